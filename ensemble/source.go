@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// Source is what an [Ensemble] is made from: something that can be connected
+// to, such as an MCP server or a group of local functions. Who writes one runs
+// the suite of package ensembletest over it.
+type Source interface {
+	// Open makes one fresh connection; it never returns one that it returned
+	// before. It returns soon after ctx ends, and leaves nothing behind when
+	// it fails. The connection outlives ctx.
+	Open(ctx context.Context) (Connection, error)
+}
+
+// Connection is one life of a source. All methods may be called concurrently.
+type Connection interface {
+	// List asks for the tools that are offered now, all pages of them, in any
+	// order. The invokers belong to this connection.
+	List(ctx context.Context) (Listing, error)
+	// Changed receives a value, some time after the tools that List would
+	// return may have changed. Values may be merged. The channel is never
+	// closed; it is nil when the tools never change.
+	Changed() <-chan struct{}
+	// Lost is closed when the connection can serve no more calls, for whatever
+	// reason, Close included.
+	Lost() <-chan struct{}
+	// Err says why the connection was lost: nil before Lost is closed and
+	// after Close has ended it.
+	Err() error
+	// Peer describes who is at the other end; its zero value is fine.
+	Peer() Peer
+	// Close ends the connection: calls in flight fail, and whatever the
+	// connection started (goroutines, processes, sockets) is gone when it
+	// returns. When ctx ends it stops being polite, not waiting. A second
+	// call waits for the first and returns the same.
+	Close(ctx context.Context) error
+}
+
+// Listing is what a connection offers.
+type Listing struct {
+	Invokers []invoker.Invoker
+	// Aside are tools that the source cannot offer.
+	Aside []Aside
+}
+
+// Aside is a tool that is not offered, and why.
+type Aside struct {
+	Ensemble string // filled in by the Ensemble
+	Tool     string // the tool's own name
+	Reason   string // a clause that reads well after "set aside: "
+}
+
+// Peer describes who is at the other end of a connection.
+type Peer struct {
+	Name         string // what the server calls itself
+	Title        string
+	Version      string // of the server
+	Protocol     string // and its version, such as "MCP 2025-11-25"
+	Instructions string // what the server says about its use
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Code is one word of the failure vocabulary, which is the same for every
+// transport.
+type Code string
+
+// The failure vocabulary.
+const (
+	InvalidArguments Code = "INVALID_ARGUMENTS" // the arguments break the schema, or the tool refused them
+	ToolNotFound     Code = "TOOL_NOT_FOUND"    // there is no such tool
+	NotFound         Code = "NOT_FOUND"         // the tool did not find what it was asked about
+	Unauthorized     Code = "UNAUTHORIZED"      // the identity is missing or may not do this
+	Denied           Code = "DENIED"            // a policy or a person said no
+	Unavailable      Code = "UNAVAILABLE"       // the tool cannot be reached; nothing was done
+	Timeout          Code = "TIMEOUT"           // no answer in time
+	Canceled         Code = "CANCELED"          // the turn ended before the call did
+	ExecutionFailed  Code = "EXECUTION_FAILED"  // the tool ran and failed
+	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // the call may have taken effect
+	Protocol         Code = "PROTOCOL"          // the peer broke its protocol or its own schema
+	ResultTooLarge   Code = "RESULT_TOO_LARGE"  // the answer exceeds a limit
+	Internal         Code = "INTERNAL"          // a fault of this program
+)
+
+// Failure is what came of a call that did not succeed. It is news for the
+// model, not an error of the runtime.
+type Failure struct {
+	Code Code
+	// Message tells the model, in words that it can act on, what happened.
+	Message string
+	// Retryable says that the same call can succeed later.
+	Retryable bool
+	// Content is what the tool itself said about its failure; if it is not
+	// empty the model is shown it in place of Message.
+	Content []canister.Content
+	// Metadata is for programs; the model never sees it. May be nil.
+	Metadata canister.Fields
+	// Cause is the error behind the failure, for logs; the model never sees
+	// it. May be nil.
+	Cause error
+}
+
+// Error returns the code and the message.
+func (f *Failure) Error() string {
+	message := f.Message
+	if message == "" {
+		message = canister.TextOf(f.Content)
+	}
+	return string(f.Code) + ": " + message
+}
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Failf returns a Failure with the message that fmt.Errorf would make; an
+// error given to %w becomes the cause.
+func Failf(code Code, format string, args ...any) *Failure {
+	err := fmt.Errorf(format, args...)
+	return &Failure{Code: code, Message: err.Error(), Retryable: code == Unavailable, Cause: errors.Unwrap(err)}
+}
+
+// AsFailure translates the error of a call: the [Failure] in err's chain if
+// there is one, [Timeout] and [Canceled] for the errors of a context, and
+// [ExecutionFailed] with err's text for any other. It returns nil for nil.
+func AsFailure(err error) *Failure {
+	var failure *Failure
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failure):
+		return failure
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Failure{Code: Timeout, Message: "The tool did not answer in time. It may or may not have taken effect.", Retryable: true, Cause: err}
+	case errors.Is(err, context.Canceled):
+		return &Failure{Code: Canceled, Message: "The call was interrupted. It may or may not have taken effect.", Cause: err}
+	}
+	return &Failure{Code: ExecutionFailed, Message: err.Error(), Cause: err}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Invoker is one callable tool. It knows nothing of the ensemble that it
+// belongs to. All methods may be called concurrently.
+type Invoker interface {
+	// Definition describes the tool. It returns the same value every time,
+	// which callers must not change.
+	Definition() *Definition
+	// Invoke runs the tool once. A failure of the tool, of whatever sort, is an
+	// error; [AsFailure] says what the model is told of it. The Output counts
+	// only when the error is nil. Invoke returns soon after ctx ends.
+	Invoke(ctx context.Context, call *Call) (Output, error)
+}
+
+// Definition describes a tool to a model and to programs.
+type Definition struct {
+	// Name is what the tool is called where it comes from. Any text but the
+	// empty one; names that models can use are the ensemble package's business.
+	Name string
+	// Title is a name for people; may be empty.
+	Title string
+	// Description tells the model what the tool does.
+	Description string
+	// InputSchema is the JSON Schema of the arguments, an object; exactly as
+	// its author gave it.
+	InputSchema json.RawMessage
+	// OutputSchema is the JSON Schema of the structured result; nil if there
+	// is none.
+	OutputSchema json.RawMessage
+	// Hints say how the tool behaves, as far as its author says.
+	Hints Hints
+	// Exclusive asks that no other invocation of the same message runs while
+	// this tool does.
+	Exclusive bool
+	// Metadata is for programs; the model never sees it. May be nil.
+	Metadata canister.Fields
+}
+
+// Hints say how a tool behaves. They are claims of the tool's author, which a
+// program may or may not trust. The meanings and the defaults are those of
+// MCP's tool annotations.
+type Hints struct {
+	// ReadOnly: the tool changes nothing.
+	ReadOnly bool
+	// Idempotent: a second call with the same arguments changes nothing more.
+	Idempotent bool
+	// Destructive: what the tool changes may be lost. Nil when not said, which
+	// means that it may, unless the tool is read-only.
+	Destructive *bool
+	// OpenWorld: the tool deals with things outside, such as the web. Nil when
+	// not said, which means that it does.
+	OpenWorld *bool
+}
+
+// MayDestroy reports whether the tool may lose something, defaults applied.
+func (h Hints) MayDestroy() bool {
+	return !h.ReadOnly && (h.Destructive == nil || *h.Destructive)
+}
+
+// Repeatable reports whether a call may be made twice: the tool says that it
+// is read-only or idempotent.
+func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
+
+// Call is one call of an invoker.
+type Call struct {
+	// ID is the identity of the invocation, the same on every attempt, so that
+	// it can serve as an idempotency key. May be empty.
+	ID string
+	// Arguments is the JSON text of the arguments. Empty means {}.
+	Arguments json.RawMessage
+	// Progress takes reports while the call runs; nil when nobody listens.
+	// It may be called from any goroutine and does not block for long;
+	// reports after Invoke has returned are dropped.
+	Progress func(Progress)
+}
+
+// Report passes p to the listener of the call, if there is one.
+func (c *Call) Report(p Progress) {
+	if c != nil && c.Progress != nil {
+		c.Progress(p)
+	}
+}
+
+// Progress is a report of how far a call has come.
+type Progress struct {
+	Done    float64 // in the tool's own unit; grows from report to report
+	Total   float64 // in the same unit; 0 when not known
+	Message string  // for people; may be empty
+}
+
+// Output is what a tool returns when it succeeds.
+type Output struct {
+	// Content is for the model and for programs. Structured content and text
+	// that says the same may stand side by side.
+	Content []canister.Content
+	// Metadata is for programs; the model never sees it. May be nil.
+	Metadata canister.Fields
+}
+
+type callKey struct{}
+
+// WithCall returns a context that carries call, for [CallFrom].
+func WithCall(ctx context.Context, call *Call) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+// CallFrom returns the call that the function of an invoker is running for,
+// or nil outside of one. A typed function learns the call's identity from it
+// and reports progress through it.
+func CallFrom(ctx context.Context) *Call {
+	call, _ := ctx.Value(callKey{}).(*Call)
+	return call
+}
