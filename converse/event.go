@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Event is something that happens in a conversation: [TurnStarted],
+// [MessageStarted], [TextDelta], [ReasoningDelta], [MessageCompleted],
+// [InvocationRequested], [InvocationStarted], [InvocationProgressed],
+// [InvocationCompleted], [ExchangeRetried], [ExchangeCompleted] or
+// [TurnCompleted]. The set is closed.
+type Event interface{ event() }
+
+// TurnStarted opens the work of a Send, Continue or Step.
+type TurnStarted struct {
+	// Tools is the number of tools on offer during this turn.
+	Tools int
+	// Added and Removed are the tools that came and went since the turn
+	// before, under their names for the model, sorted. The first turn of a
+	// conversation adds none.
+	Added, Removed []string
+	// Aside are the tools that cannot be offered, with reasons.
+	Aside []ensemble.Aside
+	// Away are the ensembles that could not be reached, whose tools are
+	// missing for that reason.
+	Away []ensemble.Away
+}
+
+// MessageStarted comes before the first delta of an exchange.
+type MessageStarted struct{}
+
+// TextDelta is a piece of the model's answer as it streams in.
+type TextDelta struct{ Text string }
+
+// ReasoningDelta is a piece of what a model shows of its reasoning.
+type ReasoningDelta struct{ Text string }
+
+// MessageCompleted holds what the model said in an exchange. The canister is
+// in the history.
+type MessageCompleted struct{ Message canister.Assistant }
+
+// InvocationRequested holds a call that the model asks for. The canister is
+// in the history.
+type InvocationRequested struct{ Invocation canister.Invocation }
+
+// InvocationStarted says that a call begins to run, approved if need be.
+type InvocationStarted struct{ Invocation canister.Invocation }
+
+// InvocationProgressed is a report of a tool while it runs.
+type InvocationProgressed struct {
+	Invocation canister.Invocation
+	Progress   invoker.Progress
+}
+
+// InvocationCompleted holds what came of a call. The result enters the history
+// when those of all calls asked for before it have.
+type InvocationCompleted struct {
+	Invocation canister.Invocation
+	Result     canister.Result
+	// Duration is how long the call ran: 0 for one that never started.
+	Duration time.Duration
+}
+
+// ExchangeRetried says that the model could not be reached and will be tried
+// again.
+type ExchangeRetried struct{ Retry }
+
+// ExchangeCompleted closes an exchange with the model.
+type ExchangeCompleted struct {
+	Finish   canister.Finish
+	Usage    *canister.Usage // nil when the server did not say
+	Duration time.Duration
+}
+
+// TurnCompleted closes a turn.
+type TurnCompleted struct{ Turn Turn }
+
+// Turn is what came of a turn.
+type Turn struct {
+	Reason Reason
+	// Answer is the last message of the turn; its ID is empty when the turn
+	// had none.
+	Answer canister.Assistant
+	// Exchanges counts the exchanges of the turn, Invocations its calls.
+	Exchanges   int
+	Invocations int
+	// Usage is the sum over the exchanges whose usage is known.
+	Usage canister.Usage
+}
+
+// Text returns the text of the answer.
+func (t Turn) Text() string { return canister.TextOf(t.Answer.Content) }
+
+// Reason says why a turn ended.
+type Reason string
+
+// The reasons for which a turn ends without an error.
+const (
+	ReasonAnswered      Reason = "answered"       // the model had nothing more to ask
+	ReasonLength        Reason = "length"         // the model reached its limit of output tokens
+	ReasonContentFilter Reason = "content_filter" // the model's server held text back
+	ReasonRefusal       Reason = "refusal"        // the model declined
+	ReasonExchanges     Reason = "exchange_limit" // Limits.Exchanges
+	ReasonTime          Reason = "time_limit"     // Limits.Time
+	ReasonTokens        Reason = "token_limit"    // Limits.Tokens
+)
+
+// Limited reports whether a limit of the conversation ended the turn.
+func (r Reason) Limited() bool {
+	return r == ReasonExchanges || r == ReasonTime || r == ReasonTokens
+}
+
+func (TurnStarted) event()          {}
+func (MessageStarted) event()       {}
+func (TextDelta) event()            {}
+func (ReasoningDelta) event()       {}
+func (MessageCompleted) event()     {}
+func (InvocationRequested) event()  {}
+func (InvocationStarted) event()    {}
+func (InvocationProgressed) event() {}
+func (InvocationCompleted) event()  {}
+func (ExchangeRetried) event()      {}
+func (ExchangeCompleted) event()    {}
+func (TurnCompleted) event()        {}

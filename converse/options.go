@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"go.uber.org/zap"
+)
+
+// The defaults of [Limits].
+const (
+	DefaultExchanges = 16
+	DefaultParallel  = 8
+)
+
+// Options are the choices of a conversation. Nil, and the zero value of each
+// field, mean the default that the field names.
+type Options struct {
+	// Instructions, if not empty, open the history as a [canister.Supervisor].
+	// They are not added to a History that is given.
+	Instructions string
+	// History is where the conversation takes up; see [Conversation.Continue].
+	// It must pass [canister.Check], apart from invocations at its end that
+	// wait for their results. The slice is copied.
+	History []canister.Canister
+	// Limits bound each turn.
+	Limits Limits
+	// Approve is asked about each invocation before it runs. Nil lets all run.
+	Approve ApproveFunc
+	// Journal is called with canisters before they enter the history, in
+	// order; when it fails, so does the turn, and they do not enter. It is the
+	// seam for programs that keep conversations. Calls never overlap.
+	Journal func(ctx context.Context, added []canister.Canister) error
+	// OwnRoster closes the roster with the conversation.
+	OwnRoster bool
+	// NewID makes the identities of canisters. The default makes random ones
+	// that sort by time. It may be called concurrently.
+	NewID func() string
+	// Now tells the time for canisters and limits. The default is time.Now.
+	Now func() time.Time
+	// Logger takes what is worth knowing beside the events; nil is silent.
+	Logger *zap.Logger
+}
+
+// Limits bound a turn. Zero means the default, a negative value no limit.
+type Limits struct {
+	// Exchanges is how often the model may be asked in a turn; default 16.
+	Exchanges int
+	// Time is how long a turn may take; default none. It counts from the
+	// user's message on.
+	Time time.Duration
+	// Tokens is how many tokens, of requests and answers together, a turn may
+	// use before no further exchange is begun; default none.
+	Tokens int64
+	// Parallel is how many invocations of one message may run at the same
+	// time; default 8.
+	Parallel int
+	// FinalAnswer asks the model for one more answer, without tools, when
+	// Exchanges or Tokens is reached. The turn still ends with that reason.
+	FinalAnswer bool
+	// ResultBytes bounds the bytes of one result that enter the history;
+	// default 1 MiB. What is over is cut, and a line says how much.
+	ResultBytes int
+}
