@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const (
+	defaultGrace      = 2 * time.Second
+	defaultMaxMessage = 16 << 20
+
+	// settle is how long the exit status and the last words of a process that
+	// is going away are waited for: its pipes close before its status is
+	// known, and a grandchild may hold them open for ever.
+	settle = 500 * time.Millisecond
+	// unkillable is how long a process may outlive SIGKILL, in an
+	// uninterruptible system call, before closing gives up on it.
+	unkillable = 5 * time.Second
+)
+
+// command describes a server that is to run as a subprocess. The callbacks are
+// called one at a time each, from goroutines of the process; while one blocks,
+// the server's output waits.
+type command struct {
+	name string   // of the server, for errors
+	argv []string // argv[0] is looked up in the PATH of env
+	env  []string // complete; nil means safeEnv(nil)
+	dir  string   // "" means the directory of this program
+
+	grace      time.Duration // of each step of closing; 0 means 2 s
+	maxMessage int           // bytes of one message from the server; 0 means 16 MiB
+
+	stderr func(line string) // each line of stderr, cleaned and cut; may be nil
+	noise  func(line string) // lines of stdout that are no message, a few a second; may be nil
+}
+
+// A process is a running server: its life, and the connection over its
+// standard streams. All methods may be called concurrently.
+type process struct {
+	command
+	cmd                   *exec.Cmd
+	stdin, stdout, errout *os.File
+	tail                  tail // of stderr
+
+	connected chan struct{}        // holds a value once Connect was called
+	writing   chan struct{}        // holds a value while a message is written
+	messages  chan jsonrpc.Message // from readMessages to Read
+	broken    chan error           // from Write to supervise
+
+	exited     chan struct{} // the leader was reaped
+	stdoutDone chan struct{} // no message follows; readErr says why
+	readErr    error
+	readers    sync.WaitGroup // of stdout and stderr
+	stderrDone chan struct{}
+
+	stopOnce, hurryOnce sync.Once
+	stopping, hurrying  chan struct{} // close was called; its patience ended
+
+	lostCh  chan struct{}
+	lostErr error // set before lostCh is closed
+
+	done     chan struct{} // nothing is left
+	closeErr error         // set before done is closed
+}
+
+// start runs the command. The process outlives ctx. An error leaves nothing
+// behind.
+func (c command) start(ctx context.Context) (*process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if c.grace <= 0 {
+		c.grace = defaultGrace
+	}
+	if c.maxMessage <= 0 {
+		c.maxMessage = defaultMaxMessage
+	}
+	if c.env == nil {
+		c.env = safeEnv(nil)
+	}
+	cmd, err := c.prepare()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		command:    c,
+		cmd:        cmd,
+		connected:  make(chan struct{}, 1),
+		writing:    make(chan struct{}, 1),
+		messages:   make(chan jsonrpc.Message),
+		broken:     make(chan error, 1),
+		exited:     make(chan struct{}),
+		stdoutDone: make(chan struct{}),
+		stderrDone: make(chan struct{}),
+		stopping:   make(chan struct{}),
+		hurrying:   make(chan struct{}),
+		lostCh:     make(chan struct{}),
+		done:       make(chan struct{}),
+	}
+	if err := p.spawn(); err != nil {
+		return nil, err
+	}
+	p.readers.Go(p.readMessages)
+	p.readers.Go(p.readStderr)
+	go p.supervise()
+	return p, nil
+}
+
+// spawn starts the subprocess on pipes of its own. They are not those of
+// os/exec, whose ends know no deadlines and close behind our back.
+func (p *process) spawn() error {
+	var pipes [3][2]*os.File
+	closeEnds := func(which int) {
+		for _, pipe := range pipes {
+			if pipe[which] != nil {
+				pipe[which].Close()
+			}
+		}
+	}
+	for i := range pipes {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeEnds(0)
+			closeEnds(1)
+			return fmt.Errorf("starting server %q: %w", p.name, err)
+		}
+		pipes[i] = [2]*os.File{r, w} // index 0 is ours, 1 the server's
+		if i == 0 {
+			pipes[i] = [2]*os.File{w, r}
+		}
+	}
+	p.stdin, p.stdout, p.errout = pipes[0][0], pipes[1][0], pipes[2][0]
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = pipes[0][1], pipes[1][1], pipes[2][1]
+	err := p.run()
+	closeEnds(1)
+	if err != nil {
+		closeEnds(0)
+		return p.explainStart(err)
+	}
+	return nil
+}
+
+// run starts the subprocess and reaps it, on one thread that is kept for it
+// alone: the parent-death signal of Linux is sent when the thread that forked
+// ends (prctl(2), PR_SET_PDEATHSIG), not when the program does.
+func (p *process) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // the status stays in ProcessState
+			close(p.exited)
+		}
+	}()
+	return <-started
+}
+
+// lost is closed when the server can serve no more, for whatever reason, close
+// included.
+func (p *process) lost() <-chan struct{} { return p.lostCh }
+
+// err says why the connection was lost, as a *lostError: nil before lost is
+// closed, and when close or kill ended it.
+func (p *process) err() error {
+	select {
+	case <-p.lostCh:
+		return p.lostErr
+	default:
+		return nil
+	}
+}
+
+// stderrTail returns the last of what the server wrote to stderr, at most 64 KiB.
+func (p *process) stderrTail() string { return p.tail.text() }
+
+// close ends the server as the protocol wants it: stdin is closed, then after
+// each grace period the whole process group gets SIGTERM, then SIGKILL. When
+// ctx ends, SIGKILL comes at once. When close returns no process of the group,
+// no goroutine and no file is left; an error says that a process withstood
+// SIGKILL. A further call waits for the first.
+func (p *process) close(ctx context.Context) error {
+	p.stop()
+	if ctx.Err() != nil {
+		p.hurry()
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.hurry()
+		<-p.done
+	}
+	return p.closeErr
+}
+
+// kill is close without patience, for a server that could not be connected to.
+func (p *process) kill() {
+	p.stop()
+	p.hurry()
+	<-p.done
+}
+
+func (p *process) stop()  { p.stopOnce.Do(func() { close(p.stopping) }) }
+func (p *process) hurry() { p.hurryOnce.Do(func() { close(p.hurrying) }) }
+
+// supervise follows the process from its start to its end, whoever wants it.
+func (p *process) supervise() {
+	defer close(p.done)
+	p.lostErr = p.awaitLoss()
+	close(p.lostCh)
+	p.closeErr = p.shutDown()
+	p.stdout.Close()
+	p.errout.Close()
+	p.readers.Wait()
+}
+
+// awaitLoss waits until the connection is of no more use and says why: nil
+// when we ended it.
+func (p *process) awaitLoss() error {
+	var failure error
+	select {
+	case <-p.stopping:
+		return nil
+	case <-p.exited:
+	case <-p.stdoutDone:
+		failure = p.readErr
+	case failure = <-p.broken:
+	}
+	if errors.Is(failure, errMessageTooLarge) || errors.Is(failure, errNotReading) {
+		return p.lossFrom(failure)
+	}
+	timeout := time.NewTimer(settle)
+	defer timeout.Stop()
+	select {
+	case <-p.exited:
+		deadline := time.Now().Add(settle)
+		p.stdout.SetReadDeadline(deadline)
+		p.errout.SetReadDeadline(deadline)
+	case <-timeout.C:
+		return p.lossFrom(failure)
+	}
+	for _, end := range []<-chan struct{}{p.stdoutDone, p.stderrDone} {
+		select {
+		case <-end:
+		case <-p.stopping:
+		case <-timeout.C:
+			return p.lossFrom(failure)
+		}
+	}
+	if failure == nil {
+		failure = p.readErr
+	}
+	return p.lossFrom(failure)
+}
+
+// shutDown follows the shutdown of the stdio transport (MCP 2025-11-25,
+// basic/lifecycle § Shutdown), for the process group instead of its leader.
+func (p *process) shutDown() error {
+	// "First, closing the input stream to the child process (the server)".
+	p.stdin.Close()
+	// "Waiting for the server to exit, or sending SIGTERM if the server does
+	// not exit within a reasonable time".
+	if p.awaitExit(p.grace) && !p.groupAlive() {
+		return nil
+	}
+	p.terminate()
+	if p.awaitGone(p.grace, p.hurrying) {
+		return nil
+	}
+	// "Sending SIGKILL if the server does not exit within a reasonable time
+	// after SIGTERM".
+	p.killGroup()
+	if p.awaitGone(unkillable, nil) {
+		return nil
+	}
+	return fmt.Errorf("server %q: process %d or a child of it is still there %s after SIGKILL", p.name, p.cmd.Process.Pid, unkillable)
+}
+
+// awaitExit reports whether the leader ended in time.
+func (p *process) awaitExit(limit time.Duration) bool {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-p.hurrying:
+	case <-timeout.C:
+	}
+	return false
+}
+
+// awaitGone reports whether the leader and its group ended in time. A group
+// can only be asked whether it is there, so it is asked often.
+func (p *process) awaitGone(limit time.Duration, cut <-chan struct{}) bool {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	select {
+	case <-p.exited:
+	case <-cut:
+		return false
+	case <-timeout.C:
+		return false
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for p.groupAlive() {
+		select {
+		case <-tick.C:
+		case <-cut:
+			return false
+		case <-timeout.C:
+			return false
+		}
+	}
+	return true
+}
+
+// hasExited reports whether the leader was reaped.
+func (p *process) hasExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}

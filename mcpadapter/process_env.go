@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// inheritedEnv are the variables that a server gets without being given them:
+// those of the official SDKs, the locale and the place of temporary files.
+// Nothing here holds a secret; proxies, which may, are given on purpose.
+var inheritedEnv = []string{
+	"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TZ",
+	"LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP",
+}
+
+// inheritedEnvWindows is the same for Windows, where programs do not start
+// without some of them.
+var inheritedEnvWindows = []string{
+	"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT",
+	"PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT",
+	"TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
+}
+
+// safeEnv is the complete environment of a server: a small part of ours, and
+// extra, which wins. It is sorted by name.
+func safeEnv(extra map[string]string) []string {
+	env := make(map[string]string)
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if inherits(name) && !strings.HasPrefix(value, "()") { // an exported shell function is code
+			env[envKey(name)] = value
+		}
+	}
+	for name, value := range extra {
+		env[envKey(name)] = value
+	}
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+func inherits(name string) bool {
+	if runtime.GOOS == "windows" {
+		return slices.Contains(inheritedEnvWindows, envKey(name))
+	}
+	return strings.HasPrefix(name, "LC_") || slices.Contains(inheritedEnv, name)
+}
+
+// envKey is the name under which two names are the same variable.
+func envKey(name string) string {
+	if runtime.GOOS == "windows" {
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
+// lookupEnv returns the last value of a variable in a list of NAME=value.
+func lookupEnv(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if key, value, _ := strings.Cut(entry, "="); envKey(key) == name {
+			return value
+		}
+	}
+	return ""
+}

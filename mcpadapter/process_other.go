@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package mcpadapter
+
+import "syscall"
+
+// Without process groups (Windows and others) only the server itself is ended,
+// at once where others get SIGTERM. Children of a wrapper such as npx.cmd see
+// the end of stdin, nothing more.
+
+func processGroup() *syscall.SysProcAttr { return nil }
+
+func (p *process) terminate()       { p.killGroup() }
+func (p *process) killGroup()       { _ = p.cmd.Process.Kill() }
+func (p *process) groupAlive() bool { return !p.hasExited() }

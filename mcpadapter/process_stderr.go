@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bufio"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+const (
+	maxTail      = 64 << 10 // bytes of stderr that are kept
+	maxTextLine  = 4 << 10  // bytes of one line handed to a callback
+	maxLastLines = 8        // lines of stderr in an error
+	maxLastBytes = 1 << 10  // and their bytes
+)
+
+// tail keeps the last of what was written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// add appends text. Moving the rest up only when twice as much is there makes
+// that cheap.
+func (t *tail) add(text []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, text...)
+	if over := len(t.kept) - maxTail; over > maxTail {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+}
+
+// text returns what is kept, cleaned.
+func (t *tail) text() string {
+	t.mu.Lock()
+	kept := string(t.kept[max(0, len(t.kept)-maxTail):])
+	t.mu.Unlock()
+	lines := strings.Split(strings.TrimRight(kept, "\r\n"), "\n")
+	for i, line := range lines {
+		lines[i] = cleanLine(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// lastLines returns the end of the text in one line, for an error.
+func (t *tail) lastLines() string {
+	var lines []string
+	for line := range strings.Lines(t.text()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	last := strings.Join(lines[max(0, len(lines)-maxLastLines):], " | ")
+	if over := len(last) - maxLastBytes; over > 0 {
+		last = "…" + strings.ToValidUTF8(last[over:], "")
+	}
+	return last
+}
+
+// readStderr drains stderr to its end, so that a server never waits for us.
+func (p *process) readStderr() {
+	defer close(p.stderrDone)
+	r := bufio.NewReaderSize(io.TeeReader(p.errout, tailWriter{&p.tail}), maxTextLine)
+	for {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 && p.stderr != nil {
+			p.stderr(cleanLine(string(line)))
+		}
+		for err == bufio.ErrBufferFull { // the rest of a long line
+			_, err = r.ReadSlice('\n')
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+type tailWriter struct{ *tail }
+
+func (w tailWriter) Write(text []byte) (int, error) {
+	w.add(text)
+	return len(text), nil
+}
+
+// escapes are the sequences by which programs colour their output (ECMA-48 CSI).
+var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
+
+// cleanLine makes foreign bytes fit for logs and errors: no colours, no
+// control or invisible characters, valid UTF-8.
+func cleanLine(line string) string {
+	line = escapes.ReplaceAllString(strings.TrimRight(line, "\r\n"), "")
+	line = strings.ToValidUTF8(line, "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		default:
+			return -1
+		}
+	}, line)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A process stands where mcp.CommandTransport would, which cannot keep our
+// promises: one stray line ends its session, a server that stops reading
+// blocks a call past its context, children of wrappers stay.
+//
+//	p, err := command{name: "files", argv: argv, env: safeEnv(given), …}.start(ctx)
+//	if err != nil { return err }                       // nothing is left behind
+//	stop := context.AfterFunc(ctx, p.kill)             // a hung server ends Connect in time
+//	session, err := client.Connect(ctx, p, options)    // p is the mcp.Transport, for one use
+//	if !stop() || err != nil {
+//		p.kill()                                       // waits; nothing is left behind
+//		return cmp.Or(p.err(), err)                    // p.err tells of an exit, with stderr
+//	}
+//	…
+//	<-p.lost()                                         // at once when it exits; p.err() says why
+//	…
+//	err = p.close(ctx)                                 // first: ends the server, and so fails the calls
+//	_ = session.Close()                                // then: finds nothing to wait for
+//
+// The SDK closes the connection under its own lock, and on any failure; that
+// begins the shutdown and does not wait for it. Only close and kill wait, and
+// one of them must be called in every case.
+var _ mcp.Transport = (*process)(nil)
+
+// maxStall bounds a write whose context has no end, such as the answer to a
+// server's request.
+const maxStall = time.Minute
+
+// Connect implements mcp.Transport. It may be called once.
+func (p *process) Connect(context.Context) (mcp.Connection, error) {
+	select {
+	case p.connected <- struct{}{}:
+		return stdioConnection{p}, nil
+	default:
+		return nil, fmt.Errorf("server %q: a process can be connected to once; start another", p.name)
+	}
+}
+
+// stdioConnection is what the SDK sees of a process.
+type stdioConnection struct{ p *process }
+
+// SessionID implements mcp.Connection: stdio has none.
+func (stdioConnection) SessionID() string { return "" }
+
+// Close implements mcp.Connection: it begins the end and does not wait for it.
+func (c stdioConnection) Close() error {
+	c.p.stop()
+	return nil
+}
+
+// Read returns the server's next message. Lines that are none were skipped.
+func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case msg := <-c.p.messages:
+		return msg, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.p.lostCh:
+		if c.p.lostErr != nil {
+			return nil, c.p.lostErr
+		}
+		return nil, io.EOF // what the SDK takes for an orderly end
+	}
+}
+
+// Write sends one message, or nothing: when ctx ends in the middle of it, the
+// connection is lost.
+func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxStall)
+		defer cancel()
+	}
+	p := c.p
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case p.writing <- struct{}{}:
+		defer func() { <-p.writing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.lostCh:
+		return p.sendError()
+	}
+	n, err := p.writeUntil(ctx, append(data, '\n'))
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p.breakOff(errNotReading)
+		return ctx.Err()
+	}
+	p.breakOff(errStdinClosed)
+	select {
+	case <-p.lostCh: // soon, and then it is known whether it exited
+		return p.sendError()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// writeUntil writes data to the server until ctx ends. Where pipes know no
+// deadline (Windows), the server is ended instead.
+func (p *process) writeUntil(ctx context.Context, data []byte) (int, error) {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		if p.stdin.SetWriteDeadline(time.Unix(1, 0)) != nil {
+			p.breakOff(errNotReading)
+			p.killGroup()
+		}
+	})
+	n, err := p.stdin.Write(data)
+	if !stop() {
+		<-interrupted
+		_ = p.stdin.SetWriteDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// breakOff tells the supervisor that nothing more can be sent.
+func (p *process) breakOff(reason error) {
+	select {
+	case p.broken <- reason:
+	default: // it knows
+	}
+}
+
+// sendError is the failure of sending to a lost connection.
+func (p *process) sendError() error {
+	if p.lostErr != nil {
+		return p.lostErr
+	}
+	return mcp.ErrConnectionClosed
+}

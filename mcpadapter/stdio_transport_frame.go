@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// readMessages hands the messages on stdout to Read until there are no more,
+// and then drains stdout, so that a server which is asked to end can.
+func (p *process) readMessages() {
+	p.readErr = p.handOver()
+	close(p.stdoutDone)
+	_, _ = io.Copy(io.Discard, p.stdout)
+}
+
+// handOver returns why no message follows.
+func (p *process) handOver() error {
+	noise := &noiseMeter{report: p.noise}
+	defer noise.flush()
+	lines := newLineReader(p.stdout, p.maxMessage)
+	for {
+		line, err := lines.next()
+		if err != nil {
+			return err
+		}
+		messages := decodeLine(line)
+		if messages == nil {
+			noise.add(line)
+		}
+		for _, msg := range messages {
+			select {
+			case p.messages <- msg:
+			case <-p.lostCh:
+				return nil
+			}
+		}
+	}
+}
+
+// A lineReader reads the messages of the stdio transport: one a line, without
+// newlines inside (MCP 2025-11-25, basic/transports § stdio). It holds at most
+// one line of max bytes, and of lines that cannot be a message less.
+type lineReader struct {
+	r   *bufio.Reader
+	max int
+	buf []byte
+}
+
+func newLineReader(r io.Reader, max int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
+}
+
+// next returns the next line that is not blank, trimmed; it is valid until the
+// next call. A line of more than max bytes that looks like a message is the
+// error errMessageTooLarge, because the answer to a call may have been lost with
+// it; one that does not is cut short. An end without a newline is
+// errHalfMessage if a message began, else errStdoutClosed.
+func (l *lineReader) next() ([]byte, error) {
+	for {
+		err := l.fill()
+		line := bytes.TrimSpace(l.buf)
+		switch {
+		case err == nil && len(line) == 0:
+			continue
+		case err == nil:
+			return line, nil
+		case err == errMessageTooLarge:
+			return nil, fmt.Errorf("sent a line of more than %d bytes: %w", l.max, err)
+		case looksLikeMessage(line) && !json.Valid(line):
+			return nil, errHalfMessage
+		case len(line) > 0:
+			return line, nil // the end comes again with the next call
+		default:
+			return nil, errStdoutClosed
+		}
+	}
+}
+
+// fill reads one line into buf.
+func (l *lineReader) fill() error {
+	l.buf = l.buf[:0]
+	if cap(l.buf) > 1<<20 {
+		l.buf = nil // one large message shall not be paid for ever
+	}
+	for {
+		part, err := l.r.ReadSlice('\n')
+		switch {
+		case len(l.buf)+len(part) <= l.max:
+			l.buf = append(l.buf, part...)
+		case looksLikeMessage(bytes.TrimSpace(l.buf)) || len(l.buf) == 0 && looksLikeMessage(bytes.TrimSpace(part)):
+			return errMessageTooLarge
+		}
+		if err != bufio.ErrBufferFull {
+			return err
+		}
+		if !looksLikeMessage(bytes.TrimSpace(l.buf)) {
+			l.buf = l.buf[:min(len(l.buf), maxTextLine)]
+		}
+	}
+}
+
+// looksLikeMessage reports whether a trimmed line begins as an object or a batch.
+func looksLikeMessage(line []byte) bool {
+	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
+}
+
+// decodeLine returns the messages in a line: one, several when it is a batch
+// (MCP 2025-03-26, basic § Batching; its requests are answered one by one), or
+// nil when it is something else, such as a banner or a log record.
+func decodeLine(line []byte) []jsonrpc.Message {
+	if !looksLikeMessage(line) || !json.Valid(line) { // Valid also bounds the depth
+		return nil
+	}
+	parts := []json.RawMessage{line}
+	if line[0] == '[' {
+		if err := json.Unmarshal(line, &parts); err != nil {
+			return nil
+		}
+	}
+	var messages []jsonrpc.Message
+	for _, part := range parts {
+		if msg, err := jsonrpc.DecodeMessage(part); err == nil {
+			messages = append(messages, msg)
+		}
+	}
+	return messages
+}
+
+// A noiseMeter reports skipped lines, but not more than a few a second.
+type noiseMeter struct {
+	report  func(line string)
+	since   time.Time
+	count   int // in the second that began at since
+	skipped int
+}
+
+const maxNoise = 10 // lines a second
+
+func (m *noiseMeter) add(line []byte) {
+	if m.report == nil {
+		return
+	}
+	if now := time.Now(); now.Sub(m.since) >= time.Second {
+		m.flush()
+		m.since, m.count = now, 0
+	}
+	if m.count++; m.count > maxNoise {
+		m.skipped++
+		return
+	}
+	m.report(cleanLine(string(line[:min(len(line), maxTextLine)])))
+}
+
+// flush reports how many lines were not.
+func (m *noiseMeter) flush() {
+	if m.skipped > 0 {
+		m.report(fmt.Sprintf("(%d more lines)", m.skipped))
+		m.skipped = 0
+	}
+}
