@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canister
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Marshal returns the JSON form of c: one line, without a newline at its end.
+// The same canister always gives the same bytes.
+//
+// Unmarshal gives back an equal canister, provided that c is in canonical
+// form: the time is in UTC and without a monotonic reading, a canister without
+// content has a nil slice, and one without fields a nil map. Strings need not
+// be valid UTF-8.
+//
+// The errors are mistakes of the caller: a canister, or a piece of content,
+// that is nil or not held by value; a year outside of 0 to 9999; a value in
+// Fields or in [StructuredContent] that is not one valid JSON text in UTF-8, or
+// nests deeper than 9,000 levels; a name in Fields that is not UTF-8; a name in
+// Unknown that the form itself uses.
+func Marshal(c Canister) ([]byte, error) {
+	line, err := appendCanister(nil, c)
+	if err != nil {
+		return nil, fmt.Errorf("canister: %w", err)
+	}
+	return line, nil
+}
+
+// Unmarshal returns the canister whose JSON form is line; white space around
+// it does not matter. The canister shares no memory with line.
+//
+// It keeps members that it does not know in [Extra]. A kind of canister or a
+// type of content that it does not know is an error, and so is a value of the
+// wrong type, a member that stands twice, and a version of the form that is
+// newer than this package. Members that are missing have the zero value:
+// whether a canister makes sense in its history is for [Check] to say.
+func Unmarshal(line []byte) (Canister, error) {
+	c, err := readCanister(line)
+	if err != nil {
+		return nil, fmt.Errorf("canister: %w", err)
+	}
+	return c, nil
+}
+
+func appendCanister(dst []byte, c Canister) ([]byte, error) {
+	var err error
+	switch c := c.(type) {
+	case User:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Assistant:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Supervisor:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Document:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Invocation:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Result:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	default:
+		return nil, fmt.Errorf("%T is not one of the six kinds, held by value", c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", c.Kind(), clip(c.Header().ID), err)
+	}
+	return dst, nil
+}
+
+func appendContent(dst []byte, c Content) ([]byte, error) {
+	switch c := c.(type) {
+	case TextContent:
+		return appendObject(dst, c.members(), c.Unknown)
+	case ImageContent:
+		return appendObject(dst, c.members(), c.Unknown)
+	case AudioContent:
+		return appendObject(dst, c.members(), c.Unknown)
+	case ResourceContent:
+		return appendObject(dst, c.members(), c.Unknown)
+	case LinkContent:
+		return appendObject(dst, c.members(), c.Unknown)
+	case StructuredContent:
+		return appendObject(dst, c.members(), c.Unknown)
+	}
+	return nil, fmt.Errorf("%T is not one of the six types of content, held by value", c)
+}
+
+func readCanister(line []byte) (Canister, error) {
+	if !utf8.Valid(line) {
+		return nil, errors.New("the line is not UTF-8")
+	}
+	if !json.Valid(line) {
+		var nothing any
+		return nil, fmt.Errorf("the line is not one JSON object: %w", json.Unmarshal(line, &nothing))
+	}
+	members, err := splitObject(bytes.Trim(line, " \t\r\n"))
+	if err != nil {
+		return nil, err
+	}
+	// The version comes first: it explains whatever else may look wrong.
+	if err := checkVersion(lookup(members, "v")); err != nil {
+		return nil, err
+	}
+	kind, err := readLabel(members, "kind")
+	if err != nil {
+		return nil, err
+	}
+	switch Kind(kind) {
+	case KindUser:
+		return read[User](members)
+	case KindAssistant:
+		return read[Assistant](members)
+	case KindSupervisor:
+		return read[Supervisor](members)
+	case KindDocument:
+		return read[Document](members)
+	case KindInvocation:
+		return read[Invocation](members)
+	case KindResult:
+		return read[Result](members)
+	}
+	return nil, fmt.Errorf("unknown kind %s: want user, assistant, supervisor, document, invocation or result", clip(kind))
+}
+
+func readContent(raw []byte) (Content, error) {
+	members, err := splitObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := readLabel(members, "type")
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "text":
+		return read[TextContent](members)
+	case "image":
+		return read[ImageContent](members)
+	case "audio":
+		return read[AudioContent](members)
+	case "resource":
+		return read[ResourceContent](members)
+	case "link":
+		return read[LinkContent](members)
+	case "structured":
+		return read[StructuredContent](members)
+	}
+	return nil, fmt.Errorf("unknown content type %s: want text, image, audio, resource, link or structured", clip(kind))
+}
+
+// readLabel returns the member that says what the others mean.
+func readLabel(members []rawMember, name string) (string, error) {
+	raw := lookup(members, name)
+	if raw == nil {
+		return "", fmt.Errorf("the member %q is missing", name)
+	}
+	if raw[0] != '"' {
+		return "", fmt.Errorf("%s: %w", name, wrongType("a string", raw))
+	}
+	return unquote(raw)
+}
+
+// read returns the T, a canister or a content, that has the members.
+func read[T any, P interface {
+	*T
+	members() []member
+	extra() *Extra
+}](members []rawMember) (T, error) {
+	var object T
+	err := readObject(members, P(&object).members(), &P(&object).extra().Unknown)
+	return object, err
+}
+
+func (e *Extra) extra() *Extra { return e }

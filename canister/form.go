@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canister
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+)
+
+// member is one member of an object of the JSON form: its name, and the place
+// in a struct that its value is written from and read into. What follows is
+// the form as a table, once for both directions, in the order of writing.
+type member struct {
+	name  string
+	value value
+}
+
+// value is how one sort of Go value stands in the form; see values.go.
+type value interface {
+	absent() bool // the member is left out
+	append(dst []byte) ([]byte, error)
+	read(raw []byte) error
+}
+
+func (h *Head) members(kind value, own ...member) []member {
+	list := make([]member, 0, 5+len(own))
+	list = append(list,
+		member{"kind", kind},
+		member{"v", version{}},
+		member{"id", (*text)(&h.ID)},
+		member{"time", (*instant)(&h.Time)})
+	list = append(list, own...)
+	return append(list, member{"metadata", (*fields)(&h.Metadata)})
+}
+
+func (c *User) members() []member {
+	return c.Head.members(label(KindUser),
+		member{"content", (*contents)(&c.Content)})
+}
+
+func (c *Assistant) members() []member {
+	return c.Head.members(label(KindAssistant),
+		member{"content", (*contents)(&c.Content)},
+		member{"model", (*text)(&c.Model)},
+		member{"finish", (*text)(&c.Finish)},
+		member{"usage", (*usage)(c)})
+}
+
+func (c *Supervisor) members() []member {
+	return c.Head.members(label(KindSupervisor),
+		member{"content", (*contents)(&c.Content)})
+}
+
+func (c *Document) members() []member {
+	return c.Head.members(label(KindDocument),
+		member{"title", (*text)(&c.Title)},
+		member{"uri", (*text)(&c.URI)},
+		member{"content", (*contents)(&c.Content)})
+}
+
+func (c *Invocation) members() []member {
+	return c.Head.members(label(KindInvocation),
+		member{"message", (*text)(&c.Message)},
+		member{"call_id", (*text)(&c.CallID)},
+		member{"name", (*text)(&c.Name)},
+		member{"arguments", (*text)(&c.Arguments)})
+}
+
+func (c *Result) members() []member {
+	return c.Head.members(label(KindResult),
+		member{"invocation", (*text)(&c.Invocation)},
+		member{"content", (*contents)(&c.Content)},
+		member{"code", (*text)(&c.Code)},
+		member{"retryable", (*flag)(&c.Retryable)})
+}
+
+func (c *TextContent) members() []member {
+	return []member{
+		{"type", label("text")},
+		{"text", (*text)(&c.Text)},
+		{"metadata", (*fields)(&c.Metadata)},
+	}
+}
+
+func (c *ImageContent) members() []member {
+	return []member{
+		{"type", label("image")},
+		{"mime", (*text)(&c.MIME)},
+		{"data", (*data)(&c.Data)},
+		{"url", (*text)(&c.URL)},
+		{"metadata", (*fields)(&c.Metadata)},
+	}
+}
+
+func (c *AudioContent) members() []member {
+	return []member{
+		{"type", label("audio")},
+		{"mime", (*text)(&c.MIME)},
+		{"data", (*data)(&c.Data)},
+		{"metadata", (*fields)(&c.Metadata)},
+	}
+}
+
+func (c *ResourceContent) members() []member {
+	return []member{
+		{"type", label("resource")},
+		{"uri", (*text)(&c.URI)},
+		{"mime", (*text)(&c.MIME)},
+		{"text", (*text)(&c.Text)},
+		{"blob", (*data)(&c.Blob)},
+		{"metadata", (*fields)(&c.Metadata)},
+	}
+}
+
+func (c *LinkContent) members() []member {
+	return []member{
+		{"type", label("link")},
+		{"uri", (*text)(&c.URI)},
+		{"name", (*text)(&c.Name)},
+		{"title", (*text)(&c.Title)},
+		{"description", (*text)(&c.Description)},
+		{"mime", (*text)(&c.MIME)},
+		{"size", &size{&c.Size}},
+		{"metadata", (*fields)(&c.Metadata)},
+	}
+}
+
+func (c *StructuredContent) members() []member {
+	return []member{
+		{"type", label("structured")},
+		{"json", (*raw)(&c.JSON)},
+		{"metadata", (*fields)(&c.Metadata)},
+	}
+}
+
+func (u *Usage) members() []member {
+	return []member{
+		{"input", (*count)(&u.Input)},
+		{"cached", (*count)(&u.Cached)},
+		{"output", (*count)(&u.Output)},
+		{"reasoning", (*count)(&u.Reasoning)},
+	}
+}
+
+// appendObject appends the members that are not absent, and then the unknown
+// ones in the order of their names.
+func appendObject(dst []byte, members []member, unknown Fields) ([]byte, error) {
+	dst = append(dst, '{')
+	start := len(dst)
+	var err error
+	for _, m := range members {
+		if m.value.absent() {
+			continue
+		}
+		dst = appendName(dst, start, m.name)
+		if dst, err = m.value.append(dst); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	if len(unknown) == 0 {
+		return append(dst, '}'), nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		if m := find(members, name); m >= 0 {
+			if _, nests := members[m].value.(*usage); nests && !members[m].value.absent() {
+				continue // stands inside already
+			}
+			return nil, fmt.Errorf("unknown member %s has the name of a known one", clip(name))
+		}
+		if !utf8.ValidString(name) {
+			return nil, fmt.Errorf("member name %s is not UTF-8", clip(name))
+		}
+		dst = appendName(dst, start, name)
+		if dst, err = appendRaw(dst, unknown[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", clip(name), err)
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// appendName appends the name of a member, and before it a comma unless it is
+// the first of the object whose members begin at start.
+func appendName(dst []byte, start int, name string) []byte {
+	if len(dst) > start {
+		dst = append(dst, ',')
+	}
+	return append(appendQuoted(dst, name), ':')
+}
+
+// readObject reads each of raws into its member, and into unknown if there is
+// none of its name.
+func readObject(raws []rawMember, members []member, unknown *Fields) error {
+	var seen uint64 // bit i: members[i] has been read
+	for _, r := range raws {
+		m := find(members, r.name)
+		_, twice := (*unknown)[r.name]
+		if m >= 0 {
+			twice = seen&(1<<m) != 0
+			seen |= 1 << m
+		}
+		if twice {
+			return fmt.Errorf("member %s stands twice", clip(r.name))
+		}
+		var err error
+		if m >= 0 {
+			err = members[m].value.read(r.raw)
+		} else {
+			err = unknown.add(r.name, r.raw)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", clip(r.name), err)
+		}
+	}
+	return nil
+}
+
+func find(members []member, name string) int {
+	for i := range members {
+		if members[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// add keeps a compact copy of raw under name.
+func (f *Fields) add(name string, raw []byte) error {
+	compact, err := appendRaw(make([]byte, 0, len(raw)), raw)
+	if err != nil {
+		return err
+	}
+	if *f == nil {
+		*f = Fields{}
+	}
+	(*f)[name] = compact
+	return nil
+}

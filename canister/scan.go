@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canister
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The functions of this file walk a JSON text that encoding/json has found
+// valid. encoding/json itself cannot be asked, because it takes the last of
+// duplicate members, ignores the case of names, and puts U+FFFD where a text
+// does not decode, each without a word.
+
+// typeOf says in words what sort of value raw is.
+func typeOf(raw []byte) string {
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// wrongType is the error for raw in a place where want belongs.
+func wrongType(want string, raw []byte) error {
+	return fmt.Errorf("want %s, got %s", want, typeOf(raw))
+}
+
+// rawMember is one member of an object as it stands in a text.
+type rawMember struct {
+	name string
+	raw  []byte
+}
+
+// splitObject returns the members of an object in their order.
+func splitObject(raw []byte) ([]rawMember, error) {
+	if raw[0] != '{' {
+		return nil, wrongType("an object", raw)
+	}
+	var name []byte
+	members := make([]rawMember, 0, 12)
+	for part := range parts(raw) {
+		if name == nil {
+			name = part
+			continue
+		}
+		text, err := unquote(name)
+		if err != nil {
+			return nil, fmt.Errorf("member name %s: %w", clip(name), err)
+		}
+		members = append(members, rawMember{text, part})
+		name = nil
+	}
+	return members, nil
+}
+
+// lookup returns the value of the first member with the name, or nil.
+func lookup(members []rawMember, name string) []byte {
+	for _, m := range members {
+		if m.name == name {
+			return m.raw
+		}
+	}
+	return nil
+}
+
+// parts yields the values that stand directly in an array, or in an object,
+// where each name comes before its value.
+func parts(raw []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := 1; i < len(raw); {
+			switch raw[i] {
+			case ' ', '\t', '\r', '\n', ',', ':', ']', '}':
+				i++
+				continue
+			}
+			end := skip(raw, i)
+			if !yield(raw[i:end]) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+// skip returns the end of the value that begins at raw[i].
+func skip(raw []byte, i int) int {
+	switch raw[i] {
+	case '"':
+		return skipString(raw, i)
+	case '{', '[':
+		return skipNested(raw, i)
+	}
+	for i < len(raw) && bytes.IndexByte([]byte(" \t\r\n,:]}"), raw[i]) < 0 {
+		i++
+	}
+	return i
+}
+
+func skipString(raw []byte, i int) int {
+	for i++; raw[i] != '"'; i++ {
+		if raw[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+func skipNested(raw []byte, i int) int {
+	for depth := 0; ; {
+		switch raw[i] {
+		case '"':
+			i = skipString(raw, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		i++
+		if depth == 0 {
+			return i
+		}
+	}
+}
+
+// nesting returns how many arrays and objects stand in one another in raw.
+func nesting(raw []byte) int {
+	depth, deepest := 0, 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			i = skipString(raw, i) - 1
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// appendQuoted appends s, which is valid UTF-8, as a JSON string, with the
+// escapes of RFC 8785 section 3.2.2.2: the fewest that JSON allows, so that
+// there is one way to write a text.
+func appendQuoted(dst []byte, s string) []byte {
+	const short, hex = "btn\x00fr", "0123456789abcdef"
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		start = i + 1
+		switch {
+		case c >= ' ':
+			dst = append(dst, '\\', c)
+		case c >= '\b' && c <= '\r' && c != '\v':
+			dst = append(dst, '\\', short[c-'\b'])
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
+
+// unquote returns the text of a JSON string. Half of a surrogate pair is an
+// error: no text has such a character.
+func unquote(raw []byte) (string, error) {
+	rest := raw[1 : len(raw)-1]
+	if bytes.IndexByte(rest, '\\') < 0 {
+		return string(rest), nil
+	}
+	text := make([]byte, 0, len(rest))
+	for {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 {
+			return string(append(text, rest...)), nil
+		}
+		text = append(text, rest[:i]...)
+		if rest[i+1] == 'u' {
+			r, size := escapedRune(rest[i:])
+			if r == utf8.RuneError && size == 0 {
+				return "", errors.New(`a \u escape is half of a surrogate pair`)
+			}
+			text = utf8.AppendRune(text, r)
+			rest = rest[i+size:]
+			continue
+		}
+		text = append(text, unescape(rest[i+1]))
+		rest = rest[i+2:]
+	}
+}
+
+// unescape returns the character that c means behind a backslash.
+func unescape(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c // a quote, a slash or a backslash
+}
+
+// escapedRune returns the character of the \u escape, or of the two that are a
+// surrogate pair, at the start of s, and how many bytes it takes: none when it
+// is half of a pair.
+func escapedRune(s []byte) (rune, int) {
+	r := hexRune(s[2:6])
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+		if pair := utf16.DecodeRune(r, hexRune(s[8:12])); pair != utf8.RuneError {
+			return pair, 12
+		}
+	}
+	return utf8.RuneError, 0
+}
+
+func hexRune(digits []byte) rune {
+	var r rune
+	for _, c := range digits {
+		switch {
+		case c <= '9':
+			c -= '0'
+		case c <= 'F':
+			c -= 'A' - 10
+		default:
+			c -= 'a' - 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// clip returns a name for an error message, quoted and not longer than a line.
+func clip[T string | []byte](name T) string {
+	const most = 60
+	if len(name) > most {
+		return fmt.Sprintf("%q…", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}
