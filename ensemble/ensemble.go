@@ -2,8 +2,174 @@
 
 package ensemble
 
-// Away is an ensemble that could not be reached, and why.
-type Away struct {
-	Ensemble string
-	Err      error
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Ensemble is a group of invokers that share a name scope and one life: what a
+// [Source] offers, kept connected. All methods may be called concurrently.
+type Ensemble struct {
+	name    string
+	source  Source
+	options Options
+	filter  filter
+	log     *zap.Logger
+
+	mu    sync.Mutex
+	state State
+	since time.Time
+	// current is the connection that is in use or being made; nil while idle,
+	// lost or closed.
+	current *life
+	// previous is closed when the connection made before is gone. The next one
+	// is not opened until then; nil before the first.
+	previous <-chan struct{}
+	// attempts remembers the attempts that failed since one succeeded.
+	attempts backoff
+
+	offer           *offer // of the last listing, kept from connection to connection
+	peer            Peer
+	lastErr         error
+	connectDuration time.Duration
+
+	// jobs are the calls and listings that have not returned.
+	jobs map[*job]struct{}
+}
+
+// New makes an ensemble from a source. The name is the scope of its tools'
+// names; any text but the empty one, which [NewRoster] refuses. Nothing is
+// connected until the ensemble is used.
+func New(name string, source Source, options *Options) *Ensemble {
+	e := &Ensemble{
+		name:    name,
+		source:  source,
+		options: options.withDefaults(),
+		state:   Idle,
+		since:   time.Now(),
+		offer:   &offer{},
+		jobs:    make(map[*job]struct{}),
+	}
+	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
+	e.log = e.options.Logger.With(zap.String("ensemble", name))
+	return e
+}
+
+// Name returns the name given to [New].
+func (e *Ensemble) Name() string { return e.name }
+
+// Connect connects now, unless the ensemble is ready; other uses connect by
+// themselves. Callers at the same time share one attempt, which is bounded by
+// Options.ConnectTimeout and by nothing else: each caller waits only as long
+// as its own ctx lasts, and the attempt goes on for the others, or for the
+// next one, when a caller leaves.
+//
+// After an attempt has failed, other uses of the ensemble report that failure
+// for a while, 1 s at first and 30 s at last, in place of trying again.
+// Connect always tries.
+func (e *Ensemble) Connect(ctx context.Context) error {
+	_, err := e.ready(ctx, true)
+	return err
+}
+
+// Tools returns the tools on offer, sorted by the name that the model knows
+// them by. It connects if need be. The list is the one that the connection
+// gave when it was made, or later when it said that its tools had changed; if
+// asking anew fails, the old list stands and is asked for again after a while.
+func (e *Ensemble) Tools(ctx context.Context) ([]*Tool, error) {
+	offer, err := e.offered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append([]*Tool(nil), offer.tools...), nil
+}
+
+// Disconnect ends the connection, and any attempt to make one: calls in flight
+// fail, and everything that was started for it is gone when Disconnect
+// returns nil. The next use connects again. When ctx ends, or
+// Options.CloseTimeout has passed, the connection is ended impolitely; what
+// does not go away then, such as a function that ignores its context, is
+// named in the error.
+func (e *Ensemble) Disconnect(ctx context.Context) error {
+	return e.leave(ctx, Idle, ErrDisconnected)
+}
+
+// Close does what [Ensemble.Disconnect] does and is final: later uses fail
+// with [ErrClosed]. It may be called again, and then waits for what is left.
+func (e *Ensemble) Close(ctx context.Context) error {
+	return e.leave(ctx, Closed, ErrClosed)
+}
+
+// impoliteness is how long an end that is no longer polite is waited for.
+const impoliteness = time.Second
+
+// leave ends the current connection, enters state and waits until everything
+// is gone.
+func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
+	e.mu.Lock()
+	last := e.current
+	if last != nil {
+		e.end(last, cause)
+	}
+	if e.state != Closed {
+		e.enter(state)
+	}
+	previous := e.previous
+	ended := e.endedJobs()
+	e.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, e.options.CloseTimeout)
+	defer cancel()
+	if last != nil {
+		defer context.AfterFunc(ctx, last.hurry)()
+	}
+	return e.waitGone(ctx, previous, ended)
+}
+
+// waitGone waits for a connection and the jobs on it, and a little longer than
+// ctx lasts, because what ends impolitely takes a moment too.
+func (e *Ensemble) waitGone(ctx context.Context, connection <-chan struct{}, jobs []*job) error {
+	patience := time.NewTimer(e.options.CloseTimeout + impoliteness)
+	defer patience.Stop()
+	defer context.AfterFunc(ctx, func() { patience.Reset(impoliteness) })()
+
+	var left []error
+	late := false
+	wait := func(gone <-chan struct{}, what string, args ...any) {
+		if gone == nil {
+			return
+		}
+		if !late {
+			select {
+			case <-gone:
+				return
+			case <-patience.C:
+				late = true
+			}
+		}
+		select {
+		case <-gone:
+		default:
+			left = append(left, fmt.Errorf("ensemble %q: "+what, append([]any{e.name}, args...)...))
+		}
+	}
+	wait(connection, "its connection did not end in time")
+	for _, j := range jobs {
+		wait(j.done, "%s ignores that it was cancelled and still runs", j.name)
+	}
+	return errors.Join(left...)
+}
+
+// enter notes the state; e.mu is held.
+func (e *Ensemble) enter(state State) {
+	if e.state == state {
+		return
+	}
+	e.state, e.since = state, time.Now()
+	e.log.Debug("state", zap.String("state", string(state)))
 }

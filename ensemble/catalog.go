@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Away is an ensemble that could not be reached, and why.
+type Away struct {
+	Ensemble string
+	Err      error
+}
+
+// Catalog is what a roster had to offer at one moment. It never changes, so
+// that a turn of a conversation which holds on to one sees the same tools from
+// beginning to end. Calls still go over whatever connection there is.
+type Catalog struct {
+	offers []*offer // what it was made from
+	errs   []error
+
+	tools  []*Tool // sorted by name
+	byName map[string]*Tool
+	aside  []Aside
+	away   []Away
+}
+
+// newCatalog makes a catalog of the offers of ensembles, and of the errors of
+// those that have none.
+func newCatalog(ensembles []*Ensemble, offers []*offer, errs []error) *Catalog {
+	c := &Catalog{offers: offers, errs: errs, byName: make(map[string]*Tool)}
+	var tools []*Tool
+	for i, e := range ensembles {
+		if errs[i] != nil {
+			c.away = append(c.away, Away{e.name, errs[i]})
+			continue
+		}
+		tools = append(tools, offers[i].tools...)
+		c.aside = append(c.aside, offers[i].aside...)
+	}
+	slices.SortFunc(tools, compareTools)
+	for _, t := range tools {
+		if other, ok := c.byName[t.name]; ok {
+			c.aside = append(c.aside, Aside{t.ensemble.name, t.definition.Name,
+				fmt.Sprintf("its name for the model is that of %q of %q", other.definition.Name, other.ensemble.name)})
+			continue
+		}
+		c.byName[t.name] = t
+		c.tools = append(c.tools, t)
+	}
+	slices.SortStableFunc(c.aside, compareAside)
+	return c
+}
+
+// isOf reports whether the catalog says what one made of these would say.
+func (c *Catalog) isOf(offers []*offer, errs []error) bool {
+	return slices.Equal(c.offers, offers) && slices.EqualFunc(c.errs, errs, func(a, b error) bool {
+		return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
+	})
+}
+
+// Tools returns the tools, sorted by [Tool.Name]. The slice is the caller's.
+func (c *Catalog) Tools() []*Tool { return slices.Clone(c.tools) }
+
+// Find returns the tool that the model knows by the name.
+func (c *Catalog) Find(name string) (*Tool, bool) {
+	t, ok := c.byName[name]
+	return t, ok
+}
+
+// Aside returns the tools that are not offered, with reasons, sorted by
+// ensemble and tool.
+func (c *Catalog) Aside() []Aside { return slices.Clone(c.aside) }
+
+// Away returns the ensembles that could not be reached, in the order of the
+// roster. Their tools are missing.
+func (c *Catalog) Away() []Away { return slices.Clone(c.away) }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// grace is how long a function is given to return after its context has ended,
+// before it is left behind.
+const grace = 100 * time.Millisecond
+
+// job is a function of a source that runs in a goroutine of its own, so that
+// who waits for it can leave when it ignores its context.
+type job struct {
+	name   string // for the error of those who wait in vain
+	life   *life
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the function has returned
+	ended  error         // why the life ended it; guarded by Ensemble.mu
+}
+
+// abandonedError is returned for a job that did not return in time.
+type abandonedError struct{ cause error }
+
+func (e *abandonedError) Error() string { return e.cause.Error() }
+func (e *abandonedError) Unwrap() error { return e.cause }
+
+// panicError is returned for a job that panicked.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+
+// begin enters a job into the account, unless its life has ended.
+func (e *Ensemble) begin(j *job) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if j.life.ended != nil {
+		return j.life.ended
+	}
+	e.jobs[j] = struct{}{}
+	return nil
+}
+
+// finish takes the job out of the account.
+func (e *Ensemble) finish(j *job) {
+	e.mu.Lock()
+	delete(e.jobs, j)
+	e.mu.Unlock()
+	close(j.done)
+}
+
+// endedBy returns why the job's life ended it, or nil.
+func (e *Ensemble) endedBy(j *job) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return j.ended
+}
+
+// endedJobs returns the jobs whose life has ended; e.mu is held.
+func (e *Ensemble) endedJobs() []*job {
+	var ended []*job
+	for j := range e.jobs {
+		if j.life.ended != nil {
+			ended = append(ended, j)
+		}
+	}
+	return ended
+}
+
+// run does a job: it calls f with ctx, which j.cancel ends, and returns what f
+// returns; soon after ctx has ended it returns an [abandonedError] in any case.
+func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context) (T, error)) (T, error) {
+	var (
+		value T
+		err   error
+	)
+	go func() {
+		defer e.finish(j)
+		value, err = guard(func() (T, error) { return f(ctx) })
+	}()
+	select {
+	case <-j.done:
+		return value, err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case <-j.done:
+		return value, err
+	case <-patience.C:
+		var none T
+		return none, &abandonedError{ctx.Err()}
+	}
+}
+
+// guard calls f and makes an error of a panic, and of a goroutine that f ends.
+func guard[T any](f func() (T, error)) (value T, err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		problem := recover()
+		if problem == nil {
+			problem = "the function ended its goroutine"
+		}
+		err = &panicError{problem, debug.Stack()}
+	}()
+	value, err = f()
+	returned = true
+	return value, err
+}

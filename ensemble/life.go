@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// life is one connection, from the attempt to open it until it is gone. One
+// goroutine, [Ensemble.live], goes through it.
+type life struct {
+	opened chan struct{} // closed when the attempt has come to an end
+	gone   chan struct{} // closed when the connection is closed
+
+	// alive ends when the life is to end, with stop; closing ends when the
+	// end need no longer be polite, with hurry.
+	alive   context.Context
+	stop    context.CancelFunc
+	closing context.Context
+	hurry   context.CancelFunc
+
+	listing chan struct{} // holds a value while somebody asks for the list
+
+	// The rest is guarded by Ensemble.mu.
+
+	err        error // why the attempt failed; set before opened is closed
+	ended      error // why it takes no more calls; nil as long as it does
+	connection Connection
+	invokers   map[string]invoker.Invoker
+	offer      *offer
+	stale      bool // the tools may have changed since the listing
+	listings   backoff
+}
+
+func newLife() *life {
+	l := &life{
+		opened:  make(chan struct{}),
+		gone:    make(chan struct{}),
+		listing: make(chan struct{}, 1),
+	}
+	l.alive, l.stop = context.WithCancel(context.Background())
+	l.closing, l.hurry = context.WithCancel(context.Background())
+	return l
+}
+
+// isOpened reports whether the attempt has come to an end.
+func (l *life) isOpened() bool {
+	select {
+	case <-l.opened:
+		return true
+	default:
+		return false
+	}
+}
+
+// ready returns a connection that takes calls, connecting if need be. Unless
+// asked by hand, it does not repeat an attempt that failed a moment ago.
+func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
+	e.mu.Lock()
+	l, err := e.currentOrNew(byHand)
+	opened := l != nil && l.connection != nil
+	e.mu.Unlock()
+	if err != nil || opened {
+		return l, err
+	}
+	select {
+	case <-l.opened:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("ensemble %q: waiting for the connection: %w", e.name, ctx.Err())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.err != nil {
+		return nil, l.err
+	}
+	return l, nil
+}
+
+// currentOrNew returns the current life or begins one; e.mu is held.
+func (e *Ensemble) currentOrNew(byHand bool) (*life, error) {
+	switch {
+	case e.state == Closed:
+		return nil, fmt.Errorf("ensemble %q: %w", e.name, ErrClosed)
+	case e.current != nil:
+		return e.current, nil
+	case !byHand && !e.attempts.due():
+		return nil, e.attempts.err
+	}
+	l := newLife()
+	previous := e.previous
+	e.current, e.previous = l, l.gone
+	e.enter(Connecting)
+	go e.live(l, previous)
+	return l, nil
+}
+
+// live is the whole life of one connection.
+func (e *Ensemble) live(l *life, previous <-chan struct{}) {
+	defer close(l.gone)
+	defer l.hurry()
+	defer l.stop()
+
+	connection, err := e.open(l, previous)
+	if connection == nil {
+		e.failed(l, err)
+		return
+	}
+	if err == nil {
+		e.attend(l, connection)
+	} else {
+		e.failed(l, err)
+	}
+	ctx, cancel := context.WithTimeout(l.closing, e.options.CloseTimeout)
+	defer cancel()
+	_, err = guard(func() (struct{}, error) { return struct{}{}, connection.Close(ctx) })
+	if err != nil {
+		e.log.Warn("closing the connection", zap.Error(err))
+	}
+}
+
+// open makes the connection and lists its tools. With an error it may return a
+// connection that is to be closed.
+func (e *Ensemble) open(l *life, previous <-chan struct{}) (Connection, error) {
+	start := time.Now()
+	limit := e.options.ConnectTimeout
+	ctx, cancel := context.WithTimeout(l.alive, limit)
+	defer cancel()
+	// A source that ignores its context keeps nobody waiting.
+	watchdog := time.AfterFunc(limit+grace, func() { e.failed(l, &limitError{"no connection", limit}) })
+	defer watchdog.Stop()
+
+	if previous != nil {
+		select {
+		case <-previous:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the connection before did not end: %w", &limitError{"no connection", limit})
+		}
+	}
+	connection, err := guard(func() (Connection, error) { return e.source.Open(ctx) })
+	switch {
+	case err != nil && ctx.Err() == context.DeadlineExceeded:
+		return nil, fmt.Errorf("%w: %w", &limitError{"no connection", limit}, err)
+	case err != nil:
+		return nil, err
+	case connection == nil:
+		return nil, fmt.Errorf("the source returned neither a connection nor an error")
+	}
+	defer cancelWhenLost(connection, cancel)()
+	offer, invokers, err := e.list(ctx, l, connection)
+	if err != nil {
+		return connection, fmt.Errorf("listing the tools: %w", err)
+	}
+	e.opened(l, connection, offer, invokers, time.Since(start))
+	return connection, nil
+}
+
+// cancelWhenLost calls cancel if the connection is lost before the function
+// that it returns is called.
+func cancelWhenLost(connection Connection, cancel func()) (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-connection.Lost():
+			cancel()
+		case <-stopped:
+		}
+	}()
+	return func() { close(stopped); <-done }
+}
+
+// opened makes the connection the one that is used.
+func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers map[string]invoker.Invoker, took time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.isOpened() {
+		return // given up in the meantime
+	}
+	l.connection, l.invokers, l.offer = connection, invokers, offer
+	close(l.opened)
+	e.offer, e.peer, e.connectDuration = offer, connection.Peer(), took
+	e.attempts = backoff{}
+	e.enter(Ready)
+	e.log.Info("connected", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)), zap.Duration("took", took))
+}
+
+// failed ends the attempt, unless it has ended already.
+func (e *Ensemble) failed(l *life, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.isOpened() {
+		return
+	}
+	err = fmt.Errorf("ensemble %q: cannot connect: %w", e.name, err)
+	e.attempts.failed(err)
+	e.lastErr = err
+	e.end(l, err)
+	e.enter(Lost)
+	e.log.Warn("cannot connect", zap.Error(err))
+}
+
+// attend watches over a connection until it is lost or to be ended.
+func (e *Ensemble) attend(l *life, connection Connection) {
+	for {
+		select {
+		case <-l.alive.Done():
+			return
+		case <-connection.Lost():
+			e.lost(l, connection.Err())
+			return
+		case <-connection.Changed():
+			e.mu.Lock()
+			l.stale = true
+			e.mu.Unlock()
+		}
+	}
+}
+
+// lost notes that a connection ended by itself.
+func (e *Ensemble) lost(l *life, cause error) {
+	if cause == nil {
+		cause = errors.New("it ended without saying why")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.ended != nil {
+		return
+	}
+	e.lastErr = fmt.Errorf("ensemble %q: the connection was lost: %w", e.name, cause)
+	e.end(l, e.lastErr)
+	e.enter(Lost)
+	e.log.Warn("lost", zap.Error(cause))
+}
+
+// end lets a life take no more calls, ends those that run and lets its
+// goroutine close the connection; e.mu is held.
+func (e *Ensemble) end(l *life, cause error) {
+	if l.ended != nil {
+		return
+	}
+	l.ended = cause
+	if !l.isOpened() {
+		l.err = cause
+		close(l.opened)
+	}
+	if e.current == l {
+		e.current = nil
+	}
+	for j := range e.jobs {
+		if j.life == l {
+			j.ended = cause
+			j.cancel()
+		}
+	}
+	l.stop()
+}
+
+// The memory of failures: how long one is reported in place of trying again.
+const (
+	firstBackoff = time.Second
+	lastBackoff  = 30 * time.Second
+)
+
+// backoff remembers failures in a row.
+type backoff struct {
+	err   error // of the last one; nil after a success
+	wait  time.Duration
+	until time.Time
+}
+
+// due reports whether it is time to try.
+func (b *backoff) due() bool { return b.err == nil || !time.Now().Before(b.until) }
+
+// failed notes one more failure.
+func (b *backoff) failed(err error) {
+	b.err = err
+	b.wait = min(max(firstBackoff, 2*b.wait), lastBackoff)
+	b.until = time.Now().Add(b.wait)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"slices"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// Local makes an ensemble of Go functions. Nothing stands between a call and
+// its function but the limits that every ensemble has: the context of the
+// function ends after [DefaultCallTimeout], and when the ensemble is closed.
+func Local(name string, invokers ...invoker.Invoker) *Ensemble {
+	return New(name, LocalSource(invokers...), nil)
+}
+
+// LocalSource is the source of [Local], for [New] with options.
+func LocalSource(invokers ...invoker.Invoker) Source {
+	return localSource(slices.Clone(invokers))
+}
+
+type localSource []invoker.Invoker
+
+// Open returns a connection, which is a context that all calls share.
+func (s localSource) Open(ctx context.Context) (Connection, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := &localConnection{}
+	c.alive, c.end = context.WithCancel(context.Background())
+	for _, i := range s {
+		if i != nil {
+			i = &localInvoker{i, c}
+		}
+		c.invokers = append(c.invokers, i)
+	}
+	return c, nil
+}
+
+type localConnection struct {
+	invokers []invoker.Invoker
+	alive    context.Context
+	end      context.CancelFunc
+}
+
+func (c *localConnection) List(ctx context.Context) (Listing, error) {
+	if err := ctx.Err(); err != nil {
+		return Listing{}, err
+	}
+	if c.alive.Err() != nil {
+		return Listing{}, errEnded
+	}
+	return Listing{Invokers: slices.Clone(c.invokers)}, nil
+}
+
+func (c *localConnection) Changed() <-chan struct{} { return nil }
+func (c *localConnection) Lost() <-chan struct{}    { return c.alive.Done() }
+func (c *localConnection) Err() error               { return nil }
+func (c *localConnection) Peer() Peer               { return Peer{} }
+
+func (c *localConnection) Close(context.Context) error {
+	c.end()
+	return nil
+}
+
+// errEnded is the error of a local connection that was closed.
+var errEnded = invoker.Failf(invoker.Unavailable, "The connection has ended.")
+
+// localInvoker is an invoker whose calls end with the connection.
+type localInvoker struct {
+	invoker.Invoker
+	connection *localConnection
+}
+
+func (i *localInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	alive := i.connection.alive
+	if alive.Err() != nil {
+		return invoker.Output{}, errEnded
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(alive, cancel)()
+	return i.Invoker.Invoke(ctx, call)
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// offer is what an ensemble has to offer, once listed. It never changes; the
+// same offer stands as long as listings say the same.
+type offer struct {
+	tools []*Tool // sorted by name
+	aside []Aside // sorted by tool
+}
+
+// listed is an offer with the invokers behind it, by the tool's own name.
+type listed struct {
+	offer    *offer
+	invokers map[string]invoker.Invoker
+}
+
+// offered returns the offer of the current connection, asking for it anew if
+// it may have changed.
+func (e *Ensemble) offered(ctx context.Context) (*offer, error) {
+	for attempt := 1; ; attempt++ {
+		l, err := e.ready(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.refresh(ctx, l); err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		offer, ended := l.offer, l.ended
+		e.mu.Unlock()
+		if ended == nil {
+			return offer, nil
+		}
+		if attempt == attempts {
+			return nil, ended
+		}
+	}
+}
+
+// retryPatience is how long an ensemble whose last attempt failed is waited for.
+const retryPatience = 500 * time.Millisecond
+
+// offeredSoon is offered, but does not wait long for an ensemble whose last
+// attempt failed, unless that is required.
+func (e *Ensemble) offeredSoon(ctx context.Context) (*offer, error) {
+	e.mu.Lock()
+	failure := e.attempts.err
+	e.mu.Unlock()
+	if failure == nil || e.options.Required {
+		return e.offered(ctx)
+	}
+	soon, cancel := context.WithTimeout(ctx, retryPatience)
+	defer cancel()
+	offer, err := e.offered(soon)
+	if err != nil && soon.Err() != nil {
+		return nil, failure
+	}
+	return offer, err
+}
+
+// upToDate returns the offer if it is known to be up to date, without waiting.
+func (e *Ensemble) upToDate() (*offer, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != Ready || e.current.stale && e.current.listings.due() {
+		return nil, false
+	}
+	return e.current.offer, true
+}
+
+// refresh lists the tools again if they may have changed. It returns an error
+// only when ctx has ended.
+func (e *Ensemble) refresh(ctx context.Context, l *life) error {
+	e.mu.Lock()
+	due := l.stale && l.listings.due()
+	e.mu.Unlock()
+	if !due {
+		return nil
+	}
+	select {
+	case l.listing <- struct{}{}:
+		defer func() { <-l.listing }()
+	case <-ctx.Done():
+		return fmt.Errorf("ensemble %q: waiting for the list of tools: %w", e.name, ctx.Err())
+	}
+	e.mu.Lock()
+	due = l.stale && l.listings.due()
+	if due {
+		l.stale = false // a change from now on makes it stale again
+	}
+	e.mu.Unlock()
+	if !due {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, e.options.ConnectTimeout)
+	defer cancel()
+	offer, invokers, err := e.list(bounded, l, l.connection)
+	if err != nil && ctx.Err() != nil {
+		e.mu.Lock()
+		l.stale = true
+		e.mu.Unlock()
+		return fmt.Errorf("ensemble %q: listing the tools: %w", e.name, ctx.Err())
+	}
+	e.relisted(l, offer, invokers, err)
+	return nil
+}
+
+// relisted takes in what came of a listing that is not the first.
+func (e *Ensemble) relisted(l *life, offer *offer, invokers map[string]invoker.Invoker, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.ended != nil {
+		return
+	}
+	if err != nil {
+		l.stale = true
+		l.listings.failed(err)
+		e.lastErr = fmt.Errorf("ensemble %q: listing the tools anew: %w", e.name, err)
+		e.log.Warn("listing the tools anew; the old list stands", zap.Error(err))
+		return
+	}
+	l.listings = backoff{}
+	l.offer, l.invokers = offer, invokers
+	e.offer = offer
+	e.log.Info("the tools were listed anew", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)))
+}
+
+// list asks a connection for its tools.
+func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*offer, map[string]invoker.Invoker, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	j := &job{name: "listing its tools", life: l, cancel: cancel, done: make(chan struct{})}
+	if err := e.begin(j); err != nil {
+		return nil, nil, err
+	}
+	e.mu.Lock()
+	before := e.offer
+	e.mu.Unlock()
+	found, err := run(ctx, e, j, func(ctx context.Context) (listed, error) {
+		listing, err := connection.List(ctx)
+		if err != nil {
+			return listed{}, err
+		}
+		return e.sort(listing, before), nil
+	})
+	if err != nil && ctx.Err() == context.DeadlineExceeded {
+		err = fmt.Errorf("%w: %w", &limitError{"no list", e.options.ConnectTimeout}, err)
+	}
+	return found.offer, found.invokers, err
+}
+
+// sort parts the tools that can be offered from those that cannot. Tools, and
+// the whole offer, that are as they were before are the same values as before.
+func (e *Ensemble) sort(listing Listing, before *offer) listed {
+	invokers := make(map[string]invoker.Invoker, len(listing.Invokers))
+	o := &offer{aside: slices.Clone(listing.Aside)}
+	old := make(map[string]*Tool, len(before.tools))
+	for _, t := range before.tools {
+		old[t.definition.Name] = t
+	}
+	for _, i := range listing.Invokers {
+		name, reason := e.screen(i, invokers)
+		if reason != "" {
+			o.aside = append(o.aside, Aside{Tool: name, Reason: reason})
+			continue
+		}
+		invokers[name] = i
+		tool := old[name]
+		if definition := i.Definition(); tool == nil || !reflect.DeepEqual(tool.definition, definition) {
+			tool = &Tool{name: NameFor(e.name, name), ensemble: e, definition: definition}
+		}
+		o.tools = append(o.tools, tool)
+	}
+	for i := range o.aside {
+		o.aside[i].Ensemble = e.name
+	}
+	slices.SortFunc(o.tools, compareTools)
+	slices.SortFunc(o.aside, compareAside)
+	if slices.Equal(o.tools, before.tools) && slices.Equal(o.aside, before.aside) {
+		o = before
+	}
+	return listed{o, invokers}
+}
+
+// screen returns the tool's own name, and why it cannot be offered if so.
+func (e *Ensemble) screen(i invoker.Invoker, taken map[string]invoker.Invoker) (name, reason string) {
+	if i == nil || i.Definition() == nil {
+		return "", "it has no definition"
+	}
+	name = i.Definition().Name
+	if name == "" {
+		return name, "it has no name"
+	}
+	if reason := e.filter.refuses(name); reason != "" {
+		return name, reason
+	}
+	if _, ok := taken[name]; ok {
+		return name, "the ensemble has another tool of this name"
+	}
+	return name, ""
+}
+
+func compareTools(a, b *Tool) int {
+	return cmp.Or(
+		cmp.Compare(a.name, b.name),
+		cmp.Compare(a.ensemble.name, b.ensemble.name),
+		cmp.Compare(a.definition.Name, b.definition.Name),
+	)
+}
+
+func compareAside(a, b Aside) int {
+	return cmp.Or(
+		cmp.Compare(a.Ensemble, b.Ensemble),
+		cmp.Compare(a.Tool, b.Tool),
+		cmp.Compare(a.Reason, b.Reason),
+	)
+}

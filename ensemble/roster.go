@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Roster is the ensembles of one runtime together. Many conversations may
+// share one. All methods may be called concurrently.
+type Roster struct {
+	ensembles []*Ensemble
+	byName    map[string]*Ensemble
+
+	mu   sync.Mutex
+	last *Catalog // the newest; nil before the first
+}
+
+// NewRoster makes a roster. Nothing is connected until it is needed. Ensembles
+// that are nil, have no name or have the name of another are errors, all of
+// which are reported at once.
+func NewRoster(ensembles ...*Ensemble) (*Roster, error) {
+	r := &Roster{byName: make(map[string]*Ensemble, len(ensembles))}
+	var problems []error
+	for i, e := range ensembles {
+		switch {
+		case e == nil:
+			problems = append(problems, fmt.Errorf("ensemble %d of the roster is nil", i+1))
+		case e.name == "":
+			problems = append(problems, fmt.Errorf("ensemble %d of the roster has no name", i+1))
+		case r.byName[e.name] != nil:
+			problems = append(problems, fmt.Errorf("the roster has two ensembles of the name %q; rename one", e.name))
+		default:
+			r.byName[e.name] = e
+			r.ensembles = append(r.ensembles, e)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Ensembles returns the ensembles in the order given.
+func (r *Roster) Ensembles() []*Ensemble { return slices.Clone(r.ensembles) }
+
+// Ensemble returns the ensemble of a name.
+func (r *Roster) Ensemble(name string) (*Ensemble, bool) {
+	e, ok := r.byName[name]
+	return e, ok
+}
+
+// Connect connects all ensembles side by side, each within its own time-out,
+// and returns the errors of those that failed, joined.
+func (r *Roster) Connect(ctx context.Context) error {
+	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Connect(ctx) })
+}
+
+// Close closes all ensembles side by side and returns their errors, joined.
+// See [Ensemble.Close].
+func (r *Roster) Close(ctx context.Context) error {
+	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Close(ctx) })
+}
+
+// sideBySide does the same for all ensembles at the same time.
+func sideBySide(ensembles []*Ensemble, do func(*Ensemble) error) error {
+	errs := make([]error, len(ensembles))
+	var all sync.WaitGroup
+	for i, e := range ensembles {
+		all.Go(func() { errs[i] = do(e) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Catalog returns the tools that all ensembles offer now. Those that are not
+// connected are connected side by side, each within its own time-out; one that
+// cannot be reached is put under [Catalog.Away], and the others work, unless
+// it is Required: that is an error. An ensemble whose last attempt failed
+// holds nobody up a second time: until a while after the failure it is away
+// without a new attempt (see [Ensemble.Connect]), and then an attempt is made
+// that this call waits for no longer than half a second; a later one finds
+// what came of it.
+//
+// As long as nothing changed, the same Catalog is returned, so that what is
+// made of one can be kept by its pointer.
+func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
+	offers := make([]*offer, len(r.ensembles))
+	away := make([]error, len(r.ensembles))
+	var waiting sync.WaitGroup
+	for i, e := range r.ensembles {
+		if o, ok := e.upToDate(); ok {
+			offers[i] = o
+			continue
+		}
+		waiting.Go(func() { offers[i], away[i] = e.offeredSoon(ctx) })
+	}
+	waiting.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("catalog of tools: %w", err)
+	}
+	var fatal []error
+	for i, err := range away {
+		if err != nil && (r.ensembles[i].options.Required || errors.Is(err, ErrClosed)) {
+			fatal = append(fatal, err)
+		}
+	}
+	if err := errors.Join(fatal...); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil || !r.last.isOf(offers, away) {
+		r.last = newCatalog(r.ensembles, offers, away)
+	}
+	return r.last, nil
+}
