@@ -243,26 +243,16 @@ func (p *process) awaitLoss() error {
 	}
 	timeout := time.NewTimer(settle)
 	defer timeout.Stop()
-	select {
-	case <-p.exited:
-		deadline := time.Now().Add(settle)
-		p.stdout.SetReadDeadline(deadline)
-		p.errout.SetReadDeadline(deadline)
-	case <-timeout.C:
-		return p.lossFrom(failure)
-	}
-	for _, end := range []<-chan struct{}{p.stdoutDone, p.stderrDone} {
+	for _, end := range []<-chan struct{}{p.exited, p.stdoutDone, p.stderrDone} {
 		select {
 		case <-end:
-		case <-p.stopping:
+		case <-p.hurrying:
+			return p.lossFrom(failure)
 		case <-timeout.C:
 			return p.lossFrom(failure)
 		}
 	}
-	if failure == nil {
-		failure = p.readErr
-	}
-	return p.lossFrom(failure)
+	return p.lossFrom(p.readErr)
 }
 
 // shutDown follows the shutdown of the stdio transport (MCP 2025-11-25,

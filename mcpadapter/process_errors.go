@@ -15,7 +15,7 @@ var (
 	errHalfMessage     = errors.New("output ends in the middle of a message")
 	errStdoutClosed    = errors.New("closed its stdout")
 	errStdinClosed     = errors.New("closed its stdin")
-	errNotReading      = errors.New("stopped reading its stdin in the middle of a message")
+	errNotReading      = errors.New("stopped reading its stdin")
 )
 
 // lostError says how the connection to a process ended.

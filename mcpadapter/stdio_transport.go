@@ -4,10 +4,8 @@ package mcpadapter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -78,46 +76,52 @@ func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write sends one message, or nothing: when ctx ends in the middle of it, the
-// connection is lost.
+// Write sends one message, or nothing: when it is interrupted in the middle of
+// it, the connection is lost.
 func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return err
 	}
+	limited := ctx
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, maxStall)
+		limited, cancel = context.WithTimeout(ctx, maxStall)
 		defer cancel()
 	}
-	p := c.p
+	n, err := c.p.send(limited, append(data, '\n'))
+	switch {
+	case err == nil:
+		return nil
+	case n == 0 && ctx.Err() != nil:
+		return ctx.Err() // it never left
+	case limited.Err() != nil:
+		c.p.breakOff(errNotReading)
+	default:
+		c.p.breakOff(errStdinClosed)
+	}
+	select {
+	case <-c.p.lostCh: // soon, and then it is known whether it exited
+		return c.p.sendError()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send writes data when it is its turn, until ctx ends. It returns how much of
+// it left.
+func (p *process) send(ctx context.Context, data []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	select {
 	case p.writing <- struct{}{}:
 		defer func() { <-p.writing }()
+		return p.writeUntil(ctx, data)
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	case <-p.lostCh:
-		return p.sendError()
-	}
-	n, err := p.writeUntil(ctx, append(data, '\n'))
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
-		return ctx.Err()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		p.breakOff(errNotReading)
-		return ctx.Err()
-	}
-	p.breakOff(errStdinClosed)
-	select {
-	case <-p.lostCh: // soon, and then it is known whether it exited
-		return p.sendError()
-	case <-ctx.Done():
-		return ctx.Err()
+		return 0, p.sendError()
 	}
 }
 

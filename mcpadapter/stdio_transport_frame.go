@@ -31,9 +31,9 @@ func (p *process) handOver() error {
 		if err != nil {
 			return err
 		}
-		messages := decodeLine(line)
-		if messages == nil {
-			noise.add(line)
+		messages, rest := decodeLine(line)
+		if len(rest) > 0 {
+			noise.add(rest)
 		}
 		for _, msg := range messages {
 			select {
@@ -66,7 +66,7 @@ func newLineReader(r io.Reader, max int) *lineReader {
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		err := l.fill()
-		line := bytes.TrimSpace(l.buf)
+		line := trim(l.buf)
 		switch {
 		case err == nil && len(line) == 0:
 			continue
@@ -95,16 +95,21 @@ func (l *lineReader) fill() error {
 		switch {
 		case len(l.buf)+len(part) <= l.max:
 			l.buf = append(l.buf, part...)
-		case looksLikeMessage(bytes.TrimSpace(l.buf)) || len(l.buf) == 0 && looksLikeMessage(bytes.TrimSpace(part)):
+		case looksLikeMessage(trim(l.buf)) || len(l.buf) == 0 && looksLikeMessage(trim(part)):
 			return errMessageTooLarge
 		}
 		if err != bufio.ErrBufferFull {
 			return err
 		}
-		if !looksLikeMessage(bytes.TrimSpace(l.buf)) {
+		if !looksLikeMessage(trim(l.buf)) {
 			l.buf = l.buf[:min(len(l.buf), maxTextLine)]
 		}
 	}
+}
+
+// trim takes away blanks and the byte order mark that .NET programs begin with.
+func trim(line []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 }
 
 // looksLikeMessage reports whether a trimmed line begins as an object or a batch.
@@ -112,20 +117,41 @@ func looksLikeMessage(line []byte) bool {
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
-// decodeLine returns the messages in a line: one, several when it is a batch
-// (MCP 2025-03-26, basic § Batching; its requests are answered one by one), or
-// nil when it is something else, such as a banner or a log record.
-func decodeLine(line []byte) []jsonrpc.Message {
-	if !looksLikeMessage(line) || !json.Valid(line) { // Valid also bounds the depth
-		return nil
+// decodeLine returns the messages in a line, and what in it is none, such as a
+// banner or a log record that another thread wrote into the same line.
+func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
+	for rest := line; len(rest) > 0; {
+		if !looksLikeMessage(rest) {
+			return messages, rest
+		}
+		value, size := rest, len(rest)
+		if !json.Valid(rest) { // a line of one value, as it should be, is not copied
+			decoder := json.NewDecoder(bytes.NewReader(rest))
+			if decoder.Decode((*json.RawMessage)(&value)) != nil {
+				return messages, rest
+			}
+			size = int(decoder.InputOffset())
+		}
+		found := decodeValue(value)
+		if found == nil {
+			noise = value
+		}
+		messages = append(messages, found...)
+		rest = trim(rest[size:])
 	}
-	parts := []json.RawMessage{line}
-	if line[0] == '[' {
-		if err := json.Unmarshal(line, &parts); err != nil {
+	return messages, noise
+}
+
+// decodeValue returns the message, the messages of a batch (MCP 2025-03-26,
+// basic § Batching; its requests are answered one by one), or nil.
+func decodeValue(value json.RawMessage) (messages []jsonrpc.Message) {
+	parts := []json.RawMessage{value}
+	if value[0] == '[' {
+		parts = nil
+		if json.Unmarshal(value, &parts) != nil {
 			return nil
 		}
 	}
-	var messages []jsonrpc.Message
 	for _, part := range parts {
 		if msg, err := jsonrpc.DecodeMessage(part); err == nil {
 			messages = append(messages, msg)
