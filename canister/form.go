@@ -203,14 +203,12 @@ func readObject(raws []rawMember, members []member, unknown *Fields) error {
 		if twice {
 			return fmt.Errorf("member %s stands twice", clip(r.name))
 		}
-		var err error
-		if m >= 0 {
-			err = members[m].value.read(r.raw)
-		} else {
-			err = unknown.add(r.name, r.raw)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", clip(r.name), err)
+		if m < 0 {
+			if err := unknown.add(r.name, r.raw); err != nil {
+				return fmt.Errorf("%s: %w", clip(r.name), err)
+			}
+		} else if err := members[m].value.read(r.raw); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
 	return nil
