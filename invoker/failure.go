@@ -51,6 +51,9 @@ type Failure struct {
 
 // Error returns the code and the message.
 func (f *Failure) Error() string {
+	if f == nil {
+		return string(Internal) + ": a nil failure"
+	}
 	message := f.Message
 	if message == "" {
 		message = canister.TextOf(f.Content)
@@ -59,29 +62,64 @@ func (f *Failure) Error() string {
 }
 
 // Unwrap returns the cause.
-func (f *Failure) Unwrap() error { return f.Cause }
+func (f *Failure) Unwrap() error {
+	if f == nil {
+		return nil
+	}
+	return f.Cause
+}
 
 // Failf returns a Failure with the message that fmt.Errorf would make; an
-// error given to %w becomes the cause.
+// error given to %w becomes the cause. It is retryable if the code is
+// [Unavailable].
 func Failf(code Code, format string, args ...any) *Failure {
 	err := fmt.Errorf(format, args...)
-	return &Failure{Code: code, Message: err.Error(), Retryable: code == Unavailable, Cause: errors.Unwrap(err)}
+	cause := errors.Unwrap(err)
+	if _, many := err.(interface{ Unwrap() []error }); many {
+		cause = err
+	}
+	return &Failure{Code: code, Message: err.Error(), Retryable: code == Unavailable, Cause: cause}
 }
 
 // AsFailure translates the error of a call: the [Failure] in err's chain if
 // there is one, [Timeout] and [Canceled] for the errors of a context, and
-// [ExecutionFailed] with err's text for any other. It returns nil for nil.
+// [ExecutionFailed] with err's text for any other. It returns nil for nil and
+// only then. The Failure always has a code, and a message or content; if err
+// wraps one that lacks them, or says more than it, AsFailure returns a copy.
 func AsFailure(err error) *Failure {
 	var failure *Failure
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &failure):
-		return failure
+		return completed(failure, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Failure{Code: Timeout, Message: "The tool did not answer in time. It may or may not have taken effect.", Retryable: true, Cause: err}
 	case errors.Is(err, context.Canceled):
 		return &Failure{Code: Canceled, Message: "The call was interrupted. It may or may not have taken effect.", Cause: err}
 	}
-	return &Failure{Code: ExecutionFailed, Message: err.Error(), Cause: err}
+	return completed(&Failure{Code: ExecutionFailed, Message: err.Error(), Cause: err}, nil)
+}
+
+// completed returns failure with what it lacks. Outer is the error in which it
+// was found; nil if it was not found in one.
+func completed(failure *Failure, outer error) *Failure {
+	if failure == nil { // a nil *Failure returned as an error is not nil
+		return &Failure{Code: Internal, Message: "The tool reported a failure without saying which."}
+	}
+	full := *failure
+	if full.Code == "" {
+		full.Code = ExecutionFailed
+	}
+	if full.Message == "" && len(full.Content) == 0 {
+		full.Message = "The tool failed without saying why."
+	}
+	wrapped := outer != nil && outer != error(failure)
+	if wrapped {
+		full.Cause = outer
+	}
+	if !wrapped && full.Code == failure.Code && full.Message == failure.Message {
+		return failure
+	}
+	return &full
 }

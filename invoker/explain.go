@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// explain puts what the validator found into words that a model can act on:
+// what is there, and what should be.
+func explain(broken *jsonschema.ValidationError, value, schema any) []violation {
+	e := explainer{value: value, schema: schema}
+	return arrange(e.explain(broken))
+}
+
+type explainer struct {
+	value  any // the value that was checked
+	schema any // against this schema, if known
+}
+
+func (e explainer) explain(broken *jsonschema.ValidationError) []violation {
+	switch broken.ErrorKind.(type) {
+	case nil, *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
+		return e.all(broken.Causes)
+	case *kind.AnyOf:
+		return e.choice(broken)
+	case *kind.OneOf:
+		if len(broken.Causes) > 0 {
+			return e.choice(broken)
+		}
+	case *kind.Required, *kind.Dependency, *kind.DependentRequired, *kind.AdditionalProperties:
+		return e.members(broken)
+	}
+	if wanted := wantedOf(broken); wanted != nil {
+		return []violation{e.unwanted(broken, wanted)}
+	}
+	return []violation{{pointer: pointerOf(broken.InstanceLocation), text: e.text(broken)}}
+}
+
+func (e explainer) all(causes []*jsonschema.ValidationError) []violation {
+	var violations []violation
+	for _, cause := range causes {
+		violations = append(violations, e.explain(cause)...)
+	}
+	return violations
+}
+
+// choice explains anyOf and oneOf. If all that is wrong is the type or the
+// value, one line lists what is allowed; else the form that fits best is held
+// against the value.
+func (e explainer) choice(broken *jsonschema.ValidationError) []violation {
+	pointer := pointerOf(broken.InstanceLocation)
+	var wanted []string
+	for _, cause := range broken.Causes {
+		w := wantedOf(innermost(cause))
+		if w == nil || !slices.Equal(innermost(cause).InstanceLocation, broken.InstanceLocation) {
+			return e.nearestForm(pointer, broken.Causes)
+		}
+		wanted = append(wanted, w...)
+	}
+	slices.Sort(wanted)
+	return []violation{e.unwanted(broken, slices.Compact(wanted))}
+}
+
+func (e explainer) unwanted(broken *jsonschema.ValidationError, wanted []string) violation {
+	text := e.subject(broken) + " is not " + wanted[0]
+	if len(wanted) > 1 {
+		text = e.subject(broken) + " is not one of " + listed(wanted, ", ")
+	}
+	return violation{pointer: pointerOf(broken.InstanceLocation), text: text, mismatch: true}
+}
+
+func (e explainer) nearestForm(pointer string, forms []*jsonschema.ValidationError) []violation {
+	var nearest []violation
+	least, number := -1, 0
+	for i, form := range forms {
+		violations := e.explain(form)
+		weight := len(violations)
+		for _, v := range violations {
+			switch {
+			case v.mismatch && v.pointer == pointer:
+				weight += 1000 // another type altogether
+			case v.mismatch:
+				weight += 10 // maybe a discriminator
+			}
+		}
+		if least < 0 || weight < least {
+			nearest, least, number = violations, weight, i+1
+		}
+	}
+	if len(forms) == 1 {
+		return nearest
+	}
+	head := violation{pointer: pointer, text: fmt.Sprintf("fits none of the %d allowed forms (the other lines on it are for form %d, the nearest)", len(forms), number)}
+	return append([]violation{head}, nearest...)
+}
+
+// innermost follows references and groups of one to what is behind them.
+func innermost(broken *jsonschema.ValidationError) *jsonschema.ValidationError {
+	for len(broken.Causes) == 1 {
+		switch broken.ErrorKind.(type) {
+		case *kind.Reference, *kind.Group, *kind.AllOf:
+			broken = broken.Causes[0]
+		default:
+			return broken
+		}
+	}
+	return broken
+}
+
+// wantedOf returns the types or values that would have been right, if that is
+// what is wrong.
+func wantedOf(broken *jsonschema.ValidationError) []string {
+	var wanted []string
+	switch k := broken.ErrorKind.(type) {
+	case *kind.Type:
+		for _, name := range k.Want {
+			wanted = append(wanted, withArticle(name))
+		}
+	case *kind.Const:
+		wanted = []string{shown(k.Want)}
+	case *kind.Enum:
+		for _, v := range k.Want {
+			wanted = append(wanted, shown(v))
+		}
+	}
+	return wanted
+}
+
+func withArticle(typeName string) string {
+	switch typeName {
+	case "null":
+		return typeName
+	case "integer", "object", "array":
+		return "an " + typeName
+	}
+	return "a " + typeName
+}
+
+// members explains what is wrong with the presence of members.
+func (e explainer) members(broken *jsonschema.ValidationError) []violation {
+	var violations []violation
+	add := func(name, text string) {
+		path := append(slices.Clone(broken.InstanceLocation), name)
+		violations = append(violations, violation{pointer: pointerOf(path), text: text})
+	}
+	switch k := broken.ErrorKind.(type) {
+	case *kind.Required:
+		for _, name := range k.Missing {
+			add(name, "is missing (required)")
+		}
+	case *kind.Dependency:
+		for _, name := range k.Missing {
+			add(name, "is missing (required because "+shown(k.Prop)+" is given)")
+		}
+	case *kind.DependentRequired:
+		for _, name := range k.Missing {
+			add(name, "is missing (required because "+shown(k.Prop)+" is given)")
+		}
+	case *kind.AdditionalProperties:
+		known := e.known(broken.SchemaURL)
+		for _, name := range k.Properties {
+			add(name, unknownMember(name, known))
+		}
+	}
+	return violations
+}
+
+func unknownMember(name string, known []string) string {
+	if len(known) == 0 {
+		return "is not allowed: no properties are known here"
+	}
+	text := "is not a known property; the known ones are " + listed(known, ", ")
+	if meant := nearest(name, known); meant != "" {
+		text += " (did you mean " + meant + "?)"
+	}
+	return text
+}
+
+// known returns the names of the properties of the schema at url.
+func (e explainer) known(at string) []string {
+	_, fragment, _ := strings.Cut(at, "#")
+	pointer, err := url.PathUnescape(fragment)
+	if err != nil {
+		return nil
+	}
+	var path []string
+	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if pointer != "" {
+			path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
+		}
+	}
+	schema, _ := lookup(e.schema, path).(map[string]any)
+	properties, _ := schema["properties"].(map[string]any)
+	names := make([]string, 0, len(properties))
+	for name := range properties {
+		names = append(names, short(printable(name)))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// text explains what concerns one value, by the keyword that it breaks.
+func (e explainer) text(broken *jsonschema.ValidationError) string {
+	it := e.subject(broken)
+	switch k := broken.ErrorKind.(type) {
+	case *kind.Minimum:
+		return fmt.Sprintf("%s is less than the minimum %s", it, ratio(k.Want))
+	case *kind.Maximum:
+		return fmt.Sprintf("%s is greater than the maximum %s", it, ratio(k.Want))
+	case *kind.ExclusiveMinimum:
+		return fmt.Sprintf("%s is not greater than %s", it, ratio(k.Want))
+	case *kind.ExclusiveMaximum:
+		return fmt.Sprintf("%s is not less than %s", it, ratio(k.Want))
+	case *kind.MultipleOf:
+		return fmt.Sprintf("%s is not a multiple of %s", it, ratio(k.Want))
+	case *kind.MinLength:
+		return fmt.Sprintf("has %s; at least %d needed", number(k.Got, "character"), k.Want)
+	case *kind.MaxLength:
+		return fmt.Sprintf("has %s; at most %d allowed", number(k.Got, "character"), k.Want)
+	case *kind.Pattern:
+		return fmt.Sprintf("%s does not match the pattern %s", shown(k.Got), short(printable(k.Want)))
+	case *kind.FalseSchema:
+		return "is not allowed here"
+	case *kind.Not:
+		return "is what the schema rules out here (not)"
+	case *kind.OneOf:
+		return fmt.Sprintf("fits more than one of the allowed forms (%d and %d); it must fit exactly one", k.Subschemas[0]+1, k.Subschemas[1]+1)
+	case *kind.RefCycle:
+		return "cannot be checked: the schema refers to itself"
+	}
+	return e.manyText(broken)
+}
+
+// manyText explains what concerns the parts of an object or array.
+func (e explainer) manyText(broken *jsonschema.ValidationError) string {
+	switch k := broken.ErrorKind.(type) {
+	case *kind.MinItems:
+		return fmt.Sprintf("has %s; at least %d needed", number(k.Got, "item"), k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("has %s; at most %d allowed", number(k.Got, "item"), k.Want)
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("has %s more than allowed", number(k.Count, "item"))
+	case *kind.UniqueItems:
+		return fmt.Sprintf("items %d and %d are equal; all must differ", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "has no item of the kind that it must contain"
+	case *kind.MinContains:
+		return fmt.Sprintf("has %s of the kind that it must contain; at least %d needed", number(len(k.Got), "item"), k.Want)
+	case *kind.MaxContains:
+		return fmt.Sprintf("has %s of the kind that it may contain; at most %d allowed", number(len(k.Got), "item"), k.Want)
+	case *kind.MinProperties:
+		return fmt.Sprintf("has %s; at least %d needed", number(k.Got, "property"), k.Want)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("has %s; at most %d allowed", number(k.Got, "property"), k.Want)
+	case *kind.PropertyNames:
+		return fmt.Sprintf("the name %s is not allowed%s", shown(k.Property), reasons(broken.Causes, k.Property))
+	}
+	return "breaks the rule " + strings.Join(broken.ErrorKind.KeywordPath(), "/")
+}
+
+// reasons says what is wrong with the name of a property.
+func reasons(causes []*jsonschema.ValidationError, name string) string {
+	var texts []string
+	for _, v := range arrange(explainer{value: name}.all(causes)) {
+		texts = append(texts, v.text)
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + listed(texts, "; ")
+}
+
+// subject writes the value that broken is about.
+func (e explainer) subject(broken *jsonschema.ValidationError) string {
+	switch broken.ErrorKind.(type) {
+	case *kind.Type, *kind.AnyOf, *kind.OneOf:
+		return subject(lookup(e.value, broken.InstanceLocation))
+	}
+	return shown(lookup(e.value, broken.InstanceLocation))
+}
+
+// lookup returns what is at path in value, or nil.
+func lookup(value any, path []string) any {
+	for _, name := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+func ratio(r *big.Rat) string {
+	if r.IsInt() {
+		return short(r.Num().String())
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func number(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Describer is implemented by types that give their own JSON Schema, where
+// inference would say too little:
+//
+//	type Unit string
+//
+//	func (Unit) JSONSchema() string { return `{"type":"string","enum":["c","f"]}` }
+//
+// [New] asks a zero value, wherever the type occurs in arguments or results.
+type Describer interface {
+	// JSONSchema returns one JSON Schema in draft 2020-12.
+	JSONSchema() string
+}
+
+// shape is what is known of a type before its schema is inferred.
+type shape struct {
+	schemas map[reflect.Type]*jsonschema.Schema      // of types that say themselves what they look like
+	fields  map[reflect.Type]map[string]reflect.Type // of structs, by the name in JSON
+}
+
+// shapeOf walks over all types that t is made of.
+func shapeOf(t reflect.Type) (*shape, error) {
+	s := &shape{
+		schemas: map[reflect.Type]*jsonschema.Schema{},
+		fields:  map[reflect.Type]map[string]reflect.Type{},
+	}
+	return s, s.walk(t, map[reflect.Type]bool{})
+}
+
+func (s *shape) walk(t reflect.Type, seen map[reflect.Type]bool) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if seen[t] {
+		return nil
+	}
+	seen[t] = true
+	own, opaque, err := ownSchema(t)
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		s.schemas[t] = own
+	}
+	if opaque {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Map, reflect.Slice, reflect.Array:
+		return s.walk(t.Elem(), seen)
+	case reflect.Struct:
+		s.fields[t] = map[string]reflect.Type{}
+		for _, field := range reflect.VisibleFields(t) {
+			if field.Anonymous || !field.IsExported() {
+				if field.Anonymous {
+					err = s.walk(field.Type, seen)
+				}
+			} else if name := jsonName(field); name != "" {
+				s.fields[t][name] = field.Type
+				err = s.walk(field.Type, seen)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// jsonName returns the name of a field in JSON, or "" if it has none.
+func jsonName(field reflect.StructField) string {
+	tag, ok := field.Tag.Lookup("json")
+	if tag == "-" {
+		return ""
+	}
+	if name, _, _ := strings.Cut(tag, ","); ok && name != "" {
+		return name
+	}
+	return field.Name
+}
+
+var (
+	timeType = reflect.TypeFor[time.Time]()
+	byteType = reflect.TypeFor[[]byte]()
+)
+
+// ownSchema returns the schema of a type that is not written as its Go
+// structure suggests, or nil, and whether that structure does not matter.
+func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err error) {
+	opaque = implements[json.Marshaler](t) || implements[json.Unmarshaler](t) ||
+		implements[encoding.TextMarshaler](t) || implements[encoding.TextUnmarshaler](t)
+	switch {
+	case implements[Describer](t):
+		text := reflect.New(t).Interface().(Describer).JSONSchema()
+		if err := json.Unmarshal([]byte(text), &schema); err != nil {
+			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: %w", t, err)
+		}
+		return schema, opaque, nil
+	case t == timeType:
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}, true, nil
+	case t == byteType:
+		return &jsonschema.Schema{Types: []string{"null", "string"}, ContentEncoding: "base64"}, true, nil
+	case implements[json.Marshaler](t) || implements[json.Unmarshaler](t):
+		return &jsonschema.Schema{}, true, nil
+	case opaque:
+		return &jsonschema.Schema{Type: "string"}, true, nil
+	}
+	return nil, false, nil
+}
+
+// implements reports whether values of type t, or pointers to them, are I's.
+func implements[I any](t reflect.Type) bool {
+	i := reflect.TypeFor[I]()
+	if t.Kind() == reflect.Interface {
+		return false // what the value will be is not known
+	}
+	return t.Implements(i) || reflect.PointerTo(t).Implements(i)
+}
+
+// schema infers the JSON Schema of t.
+func (s *shape) schema(t reflect.Type) (json.RawMessage, error) {
+	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: s.schemas})
+	if err != nil {
+		return nil, err
+	}
+	if t.Kind() == reflect.Struct && inferred.Properties == nil && s.schemas[t] == nil {
+		inferred.Properties = map[string]*jsonschema.Schema{} // model APIs want the member, even if it is empty
+	}
+	return json.Marshal(inferred)
+}
+
+// strays finds members of value that package json would take for a field of t
+// although they are written in another case. Their values were checked as
+// what their names say, which is not the field.
+func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var violations []violation
+	switch value := value.(type) {
+	case map[string]any:
+		fields := s.fields[t]
+		for name, member := range value {
+			path := append(path[:len(path):len(path)], name)
+			switch inner, ok := fields[name]; {
+			case ok:
+				violations = append(violations, s.strays(inner, member, path)...)
+			case fields != nil:
+				if meant := sameFold(name, fields); meant != "" {
+					violations = append(violations, violation{pointer: pointerOf(path), text: "must be written " + meant})
+				}
+			case t.Kind() == reflect.Map:
+				violations = append(violations, s.strays(t.Elem(), member, path)...)
+			}
+		}
+	case []any:
+		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+			return nil
+		}
+		for _, item := range value {
+			violations = append(violations, s.strays(t.Elem(), item, append(path[:len(path):len(path)], "*"))...)
+		}
+	}
+	return violations
+}
+
+func sameFold(name string, fields map[string]reflect.Type) string {
+	for field := range fields {
+		if strings.EqualFold(field, name) {
+			return field
+		}
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var drafts = map[string]*jsonschema.Draft{
+	"json-schema.org/schema":               jsonschema.Draft2020,
+	"json-schema.org/draft/2020-12/schema": jsonschema.Draft2020,
+	"json-schema.org/draft/2019-09/schema": jsonschema.Draft2019,
+	"json-schema.org/draft-07/schema":      jsonschema.Draft7,
+	"json-schema.org/draft-06/schema":      jsonschema.Draft6,
+	"json-schema.org/draft-04/schema":      jsonschema.Draft4,
+}
+
+// draftsOf returns the drafts by which a schema is to be read, in order of
+// likelihood, and whether one of them must fit. A schema that does not name
+// its draft is of 2020-12, says MCP (2025-11-25, basic, JSON Schema usage);
+// many written before that rule are older.
+func draftsOf(schema json.RawMessage) (candidates []*jsonschema.Draft, sure bool) {
+	var head struct {
+		Schema string `json:"$schema"`
+	}
+	guess := []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4}
+	if json.Unmarshal(schema, &head) != nil || head.Schema == "" {
+		return guess, true
+	}
+	name := strings.TrimSuffix(head.Schema, "#")
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "http://"), "https://")
+	if draft := drafts[name]; draft != nil {
+		return []*jsonschema.Draft{draft}, true
+	}
+	return guess, false
+}
+
+// stepFormat is the format that stands in every subschema after localize, so
+// that the validator reports each visit. The formats that were there are
+// dropped: by default they are advice, not rules (JSON Schema 2020-12,
+// validation, section 7.2.1), and that is what we take them for in all drafts.
+const stepFormat = "consort-step"
+
+// localize changes a schema in place into one that stands alone: references to
+// other documents allow anything, dialects are forgotten, and each subschema
+// counts its visits.
+func localize(doc any, draft *jsonschema.Draft) {
+	root, ok := doc.(map[string]any)
+	if !ok {
+		return
+	}
+	l := localizer{
+		idKey:  "$id",
+		modern: draft == jsonschema.Draft2020 || draft == jsonschema.Draft2019,
+		here:   map[string]bool{schemaURL: true},
+	}
+	if draft == jsonschema.Draft4 {
+		l.idKey = "id"
+	}
+	base := &url.URL{Scheme: "consort", Host: "schema", Path: "/"} // schemaURL
+	l.collect(root, base)
+	l.rewrite(root, base)
+}
+
+type localizer struct {
+	idKey  string          // the keyword that names a resource
+	modern bool            // other keywords count beside $ref: 2019-09 and later
+	here   map[string]bool // the documents that are part of this one
+}
+
+// collect notes the identities of all embedded resources.
+func (l *localizer) collect(schema map[string]any, base *url.URL) {
+	base = l.base(schema, base)
+	l.here[base.String()] = true
+	eachSubschema(schema, func(sub map[string]any) { l.collect(sub, base) })
+}
+
+// base returns the URL against which the references of schema resolve. An
+// identity that is not a URL is removed.
+func (l *localizer) base(schema map[string]any, outer *url.URL) *url.URL {
+	id, ok := schema[l.idKey].(string)
+	if !ok {
+		return outer
+	}
+	u, err := outer.Parse(id)
+	if err != nil {
+		delete(schema, l.idKey)
+		return outer
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u
+}
+
+func (l *localizer) rewrite(schema map[string]any, base *url.URL) {
+	base = l.base(schema, base)
+	for _, keyword := range []string{"$ref", "$dynamicRef"} {
+		if ref, ok := schema[keyword].(string); !ok || l.isHere(ref, base) {
+			continue
+		}
+		if !l.modern {
+			clear(schema) // what stands beside $ref never counted
+		}
+		delete(schema, keyword)
+	}
+	if _, ok := schema["$schema"].(string); ok {
+		delete(schema, "$schema")
+	}
+	eachSubschema(schema, func(sub map[string]any) { l.rewrite(sub, base) })
+	schema["format"] = stepFormat
+}
+
+func (l *localizer) isHere(ref string, base *url.URL) bool {
+	u, err := base.Parse(ref)
+	if err != nil {
+		return false
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return l.here[u.String()] || drafts[u.Host+u.Path] != nil
+}
+
+// eachSubschema calls visit for each object in schema that may be a schema.
+// Unknown keywords count: a $ref can lead there.
+func eachSubschema(schema map[string]any, visit func(map[string]any)) {
+	for keyword, value := range schema {
+		switch keyword {
+		case "enum", "const", "default", "examples", "example":
+			continue // values, not schemas
+		}
+		switch value := value.(type) {
+		case map[string]any:
+			if !holdsSchemas(keyword) {
+				visit(value)
+				continue
+			}
+			for _, sub := range value {
+				if sub, ok := sub.(map[string]any); ok {
+					visit(sub)
+				}
+			}
+		case []any:
+			for _, sub := range value {
+				if sub, ok := sub.(map[string]any); ok {
+					visit(sub)
+				}
+			}
+		}
+	}
+}
+
+// holdsSchemas reports whether the value of a keyword is an object that is not
+// a schema but has schemas for members.
+func holdsSchemas(keyword string) bool {
+	switch keyword {
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
+		"$vocabulary", "dependentRequired":
+		return true
+	}
+	return false
+}

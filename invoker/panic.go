@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// Panic is the cause of the failure of a tool whose function panicked. It is
+// for logs.
+type Panic struct {
+	// Value is what the function panicked with; nil if it ended its goroutine
+	// with [runtime.Goexit] instead.
+	Value any
+	// Stack is the stack of the goroutine at that point, at most 64 KiB.
+	Stack []byte
+}
+
+const maxStack = 64 << 10
+
+// Error returns the value; the stack is left to those who ask for it.
+func (p *Panic) Error() string {
+	if p.Value == nil {
+		return "the function ended its goroutine"
+	}
+	return fmt.Sprintf("panic: %v", p.Value)
+}
+
+// Unwrap returns the value if it is an error, such as a [runtime.Error].
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// protect runs a function in a goroutine of its own and waits for it, so that
+// neither a panic nor the end of the goroutine reaches the caller.
+func protect(run func() (Output, error)) (output Output, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			cause := &Panic{Value: recover()}
+			stack := debug.Stack()
+			cause.Stack = stack[:min(len(stack), maxStack)]
+			output, err = Output{}, panicked(cause)
+		}()
+		output, err = run()
+		returned = true
+	}()
+	<-done
+	return output, err
+}
+
+func panicked(cause *Panic) *Failure {
+	message := "The tool panicked. It may or may not have taken effect."
+	if cause.Value == nil {
+		message = "The tool ended without a result. It may or may not have taken effect."
+	}
+	return &Failure{Code: Internal, Message: message, Cause: cause}
+}

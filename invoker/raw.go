@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// RawOptions are what [Raw] can be told beside the definition. The zero value
+// is the default.
+type RawOptions struct {
+	// UncheckedResults accepts results as they come, for servers whose output
+	// schema is not to be relied on. The schema stays in the Definition.
+	UncheckedResults bool
+}
+
+// Raw makes an invoker of a definition and a function that takes its arguments
+// as JSON: the way for those who bring their own schema, such as the adapter
+// of a protocol. [New] is for Go functions.
+//
+// Arguments are checked as [New] checks them. The function's context carries
+// the call, and so does its second argument, whose Arguments are one JSON
+// object that the schema allows, byte for byte as the model wrote it. If the
+// definition has an output schema, a result must have structured content, and
+// that must fit (MCP 2025-11-25, server/tools, output schema); if not the
+// result becomes a [Failure] with the code [Protocol] which keeps all content
+// behind a line that says what is wrong.
+//
+// An InputSchema that is nil or null becomes {"type":"object"}; any other stays as it
+// is. References to other documents are never followed; they allow anything.
+// The error tells why a definition cannot be used: it has no name, or a schema
+// is not a JSON Schema of objects, refers to what is not there, or is beyond
+// the limits of 256 KiB, 10,000 values and a nesting of 200.
+//
+// A function that panics or ends its goroutine fails with the code [Internal]
+// and a [Panic] for the cause. Invoke waits for the function to return, also
+// when ctx has ended: the function must heed its context, and those who call
+// functions that may not, as the loop of the converse package does, keep their
+// own clock.
+func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *RawOptions) (Invoker, error) {
+	if fn == nil {
+		return nil, fmt.Errorf("tool %q has no function", def.Name)
+	}
+	if opts == nil {
+		opts = &RawOptions{}
+	}
+	return newTool(def, func(ctx context.Context, call *Call, _ any) (Output, error) { return fn(ctx, call) }, opts)
+}
+
+// tool is the one Invoker of this package.
+type tool struct {
+	def    Definition
+	input  *checker
+	output *checker // nil: results are not checked
+	run    function
+}
+
+// function is what a tool runs: arguments is the value of call.Arguments.
+type function func(ctx context.Context, call *Call, arguments any) (Output, error)
+
+func newTool(def Definition, run function, opts *RawOptions) (*tool, error) {
+	if def.Name == "" {
+		return nil, errors.New("a tool needs a name")
+	}
+	if isNull(def.InputSchema) {
+		def.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	if isNull(def.OutputSchema) {
+		def.OutputSchema = nil
+	}
+	def.InputSchema, def.OutputSchema = bytes.Clone(def.InputSchema), bytes.Clone(def.OutputSchema)
+	t := &tool{def: def, run: run}
+	var err error
+	if t.input, err = newChecker(def.InputSchema); err != nil {
+		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
+	}
+	if !admitsObjects(def.InputSchema) {
+		return nil, fmt.Errorf("the input schema of tool %q cannot be used: arguments are an object, and it allows none", def.Name)
+	}
+	if def.OutputSchema == nil || opts.UncheckedResults {
+		return t, nil
+	}
+	if t.output, err = newChecker(def.OutputSchema); err != nil {
+		return nil, fmt.Errorf("the output schema of tool %q cannot be used: %w", def.Name, err)
+	}
+	return t, nil
+}
+
+// isNull reports whether a JSON text is absent or null.
+func isNull(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return len(text) == 0 || string(text) == "null"
+}
+
+// admitsObjects reports whether a valid schema is an object whose type, if it
+// names one, can be "object".
+func admitsObjects(schema json.RawMessage) bool {
+	var root map[string]any
+	if json.Unmarshal(schema, &root) != nil {
+		return false
+	}
+	switch t := root["type"].(type) {
+	case string:
+		return t == "object"
+	case []any:
+		for _, name := range t {
+			if name == "object" {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+func (t *tool) Definition() *Definition { return &t.def }
+
+func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
+	if err := ctx.Err(); err != nil {
+		return Output{}, notStarted(err)
+	}
+	own := Call{}
+	if call != nil {
+		own = *call
+	}
+	if isNull(own.Arguments) {
+		own.Arguments = json.RawMessage(`{}`)
+	}
+	arguments, violations := t.arguments(own.Arguments)
+	if len(violations) > 0 {
+		return Output{}, badArguments(violations)
+	}
+	ctx = WithCall(ctx, &own)
+	output, err := protect(func() (Output, error) { return t.run(ctx, &own, arguments) })
+	if err != nil {
+		return Output{}, err
+	}
+	if t.output != nil {
+		if violations := t.checkResult(output.Content); len(violations) > 0 {
+			return Output{}, badResult(violations, output)
+		}
+	}
+	return output, nil
+}
+
+// arguments parses and checks the arguments of a call.
+func (t *tool) arguments(text json.RawMessage) (any, []violation) {
+	value, _, faults := parse(text)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	if _, ok := value.(map[string]any); !ok {
+		return nil, []violation{{text: subject(value) + " is not an object; write them as a JSON object"}}
+	}
+	return value, t.input.check(value)
+}
+
+// checkResult holds all structured content against the output schema.
+func (t *tool) checkResult(contents []canister.Content) []violation {
+	found := false
+	var violations []violation
+	for _, content := range contents {
+		structured, ok := content.(canister.StructuredContent)
+		if !ok {
+			continue
+		}
+		found = true
+		value, _, faults := parse(structured.JSON)
+		if len(faults) == 0 {
+			faults = t.output.check(value)
+		}
+		violations = append(violations, faults...)
+	}
+	if !found {
+		return []violation{{text: "has no structured content, which the schema calls for"}}
+	}
+	return violations
+}
+
+func badArguments(violations []violation) *Failure {
+	return &Failure{
+		Code:    InvalidArguments,
+		Message: "The arguments do not fit the tool's input schema:" + report("arguments", violations),
+	}
+}
+
+func badResult(violations []violation, output Output) *Failure {
+	message := "The result does not fit the tool's output schema:" + report("result", violations)
+	content := []canister.Content{canister.Text(message)}
+	return &Failure{
+		Code:     Protocol,
+		Message:  message,
+		Content:  append(content, output.Content...),
+		Metadata: output.Metadata,
+	}
+}
+
+// notStarted is the failure of a call whose context had ended before it began.
+func notStarted(err error) *Failure {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &Failure{Code: Timeout, Message: "The time was over before the tool was called. Nothing was done.", Retryable: true, Cause: err}
+	}
+	return &Failure{Code: Canceled, Message: "The call was interrupted before it began. Nothing was done.", Retryable: true, Cause: err}
+}

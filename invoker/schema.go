@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// What a schema may cost. Schemas come from servers, and a few lines of
+// hostile schema can ask for more steps than there are atoms.
+const (
+	maxSchemaBytes  = 256 << 10       // of one schema
+	maxSchemaValues = 10_000          // JSON values in one schema
+	maxSteps        = 200_000         // subschemas visited in one check; this bounds the stack too
+	maxCheckTime    = 2 * time.Second // one check
+)
+
+// errTooCostly stops a check that goes beyond its limits.
+var errTooCostly = errors.New("checking it takes too long")
+
+// checker checks values against one compiled schema.
+type checker struct {
+	schema *jsonschema.Schema
+	doc    any // the schema as it was compiled, for explanations
+
+	// The validator has no seam that could carry the count of one check, so
+	// checks of one schema take turns. They last microseconds.
+	mu      sync.Mutex
+	steps   int
+	started time.Time
+}
+
+// newChecker compiles a schema. The error says what is wrong with it.
+func newChecker(schema json.RawMessage) (*checker, error) {
+	if len(schema) > maxSchemaBytes {
+		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(schema), maxSchemaBytes)
+	}
+	drafts, sure := draftsOf(schema)
+	var first error
+	for _, draft := range drafts {
+		doc, count, faults := parse(schema)
+		switch {
+		case len(faults) > 0:
+			return nil, errors.New("it is not usable JSON:" + report("schema", faults))
+		case count > maxSchemaValues:
+			return nil, fmt.Errorf("it has %d values, more than the limit of %d", count, maxSchemaValues)
+		}
+		c, err := compile(doc, draft)
+		if err == nil {
+			return c, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if sure {
+		return nil, first
+	}
+	// A dialect that nobody here knows: its author may be right. Take anything.
+	return compile(true, jsonschema.Draft2020)
+}
+
+// schemaURL is where the schema lives while it is compiled. Nothing is there.
+const schemaURL = "consort://schema/"
+
+func compile(doc any, draft *jsonschema.Draft) (c *checker, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the schema cannot be compiled")
+		}
+	}()
+	switch doc.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, errors.New("a schema is an object")
+	}
+	c = &checker{doc: doc}
+	localize(doc, draft)
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(draft)
+	compiler.UseLoader(nowhere{})
+	compiler.UseRegexpEngine(compilePattern)
+	compiler.RegisterFormat(&jsonschema.Format{Name: stepFormat, Validate: c.step})
+	compiler.AssertFormat()
+	if err := compiler.AddResource(schemaURL, doc); err != nil {
+		return nil, err
+	}
+	c.schema, err = compiler.Compile(schemaURL)
+	if err != nil {
+		return nil, schemaProblem(doc, err)
+	}
+	return c, nil
+}
+
+// schemaProblem puts an error of the compiler into words of ours.
+func schemaProblem(doc any, err error) error {
+	var (
+		invalid *jsonschema.SchemaValidationError
+		broken  *jsonschema.ValidationError
+		missing *jsonschema.JSONPointerNotFoundError
+		anchor  *jsonschema.AnchorNotFoundError
+	)
+	local := func(at string) string { return strings.TrimPrefix(at, schemaURL) }
+	switch {
+	case errors.As(err, &invalid) && errors.As(invalid.Err, &broken):
+		return errors.New("it is not a valid JSON Schema:" + report("schema", explain(broken, doc, nil)))
+	case errors.As(err, &missing):
+		return fmt.Errorf("its $ref %q leads nowhere", local(missing.URL))
+	case errors.As(err, &anchor):
+		return fmt.Errorf("its $ref %q leads nowhere", local(anchor.Reference))
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, ""))
+}
+
+// check returns what is wrong with a value, in order of place; nothing if the
+// schema allows it. Safe for concurrent use.
+func (c *checker) check(value any) (violations []violation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer func() {
+		switch r := recover(); r {
+		case nil:
+		case errTooCostly:
+			violations = []violation{{text: "is too large or too deep for the schema: " + errTooCostly.Error()}}
+		default:
+			violations = []violation{{text: "cannot be checked against the schema"}}
+		}
+	}()
+	c.steps, c.started = 0, time.Now()
+	err := c.schema.Validate(value)
+	var broken *jsonschema.ValidationError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &broken):
+		return explain(broken, value, c.doc)
+	}
+	return []violation{{text: err.Error()}}
+}
+
+// step counts one visit to a subschema; see localize.
+func (c *checker) step(any) error {
+	c.steps++
+	if c.steps > maxSteps || c.steps%256 == 0 && time.Since(c.started) > maxCheckTime {
+		panic(errTooCostly)
+	}
+	return nil
+}
+
+// nowhere is the loader of references that localize has not met: they lead to
+// a schema that allows anything. Nothing is ever fetched.
+type nowhere struct{}
+
+func (nowhere) Load(string) (any, error) { return true, nil }
+
+// compilePattern compiles the regular expression of a schema. JSON Schema
+// takes them from ECMA-262; what Go cannot compile, such as look-ahead,
+// matches everything, so that the tool stays usable and judges for itself.
+func compilePattern(pattern string) (jsonschema.Regexp, error) {
+	re, _ := regexp.Compile(goPattern(pattern)) // nil: matches everything
+	return &ecmaPattern{source: pattern, re: re}, nil
+}
+
+// ecmaPattern is a regular expression that shows itself as it was written.
+type ecmaPattern struct {
+	source string
+	re     *regexp.Regexp // nil matches everything
+}
+
+func (p *ecmaPattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
+func (p *ecmaPattern) String() string            { return p.source }
+
+// goPattern rewrites the ECMA escape for a code unit, \u4e00, which Go writes
+// \x{4e00}.
+func goPattern(pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		b.WriteByte(pattern[i])
+		if pattern[i] != '\\' || i+1 == len(pattern) {
+			continue
+		}
+		i++
+		if pattern[i] == 'u' && i+4 < len(pattern) {
+			b.WriteString("x{" + pattern[i+1:i+5] + "}")
+			i += 4
+			continue
+		}
+		b.WriteByte(pattern[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"bytes"
+	"context"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Options are what [New] can be told beside name, description and function.
+// The zero value is the default.
+type Options struct {
+	// Title is a name for people.
+	Title string
+	// Hints say how the tool behaves. By default it may do anything.
+	Hints Hints
+	// Exclusive asks that no other invocation of the same message runs while
+	// this one does.
+	Exclusive bool
+	// InputSchema is the JSON Schema of the arguments, for what inference
+	// cannot know, such as values that a configuration allows. It must fit the
+	// argument type: what it allows and the type cannot hold is refused. By default it
+	// is inferred.
+	InputSchema json.RawMessage
+	// Metadata is for programs; the model never sees it.
+	Metadata canister.Fields
+}
+
+// New makes a tool of a Go function.
+//
+// In is a struct, or a map with string keys. Its JSON Schema is inferred by
+// the rules of [github.com/google/jsonschema-go/jsonschema.For]: the json tag
+// names a property, the jsonschema tag describes it, and a field without
+// omitempty or omitzero is required; properties that no field has are not
+// allowed. Types that implement [Describer] give their own schema, time.Time is a date-time,
+// []byte is base64, types with text methods are strings, and types with JSON
+// methods of their own may be anything.
+//
+// Arguments are checked before the function runs; none at all, and null, mean {}. A call whose
+// arguments break the schema fails with [InvalidArguments] and a message that
+// lists every violation by its JSON pointer. Package json's leniencies do not
+// apply: a member given twice, or written in another case than the field's, is
+// a violation. Whole numbers may be written 3.0 or 3e2, as JSON Schema has it.
+//
+// What the function returns becomes content by its type: a string is text; a
+// [canister.Content], []canister.Content or [Output] is taken as it is;
+// struct{} is nothing; any other value is structured content, which is checked
+// against the schema inferred from Out, as [Raw] describes. An interface type
+// is treated as the value it holds, without a schema.
+//
+// An error of the function reaches the caller of Invoke as it is; return a
+// [Failure], such as that of [Failf], to choose the code. New fails if the
+// name is empty, a schema cannot be made, or the types do not suit. See [Raw]
+// for panics and contexts.
+func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Invoker, error) {
+	if fn == nil {
+		return nil, fmt.Errorf("tool %q has no function", name)
+	}
+	def := Definition{Name: name, Description: description}
+	in, err := describe(&def, reflect.TypeFor[In](), reflect.TypeFor[Out](), opts)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", name, err)
+	}
+	return newTool(def, func(ctx context.Context, call *Call, arguments any) (Output, error) {
+		var argument In
+		if failure := in.decode(call.Arguments, arguments, &argument); failure != nil {
+			return Output{}, failure
+		}
+		result, err := fn(ctx, argument)
+		if err != nil {
+			return Output{}, err
+		}
+		return outputOf(result, &result)
+	}, &RawOptions{})
+}
+
+// describe completes the definition of a function on in that returns out.
+func describe(def *Definition, in, out reflect.Type, opts *Options) (*input, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	def.Title, def.Hints, def.Exclusive, def.Metadata = opts.Title, opts.Hints, opts.Exclusive, opts.Metadata
+	def.InputSchema = opts.InputSchema
+	if in.Kind() != reflect.Struct && (in.Kind() != reflect.Map || in.Key().Kind() != reflect.String) {
+		return nil, fmt.Errorf("the argument type is %v; it must be a struct or a map with string keys, because arguments are a JSON object", in)
+	}
+	s, err := shapeOf(in)
+	if err != nil {
+		return nil, fmt.Errorf("the argument type: %w", err)
+	}
+	if len(def.InputSchema) == 0 {
+		if def.InputSchema, err = s.schema(in); err != nil {
+			return nil, fmt.Errorf("no schema for the argument type: %w", err)
+		}
+	}
+	if def.OutputSchema, err = outputSchema(out); err != nil {
+		return nil, fmt.Errorf("no schema for the result type: %w", err)
+	}
+	return &input{t: in, shape: s}, nil
+}
+
+// input decodes arguments into one Go type.
+type input struct {
+	t     reflect.Type
+	shape *shape
+}
+
+// decode stores the arguments in target, a pointer. value is what text says.
+func (in *input) decode(text json.RawMessage, value, target any) *Failure {
+	if strays := in.shape.strays(in.t, value, nil); len(strays) > 0 {
+		return badArguments(arrange(strays))
+	}
+	err := json.Unmarshal(text, target)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && strings.HasPrefix(mismatch.Value, "number ") {
+		// Package json takes no 3.0 for an int, though JSON Schema calls it an
+		// integer.
+		plain, encodeErr := json.Marshal(plainIntegers(value))
+		if encodeErr != nil {
+			return badArguments([]violation{decodeFault(err)})
+		}
+		reflect.ValueOf(target).Elem().SetZero()
+		err = json.Unmarshal(plain, target)
+	}
+	if err != nil {
+		return badArguments([]violation{decodeFault(err)})
+	}
+	return nil
+}
+
+// decodeFault says why arguments that fit the schema do not fit the type.
+func decodeFault(err error) violation {
+	var mismatch *json.UnmarshalTypeError
+	if !errors.As(err, &mismatch) {
+		return violation{text: short(printable(err.Error()))}
+	}
+	v := violation{text: fmt.Sprintf("%s does not fit into %v", short(mismatch.Value), mismatch.Type)}
+	if mismatch.Field != "" {
+		v.pointer = pointerOf(strings.Split(mismatch.Field, "."))
+	}
+	return v
+}
+
+// plainIntegers returns value with all whole numbers written in digits alone.
+func plainIntegers(value any) any {
+	switch value := value.(type) {
+	case json.Number:
+		if r, ok := new(big.Rat).SetString(string(value)); ok && r.IsInt() {
+			return json.Number(r.Num().String())
+		}
+	case map[string]any:
+		for name, member := range value {
+			value[name] = plainIntegers(member)
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = plainIntegers(item)
+		}
+	}
+	return value
+}
+
+var (
+	contentType  = reflect.TypeFor[canister.Content]()
+	contentsType = reflect.TypeFor[[]canister.Content]()
+	outputType   = reflect.TypeFor[Output]()
+	nothingType  = reflect.TypeFor[struct{}]()
+)
+
+// outputSchema returns the schema of what a function returns as structured
+// content, or nil if it returns something else or anything at all.
+func outputSchema(t reflect.Type) (json.RawMessage, error) {
+	switch {
+	case t.Kind() == reflect.Pointer && (t.Implements(contentType) || t.Elem() == outputType):
+		return nil, fmt.Errorf("content is returned by value: %v, not %v", t.Elem(), t)
+	case t.Implements(contentType), t == contentsType, t == outputType, t == nothingType,
+		t.Kind() == reflect.Interface, isText(t):
+		return nil, nil
+	}
+	s, err := shapeOf(t)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := s.schema(t)
+	if string(schema) == "true" {
+		schema = nil
+	}
+	return schema, err
+}
+
+// isText reports whether values of a type are plain strings in JSON too.
+func isText(t reflect.Type) bool {
+	return t.Kind() == reflect.String && !implements[json.Marshaler](t) && !implements[encoding.TextMarshaler](t)
+}
+
+// outputOf makes content of what a function returned. The pointer to it is
+// what package json reads: it needs one to call methods of pointers.
+func outputOf(result, pointer any) (Output, error) {
+	switch result := result.(type) {
+	case Output:
+		return result, nil
+	case []canister.Content:
+		return Output{Content: result}, nil
+	case canister.Content:
+		return Output{Content: []canister.Content{result}}, nil
+	case nil, struct{}:
+		return Output{}, nil
+	}
+	if v := reflect.ValueOf(result); isText(v.Type()) {
+		return Output{Content: canister.Texts(v.String())}, nil
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // models read this
+	if err := encoder.Encode(pointer); err != nil {
+		return Output{}, Failf(Internal, "The tool ran, but its result cannot be written as JSON: %w", err)
+	}
+	structured := canister.StructuredContent{JSON: bytes.TrimRight(text.Bytes(), "\n")}
+	return Output{Content: []canister.Content{structured}}, nil
+}
