@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestCloseByStdin(t *testing.T) {
+	for _, c := range []command{helperCommand("plain"), wrapped(helperCommand("plain"))} {
+		p, conn := launch(t, c)
+		mustAnswer(t, conn)
+		mustClose(t, p)
+		if status := p.cmd.ProcessState; status.ExitCode() != 0 {
+			t.Errorf("%v: ended by %s, want the end of stdin to do", c.argv[0], status)
+		}
+		if p.err() != nil {
+			t.Errorf("after close: %v", p.err())
+		}
+		if _, err := conn.Read(t.Context()); err != io.EOF {
+			t.Errorf("Read after close: %v, want EOF", err)
+		}
+		if err := conn.Write(t.Context(), request(t, 1, "ping", nil)); !errors.Is(err, mcp.ErrConnectionClosed) {
+			t.Errorf("Write after close: %v, want ErrConnectionClosed", err)
+		}
+	}
+}
+
+// Each step of closing is reached, by the group and not just its leader.
+func TestCloseSteps(t *testing.T) {
+	for name, want := range map[string]syscall.Signal{
+		"deaf":     syscall.SIGTERM,
+		"stubborn": syscall.SIGKILL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := helperCommand(name)
+			c.grace = 100 * time.Millisecond
+			p, conn := launch(t, c)
+			if name == "stubborn" { // says when it is
+				if _, err := conn.Read(within(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mustClose(t, p)
+			status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			if !status.Signaled() || status.Signal() != want {
+				t.Errorf("ended by %s, want %s", p.cmd.ProcessState, want)
+			}
+		})
+	}
+}
+
+// A context that has ended, or ends, cuts the grace periods short.
+func TestCloseWithoutPatience(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, stop := range map[string]func(*process){
+		"kill":          func(p *process) { p.kill() },
+		"ended context": func(p *process) { _ = p.close(ended) },
+		"ending context": func(p *process) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_ = p.close(ctx)
+		},
+		"kill while closing": func(p *process) {
+			var closing sync.WaitGroup
+			closing.Go(func() { _ = p.close(context.Background()) })
+			p.kill()
+			closing.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, conn := launch(t, wrapped(helperCommand("stubborn")))
+			if _, err := conn.Read(within(t)); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			stop(p)
+			if took := time.Since(begin); took > patience/2 {
+				t.Errorf("took %s, want no grace", took)
+			}
+			mustClose(t, p)
+		})
+	}
+}
+
+func TestCloseManyTimesAtOnce(t *testing.T) {
+	p, conn := launch(t, helperCommand("plain"))
+	mustAnswer(t, conn)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_ = conn.Close()
+			if err := p.close(within(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	mustClose(t, p)
+}
+
+// Children of the server go, too: when it obeys, and when it is killed first.
+func TestGrandchildren(t *testing.T) {
+	for _, how := range []string{"close", "leader killed", "leader exits"} {
+		t.Run(how, func(t *testing.T) {
+			said := make(chan int, 1)
+			c := helperCommand("parent")
+			c.grace = 300 * time.Millisecond
+			c.stderr = func(line string) {
+				if pid, ok := strings.CutPrefix(line, "child "); ok {
+					n, _ := strconv.Atoi(pid)
+					said <- n
+				}
+			}
+			p, conn := launch(t, c)
+			child := <-said
+			if _, err := conn.Read(within(t)); err != nil { // the child is stubborn now
+				t.Fatal(err)
+			}
+			switch how {
+			case "leader killed":
+				_ = p.cmd.Process.Kill()
+				waitLost(t, p)
+				if err := p.err(); err == nil || !strings.Contains(err.Error(), "exited: signal: killed") {
+					t.Errorf("err = %v, want the signal", err)
+				}
+			case "leader exits":
+				// The child may read the request, too, and does not.
+				if err := conn.Write(within(t), request(t, 1, "exit", []int{0})); err != nil {
+					t.Fatal(err)
+				}
+				waitLost(t, p)
+			}
+			mustClose(t, p)
+			if running(child) {
+				t.Error("the child of the server is left")
+			}
+		})
+	}
+}
+
+func waitLost(t *testing.T, p *process) {
+	t.Helper()
+	select {
+	case <-p.lost():
+	case <-time.After(patience):
+		t.Fatal("the loss was not noticed")
+	}
+}
+
+// An exit in the middle of a call is told at once, with status and stderr.
+func TestExitInCall(t *testing.T) {
+	for _, c := range []command{helperCommand("plain"), wrapped(helperCommand("plain"))} {
+		p, conn := launch(t, c)
+		mustAnswer(t, conn)
+		status := "3"
+		if c.argv[0] == "sh" {
+			status = "0" // that of the wrapper
+		}
+		want := `server "plain" exited: exit status ` + status + `; stderr: going down | panic: out of cheese`
+		_, err := roundTrip(t, conn, 1, "exit", []int{3})
+		if err == nil || err.Error() != want {
+			t.Errorf("err = %v\nwant  %s", err, want)
+		}
+		waitLost(t, p)
+		var loss *lostError
+		if !errors.As(p.err(), &loss) || loss.exit == nil {
+			t.Errorf("p.err() = %#v, want a *lostError with the exit", p.err())
+		}
+		if got := p.stderrTail(); got != "going down\npanic: out of cheese" {
+			t.Errorf("stderrTail = %q", got)
+		}
+		if err := conn.Write(t.Context(), request(t, 2, "ping", nil)); err == nil || err.Error() != want {
+			t.Errorf("a later Write: %v, want the same", err)
+		}
+		mustClose(t, p)
+		if p.err() == nil {
+			t.Error("close took the reason away")
+		}
+	}
+}
+
+// What a server wrote before it exited still arrives.
+func TestLastWordsArrive(t *testing.T) {
+	const count = 200
+	c := helperCommand("plain")
+	c.argv = []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do echo '%s'; i=$((i+1)); done; exit 5`, count, ping)}
+	p, conn := launch(t, c)
+	<-p.exited // or it stands in the full pipe, and the rest comes while we read
+	for i := range count {
+		if _, err := conn.Read(within(t)); err != nil {
+			t.Fatalf("message %d of %d: %v", i, count, err)
+		}
+	}
+	if _, err := conn.Read(within(t)); err == nil || !strings.Contains(err.Error(), "exit status 5") {
+		t.Errorf("in the end: %v", err)
+	}
+}
+
+func TestStrayLines(t *testing.T) {
+	var noise []string
+	c := helperCommand("banner")
+	c.noise = func(line string) { noise = append(noise, line) }
+	p, conn := launch(t, c)
+	mustAnswer(t, conn)
+	mustClose(t, p)
+	want := []string{"Server running on stdio", `{"level":"info"}`, "ready"}
+	if fmt.Sprint(noise) != fmt.Sprint(want) {
+		t.Errorf("noise = %q, want %q", noise, want)
+	}
+}
+
+func TestFloodOfStderr(t *testing.T) {
+	var lines atomic.Int64
+	c := helperCommand("flood-stderr")
+	c.stderr = func(string) { lines.Add(1) }
+	p, conn := launch(t, c)
+	mustAnswer(t, conn)
+	mustClose(t, p)
+	if lines.Load() != 10<<10+1 {
+		t.Errorf("%d lines were handed over, want all %d", lines.Load(), 10<<10+1)
+	}
+	if text := p.stderrTail(); len(text) > maxTail || !strings.HasSuffix(text, "the last line") {
+		t.Errorf("stderrTail has %d bytes and ends in %q", len(text), text[len(text)-20:])
+	}
+}
+
+// Lines that are too long never fill the memory. One that may be an answer ends
+// the connection by name, or its call would wait for ever; noise does not.
+func TestEndlessLine(t *testing.T) {
+	for _, name := range []string{"endless-line", "endless-noise"} {
+		t.Run(name, func(t *testing.T) {
+			c := helperCommand(name)
+			c.maxMessage = 4 << 20
+			c.grace = 200 * time.Millisecond
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p, conn := launch(t, c)
+			if name == "endless-noise" {
+				mustAnswer(t, conn)
+			} else if _, err := conn.Read(within(t)); !errors.Is(err, errMessageTooLarge) || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+				t.Errorf("err = %v, want the size named", err)
+			}
+			mustClose(t, p)
+			runtime.ReadMemStats(&after)
+			if grown := after.TotalAlloc - before.TotalAlloc; grown > 40<<20 { // 100 MB came; doubling a buffer to 4 MiB costs some
+				t.Errorf("%d MiB were allocated", grown>>20)
+			}
+		})
+	}
+}
+
+func TestHalfMessage(t *testing.T) {
+	_, conn := launch(t, helperCommand("half-message"))
+	_, err := conn.Read(within(t))
+	if !errors.Is(err, errHalfMessage) || !strings.Contains(err.Error(), "exit status 0") {
+		t.Errorf("err = %v, want both the exit and the half message", err)
+	}
+}
+
+// A server that closes stdout and lives on is of no more use, and is ended.
+func TestClosedStdout(t *testing.T) {
+	c := helperCommand("close-stdout")
+	c.grace = 100 * time.Millisecond
+	p, conn := launch(t, c)
+	if _, err := conn.Read(within(t)); !errors.Is(err, errStdoutClosed) {
+		t.Errorf("err = %v, want %v", err, errStdoutClosed)
+	}
+	if !eventually(p.hasExited) {
+		t.Error("it was left alone")
+	}
+	mustClose(t, p)
+}
+
+// A server that stops reading does not hold a call past its deadline. A
+// message that did not begin to leave leaves the connection as it is; half a
+// message ends it.
+func TestBlockedStdin(t *testing.T) {
+	c := helperCommand("deaf")
+	c.grace = 100 * time.Millisecond
+	p, conn := launch(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	big := strings.Repeat("x", 300<<10)
+
+	var waiting sync.WaitGroup
+	waiting.Go(func() { // a second call waits for its turn, with a deadline of its own
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		for ctx.Err() == nil && len(p.writing) == 0 {
+			runtime.Gosched()
+		}
+		if err := conn.Write(ctx, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the waiting call: %v, want its deadline", err)
+		}
+		if p.err() != nil {
+			t.Errorf("the waiting call broke the connection: %v", p.err())
+		}
+	})
+	begin := time.Now()
+	if err := conn.Write(ctx, request(t, 1, "ping", big)); err == nil {
+		t.Error("a write to a deaf server succeeded")
+	}
+	if took := time.Since(begin); took > patience/2 {
+		t.Errorf("it took %s, its context 200ms", took)
+	}
+	waiting.Wait()
+	waitLost(t, p)
+	if !errors.Is(p.err(), errNotReading) {
+		t.Errorf("err = %v, want %v", p.err(), errNotReading)
+	}
+	mustClose(t, p)
+}
+
+// close does not wait for a blocked write either.
+func TestCloseDuringBlockedWrite(t *testing.T) {
+	c := helperCommand("deaf")
+	c.grace = 100 * time.Millisecond
+	p, conn := launch(t, c)
+	wrote := make(chan error, 1)
+	go func() { wrote <- conn.Write(context.Background(), request(t, 1, "ping", strings.Repeat("x", 300<<10))) }()
+	if !eventually(func() bool { return len(p.writing) == 1 }) {
+		t.Fatal("the write did not begin")
+	}
+	mustClose(t, p)
+	if err := <-wrote; !errors.Is(err, mcp.ErrConnectionClosed) {
+		t.Errorf("the write: %v, want ErrConnectionClosed", err)
+	}
+}
+
+func TestReadEndsWithContext(t *testing.T) {
+	_, conn := launch(t, helperCommand("plain"))
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := conn.Read(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Read: %v, want its context's end", err)
+	}
+	mustAnswer(t, conn)
+}
+
+func TestConnectOnce(t *testing.T) {
+	p, _ := launch(t, helperCommand("plain"))
+	if _, err := p.Connect(t.Context()); err == nil {
+		t.Error("a process was connected to twice")
+	}
+}
+
+// The server dies with this program, even if it was killed.
+func TestParentDeath(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no parent-death signal")
+	}
+	t.Setenv("MCPADAPTER_TEST_CHILD", "stubborn")
+	p, conn := launch(t, helperCommand("embedder"))
+	msg, err := conn.Read(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server struct{ PID int }
+	if err := json.Unmarshal(msg.(*jsonrpc.Request).Params, &server); err != nil {
+		t.Fatal(err)
+	}
+	// Threads come and go meanwhile; the one that forked must stay.
+	for range 50 {
+		done := make(chan struct{})
+		go func() { runtime.LockOSThread(); close(done) }()
+		<-done
+	}
+	if !running(server.PID) {
+		t.Fatal("the server went before its parent")
+	}
+	_ = p.cmd.Process.Kill()
+	if !eventually(func() bool { return !running(server.PID) }) {
+		t.Error("the server is left after its parent was killed")
+		_ = syscall.Kill(server.PID, syscall.SIGKILL)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	account(t)
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	plain := file("plain", "data", 0o644)
+	garbage := file("garbage", "data", 0o755)
+	orphan := file("orphan", "#!/no/such/interpreter\n", 0o755)
+	env := func(path string) []string { return []string{"PATH=" + path} }
+	for name, test := range map[string]struct {
+		c    command
+		want string
+	}{
+		"no command":      {command{}, "no command is given"},
+		"unknown":         {command{argv: []string{"no-such-command", "--token=planted"}}, `command "no-such-command" is not in its PATH`},
+		"not in its PATH": {command{argv: []string{"sh"}, env: env("/nowhere")}, `command "sh" is not in its PATH`},
+		"missing file":    {command{argv: []string{"/no/such/file", "planted"}}, "no such file; install it, or correct the path"},
+		"not executable":  {command{argv: []string{plain, "planted"}}, "make the file executable"},
+		"in PATH, not so": {command{argv: []string{"plain"}, env: env(dir)}, "make the file executable"},
+		"no program":      {command{argv: []string{garbage, "planted"}}, "no program for this machine"},
+		"no interpreter":  {command{argv: []string{orphan}}, "the interpreter in its first line"},
+		"missing dir":     {command{argv: []string{"sh"}, dir: "/no/such/dir"}, "its working directory"},
+		"dir is a file":   {command{argv: []string{"sh"}, dir: plain}, "is not a directory"},
+	} {
+		test.c.name = "files"
+		p, err := test.c.start(t.Context())
+		if err == nil {
+			p.kill()
+			t.Errorf("%s: it started", name)
+			continue
+		}
+		if text := err.Error(); !strings.HasPrefix(text, `starting server "files": `) || !strings.Contains(text, test.want) || strings.Contains(text, "planted") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := helperCommand("plain").start(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended context: %v", err)
+	}
+}
+
+// Command, directory and environment are the server's own.
+func TestStartIn(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\nprintf '{\"jsonrpc\":\"2.0\",\"method\":\"%s\"}\\n' \"$(pwd) $GIVEN\"\ncat\n"
+	if err := os.WriteFile(filepath.Join(dir, "serve"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]command{
+		"by path":         {argv: []string{"./serve"}, env: safeEnv(map[string]string{"GIVEN": "value"})},
+		"by its own PATH": {argv: []string{"serve"}, env: safeEnv(map[string]string{"GIVEN": "value", "PATH": dir + ":" + os.Getenv("PATH")})},
+	} {
+		c.name, c.dir, c.grace = name, dir, patience
+		p, conn := launch(t, c)
+		msg, err := conn.Read(within(t))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := msg.(*jsonrpc.Request).Method; got != dir+" value" {
+			t.Errorf("%s: %q, want the directory and what was given", name, got)
+		}
+		mustClose(t, p)
+	}
+}
