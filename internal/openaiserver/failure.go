@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Failure is an answer with an error status and an error object of the shape
+// that OpenAI gives: {"error": {"message", "type", "param", "code"}}.
+type Failure struct {
+	// Status is the HTTP status; zero means 500.
+	Status int
+	// Message is for people; empty means the text of the status.
+	Message string
+	// Type is the family of the error; empty means "invalid_request_error"
+	// below 500 and "server_error" from there.
+	Type string
+	// Param names the part of the request at fault; empty means null.
+	Param string
+	// Code is the error's own name; empty means null.
+	Code string
+	// Header is sent beside the usual headers.
+	Header http.Header
+	// Delay passes before the headers are sent.
+	Delay time.Duration
+}
+
+// RateLimited is a 429 that asks to wait; it names no time when wait is not
+// positive, and whole seconds, rounded up, otherwise.
+func RateLimited(wait time.Duration) Failure {
+	f := Failure{
+		Status:  http.StatusTooManyRequests,
+		Message: "Rate limit reached for requests.",
+		Type:    "requests",
+		Code:    "rate_limit_exceeded",
+	}
+	if wait > 0 {
+		seconds := int64((wait + time.Second - 1) / time.Second)
+		f.Header = http.Header{"Retry-After": {strconv.FormatInt(seconds, 10)}}
+	}
+	return f
+}
+
+// ServerError is a 500.
+func ServerError() Failure {
+	return Failure{Message: "The server had an error while processing your request. Sorry about that!"}
+}
+
+// Unauthorized is a 401 as for a wrong key.
+func Unauthorized() Failure {
+	return Failure{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"}
+}
+
+// ContextLength is the 400 of a request that is too long for its model.
+func ContextLength() Failure {
+	return invalidFailure("messages", "context_length_exceeded",
+		"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. Please reduce the length of the messages.")
+}
+
+// invalid is the refusal of a request.
+func invalid(param, code, format string, args ...any) *Failure {
+	f := invalidFailure(param, code, fmt.Sprintf(format, args...))
+	return &f
+}
+
+func invalidFailure(param, code, message string) Failure {
+	return Failure{Status: http.StatusBadRequest, Message: message, Type: "invalid_request_error", Param: param, Code: code}
+}
+
+// play sends the failure.
+func (f Failure) play(x *exchange) {
+	if !x.wait(f.Delay) {
+		return
+	}
+	header := x.w.Header()
+	for name, values := range f.Header {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	header.Set("Content-Type", "application/json")
+	status := f.status()
+	x.w.WriteHeader(status)
+	x.w.Write(f.body(status)) // a client that has gone needs no answer
+}
+
+func (f *Failure) status() int {
+	if f.Status < 200 || f.Status > 999 {
+		return http.StatusInternalServerError
+	}
+	return f.Status
+}
+
+// body renders the error object.
+func (f *Failure) body(status int) []byte {
+	var object struct {
+		Error struct {
+			Message string  `json:"message"`
+			Type    string  `json:"type"`
+			Param   *string `json:"param"`
+			Code    *string `json:"code"`
+		} `json:"error"`
+	}
+	e := &object.Error
+	e.Message, e.Type = f.Message, f.Type
+	if e.Message == "" {
+		e.Message = http.StatusText(status)
+	}
+	if e.Type == "" {
+		e.Type = "invalid_request_error"
+		if status >= 500 {
+			e.Type = "server_error"
+		}
+	}
+	if f.Param != "" {
+		e.Param = &f.Param
+	}
+	if f.Code != "" {
+		e.Code = &f.Code
+	}
+	body, _ := json.Marshal(object) // strings alone: cannot fail
+	return append(body, '\n')
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaiserver
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Recorded is a request as it came.
+type Recorded struct {
+	Method string
+	Path   string
+	// Header holds all headers, Authorization among them.
+	Header http.Header
+	// Authorization is that header, for tests of who gets which key.
+	Authorization string
+	Body          []byte
+	Time          time.Time
+}
+
+// maxRecordedBytes bounds the bodies kept, maxFaults the faults.
+const (
+	maxRecordedBytes = 64 << 20
+	maxFaults        = 100
+)
+
+// journal keeps the latest requests and the first faults.
+type journal struct {
+	limit int // of requests; none when negative
+
+	mu       sync.Mutex
+	requests []Recorded
+	bytes    int
+	faults   []string
+}
+
+func (j *journal) record(r *http.Request, body []byte) {
+	if j.limit < 0 {
+		return
+	}
+	entry := Recorded{
+		Method:        r.Method,
+		Path:          r.URL.Path,
+		Header:        r.Header.Clone(),
+		Authorization: r.Header.Get("Authorization"),
+		Body:          bytes.Clone(body),
+		Time:          time.Now(),
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.requests = append(j.requests, entry)
+	j.bytes += len(body)
+	for len(j.requests) > 1 && (len(j.requests) > j.limit || j.bytes > maxRecordedBytes) {
+		j.bytes -= len(j.requests[0].Body)
+		j.requests[0] = Recorded{} // lets go of the body
+		j.requests = j.requests[1:]
+	}
+}
+
+func (j *journal) fault(message string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.faults) < maxFaults {
+		j.faults = append(j.faults, message)
+	}
+}
+
+// Requests returns the latest requests in the order in which they came; see
+// [Options.Record].
+func (s *Server) Requests() []Recorded {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	return slices.Clone(s.journal.requests)
+}
+
+// Faults returns what was wrong with the requests that departed from the script
+// or that OpenAI would have refused: the first hundred.
+func (s *Server) Faults() []string {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	return slices.Clone(s.journal.faults)
+}

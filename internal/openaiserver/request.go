@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// Request is a Chat Completions request as a [Respond] function sees it. Under
+// [Options.Trust] only Position, Stream, Header and Body are filled in.
+type Request struct {
+	Model    string
+	Messages []RequestMessage
+	Tools    []Tool
+	// Stream tells whether the answer is to be streamed.
+	Stream bool
+	// Position is how many assistant messages the history holds.
+	Position int
+	// Header holds the headers of the HTTP request.
+	Header http.Header
+	// Body is the request as it came. It is used again once the reply is sent.
+	Body []byte
+
+	includeUsage bool
+}
+
+// RequestMessage is one message of a request.
+type RequestMessage struct {
+	Role string
+	// Text is the content, its text parts joined by line ends.
+	Text string
+	// Content is the content as it came; nil when absent.
+	Content json.RawMessage
+	// Calls are the tool calls of an assistant message.
+	Calls []Call
+	// ToolCallID says which call a tool message answers.
+	ToolCallID string
+}
+
+// Tool is a tool offered to the model.
+type Tool struct {
+	Name        string
+	Description string
+	// Parameters is the schema as it came; nil when absent.
+	Parameters json.RawMessage
+}
+
+// ToolNames returns the names of the tools offered, in the order of the request.
+func (r *Request) ToolNames() []string {
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// fresh returns the messages after the last assistant message, or the last of
+// all when none follow.
+func (r *Request) fresh() []RequestMessage {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if r.Messages[i].Role == "assistant" {
+			return r.Messages[min(i+1, len(r.Messages)-1):]
+		}
+	}
+	return r.Messages
+}
+
+// wireRequest is the JSON form of a request, as far as it is read.
+type wireRequest struct {
+	Model               string          `json:"model"`
+	Messages            []wireMessage   `json:"messages"`
+	Tools               []wireTool      `json:"tools"`
+	ToolChoice          json.RawMessage `json:"tool_choice"`
+	ParallelToolCalls   *bool           `json:"parallel_tool_calls"`
+	ResponseFormat      *wireFormat     `json:"response_format"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       *wireStream     `json:"stream_options"`
+	N                   *int            `json:"n"`
+	Temperature         *float64        `json:"temperature"`
+	TopP                *float64        `json:"top_p"`
+	MaxTokens           *int            `json:"max_tokens"`
+	MaxCompletionTokens *int            `json:"max_completion_tokens"`
+	Stop                json.RawMessage `json:"stop"`
+	Seed                *int64          `json:"seed"`
+	ReasoningEffort     *string         `json:"reasoning_effort"`
+}
+
+type wireMessage struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	Refusal    *string         `json:"refusal"`
+	ToolCalls  []wireCall      `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
+}
+
+type wireCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string  `json:"name"`
+		Arguments *string `json:"arguments"`
+	} `json:"function"`
+}
+
+type wireTool struct {
+	Type     string `json:"type"`
+	Function *struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
+	} `json:"function"`
+}
+
+type wireFormat struct {
+	Type       string `json:"type"`
+	JSONSchema *struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict *bool           `json:"strict"`
+	} `json:"json_schema"`
+}
+
+type wireStream struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// wirePart is one part of a content that is an array.
+type wirePart struct {
+	Type       string          `json:"type"`
+	Text       *string         `json:"text"`
+	Refusal    *string         `json:"refusal"`
+	ImageURL   json.RawMessage `json:"image_url"`
+	InputAudio json.RawMessage `json:"input_audio"`
+	File       json.RawMessage `json:"file"`
+}
+
+// parseRequest reads and checks a request. The failure is what the client gets.
+func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
+	var wire wireRequest
+	if err := json.Unmarshal(body, &wire); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) && wrong.Field != "" {
+			return nil, invalid(wrong.Field, "invalid_type", "Invalid type for '%s': got %s instead.", wrong.Field, wrong.Value)
+		}
+		return nil, invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON payload.)")
+	}
+	if failure := validate(&wire); failure != nil {
+		return nil, failure
+	}
+	r := &Request{
+		Model:        wire.Model,
+		Stream:       wire.Stream,
+		Header:       header,
+		Body:         body,
+		includeUsage: wire.StreamOptions != nil && wire.StreamOptions.IncludeUsage,
+	}
+	for _, m := range wire.Messages {
+		r.Messages = append(r.Messages, m.message())
+		if m.Role == "assistant" {
+			r.Position++
+		}
+	}
+	for _, t := range wire.Tools {
+		r.Tools = append(r.Tools, Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})
+	}
+	return r, nil
+}
+
+// skimRequest reads of a compact request only what choosing and sending a
+// scripted reply takes. Inside a JSON string every quotation mark is escaped,
+// so the members looked for cannot occur in anybody's text.
+func skimRequest(body []byte, header http.Header) *Request {
+	return &Request{
+		Model:        "scripted",
+		Stream:       bytes.Contains(body, []byte(`"stream":true`)),
+		Position:     bytes.Count(body, []byte(`"role":"assistant"`)),
+		Header:       header,
+		Body:         body,
+		includeUsage: bytes.Contains(body, []byte(`"include_usage":true`)),
+	}
+}
+
+// message turns a checked message into its public form.
+func (m *wireMessage) message() RequestMessage {
+	out := RequestMessage{Role: m.Role, ToolCallID: m.ToolCallID}
+	if !absent(m.Content) {
+		out.Content = m.Content
+		text, parts, _ := readContent(m.Content)
+		for i, p := range parts {
+			if p.Text == nil {
+				continue
+			}
+			if i > 0 {
+				text += "\n"
+			}
+			text += *p.Text
+		}
+		out.Text = text
+	}
+	for _, c := range m.ToolCalls {
+		out.Calls = append(out.Calls, Call{ID: c.ID, Name: c.Function.Name, Arguments: *c.Function.Arguments})
+	}
+	return out
+}
+
+// readContent reads a content: a string, or an array of parts. ok is false when
+// it is neither.
+func readContent(raw json.RawMessage) (text string, parts []wirePart, ok bool) {
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil, true
+	}
+	err := json.Unmarshal(raw, &parts)
+	return "", parts, err == nil
+}
+
+// absent tells whether a member is missing or null.
+func absent(raw json.RawMessage) bool {
+	return len(raw) == 0 || strings.TrimSpace(string(raw)) == "null"
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaiserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Script is what the server answers, step after step. The zero Script answers
+// every request with status 400.
+type Script struct {
+	// Steps are answered in order: a request whose history holds n assistant
+	// messages is at step n, counted from 0.
+	Steps []Step
+	// Repeat starts over after the last step. Calls should then have no ID of
+	// their own, as the same one would come back in one conversation.
+	Repeat bool
+}
+
+// Step is one exchange of a script.
+type Step struct {
+	// Expect says what the request must look like; its zero value takes any.
+	// It is not looked at when [Options.Trust] is set.
+	Expect Expect
+	// Before are answered first, one for each request that reaches this step,
+	// counted over all conversations of the server. A client that tries again
+	// after a failure gets Reply in the end.
+	Before []Reply
+	// Reply is the answer. Required.
+	Reply Reply
+}
+
+// Expect says what a request must look like. Zero fields expect nothing.
+type Expect struct {
+	// LastRole is the role of the last message.
+	LastRole string
+	// Contains are pieces of text; each must occur in one of the messages that
+	// follow the last assistant message, or in the last of all when none does.
+	Contains []string
+	// ToolMessages is how many tool messages the request ends with.
+	ToolMessages int
+	// Offers are names of tools that must be offered, among others.
+	Offers []string
+	// NoTools expects that no tool is offered.
+	NoTools bool
+	// Model is the name of the model.
+	Model string
+}
+
+// Reply is the answer to one request: a [Message], a [Failure], a [Replay], or
+// a [Respond] function. The set is closed.
+type Reply interface {
+	play(*exchange)
+}
+
+// Respond makes the reply from the request. It may be called concurrently, must
+// not return another Respond, and must not keep the request.
+type Respond func(*Request) Reply
+
+// Message is an answer of the model, sent whole or as a stream, as the request
+// asks.
+type Message struct {
+	// Text is the content. Empty with Calls or a Refusal means null.
+	Text string
+	// Reasoning is sent as reasoning_content, ahead of the text, as several
+	// compatible servers do.
+	Reasoning string
+	// Refusal is sent as refusal.
+	Refusal string
+	// Calls are the tools that the model asks for.
+	Calls []Call
+	// Finish is the finish_reason. Empty means "tool_calls" with Calls and
+	// "stop" without.
+	Finish string
+	// Usage counts the tokens; nil means an estimate from the sizes.
+	Usage *Usage
+	// Delta is how many characters of text or arguments one chunk of a stream
+	// holds. Zero means 16; negative means all in one.
+	Delta int
+	// Pace is the pause after each chunk of a stream. Zero writes the stream as
+	// fast as it goes, many chunks to a packet; negative flushes after each
+	// chunk without a pause.
+	Pace time.Duration
+	// Delay passes before the headers are sent.
+	Delay time.Duration
+}
+
+// Call is one tool that a model asks for.
+type Call struct {
+	// ID identifies the call. Empty means one made from the position in the
+	// conversation, unique within it.
+	ID string
+	// Name is the name of the tool as offered to the model.
+	Name string
+	// Arguments is the text of the arguments, sent as it is, valid or not.
+	// Empty means "{}".
+	Arguments string
+}
+
+// Usage counts tokens.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	// TotalTokens is the sum of both when zero.
+	TotalTokens int `json:"total_tokens"`
+	// CachedTokens are those of the prompt that were read from a cache.
+	CachedTokens int `json:"cached_tokens"`
+	// ReasoningTokens are those of the completion that nobody sees.
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+// check says how the request departs from the expectation, or returns "".
+func (e *Expect) check(r *Request) string {
+	last := r.Messages[len(r.Messages)-1]
+	switch {
+	case e.Model != "" && e.Model != r.Model:
+		return fmt.Sprintf("expected the model %q, got %q", e.Model, r.Model)
+	case e.LastRole != "" && e.LastRole != last.Role:
+		return fmt.Sprintf("expected the last message to have the role %q, got %q", e.LastRole, last.Role)
+	case e.NoTools && len(r.Tools) > 0:
+		return fmt.Sprintf("expected no tools, got %s", strings.Join(r.ToolNames(), ", "))
+	}
+	fresh := r.fresh()
+	if got := countTools(fresh); e.ToolMessages != 0 && e.ToolMessages != got {
+		return fmt.Sprintf("expected %d tool messages at the end, got %d", e.ToolMessages, got)
+	}
+	for _, want := range e.Contains {
+		if !slices.ContainsFunc(fresh, func(m RequestMessage) bool { return strings.Contains(m.Text, want) }) {
+			return fmt.Sprintf("expected %q in the new messages, got %q", want, excerpt(fresh))
+		}
+	}
+	for _, want := range e.Offers {
+		if !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == want }) {
+			return fmt.Sprintf("expected the tool %q to be offered, got %s", want, strings.Join(r.ToolNames(), ", "))
+		}
+	}
+	return ""
+}
+
+// countTools counts the tool messages at the end of ms.
+func countTools(ms []RequestMessage) int {
+	n := 0
+	for n < len(ms) && ms[len(ms)-1-n].Role == "tool" {
+		n++
+	}
+	return n
+}
+
+// excerpt joins the texts of ms, cut to what a message to a person can hold.
+func excerpt(ms []RequestMessage) string {
+	texts := make([]string, len(ms))
+	for i, m := range ms {
+		texts[i] = m.Text
+	}
+	joined := strings.Join(texts, " | ")
+	if len(joined) > 500 {
+		joined = joined[:500] + "…"
+	}
+	return joined
+}

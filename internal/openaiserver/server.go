@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaiserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options are the settings of a server that it can do without.
+type Options struct {
+	// Addr is where [Start] listens. Empty means a free port of 127.0.0.1.
+	Addr string
+	// APIKey, when not empty, is the bearer token that every request must
+	// bring; others get a 401.
+	APIKey string
+	// Trust turns off the reading and checking of requests, for benchmarks.
+	// Requests must then be compact JSON; [Step.Expect] is not looked at.
+	Trust bool
+	// Record is how many requests are kept for [Server.Requests], the latest
+	// ones, up to 64 MiB of bodies in all. Zero means 1,000; negative none.
+	Record int
+	// MaxBody is the largest request body taken, in bytes. Zero means 64 MiB.
+	MaxBody int64
+}
+
+const (
+	defaultRecord  = 1000
+	defaultMaxBody = 64 << 20
+	headerTimeout  = 10 * time.Second
+	// maxStall ends a reply that stalls on purpose but was forgotten.
+	maxStall = 10 * time.Minute
+)
+
+// Server is an OpenAI-compatible server. It is an [http.Handler], and listens
+// by itself when [Start] made it. All methods may be called concurrently.
+type Server struct {
+	options  Options
+	steps    []step
+	repeat   bool
+	created  int64
+	oddities map[string]Replay
+	serial   atomic.Uint64
+	journal  journal
+	done     chan struct{} // closed by Close: ends waits
+
+	url  string
+	http *http.Server  // nil unless Start made the server
+	gone chan struct{} // closed when http has stopped accepting
+
+	mu     sync.Mutex
+	closed bool
+	active sync.WaitGroup // handlers
+}
+
+// step is a Step made ready to be answered.
+type step struct {
+	expect Expect
+	before []Reply
+	reply  Reply
+	served atomic.Int64
+}
+
+// New returns a server that answers from script, to be mounted as a handler.
+// Nil options mean the defaults.
+func New(script Script, options *Options) *Server {
+	s := &Server{
+		steps:    make([]step, len(script.Steps)),
+		repeat:   script.Repeat,
+		created:  time.Now().Unix(),
+		oddities: make(map[string]Replay),
+		done:     make(chan struct{}),
+	}
+	if options != nil {
+		s.options = *options
+	}
+	if s.options.Record == 0 {
+		s.options.Record = defaultRecord
+	}
+	if s.options.MaxBody <= 0 {
+		s.options.MaxBody = defaultMaxBody
+	}
+	s.journal.limit = s.options.Record
+	for i, from := range script.Steps {
+		to := &s.steps[i]
+		to.expect, to.reply = from.Expect, prepare(from.Reply)
+		for _, reply := range from.Before {
+			to.before = append(to.before, prepare(reply))
+		}
+	}
+	for _, o := range Oddities() {
+		s.oddities[o.Name] = o.Replay
+	}
+	return s
+}
+
+// prepare renders ahead what does not depend on the request.
+func prepare(r Reply) Reply {
+	if m, ok := r.(Message); ok {
+		return render(m)
+	}
+	return r
+}
+
+// Start returns a server that listens. The error is that of listening. Nil
+// options mean the defaults.
+func Start(script Script, options *Options) (*Server, error) {
+	s := New(script, options)
+	addr := s.options.Addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("openaiserver: %w", err)
+	}
+	s.url = "http://" + listener.Addr().String() + "/v1"
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout}
+	s.gone = make(chan struct{})
+	go func() {
+		defer close(s.gone)
+		s.http.Serve(listener) // always ends with an error, when closed
+	}()
+	return s, nil
+}
+
+// URL is the base URL to give to a client, such as http://127.0.0.1:4242/v1. It
+// is empty when [New] made the server.
+func (s *Server) URL() string { return s.url }
+
+// Close ends the replies under way, cuts all connections and waits until the
+// handlers have returned. It may be called more than once.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	var err error
+	if first && s.http != nil {
+		err = s.http.Close() // before done, so that clients see a cut, not an end
+	}
+	if first {
+		close(s.done)
+	}
+	if s.http != nil {
+		<-s.gone
+	}
+	s.active.Wait()
+	return err
+}
+
+// enter counts a handler in, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.active.Add(1)
+	return true
+}
+
+// exchange is one request being answered.
+type exchange struct {
+	server  *Server
+	w       http.ResponseWriter
+	ctx     context.Context
+	serial  uint64
+	request *Request
+}
+
+// wait lets d pass. It returns false when the client or the server went first.
+func (x *exchange) wait(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.ctx.Done():
+		return false
+	case <-x.server.done:
+		return false
+	}
+}
+
+// ServeHTTP answers POST /v1/chat/completions from the script and
+// POST /oddity/NAME/v1/chat/completions with the oddity of that name.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.active.Done()
+	x := &exchange{server: s, w: w, ctx: r.Context(), serial: s.serial.Add(1)}
+	w.Header()["X-Request-Id"] = []string{"req_" + strconv.FormatUint(x.serial, 10)}
+
+	buffer := bodies.Get().(*bytes.Buffer)
+	defer bodies.Put(buffer)
+	buffer.Reset()
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
+	s.journal.record(r, buffer.Bytes())
+	reply, failure := s.refuse(r, err), (*Failure)(nil)
+	if reply == nil {
+		reply, failure = s.answer(x, r, buffer.Bytes())
+	}
+	if failure != nil {
+		s.journal.fault(failure.Message)
+		reply = *failure
+	}
+	reply.play(x)
+}
+
+// bodies are buffers for request bodies.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// refuse turns away what is no request of this API at all.
+func (s *Server) refuse(r *http.Request, bodyErr error) Reply {
+	_, path := splitOddity(r.URL.Path)
+	switch {
+	case path != "/v1/chat/completions":
+		return Failure{Status: http.StatusNotFound, Message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path), Code: "unknown_url"}
+	case r.Method != http.MethodPost:
+		return Failure{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {http.MethodPost}},
+			Message: fmt.Sprintf("Not allowed to %s on %s.", r.Method, r.URL.Path), Code: "method_not_supported"}
+	case s.options.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+s.options.APIKey:
+		return Unauthorized()
+	case bodyErr != nil:
+		return Failure{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body could not be read within %d bytes.", s.options.MaxBody)}
+	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+		return Failure{Status: http.StatusUnsupportedMediaType, Message: "Unsupported media type: the body must be application/json.", Code: "unsupported_content_type"}
+	}
+	return nil
+}
+
+// answer finds the reply to a request, or the fault in it.
+func (s *Server) answer(x *exchange, r *http.Request, body []byte) (Reply, *Failure) {
+	if s.options.Trust {
+		x.request = skimRequest(body, r.Header)
+	} else {
+		request, failure := parseRequest(body, r.Header)
+		if failure != nil {
+			return nil, failure
+		}
+		x.request = request
+	}
+	if name, _ := splitOddity(r.URL.Path); name != "" {
+		return s.oddity(name)
+	}
+	return s.choose(x.request)
+}
+
+// choose takes the step that the request is at.
+func (s *Server) choose(r *Request) (Reply, *Failure) {
+	i := r.Position
+	if s.repeat && len(s.steps) > 0 {
+		i %= len(s.steps)
+	}
+	if i >= len(s.steps) {
+		return nil, departed("step %d: the script ends after %d steps", i, len(s.steps))
+	}
+	at := &s.steps[i]
+	if !s.options.Trust {
+		if reason := at.expect.check(r); reason != "" {
+			return nil, departed("step %d: %s", i, reason)
+		}
+	}
+	if at.before != nil {
+		if n := at.served.Add(1); n <= int64(len(at.before)) {
+			return resolve(at.before[n-1], r, i)
+		}
+	}
+	return resolve(at.reply, r, i)
+}
+
+// resolve asks a Respond function for its reply.
+func resolve(reply Reply, r *Request, step int) (Reply, *Failure) {
+	if respond, ok := reply.(Respond); ok && respond != nil {
+		reply = respond(r)
+	}
+	switch reply.(type) {
+	case nil, Respond:
+		return nil, departed("step %d: the script has no reply", step)
+	default:
+		return reply, nil
+	}
+}
+
+// departed is the answer to a request that the script does not foresee.
+func departed(format string, args ...any) *Failure {
+	return invalid("messages", "script_departed", "the request departs from the script: "+format, args...)
+}
+
+// play is never reached: resolve has replaced the function by its reply.
+func (Respond) play(x *exchange) { ServerError().play(x) }
+
+var _ http.Handler = (*Server)(nil)
+var _ io.Closer = (*Server)(nil)
