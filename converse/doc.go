@@ -1,4 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package converse holds conversations with a language model that uses tools.
+//
+// A [Conversation] brings together a [Model] and the tools of a roster. Send
+// adds what the user says and works until the turn is done: the model is
+// asked, the tools that it asks for run, it is told what they returned, and
+// so on until it has nothing more to ask:
+//
+//	talk := converse.New(model, roster, nil)
+//	for event, err := range talk.Send(ctx, canister.Text("What should I wear in Oslo?")) {
+//		if err != nil {
+//			return err
+//		}
+//		if delta, ok := event.(converse.TextDelta); ok {
+//			fmt.Print(delta.Text)
+//		}
+//	}
+//
+// Who does not care how the answer comes about calls [Conversation.Ask].
+//
+// # Events
+//
+// The events of a turn are a closed set; see [Event]. A turn is one
+// [TurnStarted], any number of exchanges, and one [TurnCompleted]. An exchange
+// is a [MessageStarted], deltas, the [MessageCompleted] whose canister is in
+// the history, an [InvocationRequested] for each tool that the model asks for,
+// and an [ExchangeCompleted]. The invocations of one message then run side by
+// side, up to Limits.Parallel; each yields an [InvocationStarted] if it really
+// runs, its progress, and an [InvocationCompleted]. Whatever order they finish
+// in, their results enter the history in the order of the request.
+//
+// # Two kinds of failure
+//
+// A tool that fails is news for the model: an unknown name, arguments that are
+// no JSON or break the schema, a refusal, a time-out, a crash, a panic each
+// become a [canister.Result] that says truthfully what happened. A runtime that
+// fails is an error for the caller, the last pair of the sequence: a
+// [*ModelError], a required ensemble that cannot be reached, a journal that
+// cannot write, the end of the context.
+//
+// A turn that reaches one of its [Limits] has not failed: it ends with that
+// [Reason], and the history can go on.
+//
+// # Stopping
+//
+// Leaving the loop over the events, or ending the context, stops the work at
+// once. What the model had streamed of an unfinished message is dropped, calls
+// that ran are answered as interrupted, calls that had not started say so. The
+// history is whole and can be sent to the model again.
+//
+// # The history is the state
+//
+// What comes next is determined by the canisters alone: [Next] is the pure
+// function that the loop itself asks before every step. A program can take the
+// canisters at any moment, keep them in their JSON form, and give them to a
+// conversation in another process, where [Conversation.Continue] carries on;
+// [Conversation.Step] does one step at a time. Options.Journal sees each
+// canister before it enters the history, and identities and times come from
+// Options.NewID and Options.Now.
+//
+// # Tools within a turn
+//
+// The tools are fixed when a turn begins, and so is their order: what servers
+// change meanwhile is seen by the next turn, as TurnStarted.Added and Removed.
+// Tools that the model's API cannot take are set aside with the reason.
 package converse

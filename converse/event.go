@@ -106,6 +106,7 @@ const (
 	ReasonLength        Reason = "length"         // the model reached its limit of output tokens
 	ReasonContentFilter Reason = "content_filter" // the model's server held text back
 	ReasonRefusal       Reason = "refusal"        // the model declined
+	ReasonNothing       Reason = "nothing"        // there was nothing to do
 	ReasonExchanges     Reason = "exchange_limit" // Limits.Exchanges
 	ReasonTime          Reason = "time_limit"     // Limits.Time
 	ReasonTokens        Reason = "token_limit"    // Limits.Tokens

@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 
 // The defaults of [Limits].
 const (
-	DefaultExchanges = 16
-	DefaultParallel  = 8
+	DefaultExchanges   = 16
+	DefaultParallel    = 8
+	DefaultResultBytes = 1 << 20
 )
 
 // Options are the choices of a conversation. Nil, and the zero value of each
@@ -64,4 +66,24 @@ type Limits struct {
 	// ResultBytes bounds the bytes of one result that enter the history;
 	// default 1 MiB. What is over is cut, and a line says how much.
 	ResultBytes int
+}
+
+// withDefaults replaces each zero by its default.
+func (l Limits) withDefaults() Limits {
+	l.Exchanges = cmp.Or(l.Exchanges, DefaultExchanges)
+	l.Parallel = cmp.Or(l.Parallel, DefaultParallel)
+	l.ResultBytes = cmp.Or(l.ResultBytes, DefaultResultBytes)
+	return l
+}
+
+// reached names the limit that allows no further exchange, if one does. It
+// wants limits with their defaults.
+func (l Limits) reached(exchanges int, usage canister.Usage) Reason {
+	switch {
+	case l.Exchanges > 0 && exchanges >= l.Exchanges:
+		return ReasonExchanges
+	case l.Tokens > 0 && usage.Total() >= l.Tokens:
+		return ReasonTokens
+	}
+	return ""
 }

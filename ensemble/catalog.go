@@ -24,6 +24,8 @@ type Catalog struct {
 	byName map[string]*Tool
 	aside  []Aside
 	away   []Away
+
+	derived derived
 }
 
 // newCatalog makes a catalog of the offers of ensembles, and of the errors of

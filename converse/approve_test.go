@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/invoker"
+)
+
+func TestApproval(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		approve converse.ApproveFunc
+		code    invoker.Code
+		text    string
+	}{
+		{"allow", func(context.Context, converse.Approval) (converse.Decision, error) { return converse.Allow(), nil },
+			"", `a {"n":1}`},
+		{"deny", func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Deny("not on a Sunday"), nil
+		}, invoker.Denied, "not started: not on a Sunday"},
+		{"change", func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Change(json.RawMessage(`{"n":2}`)), nil
+		}, "", "[The call was approved with changed arguments: {\"n\":2}]\na {\"n\":2}"},
+		{"change into nonsense", func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Change(json.RawMessage(`{"n"`)), nil
+		}, invoker.Internal, "not started"},
+		{"error", func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Allow(), errors.New("private reason")
+		}, invoker.Denied, "no decision was reached"},
+		{"panic", func(context.Context, converse.Approval) (converse.Decision, error) { panic("private reason") },
+			invoker.Denied, "no decision was reached"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var asked converse.Approval
+			script := conversetest.NewScript(
+				conversetest.Line{Calls: []conversetest.Call{call("a", `{"n":1}`)}},
+				conversetest.Line{Expect: told(test.text), Text: "ok"},
+			)
+			talk := converse.New(script, newRoster(t, echo("a")), &converse.Options{
+				Approve: func(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
+					asked = ask
+					return test.approve(ctx, ask)
+				},
+			})
+			events := names(play(t, talk, "Go."))
+			played(t, script)
+			result := results(talk.History())[0]
+			if result.Code != string(test.code) || strings.Contains(canister.TextOf(result.Content), "private") {
+				t.Errorf("result = %s %q", result.Code, canister.TextOf(result.Content))
+			}
+			if started := strings.Contains(events, "InvocationStarted"); started != (test.code == "") {
+				t.Errorf("the events are %s", events)
+			}
+			if asked.Ensemble != "local" || asked.Tool != "a" || string(asked.Arguments) != `{"n":1}` || asked.Definition.Name != "a" {
+				t.Errorf("asked %+v", asked)
+			}
+		})
+	}
+}
+
+// A person who does not answer holds up neither the other calls nor the end.
+func TestApprovalThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}"), call("a", "{}")}})
+		talk := converse.New(script, newRoster(t, echo("a"), echo("ask")), &converse.Options{
+			Limits: converse.Limits{Time: time.Minute},
+			Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+				if ask.Tool == "ask" {
+					<-answer // heedless of the context
+				}
+				return converse.Allow(), nil
+			},
+		})
+		if turn := last(t, play(t, talk, "Go.")); turn.Reason != converse.ReasonTime {
+			t.Errorf("turn = %+v", turn)
+		}
+		found := results(talk.History())
+		if text := canister.TextOf(found[0].Content); found[0].Code != string(invoker.Canceled) || !strings.Contains(text, "waited for approval") {
+			t.Errorf("the first result is %s %q", found[0].Code, text)
+		}
+		if found[1].Code != "" {
+			t.Errorf("the second result is %s", found[1].Code)
+		}
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := talk.Close(brief); err == nil || !strings.Contains(err.Error(), "approval") {
+			t.Errorf("Close says %v", err)
+		}
+		close(answer)
+		if err := talk.Close(t.Context()); err != nil {
+			t.Errorf("the second Close says %v", err)
+		}
+	})
+}
+
+// The approvals of one message are asked side by side.
+func TestApprovalsSideBySide(t *testing.T) {
+	var both sync.WaitGroup
+	both.Add(2)
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("a", "{}"), call("a", "{}")}},
+		conversetest.Line{Text: "ok"},
+	)
+	talk := converse.New(script, newRoster(t, echo("a")), &converse.Options{
+		Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+			both.Done()
+			both.Wait()
+			return converse.Allow(), nil
+		},
+	})
+	play(t, talk, "Go.")
+	played(t, script)
+}

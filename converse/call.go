@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// run brings one call to its result, on a goroutine of its own.
+func (b *batch) run(c *call) outcome {
+	arguments, failure := b.prepare(c)
+	if failure != nil {
+		return outcome{call: c, result: b.result(c, invoker.Output{}, failure)}
+	}
+	decision, failure := b.decide(c, arguments)
+	if failure != nil {
+		return outcome{call: c, result: b.result(c, invoker.Output{}, failure)}
+	}
+	if decision.arguments != nil {
+		arguments = decision.arguments
+	}
+	b.started <- c
+	began := b.opts.Now()
+	report, stop := b.listen(c)
+	output, err := c.tool.Invoke(b.ctx, &invoker.Call{
+		ID:        c.invocation.ID,
+		Arguments: arguments,
+		Progress:  report,
+	})
+	stop()
+	result := b.result(c, output, b.interrupted(c, invoker.AsFailure(err)))
+	if decision.arguments != nil {
+		result = withChangedArguments(result, arguments)
+	}
+	return outcome{call: c, result: result, duration: b.since(began)}
+}
+
+// prepare finds out whether the call can be made at all.
+func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
+	text := strings.TrimSpace(c.invocation.Arguments)
+	switch {
+	case b.ctx.Err() != nil:
+		return nil, invoker.Failf(invoker.Canceled, "The call was not started: %s.", b.whyOver())
+	case b.refused:
+		return nil, invoker.Failf(invoker.Denied, "The call was not started: no further tool calls are allowed in this turn.")
+	case c.tool == nil:
+		return nil, b.offered.missing(c.invocation.Name)
+	case text == "":
+		return json.RawMessage("{}"), nil
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, invoker.Failf(invoker.InvalidArguments,
+			"The arguments are not valid JSON, so the tool was not called: %v. Send one JSON object.", err)
+	}
+	return json.RawMessage(text), nil
+}
+
+// decide asks for approval, and returns a failure if there is none.
+func (b *batch) decide(c *call, arguments json.RawMessage) (Decision, *invoker.Failure) {
+	if b.opts.Approve == nil {
+		return Allow(), nil
+	}
+	decision, err := b.askApproval(Approval{
+		Invocation: c.invocation,
+		Ensemble:   c.tool.Ensemble().Name(),
+		Tool:       c.tool.Definition().Name,
+		Definition: c.tool.Definition(),
+		Arguments:  arguments,
+	})
+	switch {
+	case err != nil && b.ctx.Err() != nil:
+		return decision, invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", b.whyOver())
+	case err != nil:
+		b.opts.Logger.Error("approval failed", zap.String("tool", c.invocation.Name), zap.Error(err))
+		return decision, invoker.Failf(invoker.Denied, "The call was not started: it needs an approval, and no decision was reached.")
+	case decision.denied:
+		return decision, invoker.Failf(invoker.Denied, "The call was denied and not started: %s", decision.reason)
+	case decision.arguments != nil && !json.Valid(decision.arguments):
+		b.opts.Logger.Error("approval changed the arguments into something that is not JSON", zap.String("tool", c.invocation.Name))
+		return decision, invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")
+	}
+	return decision, nil
+}
+
+// askApproval calls the embedder's function, which may panic, and does not
+// wait for it longer than the turn lasts.
+func (b *batch) askApproval(ask Approval) (Decision, error) {
+	type answer struct {
+		Decision
+		error
+	}
+	answers := make(chan answer, 1)
+	b.strays.Go(func() {
+		reached := answer{error: errors.New("the approval function did not return")}
+		defer func() {
+			if value := recover(); value != nil {
+				reached = answer{error: fmt.Errorf("the approval function panicked: %v", value)}
+			}
+			answers <- reached
+		}()
+		decision, err := b.opts.Approve(b.ctx, ask)
+		reached = answer{decision, err}
+	})
+	select {
+	case reached := <-answers:
+		return reached.Decision, reached.error
+	case <-b.ctx.Done():
+		return Decision{}, context.Cause(b.ctx)
+	}
+}
+
+// interrupted tells the truth about a call that ended because the turn did.
+func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure {
+	if failure == nil || b.ctx.Err() == nil {
+		return failure
+	}
+	switch failure.Code {
+	case invoker.Canceled, invoker.Timeout:
+	default:
+		return failure
+	}
+	effect := "It may or may not have taken effect."
+	if c.tool.Definition().Hints.ReadOnly {
+		effect = "The tool changes nothing, so it can be called again."
+	}
+	return &invoker.Failure{
+		Code:    invoker.Canceled,
+		Message: fmt.Sprintf("The call was interrupted: %s. %s", b.whyOver(), effect),
+		Content: nil,
+		Cause:   failure,
+	}
+}
+
+// whyOver says in a clause why the context of the work has ended.
+func (b *batch) whyOver() string {
+	if errors.Is(context.Cause(b.ctx), errTimeLimit) {
+		return fmt.Sprintf("the turn reached its time limit of %v", b.opts.Limits.Time)
+	}
+	return "the turn was cancelled"
+}
+
+// result makes the canister of a call from its output or its failure.
+func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure) canister.Result {
+	result := canister.Result{Invocation: c.invocation.ID}
+	result.Content, result.Metadata = output.Content, output.Metadata
+	if failure != nil {
+		result.Code, result.Retryable = string(failure.Code), failure.Retryable
+		result.Content, result.Metadata = failure.Content, failure.Metadata
+		if len(result.Content) == 0 {
+			result.Content = canister.Texts(failure.Message)
+		}
+		b.opts.Logger.Debug("invocation failed", zap.String("tool", c.invocation.Name),
+			zap.String("code", result.Code), zap.Error(failure))
+	}
+	result.Content = bound(result.Content, b.opts.Limits.ResultBytes)
+	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
+	return result
+}
+
+// withChangedArguments puts before the result that its call was made with
+// arguments that the model did not choose.
+func withChangedArguments(result canister.Result, arguments json.RawMessage) canister.Result {
+	note := fmt.Sprintf("[The call was approved with changed arguments: %s]", arguments)
+	result.Content = append(canister.Texts(note), result.Content...)
+	return result
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"go.uber.org/zap"
+)
+
+// Conversation is a history of canisters and the loop that carries it on. Its
+// methods may be called concurrently, but it does one piece of work at a time:
+// a second Send, Continue, Step or Add meanwhile fails with [ErrBusy]. Many
+// conversations can share one roster and one model.
+type Conversation struct {
+	model  Model // bound to this conversation
+	origin Model // as it was given
+	roster *ensemble.Roster
+	opts   Options
+	err    error // what was wrong with the options
+
+	mu      sync.Mutex
+	history []canister.Canister // only ever appended to
+	working *work               // the piece of work under way, or nil
+	closed  bool
+	strays  sync.WaitGroup // approvals that outlive their call
+
+	offered *offer // the tools of the latest turn; owned by the work under way
+}
+
+// work is one Send, Continue, Step or Add.
+type work struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it is over
+}
+
+// New returns a conversation of model with the tools of roster, which may be
+// nil for none. Nothing is connected before the first turn. Opts may be nil;
+// what is wrong with them is the error of the first piece of work.
+func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
+	c := &Conversation{model: model, origin: model, roster: roster}
+	if opts != nil {
+		c.opts = *opts
+	}
+	c.opts.Limits = c.opts.Limits.withDefaults()
+	if c.opts.NewID == nil {
+		c.opts.NewID = rand.Text
+	}
+	if c.opts.Now == nil {
+		c.opts.Now = time.Now
+	}
+	if c.opts.Logger == nil {
+		c.opts.Logger = zap.NewNop()
+	}
+	if binder, ok := model.(Binder); ok {
+		c.model = binder.Bind()
+	}
+	c.history = slices.Clone(c.opts.History)
+	c.opts.History = nil
+	c.err = c.checkStart()
+	return c
+}
+
+// checkStart says what is wrong with what the conversation begins with.
+func (c *Conversation) checkStart() error {
+	if c.model == nil {
+		return errors.New("converse: New was given no model")
+	}
+	for _, problem := range canister.Check(c.history) {
+		if problem.Rule != canister.RuleOpen {
+			return fmt.Errorf("converse: the history cannot be taken up (canister.Repair can mend it): %v", problem)
+		}
+	}
+	return nil
+}
+
+// History returns the canisters so far. The slice is the caller's to append
+// to; the canisters are shared and must not be changed.
+func (c *Conversation) History() []canister.Canister {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clip(c.history)
+}
+
+// Next tells what the conversation does next; see the function [Next].
+func (c *Conversation) Next() Command {
+	return Next(c.History(), c.opts.Limits, c.opts.Now())
+}
+
+// Send adds a user's message and works until the turn is done, yielding events
+// as they happen. The last event is a [TurnCompleted]; a failure of the
+// runtime, such as a model that cannot be reached, is an error that ends the
+// sequence. Leaving the loop, like the end of ctx, stops the work at once;
+// every invocation then still has a result, and the conversation can go on.
+//
+// If the history ends with invocations that lack a result, because a process
+// died while they ran, Send first answers them as interrupted.
+func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
+	return c.run(ctx, func(w *turn) {
+		if len(content) == 0 {
+			w.fail(errors.New("converse: Send was given no content"))
+			return
+		}
+		w.answerPending("The call was interrupted before it had a result. It may or may not have taken effect.")
+		w.append(canister.User{Content: content})
+		w.work()
+	})
+}
+
+// Ask is Send for those who only want what came of the turn. A turn that a
+// limit ended is no error; see [Turn.Reason].
+func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Turn, error) {
+	for event, err := range c.Send(ctx, content...) {
+		if err != nil {
+			return Turn{}, err
+		}
+		if done, ok := event.(TurnCompleted); ok {
+			return done.Turn, nil
+		}
+	}
+	return Turn{}, context.Cause(ctx)
+}
+
+// Continue does whatever the history calls for until the turn is done:
+// invocations that lack a result run, the model is asked. It takes up a
+// history that was put down after any step, and does nothing more than yield
+// a [TurnCompleted] when there is nothing to do.
+func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
+	return c.run(ctx, (*turn).work)
+}
+
+// Step does one step of [Conversation.Continue]: one exchange with the model,
+// or one invocation. Unless it is interrupted it leaves what comes next to the
+// next Step.
+func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
+	return c.run(ctx, func(w *turn) { w.step(1) })
+}
+
+// Add appends canisters without asking the model: documents, instructions, or
+// a user's message for a later Continue. Identities and times that are missing
+// are filled in. Invocations and their results enter together.
+func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
+	for _, err := range c.run(ctx, func(w *turn) { w.add(canisters) }) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close cancels the work under way, waits until it has ended, and closes the
+// roster if the conversation owns it. When ctx ends first, Close returns its
+// error. Close may be called twice. It must not be called from within the loop
+// over the events of the same conversation: leave the loop first.
+func (c *Conversation) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	working := c.working
+	c.mu.Unlock()
+	if working != nil {
+		working.cancel(ErrClosed)
+		if err := wait(ctx, working.done); err != nil {
+			return fmt.Errorf("converse: closing, the work under way has not ended: %w", err)
+		}
+	}
+	strays := make(chan struct{})
+	go func() { c.strays.Wait(); close(strays) }()
+	if err := wait(ctx, strays); err != nil {
+		return fmt.Errorf("converse: closing, an approval has not returned: %w", err)
+	}
+	if c.opts.OwnRoster && c.roster != nil {
+		return c.roster.Close(ctx)
+	}
+	return nil
+}
+
+func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// run claims the conversation for one piece of work and gives it back after.
+func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		working := &work{cancel: cancel, done: make(chan struct{})}
+		if err := c.claim(working); err != nil {
+			yield(nil, err)
+			return
+		}
+		defer c.release(working)
+		t := &turn{Conversation: c, ctx: ctx, cancel: cancel, yield: yield}
+		if len(c.history) == 0 && c.opts.Instructions != "" {
+			t.append(canister.Supervisor{Content: canister.Texts(c.opts.Instructions)})
+		}
+		do(t)
+		t.finish()
+	}
+}
+
+func (c *Conversation) claim(working *work) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.closed:
+		return ErrClosed
+	case c.working != nil:
+		return ErrBusy
+	}
+	c.working = working
+	return nil
+}
+
+func (c *Conversation) release(working *work) {
+	c.mu.Lock()
+	c.working = nil
+	c.mu.Unlock()
+	close(working.done)
+}

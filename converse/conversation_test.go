@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/invoker"
+)
+
+func TestTurnWithTools(t *testing.T) {
+	script := conversetest.NewScript(
+		conversetest.Line{Text: "Let me look.", Calls: []conversetest.Call{call("a", `{"n":1}`), call("b", `{"n":2}`)}, Usage: &canister.Usage{Input: 10, Output: 5}},
+		conversetest.Line{Expect: told(`b {"n":2}`), Text: "Both are there.", Usage: &canister.Usage{Input: 20, Output: 7}},
+	)
+	talk := converse.New(script, newRoster(t, echo("a"), echo("b")), &converse.Options{Instructions: "Be brief."})
+	events := play(t, talk, "Go.")
+	played(t, script)
+	sound(t, talk.History())
+
+	want := "TurnStarted MessageStarted MessageCompleted InvocationRequested InvocationRequested ExchangeCompleted"
+	if got := names(events); !strings.HasPrefix(got, want) {
+		t.Errorf("the events begin\n%s, want\n%s", got, want)
+	}
+	if got, want := names(events)[len(want):], "MessageStarted MessageCompleted ExchangeCompleted TurnCompleted"; !strings.HasSuffix(got, want) {
+		t.Errorf("the events end\n%s, want\n%s", got, want)
+	}
+	turn := last(t, events)
+	if turn.Text() != "Both are there." || turn.Reason != converse.ReasonAnswered {
+		t.Errorf("turn = %+v", turn)
+	}
+	if turn.Exchanges != 2 || turn.Invocations != 2 || turn.Usage.Input != 30 || turn.Usage.Output != 12 {
+		t.Errorf("counted %d exchanges, %d invocations, %+v", turn.Exchanges, turn.Invocations, turn.Usage)
+	}
+	var kinds []string
+	for _, c := range talk.History() {
+		kinds = append(kinds, string(c.Kind()))
+		if c.Header().ID == "" || c.Header().Time.IsZero() {
+			t.Errorf("%v has no identity or no time", c)
+		}
+	}
+	if got, want := strings.Join(kinds, " "), "supervisor user assistant invocation invocation result result assistant"; got != want {
+		t.Errorf("the history is\n%s, want\n%s", got, want)
+	}
+}
+
+func TestDeltasMakeTheAnswer(t *testing.T) {
+	script := conversetest.NewScript(conversetest.Line{Text: "A longer answer, in several pieces."})
+	var streamed strings.Builder
+	events := play(t, converse.New(script, nil, nil), "Go.")
+	for _, event := range events {
+		if delta, ok := event.(converse.TextDelta); ok {
+			streamed.WriteString(delta.Text)
+		}
+	}
+	if got := last(t, events).Text(); got != streamed.String() || got == "" {
+		t.Errorf("streamed %q, answered %q", streamed.String(), got)
+	}
+}
+
+// Results stand in the order of the request, in whatever order the calls end.
+func TestResultsInOrderOfRequest(t *testing.T) {
+	second := make(chan struct{})
+	roster := newRoster(t,
+		fn("slow", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+			select {
+			case <-second:
+			case <-ctx.Done():
+			}
+			return invoker.Output{Content: canister.Texts("slow")}, nil
+		}),
+		fn("fast", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			defer close(second)
+			return invoker.Output{Content: canister.Texts("fast")}, nil
+		}))
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("slow", "{}"), call("fast", "{}")}},
+		conversetest.Line{Text: "ok"},
+	)
+	talk := converse.New(script, roster, nil)
+	play(t, talk, "Go.")
+	found := results(talk.History())
+	if got := canister.TextOf(found[0].Content) + canister.TextOf(found[1].Content); got != "slowfast" {
+		t.Errorf("the results stand as %q", got)
+	}
+}
+
+func TestParallelLimitAndExclusive(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		limits    converse.Limits
+		exclusive bool
+		most      int32
+	}{
+		{"default", converse.Limits{}, false, converse.DefaultParallel},
+		{"three", converse.Limits{Parallel: 3}, false, 3},
+		{"one", converse.Limits{Parallel: 1}, false, 1},
+		{"none", converse.Limits{Parallel: -1}, false, 20},
+		{"exclusive", converse.Limits{}, true, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var running, most atomic.Int32
+				busy := fn("busy", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+					now := running.Add(1)
+					defer running.Add(-1)
+					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+					}
+					time.Sleep(time.Second) // of the bubble's clock
+					return invoker.Output{}, nil
+				})
+				if test.exclusive {
+					busy = exclusive(busy)
+				}
+				var calls []conversetest.Call
+				for range 20 {
+					calls = append(calls, call("busy", "{}"))
+				}
+				script := conversetest.NewScript(conversetest.Line{Calls: calls}, conversetest.Line{Text: "ok"})
+				talk := converse.New(script, newRoster(t, busy), &converse.Options{Limits: test.limits})
+				play(t, talk, "Go.")
+				sound(t, talk.History())
+				if most.Load() != test.most {
+					t.Errorf("at most %d ran together, want %d", most.Load(), test.most)
+				}
+			})
+		})
+	}
+}
+
+func TestFailuresAreNewsForTheModel(t *testing.T) {
+	roster := newRoster(t,
+		echo("weather"),
+		fn("fails", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			return invoker.Output{}, errors.New("the disk is full")
+		}),
+		fn("panics", func(context.Context, *invoker.Call) (invoker.Output, error) { panic("secret detail") }),
+		fn("missing", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			return invoker.Output{}, invoker.Failf(invoker.NotFound, "no task 7")
+		}),
+		fn("refuses", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			return invoker.Output{}, &invoker.Failure{Code: invoker.ExecutionFailed, Content: canister.Texts("what the tool said")}
+		}),
+	)
+	for _, test := range []struct {
+		call conversetest.Call
+		code invoker.Code
+		text string
+	}{
+		{call("wether", "{}"), invoker.ToolNotFound, "local__weather"},
+		{conversetest.Call{Name: "weather", Arguments: "{}"}, invoker.ToolNotFound, "local__weather"},
+		{call("weather", `{"city": "Os`), invoker.InvalidArguments, "not valid JSON"},
+		{call("weather", ``), "", "weather {}"},
+		{call("fails", "{}"), invoker.ExecutionFailed, "the disk is full"},
+		{call("panics", "{}"), invoker.ExecutionFailed, "crashed"},
+		{call("missing", "{}"), invoker.NotFound, "no task 7"},
+		{call("refuses", "{}"), invoker.ExecutionFailed, "what the tool said"},
+	} {
+		t.Run(test.call.Name+test.call.Arguments, func(t *testing.T) {
+			script := conversetest.NewScript(
+				conversetest.Line{Calls: []conversetest.Call{test.call}},
+				conversetest.Line{Expect: told(test.text), Text: "I see."},
+			)
+			talk := converse.New(script, roster, nil)
+			if turn := last(t, play(t, talk, "Go.")); turn.Text() != "I see." {
+				t.Errorf("turn = %+v", turn)
+			}
+			played(t, script)
+			sound(t, talk.History())
+			result := results(talk.History())[0]
+			if result.Code != string(test.code) {
+				t.Errorf("code = %q, want %q", result.Code, test.code)
+			}
+			if strings.Contains(canister.TextOf(result.Content), "secret detail") {
+				t.Error("the model is shown what a panic said")
+			}
+		})
+	}
+}
+
+func TestOversizedResultIsCut(t *testing.T) {
+	big := fn("big", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: []canister.Content{
+			canister.Text(strings.Repeat("é", 3000)),
+			canister.ImageContent{Data: make([]byte, 500), MIME: "image/png"},
+		}}, nil
+	})
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("big", "{}")}}, conversetest.Line{Text: "ok"})
+	talk := converse.New(script, newRoster(t, big), &converse.Options{Limits: converse.Limits{ResultBytes: 1001}})
+	play(t, talk, "Go.")
+	text := canister.TextOf(results(talk.History())[0].Content)
+	want := strings.Repeat("é", 500) + "\n[cut: 5000 bytes of text and 1 further pieces with 500 bytes are left out, because a result may have 1001 bytes]"
+	if text != want {
+		t.Errorf("the result is %q", text[max(0, len(text)-200):])
+	}
+}
+
+func TestExchangeLimit(t *testing.T) {
+	again := conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}}
+	for _, final := range []bool{false, true} {
+		t.Run(fmt.Sprint("final answer ", final), func(t *testing.T) {
+			lines := []conversetest.Line{again, again, again}
+			if final {
+				lines = append(lines, conversetest.Line{Text: "That is all I know.", Expect: func(r *converse.Request) error {
+					if !r.NoInvocations || len(r.Tools.Definitions) != 1 {
+						return errors.New("the final exchange must describe the tools and allow none")
+					}
+					return nil
+				}})
+			}
+			script := conversetest.NewScript(lines...)
+			talk := converse.New(script, newRoster(t, echo("a")), &converse.Options{Limits: converse.Limits{Exchanges: 3, FinalAnswer: final}})
+			turn := last(t, play(t, talk, "Go."))
+			played(t, script)
+			sound(t, talk.History())
+			if turn.Reason != converse.ReasonExchanges || !turn.Reason.Limited() {
+				t.Errorf("reason = %q", turn.Reason)
+			}
+			if (turn.Text() != "") != final {
+				t.Errorf("text = %q", turn.Text())
+			}
+		})
+	}
+}
+
+// A model that asks for tools in its final answer is told that they did not run.
+func TestFinalAnswerRefusesTools(t *testing.T) {
+	again := conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}}
+	script := conversetest.NewScript(again, again)
+	var calls atomic.Int32
+	roster := newRoster(t, fn("a", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		calls.Add(1)
+		return invoker.Output{}, nil
+	}))
+	talk := converse.New(script, roster, &converse.Options{Limits: converse.Limits{Exchanges: 1, FinalAnswer: true}})
+	turn := last(t, play(t, talk, "Go."))
+	found := results(talk.History())
+	if turn.Reason != converse.ReasonExchanges || calls.Load() != 1 || len(found) != 2 || found[1].Code != string(invoker.Denied) {
+		t.Errorf("reason %q, %d calls, results %v", turn.Reason, calls.Load(), found)
+	}
+}
+
+func TestTokenLimit(t *testing.T) {
+	again := conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}, Usage: &canister.Usage{Input: 60, Output: 40}}
+	script := conversetest.NewScript(again, again)
+	talk := converse.New(script, newRoster(t, echo("a")), &converse.Options{Limits: converse.Limits{Tokens: 150}})
+	if turn := last(t, play(t, talk, "Go.")); turn.Reason != converse.ReasonTokens || turn.Usage.Total() != 200 {
+		t.Errorf("turn = %+v", turn)
+	}
+	played(t, script)
+	sound(t, talk.History())
+}
+
+func TestTimeLimit(t *testing.T) {
+	for name, script := range map[string]*conversetest.Script{
+		"in a call":       conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("wait", "{}")}}),
+		"in the exchange": conversetest.NewScript(conversetest.Line{Text: "Hm", Wait: make(chan struct{})}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if name == "in the exchange" { // the channel must belong to the bubble
+					script = conversetest.NewScript(conversetest.Line{Text: "Hm", Wait: make(chan struct{})})
+				}
+				roster := newRoster(t, readOnly(waiter("wait")))
+				talk := converse.New(script, roster, &converse.Options{Limits: converse.Limits{Time: 10 * time.Second}})
+				began := time.Now()
+				turn := last(t, play(t, talk, "Go."))
+				if turn.Reason != converse.ReasonTime || time.Since(began) != 10*time.Second {
+					t.Errorf("turn = %+v after %v", turn, time.Since(began))
+				}
+				sound(t, talk.History())
+				for _, result := range results(talk.History()) {
+					if text := canister.TextOf(result.Content); !strings.Contains(text, "time limit of 10s") {
+						t.Errorf("the result says %q", text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Leaving the loop after any event stops the work, and the history goes on.
+func TestLeavingTheLoop(t *testing.T) {
+	for leave := 1; ; leave++ {
+		done := false
+		synctest.Test(t, func(t *testing.T) {
+			script := conversetest.NewScript(
+				conversetest.Line{Text: "Let me look.", Calls: []conversetest.Call{call("a", "{}"), call("wait", "{}"), call("b", "{}")}},
+				conversetest.Line{Text: "Done."},
+				conversetest.Line{Text: "Again."},
+			)
+			release := make(chan struct{})
+			defer close(release)
+			roster := newRoster(t, echo("a"), echo("b"), fn("wait", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+				call.Report(invoker.Progress{Done: 1})
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
+				return invoker.Output{}, ctx.Err()
+			}))
+			talk := converse.New(script, roster, nil)
+			n, began := 0, time.Now()
+			for _, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n++; n == leave {
+					began = time.Now()
+					break
+				}
+			}
+			if waited := time.Since(began); n == leave && waited > 0 {
+				t.Errorf("leaving after %d events took %v", leave, waited)
+			}
+			done = n < leave
+			sound(t, talk.History())
+			for range talk.Continue(t.Context()) {
+			}
+			sound(t, talk.History())
+		})
+		if done || t.Failed() {
+			if leave < 15 {
+				t.Errorf("there were only %d events", leave)
+			}
+			return
+		}
+	}
+}
+
+func TestCancellingIsNotRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		script := conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{call("wait", "{}"), call("never", "{}")}},
+			conversetest.Line{Text: "Fine."},
+		)
+		talk := converse.New(script, newRoster(t, waiter("wait"), echo("never")), &converse.Options{Limits: converse.Limits{Parallel: 1}})
+		var failed error
+		for event, err := range talk.Send(ctx, canister.Text("Go.")) {
+			if _, ok := event.(converse.InvocationStarted); ok {
+				cancel()
+			}
+			failed = err
+		}
+		if !errors.Is(failed, context.Canceled) {
+			t.Errorf("the error is %v", failed)
+		}
+		sound(t, talk.History())
+		found := results(talk.History())
+		for i, want := range []string{"interrupted: the turn was cancelled. It may or may not have taken effect", "not started: the turn was cancelled"} {
+			if found[i].Code != string(invoker.Canceled) || !strings.Contains(canister.TextOf(found[i].Content), want) {
+				t.Errorf("result %d is %s %q, want %q", i, found[i].Code, canister.TextOf(found[i].Content), want)
+			}
+		}
+		if turn := last(t, play(t, talk, "And now?")); turn.Text() != "Fine." {
+			t.Errorf("turn = %+v", turn)
+		}
+		played(t, script)
+	})
+}
+
+func TestProgressComesBeforeItsResult(t *testing.T) {
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("p", "{}")}}, conversetest.Line{Text: "ok"})
+	var late func()
+	roster := newRoster(t, fn("p", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+		for i := range 5 {
+			call.Report(invoker.Progress{Done: float64(i + 1), Total: 5})
+		}
+		late = func() { call.Report(invoker.Progress{Done: 99}) }
+		return invoker.Output{}, nil
+	}))
+	talk := converse.New(script, roster, nil)
+	var seen []float64
+	completed := false
+	for event, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event := event.(type) {
+		case converse.InvocationProgressed:
+			if completed {
+				t.Error("progress after the result")
+			}
+			seen = append(seen, event.Progress.Done)
+		case converse.InvocationCompleted:
+			completed = true
+			late()
+		}
+	}
+	if fmt.Sprint(seen) != "[1 2 3 4 5]" {
+		t.Errorf("progress = %v", seen)
+	}
+}
+
+func TestOneWorkAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("wait", "{}")}})
+		talk := converse.New(script, newRoster(t, waiter("wait")), nil)
+		for event, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := event.(converse.InvocationStarted); ok {
+				if _, err := talk.Ask(t.Context(), canister.Text("Me too.")); !errors.Is(err, converse.ErrBusy) {
+					t.Errorf("a second Send says %v", err)
+				}
+				break
+			}
+		}
+	})
+}
+
+func TestCloseEndsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("wait", "{}")}})
+		talk := converse.New(script, newRoster(t, waiter("wait")), &converse.Options{OwnRoster: true})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := talk.Ask(t.Context(), canister.Text("Go."))
+			ended <- err
+		}()
+		synctest.Wait()
+		if err := talk.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, converse.ErrClosed) {
+			t.Errorf("the Ask says %v", err)
+		}
+		sound(t, talk.History())
+		if _, err := talk.Ask(t.Context(), canister.Text("Go.")); !errors.Is(err, converse.ErrClosed) {
+			t.Errorf("an Ask after Close says %v", err)
+		}
+		if err := talk.Close(t.Context()); err != nil {
+			t.Errorf("the second Close says %v", err)
+		}
+	})
+}
+
+func TestModelFailureIsAnError(t *testing.T) {
+	failure := &converse.ModelError{Message: "the server is on fire", Status: 500, Retryable: true}
+	script := conversetest.NewScript(conversetest.Line{Text: "Half an ans", Err: failure}, conversetest.Line{Text: "Whole."})
+	talk := converse.New(script, nil, nil)
+	_, err := talk.Ask(t.Context(), canister.Text("Go."))
+	var got *converse.ModelError
+	if !errors.As(err, &got) || got != failure {
+		t.Fatalf("err = %v", err)
+	}
+	if n := len(talk.History()); n != 1 {
+		t.Errorf("%d canisters are in the history, want the user's alone", n)
+	}
+	for event, err := range talk.Continue(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, ok := event.(converse.TurnCompleted); ok && done.Turn.Text() != "Whole." {
+			t.Errorf("turn = %+v", done.Turn)
+		}
+	}
+}
+
+func TestJournalSeesEverythingFirst(t *testing.T) {
+	var journal []canister.Canister
+	failing := false
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}},
+		conversetest.Line{Text: "ok"},
+		conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}},
+	)
+	var talk *converse.Conversation
+	talk = converse.New(script, newRoster(t, echo("a")), &converse.Options{
+		Instructions: "Be brief.",
+		Journal: func(_ context.Context, added []canister.Canister) error {
+			if len(talk.History()) != len(journal) {
+				t.Error("the history is ahead of the journal")
+			}
+			if failing && added[0].Kind() == canister.KindResult {
+				return errors.New("disk full")
+			}
+			journal = append(journal, added...)
+			return nil
+		},
+	})
+	play(t, talk, "Go.")
+	if len(journal) != len(talk.History()) || len(journal) != 6 {
+		t.Errorf("the journal has %d canisters, the history %d", len(journal), len(talk.History()))
+	}
+	failing = true
+	if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("err = %v", err)
+	}
+	if len(journal) != len(talk.History()) {
+		t.Errorf("after a failure the journal has %d canisters, the history %d", len(journal), len(talk.History()))
+	}
+}
+
+func TestManyConversationsOnOneRoster(t *testing.T) {
+	roster := newRoster(t, echo("a"))
+	before := runtime.NumGoroutine()
+	var all sync.WaitGroup
+	for range 500 {
+		all.Go(func() {
+			script := conversetest.NewScript(
+				conversetest.Line{Calls: []conversetest.Call{call("a", "{}"), call("a", "{}")}},
+				conversetest.Line{Text: "ok"},
+			)
+			talk := converse.New(script, roster, nil)
+			if turn, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil || turn.Text() != "ok" {
+				t.Errorf("turn = %+v, err = %v", turn, err)
+			}
+		})
+	}
+	all.Wait()
+	if after := runtime.NumGoroutine(); after > before+1 {
+		t.Errorf("%d goroutines before, %d after", before, after)
+	}
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+)
+
+// Line is one exchange of a script: what the model is expected to be asked and
+// what it says. The zero value expects anything and says nothing.
+type Line struct {
+	// Expect, if not nil, looks at the request; its error fails the exchange.
+	Expect func(*converse.Request) error
+	// Text is streamed in pieces of a few bytes, and is the answer.
+	Text string
+	// Calls are the tools to ask for.
+	Calls []Call
+	// Finish defaults to FinishInvocations if there are Calls, else to
+	// FinishStop.
+	Finish canister.Finish
+	// Usage is what the exchange costs; nil for not known.
+	Usage *canister.Usage
+	// Retries are yielded before anything else.
+	Retries []converse.Retry
+	// Wait, if not nil, delays the reply, after the text was streamed, until
+	// the channel is closed or the exchange is cancelled.
+	Wait <-chan struct{}
+	// Err fails the exchange after the text was streamed.
+	Err error
+}
+
+// Call is a tool that a scripted model asks for.
+type Call struct {
+	Name      string // under which the model knows the tool
+	Arguments string // any text; a model can write anything
+	CallID    string // made up when empty
+}
+
+// Script is a model that plays lines, each exchange the next one. An exchange
+// that the script does not have fails, as does one that departs from its
+// Expect; [Script.Err] tells afterwards.
+type Script struct {
+	lines []Line
+
+	mu   sync.Mutex
+	next int
+	err  error
+}
+
+var _ converse.Model = (*Script)(nil)
+
+// NewScript returns a model that plays the lines.
+func NewScript(lines ...Line) *Script { return &Script{lines: lines} }
+
+// Err returns the first departure from the script, or an error that counts the
+// lines which were not played, or nil.
+func (s *Script) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && s.next < len(s.lines) {
+		return fmt.Errorf("conversetest: %d of %d lines of the script were not played", len(s.lines)-s.next, len(s.lines))
+	}
+	return s.err
+}
+
+// Exchange plays the next line. It checks the request as every model API does:
+// a history that [canister.Check] finds fault with fails the exchange.
+func (s *Script) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		line, number, err := s.take(request)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		line.play(ctx, number, request, yield)
+	}
+}
+
+// take claims the next line.
+func (s *Script) take(request *converse.Request) (Line, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := s.next + 1
+	err := s.check(number, request)
+	if err != nil {
+		if s.err == nil {
+			s.err = err
+		}
+		return Line{}, number, err
+	}
+	s.next++
+	return s.lines[number-1], number, nil
+}
+
+func (s *Script) check(number int, request *converse.Request) error {
+	for _, problem := range canister.Check(request.History) {
+		return fmt.Errorf("conversetest: exchange %d was given a broken history: %v", number, problem)
+	}
+	if number > len(s.lines) {
+		return fmt.Errorf("conversetest: exchange %d is not in the script, which has %d lines", number, len(s.lines))
+	}
+	if expect := s.lines[number-1].Expect; expect != nil {
+		if err := expect(request); err != nil {
+			return fmt.Errorf("conversetest: exchange %d departs from the script: %w", number, err)
+		}
+	}
+	return nil
+}
+
+// play yields what the line says.
+func (l Line) play(ctx context.Context, number int, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+	for _, retry := range l.Retries {
+		if !yield(retry, nil) {
+			return
+		}
+	}
+	for text := range pieces(l.Text) {
+		if ctx.Err() != nil {
+			yield(nil, ctx.Err())
+			return
+		}
+		if !yield(converse.Delta{Text: text}, nil) {
+			return
+		}
+	}
+	if l.Wait != nil {
+		select {
+		case <-l.Wait:
+		case <-ctx.Done():
+			yield(nil, ctx.Err())
+			return
+		}
+	}
+	if l.Err != nil {
+		yield(nil, l.Err)
+		return
+	}
+	yield(l.reply(number, request), nil)
+}
+
+// pieces yields s in pieces of a few bytes that end between characters.
+func pieces(s string) iter.Seq[string] {
+	const few = 8
+	return func(yield func(string) bool) {
+		begin := 0
+		for i := range s {
+			if i-begin >= few {
+				if !yield(s[begin:i]) {
+					return
+				}
+				begin = i
+			}
+		}
+		if begin < len(s) {
+			yield(s[begin:])
+		}
+	}
+}
+
+func (l Line) reply(number int, request *converse.Request) converse.Reply {
+	message := canister.Assistant{Model: "script", Finish: l.Finish, Usage: l.Usage}
+	message.ID = request.NewID()
+	if l.Text != "" {
+		message.Content = canister.Texts(l.Text)
+	}
+	reply := converse.Reply{}
+	for i, call := range l.Calls {
+		invocation := canister.Invocation{
+			Message:   message.ID,
+			CallID:    call.CallID,
+			Name:      call.Name,
+			Arguments: call.Arguments,
+		}
+		if invocation.CallID == "" {
+			invocation.CallID = fmt.Sprintf("call_%d_%d", number, i+1)
+		}
+		invocation.ID = request.NewID()
+		reply.Invocations = append(reply.Invocations, invocation)
+	}
+	if message.Finish == "" {
+		message.Finish = canister.FinishStop
+		if len(l.Calls) > 0 {
+			message.Finish = canister.FinishInvocations
+		}
+	}
+	reply.Message = message
+	return reply
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+// progressBuffer is how many progress reports wait for a slow reader of the
+// events; further ones are dropped.
+const progressBuffer = 64
+
+// batch runs the invocations of one message side by side. Its methods run on
+// the goroutine of the turn, but for run and what it calls.
+type batch struct {
+	*turn
+	ctx      context.Context
+	refused  bool
+	calls    []*call
+	next     int // the first call that was not started
+	running  int
+	alone    bool // an exclusive call is running
+	finished int
+	recorded int // how many results are in the history
+
+	started  chan *call
+	progress chan InvocationProgressed
+	done     chan outcome
+}
+
+// call is one invocation on its way to a result.
+type call struct {
+	invocation canister.Invocation
+	tool       *ensemble.Tool   // nil when there is none of that name
+	result     *canister.Result // nil until it is complete
+}
+
+// outcome is what the goroutine of a call hands back.
+type outcome struct {
+	call     *call
+	result   canister.Result
+	duration time.Duration // 0 when the tool did not run
+}
+
+// exclusive reports whether the tool asks to run alone.
+func (c *call) exclusive() bool { return c.tool != nil && c.tool.Definition().Exclusive }
+
+// invoke runs invocations and adds their results to the history, in order,
+// each as soon as those before it are there. It returns when all have one.
+func (t *turn) invoke(ctx context.Context, command Invoke) {
+	b := &batch{
+		turn:     t,
+		ctx:      ctx,
+		refused:  command.Refused,
+		started:  make(chan *call),
+		progress: make(chan InvocationProgressed, progressBuffer),
+		done:     make(chan outcome, len(command.Pending)),
+	}
+	for _, invocation := range command.Pending {
+		tool, _ := t.offered.find(invocation.Name)
+		b.calls = append(b.calls, &call{invocation: invocation, tool: tool})
+	}
+	for b.finished < len(b.calls) {
+		b.startMore()
+		select {
+		case c := <-b.started:
+			t.emit(InvocationStarted{Invocation: c.invocation})
+		case p := <-b.progress:
+			t.emit(p)
+		case o := <-b.done:
+			b.complete(o)
+		}
+	}
+	t.timedOut(ctx)
+}
+
+// startMore starts as many of the calls, in order, as may run now.
+func (b *batch) startMore() {
+	limit := b.opts.Limits.Parallel
+	for b.next < len(b.calls) && !b.alone && (limit < 0 || b.running < limit) {
+		c := b.calls[b.next]
+		if c.exclusive() {
+			if b.running > 0 {
+				return
+			}
+			b.alone = true
+		}
+		b.next++
+		b.running++
+		go func() {
+			b.done <- b.run(c)
+		}()
+	}
+}
+
+// complete takes in a call that has its result.
+func (b *batch) complete(o outcome) {
+	b.running--
+	b.finished++
+	b.alone = false
+	b.drainProgress()
+	o.call.result = &o.result
+	for b.recorded < len(b.calls) && b.calls[b.recorded].result != nil {
+		if !b.append(*b.calls[b.recorded].result) {
+			b.cancel(b.err) // the rest cannot be written down: end it
+			break
+		}
+		b.recorded++
+	}
+	b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration})
+}
+
+// drainProgress yields the reports that came before a result.
+func (b *batch) drainProgress() {
+	for {
+		select {
+		case p := <-b.progress:
+			b.emit(p)
+		default:
+			return
+		}
+	}
+}
+
+// listen returns a function that passes the progress of c on until stop is
+// called.
+func (b *batch) listen(c *call) (report func(invoker.Progress), stop func()) {
+	var stopped atomic.Bool
+	report = func(p invoker.Progress) {
+		if stopped.Load() {
+			return
+		}
+		select {
+		case b.progress <- InvocationProgressed{Invocation: c.invocation, Progress: p}:
+		default:
+		}
+	}
+	return report, func() { stopped.Store(true) }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"time"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Command is what a conversation does next: [Exchange], [Invoke] or [Done].
+// The set is closed.
+type Command interface{ command() }
+
+// Exchange asks the model.
+type Exchange struct {
+	// Final asks for an answer without tools, because Limited was reached.
+	Final   bool
+	Limited Reason // the limit behind Final
+}
+
+// Invoke runs the tools that the model asked for.
+type Invoke struct {
+	// Pending are the invocations that lack a result, in the model's order;
+	// never empty.
+	Pending []canister.Invocation
+	// Refused says that none of them may run: the model asked for tools in an
+	// answer that was to be without.
+	Refused bool
+}
+
+// Done waits for the user.
+type Done struct{ Reason Reason }
+
+func (Exchange) command() {}
+func (Invoke) command()   {}
+func (Done) command()     {}
+
+// Next tells from a history alone, which must pass [canister.Check], and from
+// the limits what a conversation does next. It is a pure function: the loop
+// asks it before every step, and a program that took a history from somewhere
+// else gets the same answer.
+//
+// A turn begins with the last User canister of the history. Now counts only
+// for Limits.Time.
+func Next(history []canister.Canister, limits Limits, now time.Time) Command {
+	t := readTurn(history, limits.withDefaults())
+	pending := canister.Pending(history)
+	switch {
+	case len(pending) > 0:
+		return Invoke{Pending: pending, Refused: t.final != ""}
+	case !t.begun:
+		return Done{Reason: ReasonNothing}
+	case t.final != "":
+		return Done{Reason: t.final}
+	case t.answered:
+		return Done{Reason: reasonOf(t.last.Finish)}
+	case limits.Time > 0 && now.Sub(t.start) >= limits.Time:
+		return Done{Reason: ReasonTime}
+	case t.reached != "" && limits.FinalAnswer:
+		return Exchange{Final: true, Limited: t.reached}
+	case t.reached != "":
+		return Done{Reason: t.reached}
+	}
+	return Exchange{}
+}
+
+// reasonOf translates the end of an answer into the end of a turn.
+func reasonOf(finish canister.Finish) Reason {
+	switch finish {
+	case canister.FinishLength:
+		return ReasonLength
+	case canister.FinishContentFilter:
+		return ReasonContentFilter
+	case canister.FinishRefusal:
+		return ReasonRefusal
+	}
+	return ReasonAnswered
+}
+
+// turnState is what a history says about its last turn.
+type turnState struct {
+	begun       bool      // there is a User canister
+	start       time.Time // of the turn
+	exchanges   int
+	invocations int
+	usage       canister.Usage
+	last        canister.Assistant // the latest message, if exchanges > 0
+	answered    bool               // last asks for no tool
+	reached     Reason             // the limit that allows no further exchange
+	final       Reason             // the limit before last, which was a final answer
+}
+
+// readTurn reads the last turn of a history. Limits have their defaults.
+func readTurn(history []canister.Canister, limits Limits) turnState {
+	var t turnState
+	begin := len(history) - 1
+	for ; begin >= 0; begin-- {
+		if user, ok := history[begin].(canister.User); ok {
+			t.begun, t.start = true, user.Time
+			break
+		}
+	}
+	if !t.begun {
+		return t
+	}
+	for _, c := range history[begin+1:] {
+		switch c := c.(type) {
+		case canister.Assistant:
+			if limits.FinalAnswer {
+				t.final = t.reached
+			}
+			t.last, t.answered = c, true
+			t.exchanges++
+			if c.Usage != nil {
+				t.usage = t.usage.Add(*c.Usage)
+			}
+			t.reached = limits.reached(t.exchanges, t.usage)
+		case canister.Invocation:
+			t.answered = false
+			t.invocations++
+		}
+	}
+	return t
+}
+
+// turn summarises the state for a [TurnCompleted].
+func (t *turnState) turn(reason Reason) Turn {
+	return Turn{
+		Reason:      reason,
+		Answer:      t.last,
+		Exchanges:   t.exchanges,
+		Invocations: t.invocations,
+		Usage:       t.usage,
+	}
+}

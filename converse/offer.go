@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+// offer is what a model is offered in a turn. It never changes, and all
+// conversations of a model share it for as long as their roster stays as it is.
+type offer struct {
+	catalog *ensemble.Catalog // nil for no tools
+	set     *Toolset
+	refused map[string]string // why the model cannot take a tool, by name
+	aside   []ensemble.Aside
+}
+
+// openTools fixes the tools for the turn and says what has changed.
+func (t *turn) openTools(ctx context.Context) {
+	before := t.offered
+	var catalog *ensemble.Catalog
+	if t.roster != nil {
+		var err error
+		if catalog, err = t.roster.Catalog(ctx); err != nil && !t.timedOut(ctx) && !t.over() {
+			t.fail(err)
+		}
+	}
+	if before == nil || before.catalog != catalog {
+		t.offered = offerOf(catalog, t.origin)
+	}
+	if t.err != nil {
+		return
+	}
+	started := TurnStarted{Tools: len(t.offered.set.Definitions), Aside: t.offered.aside}
+	if catalog != nil {
+		started.Away = catalog.Away()
+	}
+	if before != nil {
+		started.Added, started.Removed = difference(before.set, t.offered.set)
+	}
+	t.emit(started)
+}
+
+// offerOf returns the offer of a catalog for a model, made once for each.
+func offerOf(catalog *ensemble.Catalog, model Model) *offer {
+	if catalog == nil {
+		return &offer{set: &Toolset{}}
+	}
+	screener, _ := model.(Screener)
+	return catalog.Derive(screener, func() any { return newOffer(catalog, screener) }).(*offer)
+}
+
+func newOffer(catalog *ensemble.Catalog, screener Screener) *offer {
+	o := &offer{
+		catalog: catalog,
+		set:     &Toolset{},
+		refused: map[string]string{},
+		aside:   slices.Clone(catalog.Aside()),
+	}
+	for _, tool := range catalog.Tools() {
+		definition := *tool.Definition()
+		definition.Name = tool.Name()
+		if screener != nil {
+			if err := screener.Screen(&definition); err != nil {
+				o.refused[tool.Name()] = err.Error()
+				o.aside = append(o.aside, ensemble.Aside{
+					Ensemble: tool.Ensemble().Name(),
+					Tool:     tool.Definition().Name,
+					Reason:   err.Error(),
+				})
+				continue
+			}
+		}
+		o.set.Definitions = append(o.set.Definitions, &definition)
+	}
+	return o
+}
+
+// find returns the tool behind a name that the model used.
+func (o *offer) find(name string) (*ensemble.Tool, bool) {
+	if o.catalog == nil || o.refused[name] != "" {
+		return nil, false
+	}
+	return o.catalog.Find(name)
+}
+
+// missing says that there is no tool of that name, and what there is instead.
+func (o *offer) missing(name string) *invoker.Failure {
+	if reason := o.refused[name]; reason != "" {
+		return invoker.Failf(invoker.ToolNotFound, "There is no tool %q: it was set aside: %s.", name, reason)
+	}
+	if o.catalog == nil || len(o.set.Definitions) == 0 && len(o.catalog.Away()) == 0 {
+		return invoker.Failf(invoker.ToolNotFound, "There is no tool %q; there are no tools in this conversation.", name)
+	}
+	message := fmt.Sprintf("There is no tool %q.", name)
+	nearest := slices.DeleteFunc(o.catalog.Nearest(name, 3), func(name string) bool { return o.refused[name] != "" })
+	if len(nearest) > 0 {
+		message += " The nearest names are: " + strings.Join(nearest, ", ") + "."
+	}
+	for _, away := range o.catalog.Away() {
+		message += fmt.Sprintf(" The tools of %q are away at the moment.", away.Ensemble)
+	}
+	return invoker.Failf(invoker.ToolNotFound, "%s", message)
+}
+
+// difference returns the names that only the one or only the other has.
+func difference(before, after *Toolset) (added, removed []string) {
+	if before == after {
+		return nil, nil
+	}
+	return namesWithout(after, before), namesWithout(before, after)
+}
+
+// namesWithout returns the names of a that b lacks.
+func namesWithout(a, b *Toolset) []string {
+	known := make(map[string]bool, len(b.Definitions))
+	for _, definition := range b.Definitions {
+		known[definition.Name] = true
+	}
+	var names []string
+	for _, definition := range a.Definitions {
+		if !known[definition.Name] {
+			names = append(names, definition.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+var (
+	errLeft      = errors.New("the caller left the loop over the events")
+	errTimeLimit = errors.New("the turn reached its time limit")
+)
+
+// turn is a piece of work while it is done, on the goroutine of the caller's
+// loop over the events.
+type turn struct {
+	*Conversation
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	yield  func(Event, error) bool
+
+	left    bool  // the caller has left the loop
+	expired bool  // Limits.Time has ended the work
+	broken  bool  // the journal has failed: the history takes no more
+	err     error // what else has ended the work
+}
+
+// emit yields an event, and cancels everything when the caller has left.
+func (t *turn) emit(event Event) {
+	if !t.left && !t.yield(event, nil) {
+		t.left = true
+		t.cancel(errLeft)
+	}
+}
+
+// fail ends the work with an error; the first one counts.
+func (t *turn) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// over reports whether the work has ended before its time.
+func (t *turn) over() bool {
+	if t.err == nil && !t.left && t.ctx.Err() != nil {
+		t.fail(t.interruption())
+	}
+	return t.left || t.err != nil
+}
+
+func (t *turn) interruption() error {
+	return fmt.Errorf("converse: the turn was interrupted: %w", context.Cause(t.ctx))
+}
+
+// finish leaves every invocation with a result when the work was interrupted,
+// and reports the error.
+func (t *turn) finish() {
+	if t.over() {
+		t.answerPending("The call was not started: the turn was interrupted first.")
+	}
+	if t.err != nil && !t.left {
+		t.left = true
+		t.yield(nil, t.err)
+	}
+}
+
+// append fills in identities and times, shows the canisters to the journal and
+// adds them to the history. It reports whether they entered.
+func (t *turn) append(canisters ...canister.Canister) bool {
+	if t.broken {
+		return false
+	}
+	for i, c := range canisters {
+		head := c.Header()
+		if head.ID == "" {
+			head.ID = t.opts.NewID()
+		}
+		if head.Time.IsZero() {
+			head.Time = t.opts.Now()
+		}
+		canisters[i] = canister.WithHead(c, head)
+	}
+	if t.opts.Journal != nil {
+		// What has happened is written down even when the turn was cancelled.
+		if err := t.opts.Journal(context.WithoutCancel(t.ctx), canisters); err != nil {
+			t.broken = true
+			t.fail(fmt.Errorf("converse: the journal failed: %w", err))
+			return false
+		}
+	}
+	t.mu.Lock()
+	t.history = append(t.history, canisters...)
+	t.mu.Unlock()
+	return true
+}
+
+// add appends a caller's canisters if the history is sound with them.
+func (t *turn) add(canisters []canister.Canister) {
+	for i, c := range canisters {
+		if c == nil {
+			t.fail(fmt.Errorf("converse: canister %d to add is nil", i))
+			return
+		}
+	}
+	whole := append(t.History(), canisters...)
+	for _, problem := range canister.Check(whole) {
+		if problem.Rule != canister.RuleOpen && problem.Rule != canister.RuleMissingID {
+			t.fail(fmt.Errorf("converse: the canisters do not fit the history: %v", problem))
+			return
+		}
+	}
+	t.append(whole[len(whole)-len(canisters):]...)
+}
+
+// answerPending gives each invocation that lacks a result one that says that
+// it was interrupted.
+func (t *turn) answerPending(message string) {
+	for _, invocation := range canister.Pending(t.history) {
+		t.append(canister.Result{
+			Invocation: invocation.ID,
+			Code:       string(invoker.Canceled),
+			Content:    canister.Texts(message),
+		})
+	}
+}
+
+// work carries the history on until the turn is done.
+func (t *turn) work() { t.step(-1) }
+
+// step does up to n steps, or all if n is negative.
+func (t *turn) step(n int) {
+	if t.over() {
+		return
+	}
+	ctx, cancel := t.limitTime()
+	defer cancel()
+	if _, done := t.next().(Done); !done {
+		t.openTools(ctx)
+	}
+	for ; n != 0 && !t.over(); n-- {
+		switch command := t.next().(type) {
+		case Exchange:
+			t.exchange(ctx, command)
+		case Invoke:
+			if n > 0 {
+				command.Pending = command.Pending[:1]
+			}
+			t.invoke(ctx, command)
+		case Done:
+			state := readTurn(t.history, t.opts.Limits)
+			t.emit(TurnCompleted{Turn: state.turn(command.Reason)})
+			return
+		}
+	}
+}
+
+// next is Next, which does not know that the clock of a context has run out.
+func (t *turn) next() Command {
+	command := Next(t.history, t.opts.Limits, t.opts.Now())
+	if _, ok := command.(Exchange); ok && t.expired {
+		return Done{Reason: ReasonTime}
+	}
+	return command
+}
+
+// limitTime returns the context of the work, which ends with the turn's time.
+func (t *turn) limitTime() (context.Context, context.CancelFunc) {
+	limit := t.opts.Limits.Time
+	state := readTurn(t.history, t.opts.Limits)
+	if limit <= 0 || !state.begun {
+		return t.ctx, func() {}
+	}
+	remaining := state.start.Add(limit).Sub(t.opts.Now())
+	return context.WithTimeoutCause(t.ctx, remaining, errTimeLimit)
+}
+
+// timedOut notes whether the turn's time ended ctx, rather than the caller.
+func (t *turn) timedOut(ctx context.Context) bool {
+	if t.ctx.Err() == nil && errors.Is(context.Cause(ctx), errTimeLimit) {
+		t.expired = true
+	}
+	return t.expired
+}
+
+// exchange asks the model once and adds what it says to the history.
+func (t *turn) exchange(ctx context.Context, command Exchange) {
+	started := t.opts.Now()
+	t.emit(MessageStarted{})
+	reply := t.ask(ctx, &Request{
+		History:       t.history,
+		Tools:         t.offered.set,
+		NoInvocations: command.Final,
+		NewID:         t.opts.NewID,
+	})
+	if reply == nil {
+		return
+	}
+	added := make([]canister.Canister, 0, 1+len(reply.Invocations))
+	added = append(added, reply.Message)
+	for _, invocation := range reply.Invocations {
+		added = append(added, invocation)
+	}
+	if !t.append(added...) {
+		return
+	}
+	for _, c := range added {
+		switch c := c.(type) {
+		case canister.Assistant:
+			t.emit(MessageCompleted{Message: c})
+		case canister.Invocation:
+			t.emit(InvocationRequested{Invocation: c})
+		}
+	}
+	t.emit(ExchangeCompleted{
+		Finish:   reply.Message.Finish,
+		Usage:    reply.Message.Usage,
+		Duration: t.opts.Now().Sub(started),
+	})
+}
+
+// ask runs one exchange and returns the reply, or nil if there is none to
+// keep: the caller left, the time was up, or the model failed.
+func (t *turn) ask(ctx context.Context, request *Request) *Reply {
+	if t.over() {
+		return nil
+	}
+	for event, err := range t.model.Exchange(ctx, request) {
+		if err != nil {
+			t.failExchange(ctx, err)
+			return nil
+		}
+		switch event := event.(type) {
+		case Delta:
+			t.emitDelta(event)
+		case Retry:
+			t.emit(ExchangeRetried{Retry: event})
+		case Reply:
+			return &event
+		}
+		if t.left {
+			return nil
+		}
+	}
+	t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
+	return nil
+}
+
+func (t *turn) emitDelta(delta Delta) {
+	if delta.Reasoning != "" {
+		t.emit(ReasoningDelta{Text: delta.Reasoning})
+	}
+	if delta.Text != "" {
+		t.emit(TextDelta{Text: delta.Text})
+	}
+}
+
+// failExchange tells an exchange that was ended from one that failed.
+func (t *turn) failExchange(ctx context.Context, err error) {
+	switch {
+	case t.timedOut(ctx):
+	case t.ctx.Err() != nil:
+		t.fail(t.interruption())
+	default:
+		t.fail(err)
+	}
+}
+
+// since returns how long ago an instant was.
+func (t *turn) since(instant time.Time) time.Duration {
+	return t.opts.Now().Sub(instant)
+}
