@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canister_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+)
+
+func TestRepair(t *testing.T) {
+	for _, test := range []struct{ history, want, changes string }{
+		{"", "", ""},
+		{"u1 a1 i1>a1 i2>a1 r1>i1 r2>i2 a2", "u1 a1 i1>a1 i2>a1 r1>i1 r2>i2 a2", ""},
+
+		// invocations without a result
+		{"a1 i1>a1", "a1 i1>a1 i1-result>i1", "added 2"},
+		{"a1 i1>a1 i2>a1 r2>i2 u1", "a1 i1>a1 i2>a1 i1-result>i1 r2>i2 u1", "added 3"},
+		{"a1 i1>a1 u1 u1-result a2", "a1 i1>a1 i1-result>i1 u1 u1-result a2", "added 2"},
+		{"a1 i1>a1 ui1-result i1-result>a1", "a1 i1>a1 i1-result>a1 i1-result-2>i1 i1-result-result>i1-result ui1-result", "moved 2, added 3, added 4"},
+
+		// results that answer nothing
+		{"u1 r1>i1 a1", "u1 a1", "dropped 1"},
+		{"a1 i1>a1 r1>i1 r2>i1 u1", "a1 i1>a1 r1>i1 u1", "dropped 3"},
+		{"r1>i1 a1 i1>a1", "a1 i1>a1 r1>i1", "moved 2"},
+
+		// places and order
+		{"a1 i1>a1 i2>a1 r2>i2 r1>i1", "a1 i1>a1 i2>a1 r1>i1 r2>i2", "moved 3, moved 4"},
+		{"a1 i1>a1 u1 r1>i1", "a1 i1>a1 r1>i1 u1", "moved 2"},
+		{"a1 i1>a1 r1>i1 i2>a1 r2>i2", "a1 i1>a1 i2>a1 r1>i1 r2>i2", "moved 2, moved 3, moved 4"},
+		{"u1 i1>a1 r1>i1 a1 u2", "u1 a1 i1>a1 r1>i1 u2", "moved 2"},
+
+		// an Assistant that is missing
+		{"u1 i1>a9 i2>a9 r1>i1 r2>i2", "u1 a9 i1>a9 i2>a9 r1>i1 r2>i2", "added 1"},
+		{"ua9 u1 i1>ua9 r1>i1", "ua9 u1 ua9-2 i1>ua9-2 r1>i1", "added 2, changed 3"},
+		{"u1 i1> r1>i1", "u1 assistant-2 i1>assistant-2 r1>i1", "added 1, changed 2"},
+
+		// identities
+		{"u! a! i!> r!>", "user-1 assistant-2 invocation-3>assistant-2#c-i! result-4>invocation-3", "changed 0, changed 1, changed 2, changed 2, changed 3, changed 3"},
+		{"u! user-1", "user-1-2 user-1", "changed 0"},
+		{"u1 a1 i1>a1 r1>i1 u2 a1 i2>a1 r2>i2", "u1 a1 i1>a1 i2>a1 r1>i1 r2>i2 u2", "dropped 5, moved 3, moved 4, moved 5"},
+		{"a1 i1>a1#x i1>a1#y r1>i1 r2>i1", "a1 i1>a1#x i1-2>a1#y r1>i1 r2>i1-2", "changed 2, changed 4"},
+		{"a1 i1>a1#x i2>a1#x i3>a1#x-2 r1>i1 r2>i2 r3>i3", "a1 i1>a1#x i2>a1#x-3 i3>a1#x-2 r1>i1 r2>i2 r3>i3", "changed 2"},
+
+		// repeats: the same again is dropped, another of the same name is not
+		{"u1 u1 u1", "u1", "dropped 1, dropped 2"},
+		{"u1 a1 i1>a1 r1>i1 u1 a1 i1>a1 r1>i1", "u1 a1 i1>a1 r1>i1", "dropped 4, dropped 5, dropped 6, dropped 7"},
+		{"- u1 *u2 -", "u1 u2", "dropped 0, dropped 3, changed 1"},
+	} {
+		t.Run(test.history, func(t *testing.T) {
+			given := history(test.history)
+			repaired, changes := canister.Repair(given)
+			if got := notes(repaired); got != test.want {
+				t.Errorf("repaired as %q, want %q", got, test.want)
+			}
+			var did []string
+			for _, c := range changes {
+				at := c.After
+				if c.Action == canister.ActionDropped {
+					at = c.Before
+				}
+				did = append(did, fmt.Sprint(c.Action, " ", at))
+			}
+			if got := strings.Join(did, ", "); got != test.changes {
+				t.Errorf("did %q, want %q\n%v", got, test.changes, changes)
+			}
+			checkRepair(t, given)
+		})
+	}
+}
+
+func TestRepairOfDifferentAssistantsOfOneName(t *testing.T) {
+	given := history("a1 i1>a1 r1>i1 u1 a1 i2>a1 r2>i2")
+	given[4] = canister.Assistant{Head: canister.Head{ID: "a1"}, Content: canister.Texts("another")}
+	repaired, changes := canister.Repair(given)
+	if got, want := notes(repaired), "a1 i1>a1 r1>i1 u1 a1-2 i2>a1-2 r2>i2"; got != want {
+		t.Errorf("repaired as %q, want %q", got, want)
+	}
+	if len(changes) != 2 {
+		t.Errorf("changes: %v", changes)
+	}
+	checkRepair(t, given)
+}
+
+func TestRepairSaysThatTheCallWasInterrupted(t *testing.T) {
+	repaired, changes := canister.Repair(history("a1 i1>a1"))
+	want := canister.Result{
+		Head:       canister.Head{ID: "i1-result"},
+		Invocation: "i1",
+		Content:    canister.Texts("The call was interrupted. It may or may not have taken effect."),
+		Code:       "CANCELED",
+	}
+	if !reflect.DeepEqual(repaired[2], canister.Canister(want)) {
+		t.Errorf("added %#v", repaired[2])
+	}
+	if len(changes) != 1 || changes[0].Before != -1 || changes[0].ID != "i1-result" || changes[0].Text == "" {
+		t.Errorf("changes: %#v", changes)
+	}
+}
+
+func TestRepairOfMissingCallIDs(t *testing.T) {
+	call := func(id string) canister.Canister {
+		return canister.Invocation{Head: canister.Head{ID: id}, Message: "a1"}
+	}
+	given := append(history("a1"), call("i1"), call("i2"))
+	repaired, _ := canister.Repair(given)
+	if got := notes(repaired[:3]); got != "a1 i1>a1#call i2>a1#call-2" {
+		t.Errorf("repaired as %q", got)
+	}
+	checkRepair(t, given)
+}
+
+// checkRepair fails unless the repair of given keeps all that Repair promises.
+func checkRepair(t *testing.T, given []canister.Canister) {
+	t.Helper()
+	before := slices.Clone(given)
+	problems := canister.Check(given)
+	repaired, changes := canister.Repair(given)
+	if !reflect.DeepEqual(given, before) {
+		t.Fatal("the history given was changed")
+	}
+	if left := canister.Check(repaired); left != nil {
+		t.Fatalf("problems are left: %v", left)
+	}
+	if (len(problems) == 0) != (len(changes) == 0) {
+		t.Fatalf("problems %v, changes %v", problems, changes)
+	}
+	if len(problems) == 0 && len(given) > 0 && !reflect.DeepEqual(repaired, given) {
+		t.Fatal("a history without problems was changed")
+	}
+	if pending := canister.Pending(repaired); pending != nil {
+		t.Fatalf("pending: %v", pending)
+	}
+	account(t, given, repaired, changes)
+	if again, more := canister.Repair(repaired); more != nil || !bytes.Equal(lines(t, again), lines(t, repaired)) {
+		t.Fatalf("a second repair changes more: %v", more)
+	}
+	if other, same := canister.Repair(given); !bytes.Equal(lines(t, other), lines(t, repaired)) || !reflect.DeepEqual(same, changes) {
+		t.Fatal("two repairs of one history differ")
+	}
+}
+
+// account fails unless the changes tell the one history from the other: each
+// canister is dropped, or in the repaired history with what it says.
+func account(t *testing.T, given, repaired []canister.Canister, changes []canister.Change) {
+	t.Helper()
+	gone, added := map[int]bool{}, map[int]bool{}
+	for _, c := range changes {
+		switch c.Action {
+		case canister.ActionDropped:
+			gone[c.Before] = true
+		case canister.ActionAdded:
+			added[c.After] = true
+		}
+		if c.After >= 0 && repaired[c.After].Header().ID != c.ID {
+			t.Fatalf("%v: is about %s", c, repaired[c.After].Header().ID)
+		}
+	}
+	said := func(history []canister.Canister, but map[int]bool) []string {
+		var all []string
+		for i, c := range history {
+			if !but[i] {
+				all = append(all, fmt.Sprint(c.Kind(), " ", canister.TextOf(contentOf(c))))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	for i, c := range given {
+		if p, ok := c.(*canister.User); ok && p != nil {
+			given = slices.Clone(given)
+			given[i] = *p
+		}
+	}
+	if was, is := said(given, gone), said(repaired, added); !slices.Equal(was, is) {
+		t.Fatalf("not accounted for:\nwas %q\nis %q", was, is)
+	}
+}
+
+func lines(t *testing.T, history []canister.Canister) []byte {
+	t.Helper()
+	var lines bytes.Buffer
+	if err := canister.Encode(&lines, history...); err != nil {
+		t.Fatal(err)
+	}
+	return lines.Bytes()
+}
+
+// conversation makes a history without problems.
+func conversation(r *rand.Rand, messages int) []canister.Canister {
+	var history []canister.Canister
+	head := func() canister.Head { return canister.Head{ID: fmt.Sprintf("c%d", len(history))} }
+	say := func() []canister.Content { return canister.Texts(fmt.Sprintf("this is number %d", len(history))) }
+	for range messages {
+		switch r.IntN(6) {
+		case 0:
+			history = append(history, canister.Supervisor{Head: head(), Content: say()})
+		case 1:
+			history = append(history, canister.Document{Head: head(), Content: say()})
+		case 2:
+			history = append(history, canister.User{Head: head(), Content: say()})
+		default:
+			message := head()
+			history = append(history, canister.Assistant{Head: message, Content: say()})
+			first, calls := len(history), r.IntN(4)
+			for i := range calls {
+				history = append(history, canister.Invocation{Head: head(), Message: message.ID, CallID: fmt.Sprint(i)})
+			}
+			for i := range calls {
+				history = append(history, canister.Result{Head: head(), Content: say(), Invocation: history[first+i].Header().ID})
+			}
+		}
+	}
+	return history
+}
+
+// damage breaks a history in as many ways as it takes turns.
+func damage(r *rand.Rand, history []canister.Canister, turns int) []canister.Canister {
+	for range turns {
+		if len(history) == 0 {
+			return history
+		}
+		i, j := r.IntN(len(history)), r.IntN(len(history))
+		switch r.IntN(10) {
+		case 0:
+			r.Shuffle(len(history), func(i, j int) { history[i], history[j] = history[j], history[i] })
+		case 1:
+			history[i], history[j] = history[j], history[i]
+		case 2, 3:
+			history = slices.Delete(history, i, i+1)
+		case 4:
+			history = slices.Insert(history, j, history[i])
+		case 5:
+			history = history[:i]
+		case 6:
+			history = slices.Insert(history, i, []canister.Canister{nil, (*canister.Result)(nil), &canister.User{}}...)
+		default:
+			history[i] = confuse(r, history[i], history[j])
+		}
+	}
+	return history
+}
+
+// confuse gives c a name or a reference that is wrong.
+func confuse(r *rand.Rand, c, other canister.Canister) canister.Canister {
+	if !held(c) || !held(other) {
+		return c
+	}
+	id := ""
+	if name := other.Header().ID; r.IntN(4) > 0 {
+		id = name + []string{"", "-2", "-result"}[r.IntN(3)]
+	}
+	switch c := c.(type) {
+	case canister.Invocation:
+		switch r.IntN(3) {
+		case 0:
+			c.Message = id
+			return c
+		case 1:
+			c.CallID = []string{"", "0", "1", "1-2", "call"}[r.IntN(5)]
+			return c
+		}
+	case canister.Result:
+		if r.IntN(2) == 0 {
+			c.Invocation = id
+			return c
+		}
+	}
+	head := c.Header()
+	head.ID = id
+	return canister.WithHead(c, head)
+}
+
+// held says whether c is there, by value.
+func held(c canister.Canister) bool { return c != nil && reflect.TypeOf(c).Kind() == reflect.Struct }
+
+func FuzzRepair(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed, uint8(seed%30), uint8(seed%17))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, messages, turns uint8) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		valid := conversation(r, int(messages))
+		if problems := canister.Check(valid); problems != nil {
+			t.Fatalf("a good history has problems: %v", problems)
+		}
+		checkRepair(t, damage(r, valid, int(turns)))
+	})
+}
+
+// Many canisters of one name must not take time that grows with their square.
+func TestRepairOfManyOfOneName(t *testing.T) {
+	var given []canister.Canister
+	for i := range 50_000 {
+		extra := canister.Extra{Metadata: canister.Fields{"n": json.RawMessage(fmt.Sprint(i))}}
+		given = append(given, canister.User{Head: canister.Head{ID: "u", Extra: extra}})
+	}
+	repaired, changes := canister.Repair(given)
+	if canister.Check(repaired) != nil || len(repaired) != len(given) || len(changes) != len(given)-1 {
+		t.Errorf("%d canisters, %d changes", len(repaired), len(changes))
+	}
+}
