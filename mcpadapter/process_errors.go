@@ -18,6 +18,11 @@ var (
 	errNotReading      = errors.New("stopped reading its stdin")
 )
 
+// errNotSent is wrapped by each failure to send of which nothing has left.
+var errNotSent = errors.New("not sent")
+
+func notSent(cause error) error { return fmt.Errorf("%w: %w", errNotSent, cause) }
+
 // lostError says how the connection to a process ended.
 type lostError struct {
 	server string

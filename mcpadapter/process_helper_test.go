@@ -160,7 +160,7 @@ func helperCommand(name string) command {
 	return command{
 		name:  name,
 		argv:  []string{os.Args[0], "-test.run=^TestHelperServer$"},
-		env:   safeEnv(map[string]string{helperVar: name, "MCPADAPTER_TEST_CHILD": os.Getenv("MCPADAPTER_TEST_CHILD")}),
+		env:   safeEnv(map[string]string{helperVar: name, "GORACE": "atexit_sleep_ms=0", "MCPADAPTER_TEST_CHILD": os.Getenv("MCPADAPTER_TEST_CHILD")}),
 		grace: patience, // so that a step too many shows as a time-out
 	}
 }

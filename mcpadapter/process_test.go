@@ -190,7 +190,7 @@ func TestExitInCall(t *testing.T) {
 		if got := p.stderrTail(); got != "going down\npanic: out of cheese" {
 			t.Errorf("stderrTail = %q", got)
 		}
-		if err := conn.Write(t.Context(), request(t, 2, "ping", nil)); err == nil || err.Error() != want {
+		if err := conn.Write(t.Context(), request(t, 2, "ping", nil)); !errors.Is(err, errNotSent) || err.Error() != "not sent: "+want {
 			t.Errorf("a later Write: %v, want the same", err)
 		}
 		mustClose(t, p)
@@ -310,7 +310,7 @@ func TestBlockedStdin(t *testing.T) {
 		for ctx.Err() == nil && len(p.writing) == 0 {
 			runtime.Gosched()
 		}
-		if err := conn.Write(ctx, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := conn.Write(ctx, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotSent) {
 			t.Errorf("the waiting call: %v, want its deadline", err)
 		}
 		if p.err() != nil {
@@ -318,8 +318,8 @@ func TestBlockedStdin(t *testing.T) {
 		}
 	})
 	begin := time.Now()
-	if err := conn.Write(ctx, request(t, 1, "ping", big)); err == nil {
-		t.Error("a write to a deaf server succeeded")
+	if err := conn.Write(ctx, request(t, 1, "ping", big)); err == nil || errors.Is(err, errNotSent) {
+		t.Errorf("half a message to a deaf server: %v", err)
 	}
 	if took := time.Since(begin); took > patience/2 {
 		t.Errorf("it took %s, its context 200ms", took)

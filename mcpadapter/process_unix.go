@@ -47,5 +47,5 @@ func (p *process) groupAlive() bool {
 			break
 		}
 	}
-	return syscall.Kill(group, 0) == nil
+	return syscall.Kill(group, 0) == nil && !onlyZombies(p.cmd.Process.Pid)
 }

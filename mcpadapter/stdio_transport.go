@@ -32,7 +32,8 @@ import (
 //
 // The SDK closes the connection under its own lock, and on any failure; that
 // begins the shutdown and does not wait for it. Only close and kill wait, and
-// one of them must be called in every case.
+// one of them must be called in every case. A failed Write of which no byte
+// reached the server is errNotSent: its call may be made again.
 var _ mcp.Transport = (*process)(nil)
 
 // maxStall bounds a write whose context has no end, such as the answer to a
@@ -76,8 +77,8 @@ func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write sends one message, or nothing: when it is interrupted in the middle of
-// it, the connection is lost.
+// Write sends one message, or nothing, which is errNotSent: when it is
+// interrupted in between, the connection is lost.
 func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
@@ -94,7 +95,7 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case err == nil:
 		return nil
 	case n == 0 && ctx.Err() != nil:
-		return ctx.Err() // it never left
+		return notSent(ctx.Err())
 	case limited.Err() != nil:
 		c.p.breakOff(errNotReading)
 	default:
@@ -102,10 +103,14 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	select {
 	case <-c.p.lostCh: // soon, and then it is known whether it exited
-		return c.p.sendError()
+		err = c.p.sendError()
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	if n == 0 {
+		return notSent(err)
+	}
+	return err
 }
 
 // send writes data when it is its turn, until ctx ends. It returns how much of
