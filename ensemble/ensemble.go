@@ -27,9 +27,9 @@ type Ensemble struct {
 	// current is the connection that is in use or being made; nil while idle,
 	// lost or closed.
 	current *life
-	// previous is closed when the connection made before is gone. The next one
-	// is not opened until then; nil before the first.
-	previous <-chan struct{}
+	// last is the newest connection, gone or not; nil before the first. The
+	// next one is not opened until it is gone.
+	last *life
 	// attempts remembers the attempts that failed since one succeeded.
 	attempts backoff
 
@@ -112,23 +112,23 @@ const impoliteness = time.Second
 // is gone.
 func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
 	e.mu.Lock()
-	last := e.current
-	if last != nil {
-		e.end(last, cause)
+	if e.current != nil {
+		e.end(e.current, cause)
 	}
 	if e.state != Closed {
 		e.enter(state)
+		e.attempts = backoff{}
 	}
-	previous := e.previous
+	last := e.last
 	ended := e.endedJobs()
 	e.mu.Unlock()
-
+	if last == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, e.options.CloseTimeout)
 	defer cancel()
-	if last != nil {
-		defer context.AfterFunc(ctx, last.hurry)()
-	}
-	return e.waitGone(ctx, previous, ended)
+	defer context.AfterFunc(ctx, last.hurry)()
+	return e.waitGone(ctx, last.gone, ended)
 }
 
 // waitGone waits for a connection and the jobs on it, and a little longer than
@@ -141,9 +141,6 @@ func (e *Ensemble) waitGone(ctx context.Context, connection <-chan struct{}, job
 	var left []error
 	late := false
 	wait := func(gone <-chan struct{}, what string, args ...any) {
-		if gone == nil {
-			return
-		}
 		if !late {
 			select {
 			case <-gone:

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // grace is how long a function is given to return after its context has ended,
@@ -29,13 +31,10 @@ type abandonedError struct{ cause error }
 func (e *abandonedError) Error() string { return e.cause.Error() }
 func (e *abandonedError) Unwrap() error { return e.cause }
 
-// panicError is returned for a job that panicked.
-type panicError struct {
-	value any
-	stack []byte
-}
+// panicError is returned for a function that panicked.
+type panicError struct{ value any }
 
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // begin enters a job into the account, unless its life has ended.
 func (e *Ensemble) begin(j *job) error {
@@ -83,7 +82,7 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 	)
 	go func() {
 		defer e.finish(j)
-		value, err = guard(func() (T, error) { return f(ctx) })
+		value, err = guard(e.log, func() (T, error) { return f(ctx) })
 	}()
 	select {
 	case <-j.done:
@@ -101,8 +100,9 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 	}
 }
 
-// guard calls f and makes an error of a panic, and of a goroutine that f ends.
-func guard[T any](f func() (T, error)) (value T, err error) {
+// guard calls f and makes an error of a panic, whose stack it logs, and of a
+// goroutine that f ends.
+func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -112,7 +112,8 @@ func guard[T any](f func() (T, error)) (value T, err error) {
 		if problem == nil {
 			problem = "the function ended its goroutine"
 		}
-		err = &panicError{problem, debug.Stack()}
+		err = &panicError{problem}
+		log.Error("a function of the source crashed", zap.Error(err), zap.ByteString("stack", debug.Stack()))
 	}()
 	value, err = f()
 	returned = true

@@ -93,15 +93,15 @@ func (e *Ensemble) currentOrNew(byHand bool) (*life, error) {
 		return nil, e.attempts.err
 	}
 	l := newLife()
-	previous := e.previous
-	e.current, e.previous = l, l.gone
+	previous := e.last
+	e.current, e.last = l, l
 	e.enter(Connecting)
 	go e.live(l, previous)
 	return l, nil
 }
 
 // live is the whole life of one connection.
-func (e *Ensemble) live(l *life, previous <-chan struct{}) {
+func (e *Ensemble) live(l, previous *life) {
 	defer close(l.gone)
 	defer l.hurry()
 	defer l.stop()
@@ -118,7 +118,7 @@ func (e *Ensemble) live(l *life, previous <-chan struct{}) {
 	}
 	ctx, cancel := context.WithTimeout(l.closing, e.options.CloseTimeout)
 	defer cancel()
-	_, err = guard(func() (struct{}, error) { return struct{}{}, connection.Close(ctx) })
+	_, err = guard(e.log, func() (struct{}, error) { return struct{}{}, connection.Close(ctx) })
 	if err != nil {
 		e.log.Warn("closing the connection", zap.Error(err))
 	}
@@ -126,7 +126,7 @@ func (e *Ensemble) live(l *life, previous <-chan struct{}) {
 
 // open makes the connection and lists its tools. With an error it may return a
 // connection that is to be closed.
-func (e *Ensemble) open(l *life, previous <-chan struct{}) (Connection, error) {
+func (e *Ensemble) open(l, previous *life) (Connection, error) {
 	start := time.Now()
 	limit := e.options.ConnectTimeout
 	ctx, cancel := context.WithTimeout(l.alive, limit)
@@ -137,12 +137,12 @@ func (e *Ensemble) open(l *life, previous <-chan struct{}) (Connection, error) {
 
 	if previous != nil {
 		select {
-		case <-previous:
+		case <-previous.gone:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("the connection before did not end: %w", &limitError{"no connection", limit})
 		}
 	}
-	connection, err := guard(func() (Connection, error) { return e.source.Open(ctx) })
+	connection, err := guard(e.log, func() (Connection, error) { return e.source.Open(ctx) })
 	switch {
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
 		return nil, fmt.Errorf("%w: %w", &limitError{"no connection", limit}, err)
@@ -153,6 +153,9 @@ func (e *Ensemble) open(l *life, previous <-chan struct{}) (Connection, error) {
 	}
 	defer cancelWhenLost(connection, cancel)()
 	offer, invokers, err := e.list(ctx, l, connection)
+	if cause := connection.Err(); err != nil && cause != nil {
+		err = fmt.Errorf("the connection was lost: %w", cause)
+	}
 	if err != nil {
 		return connection, fmt.Errorf("listing the tools: %w", err)
 	}
@@ -177,6 +180,7 @@ func cancelWhenLost(connection Connection, cancel func()) (stop func()) {
 
 // opened makes the connection the one that is used.
 func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers map[string]invoker.Invoker, took time.Duration) {
+	peer := connection.Peer()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.isOpened() {
@@ -184,7 +188,7 @@ func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers
 	}
 	l.connection, l.invokers, l.offer = connection, invokers, offer
 	close(l.opened)
-	e.offer, e.peer, e.connectDuration = offer, connection.Peer(), took
+	e.offer, e.peer, e.connectDuration = offer, peer, took
 	e.attempts = backoff{}
 	e.enter(Ready)
 	e.log.Info("connected", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)), zap.Duration("took", took))
@@ -207,6 +211,7 @@ func (e *Ensemble) failed(l *life, err error) {
 
 // attend watches over a connection until it is lost or to be ended.
 func (e *Ensemble) attend(l *life, connection Connection) {
+	changed := connection.Changed()
 	for {
 		select {
 		case <-l.alive.Done():
@@ -214,7 +219,10 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 		case <-connection.Lost():
 			e.lost(l, connection.Err())
 			return
-		case <-connection.Changed():
+		case _, open := <-changed:
+			if !open {
+				changed = nil // against the contract, and no news
+			}
 			e.mu.Lock()
 			l.stale = true
 			e.mu.Unlock()

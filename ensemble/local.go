@@ -76,8 +76,11 @@ type localInvoker struct {
 
 func (i *localInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 	alive := i.connection.alive
-	if alive.Err() != nil {
+	switch {
+	case alive.Err() != nil:
 		return invoker.Output{}, errEnded
+	case ctx.Err() != nil:
+		return invoker.Output{}, ctx.Err()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

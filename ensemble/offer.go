@@ -154,7 +154,7 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 		if err != nil {
 			return listed{}, err
 		}
-		return e.sort(listing, before), nil
+		return e.assort(listing, before), nil
 	})
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
 		err = fmt.Errorf("%w: %w", &limitError{"no list", e.options.ConnectTimeout}, err)
@@ -162,9 +162,9 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 	return found.offer, found.invokers, err
 }
 
-// sort parts the tools that can be offered from those that cannot. Tools, and
+// assort parts the tools that can be offered from those that cannot. Tools, and
 // the whole offer, that are as they were before are the same values as before.
-func (e *Ensemble) sort(listing Listing, before *offer) listed {
+func (e *Ensemble) assort(listing Listing, before *offer) listed {
 	invokers := make(map[string]invoker.Invoker, len(listing.Invokers))
 	o := &offer{aside: slices.Clone(listing.Aside)}
 	old := make(map[string]*Tool, len(before.tools))

@@ -16,8 +16,9 @@ type Roster struct {
 	ensembles []*Ensemble
 	byName    map[string]*Ensemble
 
-	mu   sync.Mutex
-	last *Catalog // the newest; nil before the first
+	mu     sync.Mutex
+	closed bool
+	last   *Catalog // the newest; nil before the first
 }
 
 // NewRoster makes a roster. Nothing is connected until it is needed. Ensembles
@@ -60,9 +61,12 @@ func (r *Roster) Connect(ctx context.Context) error {
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Connect(ctx) })
 }
 
-// Close closes all ensembles side by side and returns their errors, joined.
-// See [Ensemble.Close].
+// Close closes all ensembles side by side and returns their errors, joined. It
+// may be called again; see [Ensemble.Close].
 func (r *Roster) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Close(ctx) })
 }
 
@@ -105,15 +109,18 @@ func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 	}
 	var fatal []error
 	for i, err := range away {
-		if err != nil && (r.ensembles[i].options.Required || errors.Is(err, ErrClosed)) {
-			fatal = append(fatal, err)
+		if err != nil && r.ensembles[i].options.Required {
+			fatal = append(fatal, fmt.Errorf("required: %w", err))
 		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, fmt.Errorf("roster: %w", ErrClosed)
 	}
 	if err := errors.Join(fatal...); err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.last == nil || !r.last.isOf(offers, away) {
 		r.last = newCatalog(r.ensembles, offers, away)
 	}

@@ -54,7 +54,7 @@ func (t *Tool) Definition() *invoker.Definition { return t.definition }
 // wait for it.
 func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 	if err := ctx.Err(); err != nil {
-		return invoker.Output{}, t.neverSent(err)
+		return invoker.Output{}, neverSent(ctx, err)
 	}
 	if call == nil {
 		call = &invoker.Call{}
@@ -64,12 +64,12 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, 
 		if err != nil {
 			return invoker.Output{}, err
 		}
-		output, err, begun := t.invokeOver(ctx, l, target, call)
+		output, begun, err := t.invokeOver(ctx, l, target, call)
 		if begun {
 			return output, err
 		}
 		if attempt == attempts {
-			return invoker.Output{}, t.neverSent(err)
+			return invoker.Output{}, neverSent(ctx, err)
 		}
 	}
 }
@@ -79,14 +79,14 @@ func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 	e := t.ensemble
 	l, err := e.ready(ctx, false)
 	if err != nil {
-		return nil, nil, t.neverSent(err)
+		return nil, nil, neverSent(ctx, err)
 	}
 	target, ok := e.invokerOf(l, t.definition.Name)
 	if ok {
 		return l, target, nil
 	}
 	if err := e.refresh(ctx, l); err != nil {
-		return nil, nil, t.neverSent(err)
+		return nil, nil, neverSent(ctx, err)
 	}
 	if target, ok = e.invokerOf(l, t.definition.Name); ok {
 		return l, target, nil
@@ -119,7 +119,7 @@ func (c *call) report(p invoker.Progress) {
 
 // invokeOver makes the call over one connection. It has not begun when the
 // connection ended before.
-func (t *Tool) invokeOver(ctx context.Context, l *life, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, err error, begun bool) {
+func (t *Tool) invokeOver(ctx context.Context, l *life, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, begun bool, err error) {
 	e := t.ensemble
 	bounded, cancel := context.WithTimeout(ctx, e.options.CallTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func (t *Tool) invokeOver(ctx context.Context, l *life, target invoker.Invoker, 
 	}
 	defer c.over.Store(true)
 	if err := e.begin(&c.job); err != nil {
-		return output, err, false
+		return output, false, err
 	}
 	inner := invoker.WithCall(bounded, &c.Call)
 	if e.options.Settings != nil {
@@ -142,15 +142,15 @@ func (t *Tool) invokeOver(ctx context.Context, l *life, target invoker.Invoker, 
 		return target.Invoke(ctx, &c.Call)
 	})
 	if err != nil {
-		return invoker.Output{}, t.failure(ctx, bounded, c, err), true
+		return invoker.Output{}, true, t.failure(ctx, bounded, c, err)
 	}
-	return output, nil, true
+	return output, true, nil
 }
 
 // neverSent says that the call could not be made.
-func (t *Tool) neverSent(err error) *invoker.Failure {
-	if code := invoker.AsFailure(err).Code; errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &invoker.Failure{Code: code, Message: "The call ended before it could be made; nothing was done.", Retryable: true, Cause: err}
+func neverSent(ctx context.Context, err error) *invoker.Failure {
+	if ended := ctx.Err(); ended != nil {
+		return &invoker.Failure{Code: invoker.AsFailure(ended).Code, Message: "The call ended before it could be made; nothing was done.", Retryable: true, Cause: err}
 	}
 	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, and the call was not made: %w", err)
 	failure.Retryable = !errors.Is(err, ErrClosed)
@@ -164,8 +164,9 @@ func (t *Tool) failure(ctx, bounded context.Context, c *call, err error) *invoke
 	if errors.As(err, &panicked) {
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool crashed while it ran. It may or may not have taken effect.", Cause: err}
 	}
-	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return invoker.AsFailure(err)
+	own := invoker.AsFailure(err)
+	if !isContextError(err) || own.Code != invoker.Timeout && own.Code != invoker.Canceled {
+		return own // the tool knows best
 	}
 	e, repeatable := t.ensemble, t.definition.Hints.Repeatable()
 	const unknown = "It may or may not have taken effect."
@@ -175,10 +176,13 @@ func (t *Tool) failure(ctx, bounded context.Context, c *call, err error) *invoke
 	case ended != nil:
 		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: fmt.Sprintf("The connection was lost before the answer came. %s (%v)", unknown, ended), Retryable: repeatable, Cause: ended}
 	case ctx.Err() != nil:
-		failure := invoker.AsFailure(ctx.Err())
-		return &invoker.Failure{Code: failure.Code, Message: failure.Message, Retryable: failure.Retryable && repeatable, Cause: err}
+		own = invoker.AsFailure(ctx.Err())
 	case bounded.Err() != nil:
 		return &invoker.Failure{Code: invoker.Timeout, Message: fmt.Sprintf("No answer within %s. %s", e.options.CallTimeout, unknown), Retryable: repeatable, Cause: err}
 	}
-	return invoker.AsFailure(err)
+	return &invoker.Failure{Code: own.Code, Message: own.Message, Retryable: own.Retryable && repeatable, Content: own.Content, Metadata: own.Metadata, Cause: err}
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensembletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Source is a fake [ensemble.Source] that a test commands. All methods may be
+// called concurrently.
+type Source struct {
+	// Peer is what every connection says of the other end. It may be set
+	// before the source is used.
+	Peer ensemble.Peer
+
+	mu          sync.Mutex
+	tools       []invoker.Invoker
+	aside       []ensemble.Aside
+	connections []*connection // those not closed
+	steps       map[Step]*script
+}
+
+// Step is something that a source does, and that a test can make go wrong.
+type Step string
+
+// The steps.
+const (
+	Open  Step = "open"
+	List  Step = "list"
+	Close Step = "close"
+)
+
+// script is what is to happen at a step.
+type script struct {
+	count    int   // how often the step was begun
+	failures int   // how often it will fail still
+	err      error // with what
+	hang     chan struct{}
+	stubborn bool
+}
+
+var _ ensemble.Source = (*Source)(nil)
+
+// NewSource makes a source that offers some tools, in that order.
+func NewSource(tools ...invoker.Invoker) *Source {
+	return &Source{
+		tools: slices.Clone(tools),
+		steps: map[Step]*script{Open: {}, List: {}, Close: {}},
+	}
+}
+
+// SetTools changes the tools on offer, and the connections say so. Tools that
+// are gone answer TOOL_NOT_FOUND from now on.
+func (s *Source) SetTools(tools ...invoker.Invoker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools = slices.Clone(tools)
+	for _, c := range s.connections {
+		c.sayChanged()
+	}
+}
+
+// SetAside sets what listings say that the source cannot offer. It does not
+// make the connections say that their tools changed.
+func (s *Source) SetAside(aside ...ensemble.Aside) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside = slices.Clone(aside)
+}
+
+// Fail makes a step fail with err the next n times.
+func (s *Source) Fail(step Step, n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps[step].failures, s.steps[step].err = n, err
+}
+
+// Hang makes a step hang from now on, until release is called, which may be
+// done more than once. It hangs no longer than its context lasts, unless it is
+// stubborn.
+func (s *Source) Hang(step Step, stubborn bool) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hang := make(chan struct{})
+	s.steps[step].hang, s.steps[step].stubborn = hang, stubborn
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(hang)
+		if s.steps[step].hang == hang {
+			s.steps[step].hang = nil
+		}
+	})
+}
+
+// Lose ends all connections as if the other end had gone, with a cause that is
+// not nil: calls in flight fail with OUTCOME_UNKNOWN, later ones with
+// UNAVAILABLE.
+func (s *Source) Lose(cause error) {
+	s.mu.Lock()
+	connections := slices.Clone(s.connections)
+	s.mu.Unlock()
+	for _, c := range connections {
+		c.lose(cause)
+	}
+}
+
+// Count returns how often a step was begun, whatever came of it.
+func (s *Source) Count(step Step) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.steps[step].count
+}
+
+// Connections returns how many connections are open, lost ones included until
+// they are closed.
+func (s *Source) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.connections)
+}
+
+// Open makes a connection, unless it was told otherwise.
+func (s *Source) Open(ctx context.Context) (ensemble.Connection, error) {
+	if err := s.step(ctx, Open); err != nil {
+		return nil, err
+	}
+	c := &connection{source: s, changed: make(chan struct{}, 1)}
+	c.alive, c.end = context.WithCancel(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connections = append(s.connections, c)
+	return c, nil
+}
+
+// step counts a step and does what the script says.
+func (s *Source) step(ctx context.Context, step Step) error {
+	s.mu.Lock()
+	script := s.steps[step]
+	script.count++
+	var err error
+	if script.failures > 0 {
+		script.failures--
+		err = script.err
+	}
+	hang, ended := script.hang, ctx.Done()
+	if script.stubborn {
+		ended = nil
+	}
+	s.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ended:
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// offers reports whether the source still offers the tool.
+func (s *Source) offers(tool invoker.Invoker) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.tools, tool)
+}
+
+// connection is one connection of a fake source.
+type connection struct {
+	source  *Source
+	changed chan struct{}
+	closing sync.Once
+	closed  error // what Close returned
+
+	alive context.Context // ends when the connection does
+	end   context.CancelFunc
+
+	mu  sync.Mutex
+	err error // the cause of the loss
+}
+
+func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
+	if err := c.usable(); err != nil {
+		return ensemble.Listing{}, err
+	}
+	if err := c.source.step(ctx, List); err != nil {
+		return ensemble.Listing{}, err
+	}
+	c.source.mu.Lock()
+	defer c.source.mu.Unlock()
+	listing := ensemble.Listing{Aside: slices.Clone(c.source.aside)}
+	for _, tool := range c.source.tools {
+		listing.Invokers = append(listing.Invokers, &bound{tool, c})
+	}
+	return listing, nil
+}
+
+func (c *connection) Changed() <-chan struct{} { return c.changed }
+func (c *connection) Lost() <-chan struct{}    { return c.alive.Done() }
+func (c *connection) Peer() ensemble.Peer      { return c.source.Peer }
+
+func (c *connection) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *connection) Close(ctx context.Context) error {
+	c.closing.Do(func() {
+		c.lose(nil)
+		// A polite end takes as long as the script says, an impolite one no time.
+		if err := c.source.step(ctx, Close); err != nil && ctx.Err() == nil {
+			c.closed = err
+		}
+		c.source.mu.Lock()
+		defer c.source.mu.Unlock()
+		c.source.connections = slices.DeleteFunc(c.source.connections, func(o *connection) bool { return o == c })
+	})
+	return c.closed
+}
+
+func (c *connection) sayChanged() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// lose ends the connection; the cause is nil when Close does.
+func (c *connection) lose(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.alive.Err() == nil {
+		c.err = cause
+		c.end()
+	}
+}
+
+var errEnded = errors.New("the connection has ended")
+
+// usable returns why the connection serves no more, if so.
+func (c *connection) usable() error {
+	if c.alive.Err() == nil {
+		return nil
+	}
+	if err := c.Err(); err != nil {
+		return fmt.Errorf("%w: %w", errEnded, err)
+	}
+	return errEnded
+}
+
+// bound is a tool on one connection.
+type bound struct {
+	invoker.Invoker
+	connection *connection
+}
+
+func (b *bound) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	if err := b.connection.usable(); err != nil {
+		return invoker.Output{}, invoker.Failf(invoker.Unavailable, "%w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return invoker.Output{}, err
+	}
+	if !b.connection.source.offers(b.Invoker) {
+		return invoker.Output{}, invoker.Failf(invoker.ToolNotFound, "There is no tool %q.", b.Definition().Name)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.connection.alive, cancel)()
+	output, err := b.Invoker.Invoke(ctx, call)
+	if err != nil && b.connection.usable() != nil {
+		return invoker.Output{}, invoker.Failf(invoker.OutcomeUnknown, "The connection ended during the call: %w", err)
+	}
+	return output, err
+}
