@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -89,19 +91,32 @@ const hugeDelta = 1 << 20
 // Oddities returns all oddities, in a fixed order. The caller may change what it
 // gets.
 func Oddities() []Oddity {
-	var all []Oddity
-	for _, group := range [][]oddity{callOddities(), argumentOddities(), finishOddities(), contentOddities(), chunkOddities(), lineOddities(), endOddities()} {
-		for _, o := range group {
-			body, header := o.body()
-			all = append(all, Oddity{
-				Name:   o.name,
-				About:  o.about,
-				Want:   o.want,
-				Replay: Replay{Header: header, Parts: Split(body, o.size), End: o.end},
-			})
-		}
+	table := oddityTable()
+	all := make([]Oddity, len(table))
+	for i, o := range table {
+		all[i] = Oddity{Name: o.name, About: o.about, Replay: o.replay(), Want: o.want}
 	}
 	return all
+}
+
+func oddityTable() []oddity {
+	return slices.Concat(callOddities(), argumentOddities(), finishOddities(), contentOddities(),
+		chunkOddities(), lineOddities(), endOddities())
+}
+
+// findOddity returns the replay of the oddity of that name.
+func findOddity(name string) (Replay, error) {
+	table := oddityTable()
+	i := slices.IndexFunc(table, func(o oddity) bool { return o.name == name })
+	if i < 0 {
+		return Replay{}, fmt.Errorf("there is no oddity %q", name)
+	}
+	return table[i].replay(), nil
+}
+
+func (o *oddity) replay() Replay {
+	body, header := o.body()
+	return Replay{Header: header, Parts: Split(body, o.size), End: o.end}
 }
 
 // body reads the recorded body, whose file ending tells its type.
@@ -143,13 +158,4 @@ func splitOddity(path string) (name, rest string) {
 	}
 	name, rest, _ = strings.Cut(after, "/")
 	return name, "/" + rest
-}
-
-// oddity finds the replay for a name.
-func (s *Server) oddity(name string) (Reply, *Failure) {
-	replay, ok := s.oddities[name]
-	if !ok {
-		return nil, departed("there is no oddity %q", name)
-	}
-	return replay, nil
 }

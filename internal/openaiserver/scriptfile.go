@@ -212,15 +212,6 @@ func (f *fileReplay) replay() (Replay, error) {
 	}, nil
 }
 
-func findOddity(name string) (Replay, error) {
-	for _, o := range Oddities() {
-		if o.Name == name {
-			return o.Replay, nil
-		}
-	}
-	return Replay{}, fmt.Errorf("there is no oddity %q", name)
-}
-
 func httpHeader(members map[string]string) http.Header {
 	header := make(http.Header, len(members))
 	for name, value := range members {

@@ -44,14 +44,13 @@ const (
 // Server is an OpenAI-compatible server. It is an [http.Handler], and listens
 // by itself when [Start] made it. All methods may be called concurrently.
 type Server struct {
-	options  Options
-	steps    []step
-	repeat   bool
-	created  int64
-	oddities map[string]Replay
-	serial   atomic.Uint64
-	journal  journal
-	done     chan struct{} // closed by Close: ends waits
+	options Options
+	steps   []step
+	repeat  bool
+	created int64
+	serial  atomic.Uint64
+	journal journal
+	done    chan struct{} // closed by Close: ends waits
 
 	url  string
 	http *http.Server  // nil unless Start made the server
@@ -74,11 +73,10 @@ type step struct {
 // Nil options mean the defaults.
 func New(script Script, options *Options) *Server {
 	s := &Server{
-		steps:    make([]step, len(script.Steps)),
-		repeat:   script.Repeat,
-		created:  time.Now().Unix(),
-		oddities: make(map[string]Replay),
-		done:     make(chan struct{}),
+		steps:   make([]step, len(script.Steps)),
+		repeat:  script.Repeat,
+		created: time.Now().Unix(),
+		done:    make(chan struct{}),
 	}
 	if options != nil {
 		s.options = *options
@@ -96,9 +94,6 @@ func New(script Script, options *Options) *Server {
 		for _, reply := range from.Before {
 			to.before = append(to.before, prepare(reply))
 		}
-	}
-	for _, o := range Oddities() {
-		s.oddities[o.Name] = o.Replay
 	}
 	return s
 }
@@ -256,7 +251,11 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) (Reply, *Fail
 		x.request = request
 	}
 	if name, _ := splitOddity(r.URL.Path); name != "" {
-		return s.oddity(name)
+		replay, err := findOddity(name)
+		if err != nil {
+			return nil, departed("%v", err)
+		}
+		return replay, nil
 	}
 	return s.choose(x.request)
 }
