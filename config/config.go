@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "time"
+
+// Config is a configuration that was read and checked. Its zero values mean
+// what the fields say, so that a program can also make one by hand, or change
+// what it read before it calls [Assemble].
+type Config struct {
+	// Model is the language model; nil when the file has no [model] table.
+	Model *Model
+	// Conversation are the choices of each conversation.
+	Conversation Conversation
+	// Approval says which invocations run.
+	Approval Approval
+	// MCP are the servers by name, those that were imported included. The name
+	// is that of the ensemble. May be nil.
+	MCP map[string]*Server
+	// Import are the files in the form of other MCP hosts whose servers are
+	// in MCP, as they were written.
+	Import []string
+	// Log says what is logged.
+	Log Log
+	// Ignored are the keys of imported files that mean something to other
+	// hosts only, as problems that are none.
+	Ignored []*Problem
+}
+
+// Model is a language model behind an OpenAI-compatible API.
+type Model struct {
+	// Name is what the API calls the model. Required.
+	Name Value
+	// BaseURL is where the API is; empty means OpenAI.
+	BaseURL Value
+	// APIKey is sent as the bearer token. [Parse] takes it from the variable
+	// OPENAI_API_KEY by default, but for OpenAI's own API only.
+	APIKey Value
+	// Headers are sent with each request.
+	Headers map[string]Value
+
+	// Organization and Project are OpenAI's own; may be empty.
+	Organization, Project Value
+
+	// What follows is sent only if it is set.
+
+	Temperature       *float64
+	TopP              *float64
+	MaxTokens         int    // tokens of one answer; 0 leaves it to the server
+	MaxTokensField    string // the request's name for it; empty chooses by server
+	Stop              []string
+	Seed              *int64
+	ToolChoice        string // "auto", "none", "required" or the name of a tool
+	ParallelToolCalls *bool
+	ReasoningEffort   string          // such as "low"; which ones there are is the model's affair
+	ResponseFormat    *ResponseFormat // nil for plain text
+	// ExtraBody are further members of the request, for other servers.
+	ExtraBody Table
+
+	// NoStream asks for the answer in one piece; the key is stream = false.
+	NoStream bool
+	// NoStreamUsage is for servers that refuse to be asked for the usage of a
+	// streamed answer; the key is stream_usage = false.
+	NoStreamUsage bool
+	// NoImages is for models that cannot see; the key is images = false.
+	NoImages bool
+	// Audio is for models that can hear.
+	Audio bool
+	// InlineRefs writes out the references in tool schemas; nil does so for
+	// servers other than OpenAI's and Azure's.
+	InlineRefs *bool
+	// SupervisorRole is the role of instructions; empty means system.
+	SupervisorRole string
+
+	// MaxRetries is how often an exchange that failed is tried again; nil
+	// means the default of 2.
+	MaxRetries *int
+	// ResponseTimeout bounds the wait for the head of a response, IdleTimeout
+	// the wait for more of its body; 0 means 10 and 5 minutes.
+	ResponseTimeout, IdleTimeout time.Duration
+}
+
+// ResponseFormat makes the model answer in JSON.
+type ResponseFormat struct {
+	Name        string // of the schema; empty means answer
+	Description string // for the model; may be empty
+	Schema      Table  // JSON Schema; when empty, any JSON object will do
+	Strict      bool   // the server enforces the schema
+}
+
+// Conversation are the choices of a conversation. Zero means the default, as
+// in converse.Limits.
+type Conversation struct {
+	// Instructions open each conversation; may be empty.
+	Instructions string
+	// Exchanges is how often the model may be asked in a turn; default 16.
+	Exchanges int
+	// Time is how long a turn may take; default none.
+	Time time.Duration
+	// Tokens is how many tokens a turn may use; default none.
+	Tokens int64
+	// Parallel is how many invocations may run at the same time; default 8.
+	Parallel int
+	// FinalAnswer asks for one more answer, without tools, when Exchanges or
+	// Tokens is reached.
+	FinalAnswer bool
+	// ResultBytes bounds one result; default 1 MiB.
+	ResultBytes int
+}
+
+// Approval decides about each invocation before it runs: the first rule that
+// fits does, and Default does where none fits.
+type Approval struct {
+	Default Action // empty means [ActionAllow]
+	Rules   []Rule
+}
+
+// Action is what a rule does with an invocation.
+type Action string
+
+// The actions.
+const (
+	ActionAllow Action = "allow" // it runs
+	ActionDeny  Action = "deny"  // it does not, and the model is told why
+	ActionAsk   Action = "ask"   // the program asks somebody
+)
+
+// Rule decides about the invocations that meet all its conditions. A condition
+// that is empty or nil is met by every invocation.
+type Rule struct {
+	// Action is what is decided. Required.
+	Action Action
+	// Reason is told to the model when Action is [ActionDeny]; may be empty.
+	Reason string
+	// Ensembles and Tools are globs, of which one must match: the ensemble's
+	// name and the tool's own name in it. * matches any run of characters and
+	// ? any one.
+	Ensembles, Tools []string
+	// The hints of the tool must be these, the defaults of MCP applied. They
+	// are claims of the tool's author.
+	ReadOnly, Idempotent, Destructive, OpenWorld *bool
+}
+
+// Transport is how a server is reached.
+type Transport string
+
+// The transports.
+const (
+	Stdio Transport = "stdio" // a subprocess, over its standard input and output
+	HTTP  Transport = "http"  // MCP's streamable HTTP
+	SSE   Transport = "sse"   // HTTP with server-sent events, of protocol 2024-11-05
+)
+
+// Server is one MCP server.
+type Server struct {
+	Transport Transport
+	// Command is the program and its arguments. Required for [Stdio], as are
+	// the next two only allowed for it.
+	Command []Value
+	// Environment is what the process gets beside a small safe set.
+	Environment map[string]Value
+	// Directory is where the process runs; empty means where this one does.
+	Directory Value
+	// URL is where the server is. Required for [HTTP] and [SSE], and Headers,
+	// which are sent with each request, are allowed for those only.
+	URL     Value
+	Headers map[string]Value
+	// ConnectTimeout bounds an attempt to connect; 0 means 5 s, and 30 s for
+	// [Stdio].
+	ConnectTimeout time.Duration
+	// CallTimeout bounds a call; 0 means 30 s.
+	CallTimeout time.Duration
+	// Allow and Deny are globs over the server's own names of its tools. An
+	// empty Allow allows all; Deny wins.
+	Allow, Deny []string
+	// Settings belong to the ensemble; its invokers can read them.
+	Settings Table
+	// Required makes it an error when the server cannot be reached.
+	Required bool
+	// Protocol pins the protocol version, such as 2025-11-25; empty lets the
+	// two sides agree.
+	Protocol string
+	// Disabled leaves the server out; the key is enabled = false.
+	Disabled bool
+	// Origin is where the server was defined, as FILE:LINE, for messages; may
+	// be empty.
+	Origin string
+}
+
+// Log says what is logged.
+type Log struct {
+	Level Level // empty means [LevelWarn]
+}
+
+// Level is the least weight of an entry that is logged.
+type Level string
+
+// The levels.
+const (
+	LevelDebug Level = "debug"
+	LevelInfo  Level = "info"
+	LevelWarn  Level = "warn"
+	LevelError Level = "error"
+)

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of a document.
+const (
+	maxFileBytes = 1 << 20
+	maxDepth     = 64 // tables and lists within each other
+	maxKeyShown  = 80 // characters of one key in a message
+)
+
+// source is the text of one file.
+type source struct {
+	name string
+	data []byte
+}
+
+// position returns the line and the column of an offset, both from 1.
+func (s *source) position(offset int) (line, column int) {
+	before := s.data[:min(max(offset, 0), len(s.data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[start:])
+}
+
+// offset returns where the byte column of a line begins, both from 1.
+func (s *source) offset(line, column int) int {
+	start := 0
+	for ; line > 1; line-- {
+		next := bytes.IndexByte(s.data[start:], '\n')
+		if next < 0 {
+			break
+		}
+		start += next + 1
+	}
+	return start + column - 1
+}
+
+// node is one value of a document, whether that is TOML or JSON, and where it
+// stands.
+type node struct {
+	parent *node
+	key    string // in the parent, if that is a table
+	index  int    // in the parent, if that is a list
+	keyAt  int    // offset of the key; that of the value in a list
+	at     int    // offset of the value
+	// value is a string, int64, float64, bool, moment, list or *table; nil is
+	// JSON's null.
+	value any
+}
+
+type (
+	moment string // a date, a time or both, as TOML writes it
+	list   []*node
+	table  struct {
+		members []*node // in the order of the file
+		byKey   map[string]*node
+	}
+)
+
+func newTable() *table { return &table{byKey: map[string]*node{}} }
+
+// member returns the member of that name if n is a table and has one.
+func (n *node) member(key string) *node {
+	t, ok := n.value.(*table)
+	if !ok {
+		return nil
+	}
+	return t.byKey[key]
+}
+
+// put adds child to the table n. If there is a member of that name already it
+// is kept, and returned.
+func (n *node) put(child *node) (earlier *node) {
+	t := n.value.(*table)
+	if earlier = t.byKey[child.key]; earlier != nil {
+		return earlier
+	}
+	child.parent = n
+	t.members = append(t.members, child)
+	t.byKey[child.key] = child
+	return nil
+}
+
+// push adds child to the list n.
+func (n *node) push(child *node) {
+	l := n.value.(list)
+	child.parent, child.index = n, len(l)
+	n.value = append(l, child)
+}
+
+// path returns how people write where n stands: mcp.weather.command[0].
+func (n *node) path() string {
+	var parts []string
+	for ; n.parent != nil; n = n.parent {
+		if _, ok := n.parent.value.(list); ok {
+			parts = append(parts, "["+strconv.Itoa(n.index)+"]")
+			continue
+		}
+		part := showKey(n.key)
+		if n.parent.parent != nil {
+			part = "." + part
+		}
+		parts = append(parts, part)
+	}
+	var b strings.Builder
+	for i := len(parts) - 1; i >= 0; i-- {
+		b.WriteString(parts[i])
+	}
+	return b.String()
+}
+
+// under returns the path of a member of n, there or not.
+func (n *node) under(key string) string {
+	if n.parent == nil {
+		return showKey(key)
+	}
+	return n.path() + "." + showKey(key)
+}
+
+// showKey writes one key of a path, in quotes where TOML needs them.
+func showKey(key string) string {
+	if utf8.RuneCountInString(key) > maxKeyShown {
+		key = string([]rune(key)[:maxKeyShown]) + "…"
+	}
+	bare := key != "" && strings.IndexFunc(key, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) < 0
+	if bare {
+		return key
+	}
+	return strconv.Quote(key)
+}
+
+// kind returns what n is, for people.
+func (n *node) kind() string {
+	switch n.value.(type) {
+	case string:
+		return "a string"
+	case int64:
+		return "an integer"
+	case float64:
+		return "a float"
+	case bool:
+		return "a boolean"
+	case moment:
+		return "a date or time"
+	case list:
+		return "a list"
+	case *table:
+		return "a table"
+	}
+	return "null"
+}
+
+// free returns the plain Go value of n and all below it, with each string and
+// float passed through leaf.
+func (n *node) free(leaf func(*node) any) any {
+	switch v := n.value.(type) {
+	case string, float64:
+		return leaf(n)
+	case moment:
+		return string(v)
+	case list:
+		values := make([]any, len(v))
+		for i, child := range v {
+			values[i] = child.free(leaf)
+		}
+		return values
+	case *table:
+		values := make(map[string]any, len(v.members))
+		for _, child := range v.members {
+			values[child.key] = child.free(leaf)
+		}
+		return values
+	}
+	return n.value
+}

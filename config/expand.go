@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// expansion is a text with its variables replaced.
+type expansion struct {
+	text  string
+	shown string // the text as it was written, without the defaults
+	used  bool   // there was a variable
+}
+
+// expander replaces environment variables in texts.
+type expander struct {
+	lookup func(name string) (string, bool)
+	// foreign keeps to what other hosts do in their own files: there is no
+	// env:NAME and no $${, but ${env:NAME} means the same as ${NAME}.
+	foreign bool
+}
+
+// expand replaces the variables in text. The errors name variables; they never
+// hold values, nor what is not a name.
+func (x *expander) expand(text string) (expansion, []error) {
+	if name, ok := strings.CutPrefix(text, "env:"); ok && !x.foreign {
+		value, err := x.variable(name)
+		return expansion{text: value, shown: text, used: true}, appendError(nil, err)
+	}
+	var out expansion
+	var errs []error
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		if found && !x.foreign && strings.HasSuffix(before, "$") {
+			out.literal(before + "{") // the first dollar sign quotes the second
+			text = rest
+			continue
+		}
+		out.literal(before)
+		if !found {
+			return out, errs
+		}
+		inside, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return out, append(errs, fmt.Errorf("%q is not closed by %q%s", "${", "}", x.quoting()))
+		}
+		err := x.substitute(&out, inside)
+		errs = appendError(errs, err)
+		text = after
+	}
+}
+
+// substitute adds what stands between ${ and }.
+func (x *expander) substitute(out *expansion, inside string) error {
+	name, fallback, hasFallback := strings.Cut(inside, ":-")
+	if x.foreign {
+		name = strings.TrimPrefix(name, "env:")
+	}
+	if strings.Contains(fallback, "${") {
+		return fmt.Errorf("variables cannot stand in the default of another")
+	}
+	value, err := x.variable(name)
+	switch {
+	case err != nil && (!hasFallback || !isName(name)):
+		return err
+	case value == "" && hasFallback:
+		value = fallback
+	}
+	out.text += value
+	out.shown += "${" + name + "}"
+	out.used = true
+	return nil
+}
+
+// variable returns the value of an environment variable.
+func (x *expander) variable(name string) (string, error) {
+	if !isName(name) {
+		return "", fmt.Errorf("expected the name of an environment variable: letters, digits and _%s", x.quoting())
+	}
+	value, ok := x.lookup(name)
+	if !ok {
+		return "", fmt.Errorf("%w: %s; set it%s", ErrVariable, name, x.defaulting(name))
+	}
+	return value, nil
+}
+
+func (x *expander) defaulting(name string) string {
+	return fmt.Sprintf(", or give a default with ${%s:-default}", name)
+}
+
+// quoting returns how to write a dollar sign that is no variable.
+func (x *expander) quoting() string {
+	if x.foreign {
+		return ""
+	}
+	return "; for the plain text ${ write $${"
+}
+
+func (e *expansion) literal(s string) {
+	e.text += s
+	e.shown += s
+}
+
+func isName(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func appendError(errs []error, err error) []error {
+	if err == nil {
+		return errs
+	}
+	return append(errs, err)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"path/filepath"
+)
+
+// imports adds the servers of the files that the configuration names.
+func (c *Config) imports(r *reader, root *node, options *Options) {
+	member := root.member("import")
+	if member == nil {
+		return
+	}
+	elements, _ := member.value.(list)
+	for _, element := range elements {
+		written, ok := element.value.(string)
+		if !ok || written == "" {
+			continue // reported
+		}
+		path := written
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(r.name), path)
+		}
+		data, err := options.read(path)
+		if err != nil {
+			r.wrong(element, "%s", fileFault(err)).Err = err
+			continue
+		}
+		src := &source{name: path, data: data}
+		if tree := jsonTree(src, r.problems); tree != nil {
+			ignored := &problems{}
+			c.importFile(&reader{source: src, problems: r.problems, expander: expander{lookup: r.lookup, foreign: true}, ignored: ignored}, tree)
+			c.Ignored = append(c.Ignored, ignored.list...)
+		}
+	}
+	sortProblems(c.Ignored)
+}
+
+// importFile adds the servers of one file, which stand under mcpServers. What
+// else is in the file is its host's own.
+func (c *Config) importFile(r *reader, root *node) {
+	servers := root.member("mcpServers")
+	if servers == nil {
+		r.missing(root, "mcpServers", `missing: expected an object of servers by name, as in {"mcpServers": {"NAME": {"command": "npx"}}}`)
+		return
+	}
+	var found map[string]*hostServer
+	byName(&found, foreignServer, serverName).read(r, servers)
+	t, ok := servers.value.(*table)
+	if !ok {
+		return
+	}
+	for _, member := range t.members {
+		if earlier := c.MCP[member.key]; earlier != nil {
+			r.add(r.problem(member.keyAt, member.path(), "there is a server of this name already, from %s", earlier.Origin))
+			continue
+		}
+		if c.MCP == nil {
+			c.MCP = map[string]*Server{}
+		}
+		c.MCP[member.key] = found[member.key].server()
+	}
+}
+
+// hostServer is a server in the form of other MCP hosts.
+type hostServer struct {
+	Server
+	Type hostTransport
+	Exec Value
+	Args []Value
+}
+
+// hostTransport is what other hosts call a transport.
+type hostTransport string
+
+// transports are what their names mean.
+var transports = map[hostTransport]Transport{
+	"stdio": Stdio, "http": HTTP, "sse": SSE,
+	"streamable-http": HTTP, "streamable_http": HTTP, "streamableHttp": HTTP,
+}
+
+func foreignServer(s **hostServer) value {
+	*s = new(hostServer)
+	return tableOf((*s).fields(), (*s).check).lenientIf("disabled", true)
+}
+
+func (s *hostServer) fields() []field {
+	kind := choice(&s.Type, "stdio", "http", "sse", "streamable-http", "streamable_http", "streamableHttp")
+	return []field{
+		{"type", kind},
+		{"transport", kind},
+		{"command", expanded(&s.Exec)},
+		{"args", each(&s.Args, argument)},
+		{"env", byName(&s.Environment, environmentValue, variableName)},
+		{"cwd", directory(&s.Directory)},
+		{"url", address(&s.URL)},
+		{"headers", byName(&s.Headers, headerValue, headerName)},
+		{"disabled", boolean(&s.Disabled)},
+	}
+}
+
+func (s *hostServer) check(r *reader, n *node) {
+	s.originate(r, n)
+	s.Transport = transports[s.Type]
+	keys := serverKeys{transport: "type", stdio: []string{"command", "args", "env", "cwd"}, http: []string{"url", "headers"}}
+	if n.member("transport") != nil {
+		keys.transport = "transport"
+	}
+	s.reach(r, n, keys)
+}
+
+// server returns s in our own form.
+func (s *hostServer) server() *Server {
+	server := s.Server
+	if server.Transport == Stdio {
+		server.Command = append([]Value{s.Exec}, s.Args...)
+	}
+	return &server
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// jsonTree reads a JSON document. It returns nil if that is not what the text
+// is; what is wrong goes to ps.
+func jsonTree(src *source, ps *problems) *node {
+	j := &jsonReader{source: src, problems: ps, decoder: json.NewDecoder(bytes.NewReader(src.data))}
+	j.decoder.UseNumber()
+	var all any
+	if err := json.Unmarshal(src.data, &all); err != nil {
+		at := len(src.data)
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			at = int(syntax.Offset) - 1 // it counts the bytes read
+		}
+		j.report(nil, at, "not valid JSON: %s", err)
+		return nil
+	}
+	root := &node{}
+	if !j.fill(root, 0) {
+		return nil
+	}
+	return root
+}
+
+// jsonReader turns the tokens of a document, known to be valid, into a tree.
+type jsonReader struct {
+	*source
+	*problems
+	decoder *json.Decoder
+}
+
+// fill reads one value into n. It returns false if it had to give up.
+func (j *jsonReader) fill(n *node, depth int) bool {
+	token, at := j.next()
+	n.at = at
+	switch token := token.(type) {
+	case json.Delim:
+		if depth == maxDepth {
+			j.report(n, at, "nested more than %d levels deep", maxDepth)
+			return false
+		}
+		if token == '{' {
+			return j.object(n, depth+1)
+		}
+		return j.array(n, depth+1)
+	case json.Number:
+		n.value = j.number(n, token.String())
+	case nil:
+		n.value = nil
+	default:
+		n.value = token // a string or a bool
+	}
+	return true
+}
+
+func (j *jsonReader) object(n *node, depth int) bool {
+	n.value = newTable()
+	for j.decoder.More() {
+		key, at := j.next()
+		name, _ := key.(string)
+		child := &node{parent: n, key: name, keyAt: at}
+		if earlier := n.put(child); earlier != nil {
+			line, _ := j.position(earlier.keyAt)
+			j.report(child, at, "defined before, on line %d", line)
+		}
+		if !j.fill(child, depth) {
+			return false
+		}
+	}
+	j.next() // the closing brace
+	return true
+}
+
+func (j *jsonReader) array(n *node, depth int) bool {
+	n.value = list{}
+	for j.decoder.More() {
+		child := &node{}
+		n.push(child)
+		if !j.fill(child, depth) {
+			return false
+		}
+		child.keyAt = child.at
+	}
+	j.next() // the closing bracket
+	return true
+}
+
+func (j *jsonReader) number(n *node, text string) any {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return i
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		j.report(n, n.at, "expected a number of at most 64 bits")
+	}
+	return f
+}
+
+// next returns the next token and the offset at which it begins.
+func (j *jsonReader) next() (json.Token, int) {
+	at := int(j.decoder.InputOffset())
+	for at < len(j.data)-1 && strings.IndexByte(" \t\r\n,:", j.data[at]) >= 0 {
+		at++
+	}
+	token, err := j.decoder.Token()
+	if err != nil {
+		return nil, at // cannot be: the text is valid
+	}
+	return token, at
+}
+
+func (j *jsonReader) report(n *node, at int, format string, args ...any) {
+	line, column := j.position(at)
+	p := j.add(&Problem{File: j.name, Line: line, Column: column, Message: fmt.Sprintf(format, args...)})
+	if n != nil {
+		p.Key = n.path()
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"math"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// fields is the grammar of a whole file.
+func (c *Config) fields() []field {
+	return []field{
+		{"model", optional(&c.Model, func(m *Model) value { return tableOf(m.fields(), m.check) })},
+		{"conversation", tableOf(c.Conversation.fields(), nil)},
+		{"approval", tableOf(c.Approval.fields(), nil)},
+		{"mcp", byName(&c.MCP, server, serverName)},
+		{"import", each(&c.Import, text)},
+		{"log", tableOf([]field{
+			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
+		}, nil)},
+	}
+}
+
+func (m *Model) fields() []field {
+	return []field{
+		{"name", expanded(&m.Name)},
+		{"base_url", baseURL(&m.BaseURL)},
+		{"api_key", headerValue(&m.APIKey)},
+		{"headers", byName(&m.Headers, headerValue, headerName)},
+		{"organization", headerValue(&m.Organization)},
+		{"project", headerValue(&m.Project)},
+		{"temperature", optional(&m.Temperature, func(f *float64) value { return number(f, 0, math.Inf(1)) })},
+		{"top_p", optional(&m.TopP, func(f *float64) value { return number(f, 0, 1) })},
+		{"max_tokens", integer(&m.MaxTokens, 1)},
+		{"max_tokens_field", text(&m.MaxTokensField)},
+		{"stop", each(&m.Stop, text)},
+		{"seed", optional(&m.Seed, func(i *int64) value { return integer(i, math.MinInt64) })},
+		{"tool_choice", text(&m.ToolChoice)},
+		{"parallel_tool_calls", optional(&m.ParallelToolCalls, boolean)},
+		{"reasoning_effort", text(&m.ReasoningEffort)},
+		{"response_format", optional(&m.ResponseFormat, func(f *ResponseFormat) value { return tableOf(f.fields(), nil) })},
+		{"extra_body", extraBody(&m.ExtraBody)},
+		{"stream", not(&m.NoStream)},
+		{"stream_usage", not(&m.NoStreamUsage)},
+		{"images", not(&m.NoImages)},
+		{"audio", boolean(&m.Audio)},
+		{"inline_refs", optional(&m.InlineRefs, boolean)},
+		{"supervisor_role", text(&m.SupervisorRole)},
+		{"max_retries", optional(&m.MaxRetries, func(i *int) value { return integer(i, 0) })},
+		{"response_timeout", duration(&m.ResponseTimeout)},
+		{"idle_timeout", duration(&m.IdleTimeout)},
+	}
+}
+
+// check asks for a name, and takes the key from its usual place for the one
+// server that it belongs to.
+func (m *Model) check(r *reader, n *node) {
+	if n.member("name") == nil {
+		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
+	}
+	if n.member("api_key") == nil && m.isOpenAI() {
+		if key, ok := r.lookup("OPENAI_API_KEY"); ok && key != "" {
+			m.APIKey = Hidden(key)
+		}
+	}
+}
+
+func (f *ResponseFormat) fields() []field {
+	return []field{
+		{"name", text(&f.Name)},
+		{"description", text(&f.Description)},
+		{"schema", free(&f.Schema)},
+		{"strict", boolean(&f.Strict)},
+	}
+}
+
+func (c *Conversation) fields() []field {
+	return []field{
+		{"instructions", text(&c.Instructions)},
+		{"exchanges", integer(&c.Exchanges, 1)},
+		{"time", duration(&c.Time)},
+		{"tokens", integer(&c.Tokens, 1)},
+		{"parallel", integer(&c.Parallel, 1)},
+		{"final_answer", boolean(&c.FinalAnswer)},
+		{"result_bytes", integer(&c.ResultBytes, 1)},
+	}
+}
+
+func (a *Approval) fields() []field {
+	return []field{
+		{"default", choice(&a.Default, ActionAllow, ActionDeny, ActionAsk)},
+		{"rules", each(&a.Rules, func(rule *Rule) value { return tableOf(rule.fields(), rule.check) })},
+	}
+}
+
+func (rule *Rule) fields() []field {
+	return []field{
+		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk)},
+		{"reason", text(&rule.Reason)},
+		{"ensembles", each(&rule.Ensembles, text)},
+		{"tools", each(&rule.Tools, text)},
+		{"read_only", optional(&rule.ReadOnly, boolean)},
+		{"idempotent", optional(&rule.Idempotent, boolean)},
+		{"destructive", optional(&rule.Destructive, boolean)},
+		{"open_world", optional(&rule.OpenWorld, boolean)},
+	}
+}
+
+func (rule *Rule) check(r *reader, n *node) {
+	if n.member("action") == nil {
+		r.missing(n, "action", `missing: expected "allow", "deny" or "ask"`)
+	}
+	if reason := n.member("reason"); reason != nil && (rule.Action == ActionAllow || rule.Action == ActionAsk) {
+		r.add(r.problem(reason.keyAt, reason.path(), `only a rule with action = "deny" gives a reason`))
+	}
+}
+
+// baseURL is an address without credentials, which belong into api_key.
+func baseURL(to *Value) value {
+	v := address(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		if u, err := url.Parse(to.Reveal()); err == nil && (u.User != nil || u.Fragment != "") {
+			r.wrong(n, "expected a URL without a user, a password or a fragment; credentials stand in api_key or headers")
+		}
+	}}
+}
+
+// extraBody is a free table that leaves alone what the model fills in itself.
+func extraBody(to *Table) value {
+	v := free(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		for _, key := range []string{"model", "messages", "tools", "stream"} {
+			if taken := n.member(key); taken != nil {
+				r.add(r.problem(taken.keyAt, taken.path(), "this member of the request is filled in already"))
+			}
+		}
+	}}
+}
+
+// headerValue is a secret that can stand in an HTTP header.
+func headerValue(to *Value) value {
+	v := secret(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		if strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+			r.wrong(n, "expected a value for an HTTP header, which holds no line breaks or other control characters")
+		}
+	}}
+}
+
+// headerName is a token of RFC 9110, section 5.6.2.
+func headerName(name string) string {
+	for _, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (c > '~' || !strings.ContainsRune("!#$%&'*+-.^_`|~", c)) {
+			return "expected the name of an HTTP header"
+		}
+	}
+	if name == "" {
+		return "expected the name of an HTTP header, not an empty one"
+	}
+	return ""
+}
+
+func variableName(name string) string {
+	if name == "" || strings.ContainsAny(name, "=\x00") {
+		return "expected the name of an environment variable"
+	}
+	return ""
+}
+
+// protocolVersion is a version of MCP, which is named after a day.
+func protocolVersion(to *string) value {
+	const kind = `a protocol version such as "2025-11-25", in quotes`
+	return value{kind: "a protocol version", read: func(r *reader, n *node) {
+		s, ok := n.value.(string)
+		if !ok {
+			r.wrongKind(n, kind)
+			return
+		}
+		if _, err := time.Parse(time.DateOnly, s); err != nil {
+			r.wrong(n, "expected %s", kind)
+			return
+		}
+		*to = s
+	}}
+}
+
+func serverName(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return "expected a name for the server, not an empty one"
+	}
+	return ""
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// text is a string, taken literally. It may not be empty.
+func text[S ~string](to *S) value {
+	return value{kind: "a string", read: func(r *reader, n *node) {
+		s, ok := n.value.(string)
+		switch {
+		case !ok:
+			r.wrongKind(n, "a string")
+		case s == "":
+			r.wrong(n, "expected a string that is not empty")
+		default:
+			*to = S(s)
+		}
+	}}
+}
+
+// choice is one of a few strings.
+func choice[S ~string](to *S, choices ...S) value {
+	names := make([]string, len(choices))
+	for i, c := range choices {
+		names[i] = string(c)
+	}
+	kind := oneOf(names)
+	return value{kind: kind, read: func(r *reader, n *node) {
+		s, ok := n.value.(string)
+		if !ok {
+			r.wrongKind(n, kind)
+			return
+		}
+		for _, c := range choices {
+			if S(s) == c {
+				*to = c
+				return
+			}
+		}
+		r.wrong(n, "expected %s", kind).Nearest = nearest(s, names)
+	}}
+}
+
+// oneOf writes names as a choice: "a", "b" or "c".
+func oneOf(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(name))
+	}
+	return b.String()
+}
+
+// expanded is a string in which variables are replaced, and which may not be
+// empty then. It is shown as it stands in the file.
+func expanded(to *Value) value {
+	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+		if e, ok := r.replace(n); ok && r.filled(n, e) {
+			*to = Value{shown: e.shown, text: &e.text}
+		}
+	}}
+}
+
+// argument is an expanded string that may be empty.
+func argument(to *Value) value {
+	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+		if e, ok := r.replace(n); ok {
+			*to = Value{shown: e.shown, text: &e.text}
+		}
+	}}
+}
+
+// secret is a string in which variables are replaced, and which is never shown.
+func secret(to *Value) value {
+	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+		if e, ok := r.replace(n); ok && r.filled(n, e) {
+			*to = Hidden(e.text)
+		}
+	}}
+}
+
+// filled reports whether there is something in e, and complains if not.
+func (r *reader) filled(n *node, e expansion) bool {
+	switch {
+	case e.text != "":
+		return true
+	case e.used:
+		r.wrong(n, "expected a string that is not empty, but the variable is")
+	default:
+		r.wrong(n, "expected a string that is not empty")
+	}
+	return false
+}
+
+// address is the URL of an HTTP server.
+func address(to *Value) value {
+	return value{kind: "a URL", read: func(r *reader, n *node) {
+		e, ok := r.replace(n)
+		if !ok {
+			return
+		}
+		u, err := url.Parse(e.text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			r.wrong(n, "expected a URL that begins with http:// or https:// and names a host")
+			return
+		}
+		*to = Value{shown: withoutCredentials(e.shown), text: &e.text}
+	}}
+}
+
+// withoutCredentials hides the parts of a URL that can hold some.
+func withoutCredentials(shown string) string {
+	if i := strings.IndexAny(shown, "?#"); i >= 0 {
+		shown = shown[:i+1] + hiddenText
+	}
+	scheme, rest, _ := strings.Cut(shown, "://")
+	authority, path, hasPath := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		shown = scheme + "://" + hiddenText + authority[i:]
+		if hasPath {
+			shown += "/" + path
+		}
+	}
+	return shown
+}
+
+// duration is a span of time, longer than none.
+func duration(to *time.Duration) value {
+	const kind = `a duration such as "30s"`
+	return value{kind: "a duration", read: func(r *reader, n *node) {
+		s, ok := n.value.(string)
+		if _, isInteger := n.value.(int64); isInteger {
+			r.wrong(n, "expected %s, found an integer: write it in quotes and with its unit", kind)
+			return
+		}
+		if !ok {
+			r.wrongKind(n, kind)
+			return
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			r.wrong(n, `expected %s, "1m30s" or "500ms"`, kind)
+			return
+		}
+		if d <= 0 {
+			r.wrong(n, "expected a duration longer than 0")
+			return
+		}
+		*to = d
+	}}
+}
+
+// integer is a whole number from least on.
+func integer[I int | int64](to *I, least int64) value {
+	return value{kind: "an integer", read: func(r *reader, n *node) {
+		i, ok := n.value.(int64)
+		switch {
+		case !ok:
+			r.wrongKind(n, "an integer")
+		case i < least:
+			r.wrong(n, "expected an integer of at least %d", least)
+		case int64(I(i)) != i:
+			r.wrong(n, "expected a smaller integer")
+		default:
+			*to = I(i)
+		}
+	}}
+}
+
+// number is a float or an integer from least to most.
+func number(to *float64, least, most float64) value {
+	kind := fmt.Sprintf("a number of at least %g", least)
+	if !math.IsInf(most, 1) {
+		kind = fmt.Sprintf("a number from %g to %g", least, most)
+	}
+	return value{kind: "a number", read: func(r *reader, n *node) {
+		var f float64
+		switch v := n.value.(type) {
+		case int64:
+			f = float64(v)
+		case float64:
+			f = v
+		default:
+			r.wrongKind(n, kind)
+			return
+		}
+		if !(f >= least && f <= most) || math.IsInf(f, 0) {
+			r.wrong(n, "expected %s", kind)
+			return
+		}
+		*to = f
+	}}
+}
+
+// boolean is true or false.
+func boolean(to *bool) value {
+	return value{kind: "a boolean", read: func(r *reader, n *node) {
+		b, ok := n.value.(bool)
+		if !ok {
+			r.wrongKind(n, "true or false")
+			return
+		}
+		*to = b
+	}}
+}
+
+// not is true or false, stored the other way round.
+func not(to *bool) value {
+	return value{kind: "a boolean", read: func(r *reader, n *node) {
+		on := !*to
+		boolean(&on).read(r, n)
+		*to = !on
+	}}
+}
+
+// optional is a value whose absence means something.
+func optional[T any](to **T, of func(*T) value) value {
+	v := new(T)
+	inner := of(v)
+	return value{kind: inner.kind, fields: inner.fields, within: inner.within, read: func(r *reader, n *node) {
+		inner.read(r, n)
+		*to = v
+	}}
+}
+
+// each is a list of values.
+func each[T any](to *[]T, of func(*T) value) value {
+	element := of(new(T))
+	kind := "a list of " + plural(element.kind)
+	return value{kind: kind, fields: element.fields, within: "[]", read: func(r *reader, n *node) {
+		elements, ok := n.value.(list)
+		if !ok {
+			r.wrongKind(n, kind)
+			return
+		}
+		*to = make([]T, len(elements))
+		for i, element := range elements {
+			of(&(*to)[i]).read(r, element)
+		}
+	}}
+}
+
+// byName is a table of values under names of the file's own choosing. Check
+// returns what is wrong with a name, or "".
+func byName[T any](to *map[string]T, of func(*T) value, check func(name string) string) value {
+	element := of(new(T))
+	kind := "a table of " + plural(element.kind)
+	return value{kind: kind, fields: element.fields, within: ".NAME", read: func(r *reader, n *node) {
+		t, ok := n.value.(*table)
+		if !ok {
+			r.wrongKind(n, kind)
+			return
+		}
+		*to = make(map[string]T, len(t.members))
+		for _, member := range t.members {
+			if fault := check(member.key); fault != "" {
+				r.add(r.problem(member.keyAt, member.path(), "%s", fault))
+			}
+			v := new(T)
+			of(v).read(r, member)
+			(*to)[member.key] = *v
+		}
+	}}
+}
+
+func plural(kind string) string {
+	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "an "), "a ")
+	first, rest, more := strings.Cut(kind, " ")
+	if more {
+		return first + "s " + rest
+	}
+	return first + "s"
+}
+
+// free is a table that means something to others only. Variables in its
+// strings are replaced.
+func free(to *Table) value {
+	return value{kind: "a free table", read: func(r *reader, n *node) {
+		if _, ok := n.value.(*table); !ok {
+			r.wrongKind(n, "a table")
+			return
+		}
+		values, _ := n.free(func(leaf *node) any {
+			if f, ok := leaf.value.(float64); ok {
+				if math.IsNaN(f) || math.IsInf(f, 0) {
+					r.wrong(leaf, "expected a finite number")
+				}
+				return f
+			}
+			e, _ := r.replace(leaf)
+			return e.text
+		}).(map[string]any)
+		*to = NewTable(values)
+	}}
+}
+
+// tableOf is a table with fields of ours. Check looks at it as a whole; it may
+// be nil.
+func tableOf(fields []field, check func(r *reader, n *node)) value {
+	return value{kind: "a table", fields: fields, read: func(r *reader, n *node) {
+		r.table(n, fields)
+		if _, ok := n.value.(*table); ok && check != nil {
+			check(r, n)
+		}
+	}}
+}

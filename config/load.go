@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Options are the choices of [Parse]. Nil, and the zero value of each field,
+// mean the default that the field names.
+type Options struct {
+	// Lookup finds environment variables; default os.LookupEnv.
+	Lookup func(name string) (string, bool)
+	// ReadFile reads files that are imported; default os.ReadFile, up to 1 MiB.
+	ReadFile func(path string) ([]byte, error)
+}
+
+// Load reads the file at path, and the files that it imports. The error, if
+// any, is an [*Error] with all that is wrong.
+func Load(path string) (*Config, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, &Error{Problems: []*Problem{{File: path, Message: fileFault(err), Err: err}}}
+	}
+	return Parse(path, data, nil)
+}
+
+// Parse reads the text of a file. Its name stands in problems, and relative
+// paths in it begin at the name's directory. The error, if any, is an [*Error]
+// with all that is wrong. Parse may be called concurrently.
+func Parse(name string, data []byte, options *Options) (*Config, error) {
+	if options == nil {
+		options = &Options{}
+	}
+	lookup := options.Lookup
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	if len(data) > maxFileBytes {
+		return nil, &Error{Problems: []*Problem{{File: name, Message: fileFault(errTooLarge), Err: errTooLarge}}}
+	}
+	r := &reader{
+		source:   &source{name: name, data: withoutMark(data)},
+		problems: &problems{},
+		expander: expander{lookup: lookup},
+	}
+	config := &Config{}
+	if root := tomlTree(r.source, r.problems); root != nil {
+		r.table(root, config.fields())
+		config.imports(r, root, options)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return config, nil
+}
+
+var errTooLarge = fmt.Errorf("larger than %d bytes", maxFileBytes)
+
+// read reads a file that is imported.
+func (o *Options) read(path string) ([]byte, error) {
+	read := o.ReadFile
+	if read == nil {
+		read = readFile
+	}
+	data, err := read(path)
+	if err == nil && len(data) > maxFileBytes {
+		err = errTooLarge
+	}
+	return withoutMark(data), err
+}
+
+// readFile reads no more of a file than may be there.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+// fileFault says why a file cannot be read, without its path.
+func fileFault(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return "cannot read the file: " + err.Error()
+}
+
+// withoutMark drops the byte order mark that some editors put first.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
+
+// isOpenAI reports whether the model's API is OpenAI's own, reached safely.
+func (m *Model) isOpenAI() bool {
+	if m.BaseURL.Reveal() == "" {
+		return true
+	}
+	u, err := url.Parse(m.BaseURL.Reveal())
+	if err != nil || u.Scheme != "https" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com")
+}

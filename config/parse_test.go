@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/config"
+)
+
+// environment is what the tests' variables are.
+var environment = map[string]string{
+	"OPENAI_API_KEY":  "sk-openai-5551",
+	"WEATHER_API_KEY": "weather-5552",
+	"DATABASE_TOKEN":  "database-5553",
+	"HOST":            "host-5554.example",
+	"EMPTY":           "",
+	"BROKEN":          "two\nlines-5555",
+}
+
+func lookup(name string) (string, bool) {
+	value, ok := environment[name]
+	return value, ok
+}
+
+// parse reads text as consort.toml, next to files.
+func parse(text string, files map[string]string) (*config.Config, error) {
+	return config.Parse("consort.toml", []byte(text), &config.Options{
+		Lookup: lookup,
+		ReadFile: func(path string) ([]byte, error) {
+			if text, ok := files[filepath.ToSlash(path)]; ok {
+				return []byte(text), nil
+			}
+			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		},
+	})
+}
+
+func TestProblems(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"all at once", `
+[modle]
+[model]
+base_url = "localhost:8080"
+temprature = 1
+top_p = 1.5
+max_tokens = "many"
+api_key = "env:ABSENT"
+[mcp.weather]
+comand = ["x"]
+call_timeout = 30
+connect_timeout = "5 seconds"
+[mcp.db]
+transport = "htpp"
+url = "http://x"
+`, []string{
+			`consort.toml:2:2: modle: unknown key; did you mean "model"?`,
+			`consort.toml:3:2: model.name: missing: expected the name of the model, such as name = "gpt-5-mini"`,
+			`consort.toml:4:12: model.base_url: expected a URL that begins with http:// or https:// and names a host`,
+			`consort.toml:5:1: model.temprature: unknown key; did you mean "temperature"?`,
+			`consort.toml:6:9: model.top_p: expected a number from 0 to 1`,
+			`consort.toml:7:14: model.max_tokens: expected an integer, found a string`,
+			`consort.toml:8:11: model.api_key: the environment variable is not set: ABSENT; set it, or give a default with ${ABSENT:-default}`,
+			`consort.toml:9:6: mcp.weather.command: missing: expected command for a server that is started, or url for one that is running`,
+			`consort.toml:10:1: mcp.weather.comand: unknown key; did you mean "command"?`,
+			`consort.toml:11:16: mcp.weather.call_timeout: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
+			`consort.toml:12:19: mcp.weather.connect_timeout: expected a duration such as "30s", "1m30s" or "500ms"`,
+			`consort.toml:14:13: mcp.db.transport: expected "stdio", "http" or "sse"; did you mean "http"?`,
+		}},
+		{"syntax", "[model]\nname = \"x\n", []string{
+			`consort.toml:2:10: not valid TOML: basic strings cannot have new lines`}},
+		{"syntax after wide characters", "import = [\"äöü\" 'x']\n", []string{
+			`consort.toml:1:17: not valid TOML: expected ',' or ']' after array value`}},
+		{"duplicates", "[mcp.a]\nurl='http://x'\nurl='http://y'\n[mcp.b]\nurl='http://x'\n[mcp.a]\nallow=[]\n", []string{
+			`consort.toml:3:1: mcp.a.url: defined before, on line 2`,
+			`consort.toml:6:6: mcp.a: defined before, on line 1`}},
+		{"duplicate in inline table", `mcp.a = {url = "http://x", headers = {A = "1", A = "2"}}`, []string{
+			`consort.toml:1:48: mcp.a.headers.A: defined before, on line 1`}},
+		{"table over dotted keys", "mcp.a.url = 'http://x'\n[mcp.a]\nallow = []\n", []string{
+			`consort.toml:2:2: not valid TOML: table a already exists as defined by a dotted key`}},
+		{"through a value", "import = []\nimport.x = 1\n", []string{
+			`consort.toml:2:1: import: this is not a table, so nothing can be set in it`}},
+		{"big numbers", "[conversation]\nexchanges = 99999999999999999999\n[model]\nname='x'\ntemperature=1e999\n", []string{
+			`consort.toml:2:13: conversation.exchanges: expected an integer of at most 64 bits`,
+			`consort.toml:5:13: model.temperature: expected a float of at most 64 bits`}},
+		{"limits", "[conversation]\nexchanges = -1\ntokens = 0\nparallel = 1.5\ntime = '-1s'\nresult_bytes = true\n", []string{
+			`consort.toml:2:13: conversation.exchanges: expected an integer of at least 1`,
+			`consort.toml:3:10: conversation.tokens: expected an integer of at least 1`,
+			`consort.toml:4:12: conversation.parallel: expected an integer, found a float`,
+			`consort.toml:5:8: conversation.time: expected a duration longer than 0`,
+			`consort.toml:6:16: conversation.result_bytes: expected an integer, found a boolean`}},
+		{"command and url", "[mcp.a]\ncommand = ['x']\nurl = 'http://x'\n", []string{
+			`consort.toml:3:1: mcp.a.url: a server has either command or url, not both`}},
+		{"keys of the other transport", "[mcp.a]\ncommand = ['x']\nheaders = {A = 'b'}\n[mcp.b]\nurl='http://x'\ndirectory = '.'\nenvironment = {}\n", []string{
+			`consort.toml:3:1: mcp.a.headers: not for a server with transport = "stdio"`,
+			`consort.toml:6:1: mcp.b.directory: not for a server with transport = "http"`,
+			`consort.toml:7:1: mcp.b.environment: not for a server with transport = "http"`}},
+		{"transport without its key", "[mcp.a]\ntransport = 'stdio'\n[mcp.b]\ntransport = 'sse'\n", []string{
+			`consort.toml:1:6: mcp.a.command: missing: expected the program to start, such as command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
+			`consort.toml:3:6: mcp.b.url: missing: expected where the server is, such as url = "http://localhost:8080/mcp"`}},
+		{"commands", "mcp.a.command = 'npx -y x'\nmcp.b.command = []\nmcp.c.command = ['${EMPTY}']\nmcp.d.command = ['x', 5]\n", []string{
+			`consort.toml:1:17: mcp.a.command: expected a list of strings with variables, found a string`,
+			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list`,
+			`consort.toml:3:17: mcp.c.command: expected the program to start first, not an empty string`,
+			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
+		{"names", "[mcp.\"\"]\nurl='http://x'\n[mcp.\"my server\"]\nurl='http://x'\nheaders={\"a b\"='x', \"\"='y'}\n", []string{
+			`consort.toml:1:6: mcp."": expected a name for the server, not an empty one`,
+			`consort.toml:5:10: mcp."my server".headers."a b": expected the name of an HTTP header`,
+			`consort.toml:5:21: mcp."my server".headers."": expected the name of an HTTP header, not an empty one`}},
+		{"tables", "model = 5\n[mcp]\na = 'x'\nb = ['y']\n", []string{
+			`consort.toml:1:9: model: expected a table, found an integer`,
+			`consort.toml:3:5: mcp.a: expected a table, found a string`,
+			`consort.toml:4:5: mcp.b: expected a table, found a list`}},
+		{"variables", "[mcp.a]\nurl = 'http://${HOST'\n[mcp.b]\nurl='http://${1x}'\n[mcp.c]\ncommand=['${A:-${B}}', '${NO} ${NEITHER}', 'env:my-key']\nenvironment={A='env:', B='env:EMPTY'}\n[mcp.d]\nurl='http://x'\nheaders={A='env:BROKEN', B='env:EMPTY'}\n", []string{
+			`consort.toml:2:7: mcp.a.url: "${" is not closed by "}"; for the plain text ${ write $${`,
+			`consort.toml:4:5: mcp.b.url: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
+			`consort.toml:6:10: mcp.c.command[0]: variables cannot stand in the default of another`,
+			`consort.toml:6:24: mcp.c.command[1]: the environment variable is not set: NO; set it, or give a default with ${NO:-default}`,
+			`consort.toml:6:24: mcp.c.command[1]: the environment variable is not set: NEITHER; set it, or give a default with ${NEITHER:-default}`,
+			`consort.toml:6:44: mcp.c.command[2]: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
+			`consort.toml:7:16: mcp.c.environment.A: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
+			`consort.toml:10:12: mcp.d.headers.A: expected a value for an HTTP header, which holds no line breaks or other control characters`,
+			`consort.toml:10:28: mcp.d.headers.B: expected a string that is not empty, but the variable is`}},
+		{"approval", "[approval]\ndefault='never'\n[[approval.rules]]\ntools='x'\n[[approval.rules]]\naction='allow'\nreason='x'\nread_only='yes'\ntools=['']\n", []string{
+			`consort.toml:2:9: approval.default: expected "allow", "deny" or "ask"`,
+			`consort.toml:3:12: approval.rules[0].action: missing: expected "allow", "deny" or "ask"`,
+			`consort.toml:4:7: approval.rules[0].tools: expected a list of strings, found a string`,
+			`consort.toml:7:1: approval.rules[1].reason: only a rule with action = "deny" gives a reason`,
+			`consort.toml:8:11: approval.rules[1].read_only: expected true or false, found a string`,
+			`consort.toml:9:8: approval.rules[1].tools[0]: expected a string that is not empty`}},
+		{"protocol", "[mcp.a]\nurl='http://x'\nprotocol=2025-11-25\n[mcp.b]\nurl='http://x'\nprotocol='2'\n", []string{
+			`consort.toml:3:10: mcp.a.protocol: expected a protocol version such as "2025-11-25", in quotes, found a date or time`,
+			`consort.toml:6:10: mcp.b.protocol: expected a protocol version such as "2025-11-25", in quotes`}},
+		{"model", "[model]\nname=''\nbase_url='http://me:secret-777@x/v1'\nextra_body={model='y', x=nan}\nmax_retries=-1\nstop='x'\n", []string{
+			`consort.toml:2:6: model.name: expected a string that is not empty`,
+			`consort.toml:3:10: model.base_url: expected a URL without a user, a password or a fragment; credentials stand in api_key or headers`,
+			`consort.toml:4:13: model.extra_body.model: this member of the request is filled in already`,
+			`consort.toml:4:26: model.extra_body.x: expected a finite number`,
+			`consort.toml:5:13: model.max_retries: expected an integer of at least 0`,
+			`consort.toml:6:6: model.stop: expected a list of strings, found a string`}},
+		{"import that is not there", "import = ['./no.json', 5, '']\n", []string{
+			`consort.toml:1:11: import[0]: cannot read the file: file does not exist`,
+			`consort.toml:1:24: import[1]: expected a string, found an integer`,
+			`consort.toml:1:27: import[2]: expected a string that is not empty`}},
+		{"spelling of keys", "[mcp.a]\nurl='http://x'\ncallTimeout='1s'\nConnect-Timeout='1s'\nqqqqqqqq=1\n", []string{
+			`consort.toml:3:1: mcp.a.callTimeout: unknown key; did you mean "call_timeout"?`,
+			`consort.toml:4:1: mcp.a.Connect-Timeout: unknown key; did you mean "connect_timeout"?`,
+			`consort.toml:5:1: mcp.a.qqqqqqqq: unknown key`}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := parse(test.text, nil)
+			wantProblems(t, err, test.want)
+		})
+	}
+}
+
+func wantProblems(t *testing.T, err error, want []string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want\n%s", strings.Join(want, "\n"))
+	}
+	if got := err.Error(); got != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\n\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	for name, value := range environment {
+		if value != "" && strings.Contains(err.Error(), value[len(value)-4:]) {
+			t.Errorf("the error shows the value of %s", name)
+		}
+	}
+}
+
+func TestErrorIsAndAs(t *testing.T) {
+	_, err := parse("import = ['no.json']\n[mcp.a]\nurl = 'http://${NO}'\n", nil)
+	if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, config.ErrVariable) {
+		t.Errorf("the causes are not in the chain of %v", err)
+	}
+	var problem *config.Problem
+	if !errors.As(err, &problem) || problem.Key != "import[0]" || problem.Line != 1 || problem.Column != 11 {
+		t.Errorf("the first problem is %+v", problem)
+	}
+	var all *config.Error
+	if !errors.As(err, &all) || len(all.Problems) != 2 {
+		t.Errorf("the problems are %v", all)
+	}
+	if _, err := config.Load(filepath.Join(t.TempDir(), "no.toml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Load of nothing: %v", err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for name, text := range map[string]string{
+		"size":   strings.Repeat("#", 1<<20+1),
+		"depth":  "settings = " + strings.Repeat("[", 100_000),
+		"dotted": strings.Repeat("a.", 1000) + "a = 1",
+	} {
+		if _, err := parse(text, nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	_, err := parse("import = ['x.json']", map[string]string{"x.json": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)})
+	wantProblems(t, err, []string{`x.json:1:65: [0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: nested more than 64 levels deep`})
+	big := filepath.Join(t.TempDir(), "big.toml")
+	if err := os.WriteFile(big, []byte(strings.Repeat("#", 1<<20+1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(big); err == nil {
+		t.Error("a file that is too large was loaded")
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "fmt"
+
+// A field says what may stand behind one key of a table. The lists of fields,
+// in keys.go, are the whole grammar of a configuration: reading, the search
+// for the nearest right key, and the test of docs/configuration.md go by them.
+type field struct {
+	key string
+	value
+}
+
+// A value says what may stand somewhere, and takes it from there.
+type value struct {
+	// kind names it for people, as in "expected a string".
+	kind string
+	// read stores what n holds, or reports why it cannot.
+	read func(r *reader, n *node)
+	// fields are those of a table; within says how its path goes on below the
+	// key: "" for one table, ".NAME" for tables by name, "[]" for a list.
+	fields []field
+	within string
+}
+
+// reader takes one document apart and collects what is wrong with it.
+type reader struct {
+	*source
+	*problems
+	expander
+	// lenient says that variables may be missing, because nothing will come of
+	// what is being read: the server is disabled.
+	lenient bool
+	// ignored, if not nil, takes unknown keys in place of problems.
+	ignored *problems
+}
+
+// table reads the members of n by fields.
+func (r *reader) table(n *node, fields []field) {
+	t, ok := n.value.(*table)
+	if !ok {
+		r.wrongKind(n, "a table")
+		return
+	}
+	for _, member := range t.members {
+		f := find(fields, member.key)
+		switch {
+		case f == nil:
+			r.unknown(member, fields)
+		case member.value != nil: // JSON's null is as good as nothing
+			f.read(r, member)
+		}
+	}
+}
+
+func find(fields []field, key string) *field {
+	for i := range fields {
+		if fields[i].key == key {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+func (r *reader) unknown(n *node, fields []field) {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	if r.ignored != nil {
+		r.ignored.add(r.problem(n.keyAt, n.path(), "unknown key, which is passed over"))
+		return
+	}
+	p := r.problem(n.keyAt, n.path(), "unknown key")
+	p.Nearest = nearest(n.key, keys)
+	r.add(p)
+}
+
+// missing reports that the table n lacks a key.
+func (r *reader) missing(n *node, key, format string, args ...any) {
+	r.add(r.problem(n.keyAt, n.under(key), format, args...))
+}
+
+// wrong reports something about the value n.
+func (r *reader) wrong(n *node, format string, args ...any) *Problem {
+	return r.add(r.problem(n.at, n.path(), format, args...))
+}
+
+// wrongKind reports that n is another kind of value than was expected.
+func (r *reader) wrongKind(n *node, kind string) {
+	r.wrong(n, "expected %s, found %s", kind, n.kind())
+}
+
+func (r *reader) problem(at int, key, format string, args ...any) *Problem {
+	line, column := r.position(at)
+	return &Problem{File: r.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
+}
+
+// replace expands the variables in the string that n holds.
+func (r *reader) replace(n *node) (expansion, bool) {
+	text, ok := n.value.(string)
+	if !ok {
+		r.wrongKind(n, "a string")
+		return expansion{}, false
+	}
+	out, errs := r.expand(text)
+	for _, err := range errs {
+		if !r.lenient {
+			r.wrong(n, "%s", err).Err = err
+		}
+	}
+	return out, len(errs) == 0
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// tomlTree reads a TOML document. It returns nil if the text cannot be read to
+// its end; what is wrong goes to ps either way.
+func tomlTree(src *source, ps *problems) *node {
+	t := &tomlReader{source: src, problems: ps, before: len(ps.list), root: &node{value: newTable()}, headers: map[*node]bool{}}
+	t.current = t.root
+	t.parser.Reset(src.data)
+	for t.parser.NextExpression() {
+		t.expression(t.parser.Expression())
+	}
+	whole := t.parser.Error() == nil
+	// The decoder has the last word on what is TOML: it knows rules about
+	// tables and dates that the parser leaves to it. It names one fault only,
+	// so it is asked only where nothing was found before.
+	if len(ps.list) == t.before || !whole {
+		t.verdict()
+	}
+	if !whole {
+		return nil
+	}
+	return t.root
+}
+
+// tomlReader turns the expressions of a document into a tree.
+type tomlReader struct {
+	*source
+	*problems
+	before  int // problems that other files have
+	parser  unstable.Parser
+	root    *node
+	current *node          // the table of the last header
+	headers map[*node]bool // tables that had a header of their own
+}
+
+func (t *tomlReader) expression(e *unstable.Node) {
+	switch e.Kind {
+	case unstable.Table:
+		t.header(e)
+	case unstable.ArrayTable:
+		t.listHeader(e)
+	case unstable.KeyValue:
+		t.keyValue(t.current, e)
+	}
+}
+
+// header opens the table of a [header].
+func (t *tomlReader) header(e *unstable.Node) {
+	parent, last := t.descend(t.root, e.Key())
+	if last == nil {
+		t.current = &node{value: newTable()} // for what cannot be placed
+		return
+	}
+	last.value = newTable()
+	if earlier := parent.put(last); earlier != nil {
+		if _, ok := earlier.value.(*table); !ok || t.headers[earlier] {
+			t.duplicate(parent, last, earlier)
+			t.current = &node{parent: parent, key: last.key, value: newTable()}
+			return
+		}
+		last = earlier
+	}
+	t.headers[last] = true
+	t.current = last
+}
+
+// listHeader opens one more table of a [[header]].
+func (t *tomlReader) listHeader(e *unstable.Node) {
+	parent, last := t.descend(t.root, e.Key())
+	element := &node{value: newTable()}
+	t.current = element
+	if last == nil {
+		return
+	}
+	element.at, element.keyAt = last.at, last.at
+	last.value = list{}
+	if earlier := parent.put(last); earlier != nil {
+		if _, ok := earlier.value.(list); !ok {
+			t.duplicate(parent, last, earlier)
+			return
+		}
+		last = earlier
+	}
+	last.push(element)
+}
+
+// keyValue puts one key and its value into the table in.
+func (t *tomlReader) keyValue(in *node, e *unstable.Node) {
+	parent, last := t.descend(in, e.Key())
+	if last == nil {
+		return
+	}
+	if earlier := parent.put(last); earlier != nil {
+		t.duplicate(parent, last, earlier)
+		return
+	}
+	t.fill(last, e.Value(), t.afterKey(e))
+}
+
+// descend walks a dotted key down from in, making the tables on its way, and
+// returns the last table with an empty node for the last part of the key. The
+// node is nil if the way is blocked.
+func (t *tomlReader) descend(in *node, keys unstable.Iterator) (parent, last *node) {
+	parent = in
+	for depth := 0; keys.Next(); depth++ {
+		part := keys.Node()
+		at := int(part.Raw.Offset)
+		child := &node{parent: parent, key: string(part.Data), keyAt: at, at: at}
+		if keys.IsLast() {
+			return parent, child
+		}
+		if depth == maxDepth {
+			t.report(child, at, "nested more than %d levels deep", maxDepth)
+			return nil, nil
+		}
+		child.value = newTable()
+		if earlier := parent.put(child); earlier != nil {
+			child = earlier
+		}
+		if elements, ok := child.value.(list); ok && len(elements) > 0 {
+			child = elements[len(elements)-1] // a table of the last [[header]]
+		}
+		if _, ok := child.value.(*table); !ok {
+			t.report(child, at, "this is not a table, so nothing can be set in it")
+			return nil, nil
+		}
+		parent = child
+	}
+	return nil, nil
+}
+
+// fill gives n the value v, which stands at or after the offset at.
+func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
+	n.at = at
+	if v.Raw.Length > 0 {
+		n.at = int(v.Raw.Offset)
+	}
+	switch v.Kind {
+	case unstable.String:
+		n.value = string(v.Data)
+	case unstable.Bool:
+		n.value = string(v.Data) == "true"
+	case unstable.Integer:
+		n.value = t.integer(n, string(v.Data))
+	case unstable.Float:
+		n.value = t.float(n, string(v.Data))
+	case unstable.Array:
+		n.value = list{}
+		for it := v.Children(); it.Next(); {
+			element := &node{keyAt: n.at}
+			n.push(element)
+			t.fill(element, it.Node(), n.at)
+			element.keyAt = element.at
+		}
+	case unstable.InlineTable:
+		n.value = newTable()
+		for it := v.Children(); it.Next(); {
+			t.keyValue(n, it.Node())
+		}
+	default:
+		n.value = moment(v.Data)
+	}
+}
+
+func (t *tomlReader) integer(n *node, text string) int64 {
+	i, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 0, 64)
+	if err != nil {
+		t.report(n, n.at, "expected an integer of at most 64 bits")
+	}
+	return i
+}
+
+func (t *tomlReader) float(n *node, text string) float64 {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	if err != nil {
+		t.report(n, n.at, "expected a float of at most 64 bits")
+		return 0
+	}
+	return f
+}
+
+// afterKey returns the offset at which the value of a key begins.
+func (t *tomlReader) afterKey(e *unstable.Node) int {
+	at := int(e.Raw.Offset)
+	for keys := e.Key(); keys.Next(); {
+		at = int(keys.Node().Raw.Offset + keys.Node().Raw.Length)
+	}
+	for at < len(t.data)-1 && strings.IndexByte(" \t=", t.data[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
+func (t *tomlReader) duplicate(parent, again, earlier *node) {
+	line, _ := t.position(earlier.keyAt)
+	again.parent = parent
+	t.report(again, again.keyAt, "defined before, on line %d", line)
+}
+
+func (t *tomlReader) report(n *node, at int, format string, args ...any) {
+	line, column := t.position(at)
+	t.add(&Problem{File: t.name, Line: line, Column: column, Key: n.path(), Message: fmt.Sprintf(format, args...)})
+}
+
+// verdict adds what the decoder has against the document, unless that is said
+// already.
+func (t *tomlReader) verdict() {
+	var all any
+	err := toml.Unmarshal(t.data, &all)
+	if err == nil {
+		return
+	}
+	at := 0
+	message := strings.TrimPrefix(err.Error(), "toml: ")
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		at = t.offset(decode.Position())
+	}
+	line, column := t.position(at)
+	for _, p := range t.list[t.before:] {
+		if p.Line == line {
+			return
+		}
+	}
+	t.add(&Problem{File: t.name, Line: line, Column: column, Message: "not valid TOML: " + message})
+}
