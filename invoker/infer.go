@@ -98,6 +98,12 @@ var (
 	byteType = reflect.TypeFor[[]byte]()
 )
 
+// anyType lists all types. Inference adds null to the types of what a pointer
+// points to, and would allow nothing else where none are named.
+func anyType() []string {
+	return []string{"null", "boolean", "object", "array", "number", "string"}
+}
+
 // ownSchema returns the schema of a type that is not written as its Go
 // structure suggests, or nil, and whether that structure does not matter.
 func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err error) {
@@ -109,13 +115,16 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 		if err := json.Unmarshal([]byte(text), &schema); err != nil {
 			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: %w", t, err)
 		}
+		if schema.Type == "" && schema.Types == nil {
+			schema.Types = anyType()
+		}
 		return schema, opaque, nil
 	case t == timeType:
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}, true, nil
 	case t == byteType:
 		return &jsonschema.Schema{Types: []string{"null", "string"}, ContentEncoding: "base64"}, true, nil
 	case implements[json.Marshaler](t) || implements[json.Unmarshaler](t):
-		return &jsonschema.Schema{}, true, nil
+		return &jsonschema.Schema{Types: anyType()}, true, nil
 	case opaque:
 		return &jsonschema.Schema{Type: "string"}, true, nil
 	}
