@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// IdempotencyKey is the member of a request's _meta that carries the identity
+// of the invocation, the same on every attempt, for servers that want to tell
+// a repetition from a second call. (Names in _meta: MCP 2025-11-25, basic §
+// General fields.)
+const IdempotencyKey = "io.github.consort-go/idempotency-key"
+
+// request runs one request of the SDK, which may return late, or not at all
+// before the link is killed. It returns soon after ctx or the connection ends.
+func (c *connection) request(ctx context.Context, x *exchange, send func(context.Context) error) error {
+	return c.requestFor(ctx, nil, x, send)
+}
+
+// requestFor is request with a listener for progress. Reports are delivered
+// here, and all of them before it returns.
+func (c *connection) requestFor(ctx context.Context, call *invoker.Call, x *exchange, send func(context.Context) error) error {
+	// The SDK reads a stream on after its answer until this context ends.
+	sending, cancel := context.WithCancel(withExchange(ctx, x))
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	returned := make(chan error, 1)
+	if !c.start(func() { returned <- send(sending) }) {
+		return errClosed
+	}
+	var reports <-chan struct{}
+	if x.progress != nil {
+		reports = x.progress.filled
+	}
+	for {
+		select {
+		case <-reports:
+			x.progress.deliver(call)
+		case err := <-returned:
+			if x.progress != nil {
+				x.progress.deliver(call)
+			}
+			if err != nil && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.life.Done():
+			return errClosed
+		}
+	}
+}
+
+// call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
+func (c *connection) call(ctx context.Context, call *invoker.Call, tool string, hints invoker.Hints) (invoker.Output, error) {
+	var result json.RawMessage
+	x := &exchange{answer: func(_ string, response *jsonrpc.Response) {
+		if response.Error == nil && !needsInput(response.Result) {
+			result, response.Result = response.Result, json.RawMessage(`{"content":[]}`)
+		}
+	}}
+	// The SDK writes into this map: it belongs to this call alone.
+	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
+	if call.ID != "" {
+		params.Meta[IdempotencyKey] = call.ID
+	}
+	if c.modern && c.options.LogLevel != "" {
+		params.Meta[mcp.MetaKeyLogLevel] = c.options.LogLevel
+	}
+	token := ""
+	if call.Progress != nil {
+		token = "call-" + strconv.FormatInt(c.serial.Add(1), 10)
+		params.SetProgressToken(token)
+		x.progress = newProgressQueue()
+		c.wire.listen(token, x)
+	}
+	defer c.wire.forget(token, x)
+	err := c.requestFor(ctx, call, x, func(ctx context.Context) error {
+		_, err := c.session.CallTool(ctx, params)
+		return err
+	})
+	if err != nil {
+		return invoker.Output{}, c.failure(err, x, tool, hints)
+	}
+	return outputOf(result)
+}
+
+// needsInput reports whether a result asks for another round (SEP-2322),
+// which the SDK sees to.
+func needsInput(result json.RawMessage) bool {
+	var r struct {
+		ResultType    string          `json:"resultType"`
+		InputRequests json.RawMessage `json:"inputRequests"`
+	}
+	return json.Unmarshal(result, &r) == nil && (r.ResultType == "input_required" || len(r.InputRequests) > 0)
+}
+
+// outputOf reads a CallToolResult. One that says isError is the tool's own
+// failure, told in its own words.
+func outputOf(result json.RawMessage) (invoker.Output, error) {
+	m, err := members(result)
+	if err != nil {
+		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server answered with something that is not a result of a tool.")
+	}
+	var isError bool
+	_ = json.Unmarshal(m["isError"], &isError)
+	out := invoker.Output{Metadata: metadataOf(m, "content", "structuredContent", "isError", "resultType")}
+	var blocks []json.RawMessage
+	if json.Unmarshal(m["content"], &blocks) != nil && m["content"] != nil {
+		blocks = []json.RawMessage{m["content"]}
+	}
+	for _, block := range blocks {
+		out.Content = append(out.Content, contentOf(block))
+	}
+	if structured := m["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
+		out.Content = append(out.Content, canister.StructuredContent{JSON: compact(structured)})
+	}
+	if !isError {
+		return out, nil
+	}
+	failure := &invoker.Failure{Code: invoker.ExecutionFailed, Message: canister.TextOf(out.Content), Content: out.Content, Metadata: out.Metadata}
+	if failure.Message == "" {
+		failure.Message = "The tool failed without saying why."
+	}
+	return invoker.Output{}, failure
+}
+
+// shortened cuts text for a message.
+func shortened(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", text[:most], len(text))
+}

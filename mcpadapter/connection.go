@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// politeness bounds how long the SDK may take to say goodbye, and straggle how
+// long it may take to return from a call whose link was killed. Both are far
+// longer than it needs; an embedder's function that ignores its context is
+// what could hold it.
+const (
+	politeness = 2 * time.Second
+	straggle   = 2 * time.Second
+)
+
+// connection is one life of a server: a link, the wire over it and the SDK's
+// session.
+type connection struct {
+	options *ClientOptions
+	log     *zap.Logger
+	link    link
+	wire    *wire
+	session *mcp.ClientSession
+	peer    ensemble.Peer
+	modern  bool // speaks 2026-07-28 or newer
+	serial  atomic.Int64
+
+	requestMeta   map[string]json.RawMessage // of each request, when modern
+	subscriptions atomic.Int64               // requests to listen that were made
+
+	changes *debouncer
+
+	life context.Context // of calls and of whatever runs beside them
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup // calls of the SDK, and what runs beside them
+
+	lost     chan struct{}
+	lostErr  error // set before lost is closed
+	closing  sync.Once
+	done     chan struct{} // Close is through
+	closeErr error         // set before done is closed
+}
+
+var _ ensemble.Connection = (*connection)(nil)
+
+func newConnection(options *ClientOptions, l link) *connection {
+	c := &connection{
+		options: options,
+		log:     options.Logger,
+		link:    l,
+		changes: newDebouncer(),
+		lost:    make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.wire = newWire(l, c.notified)
+	return c
+}
+
+// open speaks the handshake. The SDK may ignore ctx, so that the link is
+// killed when ctx ends. An error leaves nothing behind.
+func (c *connection) open(ctx context.Context, p plan) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := newSilence(p, cancel)
+	defer silence.Stop()
+	type outcome struct {
+		session *mcp.ClientSession
+		err     error
+	}
+	connected := make(chan outcome, 1)
+	go func() {
+		x := &exchange{sending: c.asked, answer: func(method string, response *jsonrpc.Response) {
+			silence.Stop()
+			c.shookHands(method, response)
+		}}
+		session, err := c.options.client().Connect(withExchange(ctx, x), c.wire, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
+		connected <- outcome{session, err}
+	}()
+	var got outcome
+	select {
+	case got = <-connected:
+	case <-ctx.Done():
+		c.link.kill()
+		select {
+		case got = <-connected:
+		case <-time.After(straggle):
+		}
+	}
+	if got.err == nil && ctx.Err() == nil {
+		c.begin(got.session)
+		return nil
+	}
+	return c.abandon(ctx, got.session, got.err)
+}
+
+// newSilence ends an attempt when the server keeps silent.
+func newSilence(p plan, cancel context.CancelCauseFunc) *time.Timer {
+	limit := p.probe
+	if limit <= 0 {
+		limit = time.Hour
+	}
+	return time.AfterFunc(limit, func() {
+		cancel(fmt.Errorf("no answer within %s when asked for protocol %s", limit.Round(time.Millisecond), p.version))
+	})
+}
+
+// asked keeps what the SDK says of us in its first request.
+func (c *connection) asked(request *jsonrpc.Request) {
+	if request.Method == "server/discover" {
+		c.requestMeta = metaOf(request)
+	}
+}
+
+// shookHands tells the link which version was agreed upon before the SDK goes
+// on, since the next message names it.
+func (c *connection) shookHands(method string, response *jsonrpc.Response) {
+	l, ok := c.link.(interface{ negotiated(version string) })
+	if !ok || method != "initialize" || response.Error != nil {
+		return
+	}
+	var result struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(response.Result, &result) == nil {
+		l.negotiated(result.ProtocolVersion)
+	}
+}
+
+// abandon ends an attempt that failed and says why it did.
+func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, err error) error {
+	lost := c.link.err() // asked before kill, which makes it ours
+	c.link.kill()
+	c.end()
+	c.changes.stop()
+	if session != nil {
+		_ = session.Close()
+	}
+	switch cause := context.Cause(ctx); {
+	case lost != nil:
+		return lost
+	case cause != nil && errors.Is(cause, ctx.Err()):
+		err = fmt.Errorf("no connection in time: %w", cause)
+	case cause != nil:
+		err = cause
+	default:
+		err = cleaned(err)
+	}
+	if l, ok := c.link.(interface{ stderrTail() string }); ok && l.stderrTail() != "" {
+		err = fmt.Errorf("%w; stderr: %s", err, lastLine(l.stderrTail()))
+	}
+	return err
+}
+
+// begin starts what runs beside the calls.
+func (c *connection) begin(session *mcp.ClientSession) {
+	c.session = session
+	info := session.InitializeResult()
+	c.modern = info.ProtocolVersion >= modern
+	c.peer = ensemble.Peer{Protocol: "MCP " + info.ProtocolVersion, Instructions: info.Instructions}
+	if s := info.ServerInfo; s != nil {
+		c.peer.Name, c.peer.Title, c.peer.Version = s.Name, s.Title, s.Version
+	}
+	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
+		l.negotiated(info.ProtocolVersion)
+	}
+	if l, ok := c.link.(interface{ listen(missed func()) }); ok && !c.modern {
+		l.listen(c.changes.note)
+	}
+	tools := info.Capabilities != nil && info.Capabilities.Tools != nil && info.Capabilities.Tools.ListChanged
+	if c.modern && tools {
+		c.speak(info.ProtocolVersion)
+		c.work.Go(c.subscribe)
+	}
+	if !c.modern && c.options.LogLevel != "" && info.Capabilities != nil && info.Capabilities.Logging != nil {
+		c.work.Go(c.setLogLevel)
+	}
+	c.work.Go(c.watch)
+}
+
+// setLogLevel asks once; a server that refuses keeps its own level.
+func (c *connection) setLogLevel() {
+	ctx, cancel := context.WithTimeout(c.life, defaultProbe)
+	defer cancel()
+	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(c.options.LogLevel)}); err != nil && ctx.Err() == nil {
+		c.log.Warn("the server keeps its own log level", zap.Error(cleaned(err)))
+	}
+}
+
+// watch notices the end of the connection, whoever brought it about.
+func (c *connection) watch() {
+	select {
+	case <-c.life.Done():
+	case <-c.link.lost():
+		c.lostErr = c.link.err()
+	case <-c.wire.broken:
+		c.lostErr = cmp.Or(c.link.err(), cleaned(c.wire.cause))
+	}
+	if c.isClosed() {
+		c.lostErr = nil // Close came first: what broke afterwards is no news
+	}
+	close(c.lost)
+	c.end()
+	c.changes.stop()
+}
+
+func (c *connection) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// start runs fn as a part of the connection, which Close waits for; false
+// means that the connection is closed already.
+func (c *connection) start(fn func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.work.Go(fn)
+	return true
+}
+
+// Changed implements [ensemble.Connection].
+func (c *connection) Changed() <-chan struct{} { return c.changes.out }
+
+// Lost implements [ensemble.Connection].
+func (c *connection) Lost() <-chan struct{} { return c.lost }
+
+// Err implements [ensemble.Connection].
+func (c *connection) Err() error {
+	select {
+	case <-c.lost:
+		return c.lostErr
+	default:
+		return nil
+	}
+}
+
+// Peer implements [ensemble.Connection].
+func (c *connection) Peer() ensemble.Peer { return c.peer }
+
+// Close implements [ensemble.Connection].
+func (c *connection) Close(ctx context.Context) error {
+	c.closing.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		defer close(c.done)
+		c.closeErr = c.shutDown(ctx)
+	})
+	<-c.done
+	return c.closeErr
+}
+
+// shutDown cancels the calls in flight, then is polite within a bound, then
+// is not. The SDK's own Close waits for calls, for ever if need be.
+func (c *connection) shutDown(ctx context.Context) error {
+	c.end()
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_ = c.session.Close()
+	}()
+	bound := time.NewTimer(politeness)
+	defer bound.Stop()
+	select {
+	case <-said:
+	case <-bound.C:
+	case <-ctx.Done():
+	}
+	err := c.link.close(ctx)
+	if !c.settled(said) {
+		return errors.Join(err, fmt.Errorf("server %q: a function of this program that was called for the server ignores its context", c.options.Server))
+	}
+	return err
+}
+
+// settled reports whether everything that the connection started has ended.
+func (c *connection) settled(said <-chan struct{}) bool {
+	gone := make(chan struct{})
+	go func() {
+		<-said
+		c.work.Wait()
+		close(gone)
+	}()
+	bound := time.NewTimer(straggle)
+	defer bound.Stop()
+	select {
+	case <-gone:
+		return true
+	case <-bound.C:
+		return false
+	}
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// contentOf reads one content block (MCP 2025-11-25, schema § ContentBlock).
+// A block that is unknown or broken becomes its own JSON as text: the SDK
+// would fail the whole result, and the model may still make sense of it.
+func contentOf(block json.RawMessage) canister.Content {
+	m, err := members(block)
+	if err != nil {
+		return unreadable(block)
+	}
+	d := decoder{m: m}
+	var content canister.Content
+	switch d.text("type") {
+	case "text":
+		text := d.required("text")
+		content = canister.TextContent{Text: text, Extra: d.extra("text")}
+	case "image":
+		content = canister.ImageContent{Data: d.bytes("data"), MIME: d.text("mimeType"), Extra: d.extra("data", "mimeType")}
+	case "audio":
+		content = canister.AudioContent{Data: d.bytes("data"), MIME: d.text("mimeType"), Extra: d.extra("data", "mimeType")}
+	case "resource":
+		content = d.resource()
+	case "resource_link":
+		content = d.link()
+	default:
+		return unreadable(block)
+	}
+	if d.failed {
+		return unreadable(block)
+	}
+	return content
+}
+
+// unreadable keeps a block whole.
+func unreadable(block json.RawMessage) canister.Content {
+	raw := compact(block)
+	return canister.TextContent{Text: string(raw), Extra: canister.Extra{
+		Metadata: canister.Fields{metadataPrefix + "block": raw},
+	}}
+}
+
+// decoder reads the members of one block and remembers if any was broken.
+type decoder struct {
+	m      map[string]json.RawMessage
+	failed bool
+}
+
+func (d *decoder) into(name string, value any) {
+	if raw, ok := d.m[name]; ok && json.Unmarshal(raw, value) != nil {
+		d.failed = true
+	}
+}
+
+func (d *decoder) text(name string) (s string) {
+	d.into(name, &s)
+	return s
+}
+
+func (d *decoder) required(name string) string {
+	if _, ok := d.m[name]; !ok {
+		d.failed = true
+	}
+	return d.text(name)
+}
+
+// bytes reads base64; absent is as broken as not base64.
+func (d *decoder) bytes(name string) []byte {
+	data := []byte{}
+	if raw, ok := d.m[name]; !ok || json.Unmarshal(raw, &data) != nil {
+		d.failed = true
+	}
+	return data
+}
+
+func (d *decoder) extra(known ...string) canister.Extra {
+	return canister.Extra{Metadata: metadataOf(d.m, append(known, "type")...)}
+}
+
+// resource reads an embedded resource, whose members in the metadata carry
+// the names resource/_meta and the like.
+func (d *decoder) resource() canister.Content {
+	inner, err := members(d.m["resource"])
+	if err != nil {
+		d.failed = true
+		return nil
+	}
+	r := decoder{m: inner}
+	content := canister.ResourceContent{URI: r.text("uri"), MIME: r.text("mimeType"), Text: r.text("text")}
+	if _, ok := inner["blob"]; ok {
+		content.Blob = r.bytes("blob")
+	}
+	content.Extra = d.extra("resource")
+	for name, value := range metadataOf(inner, "uri", "mimeType", "text", "blob") {
+		if content.Metadata == nil {
+			content.Metadata = make(canister.Fields)
+		}
+		content.Metadata[metadataPrefix+"resource/"+name[len(metadataPrefix):]] = value
+	}
+	d.failed = d.failed || r.failed
+	return content
+}
+
+func (d *decoder) link() canister.Content {
+	content := canister.LinkContent{
+		URI:         d.required("uri"),
+		Name:        d.text("name"),
+		Title:       d.text("title"),
+		Description: d.text("description"),
+		MIME:        d.text("mimeType"),
+		Extra:       d.extra("uri", "name", "title", "description", "mimeType", "size"),
+	}
+	d.into("size", &content.Size)
+	return content
+}
+
+// lastLine returns the end of a text.
+func lastLine(text string) string {
+	const most = 500
+	if over := len(text) - most; over > 0 {
+		return fmt.Sprintf("…%s", text[over:])
+	}
+	return text
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mcpadapter makes ensembles of MCP servers. It is the one doorway to
+// the MCP SDK for Go.
+//
+// A server that runs as a subprocess takes one line:
+//
+//	files := mcpadapter.Command("files", "npx", "-y", "@modelcontextprotocol/server-filesystem", dir)
+//	roster, err := ensemble.NewRoster(files)
+//
+// The other constructors return an [ensemble.Source], which [ensemble.New]
+// makes an ensemble of: [Stdio] with options, [HTTP] for streamable HTTP,
+// [SSE] for the transport before it, [InMemory] for a server of the SDK in
+// this program:
+//
+//	source := mcpadapter.HTTP("https://example.com/mcp", &mcpadapter.HTTPOptions{BearerToken: token})
+//	database := ensemble.New("database", source, nil)
+//
+// # Versions of the protocol
+//
+// A server is asked for protocol 2026-07-28 first. One that answers with an
+// error is asked for 2025-11-25 or older on the same connection; one that
+// keeps silent, or leaves, is asked again on a fresh one, within the time that
+// there is to connect. The source remembers what it found.
+// [ClientOptions.Protocol] pins a version.
+//
+// # What becomes of a result
+//
+// Each block of content becomes one piece of [canister] content, and
+// structured content one more behind them. Whatever has no field there is
+// kept in the metadata under "mcp/" and its own name: "mcp/annotations",
+// "mcp/_meta", "mcp/icons" and so on, of an embedded resource's inner object
+// "mcp/resource/_meta", of the result itself "mcp/_meta" in the metadata of
+// the output, and of a tool "mcp/annotations", "mcp/icons", "mcp/_meta" in the
+// metadata of its definition. A block of an unknown kind becomes its JSON as
+// text, and is kept as "mcp/block" too. A result that says isError becomes a
+// failure with the code EXECUTION_FAILED and the tool's own words.
+//
+// # What a call carries
+//
+// The identity of the invocation travels in the request's _meta as
+// [IdempotencyKey], the same on each attempt. A call with a listener for
+// progress carries a progress token of its own. When a call's context ends the
+// server is sent the protocol's cancellation.
+//
+// # When things go wrong
+//
+// JSON-RPC errors, HTTP statuses and the loss of a connection become failures
+// of package invoker. A call that was never sent is UNAVAILABLE; one that may
+// have reached a server that was then lost is OUTCOME_UNKNOWN, unless the tool
+// says that it is read-only or idempotent. Nothing here repeats a call.
+//
+// Every operation returns soon after its context ends, also where the SDK
+// would not; the link below is ended if that is what it takes. After Close
+// no goroutine, process or socket of a connection is left.
+//
+// # What a subprocess gets
+//
+// Of this program's environment a subprocess gets PATH, HOME, the locale, the
+// place of temporary files and a few more that hold no secrets, and what
+// [StdioOptions.Environment] gives it. Its stderr goes to the logger at debug
+// level; the end of it stands in the error of a server that dies.
+//
+// # What goes over HTTP
+//
+// Headers and tokens go to the origin of the URL and nowhere else: a redirect
+// to another origin is refused, and so is an SSE server that names another to
+// send messages to. URLs and tokens are kept out of errors.
+package mcpadapter

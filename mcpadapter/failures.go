@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// What can become of a connection.
+var (
+	errClosed      = errors.New("the connection is closed")
+	errPeerClosed  = errors.New("the server closed the connection")
+	errSessionGone = errors.New("the server has forgotten the session")
+)
+
+// rpcCodes maps the codes of JSON-RPC errors (JSON-RPC 2.0, § 5.1; MCP
+// 2025-11-25, schema; SEP-2243, SEP-2575). Any other is the tool's own failure.
+var rpcCodes = map[int64]invoker.Code{
+	jsonrpc.CodeParseError:                    invoker.Protocol,
+	jsonrpc.CodeInvalidRequest:                invoker.Protocol,
+	jsonrpc.CodeMethodNotFound:                invoker.ToolNotFound,
+	jsonrpc.CodeInvalidParams:                 invoker.InvalidArguments,
+	-32002:                                    invoker.NotFound, // resource not found
+	mcp.CodeHeaderMismatch:                    invoker.Protocol,
+	mcp.CodeUnsupportedProtocolVersion:        invoker.Protocol,
+	mcp.CodeURLElicitationRequired:            invoker.Unauthorized,
+	mcp.CodeMissingRequiredClientCapabilities: invoker.ExecutionFailed,
+}
+
+// statusError is an HTTP status that is no success.
+type statusError struct {
+	status     int
+	retryAfter time.Duration // 0 when not said
+	message    string        // what the server said of it; may be empty
+}
+
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
+	if e.message != "" {
+		text += ": " + e.message
+	}
+	if e.retryAfter > 0 {
+		text += fmt.Sprintf(" (try again in %s)", e.retryAfter)
+	}
+	return text
+}
+
+func (e *statusError) unauthorized() bool {
+	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden
+}
+
+// transient says that the server cannot answer now, whatever it is asked.
+func (e *statusError) transient() bool {
+	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
+}
+
+// refused says that the server looked at the request and did nothing.
+func (e *statusError) refused() bool {
+	return e.transient() || e.status < 500 && e.status != http.StatusRequestTimeout
+}
+
+// authError says that no token could be had.
+type authError struct{ cause error }
+
+func (e *authError) Error() string { return "authorization failed: " + cleaned(e.cause).Error() }
+func (e *authError) Unwrap() error { return e.cause }
+
+// protocolError says that the server broke the protocol.
+type protocolError struct{ what string }
+
+func (e *protocolError) Error() string { return e.what }
+
+// tooLargeError says that an answer exceeds the limit.
+type tooLargeError struct{ limit int }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("the server's answer has more than %d bytes", e.limit)
+}
+
+// neverLeft reports whether an error shows that the request did not reach the
+// server: nothing answered, nobody could be asked for a token, or it looked at
+// the request and turned it away.
+func neverLeft(err error) bool {
+	var op *net.OpError
+	var status *statusError
+	var denied *authError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial", errors.As(err, &denied), errors.Is(err, errSessionGone):
+		return true
+	case errors.As(err, &status):
+		return status.refused()
+	}
+	return false
+}
+
+// failure says what came of a request that did not succeed. tool is empty for
+// requests that are no call of a tool.
+func (c *connection) failure(err error, x *exchange, tool string, hints invoker.Hints) *invoker.Failure {
+	var rpc *jsonrpc.Error
+	var status *statusError
+	var denied *authError
+	var broken *protocolError
+	var large *tooLargeError
+	clean := cleaned(err)
+	maybe := x.left.Load() && !hints.Repeatable()
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return interrupted(err, x)
+	case errors.As(err, &denied):
+		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: clean}
+	case errors.As(err, &status):
+		return status.failure(hints, clean)
+	case errors.As(err, &broken):
+		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
+	case errors.As(err, &large), errors.Is(err, errMessageTooLarge):
+		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "The answer of the tool is too large to be taken. It ran; ask it for less.", Cause: clean}
+	case errors.As(err, &rpc):
+		return ofRPC(rpc, clean)
+	case maybe:
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: c.because(clean)}
+	}
+	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: c.because(clean)}
+}
+
+// because prefers the reason for which the connection was lost over what a
+// call saw of it.
+func (c *connection) because(err error) error {
+	if lost := c.link.err(); lost != nil {
+		return lost
+	}
+	select {
+	case <-c.wire.broken:
+		return cleaned(c.wire.cause)
+	default:
+		return err
+	}
+}
+
+// interrupted is a call whose own context ended.
+func interrupted(err error, x *exchange) *invoker.Failure {
+	failure := invoker.AsFailure(err)
+	if !x.left.Load() {
+		told := *failure
+		told.Message = "The call ended before it reached the server. Nothing was done."
+		return &told
+	}
+	return failure
+}
+
+// failure maps the status (RFC 9110, § 15). A gateway's word that something
+// broke behind it does not say whether the tool ran.
+func (e *statusError) failure(hints invoker.Hints, clean error) *invoker.Failure {
+	f := &invoker.Failure{Cause: clean}
+	switch {
+	case e.unauthorized():
+		f.Code, f.Message = invoker.Unauthorized, "The server does not allow this: "+clean.Error()+"."
+	case e.transient():
+		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is busy. "+e.wait()
+	case e.status == http.StatusNotFound:
+		f.Code, f.Message = invoker.Unavailable, "The server's address leads nowhere: "+clean.Error()+"."
+	case e.status == http.StatusRequestEntityTooLarge:
+		f.Code, f.Message = invoker.InvalidArguments, "The arguments are too large for the server."
+	case e.refused():
+		f.Code, f.Message = invoker.Protocol, "The server did not understand the request: "+clean.Error()+"."
+	case hints.Repeatable():
+		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is in trouble. "+e.wait()
+	default:
+		f.Code, f.Message = invoker.OutcomeUnknown, "The server is in trouble ("+clean.Error()+"). The call may or may not have taken effect: find out before you repeat it."
+	}
+	return f
+}
+
+func (e *statusError) wait() string {
+	if e.retryAfter <= 0 {
+		return "Try again later."
+	}
+	return fmt.Sprintf("Try again in %s.", e.retryAfter)
+}
+
+// ofRPC is the failure of a request that the server answered with an error.
+func ofRPC(rpc *jsonrpc.Error, clean error) *invoker.Failure {
+	code := cmp.Or(rpcCodes[rpc.Code], invoker.ExecutionFailed)
+	message := cmp.Or(rpc.Message, fmt.Sprintf("The server answered with error %d.", rpc.Code))
+	if rpc.Code == mcp.CodeURLElicitationRequired {
+		message = strings.Join(append([]string{message}, pagesToVisit(rpc.Data)...), " ")
+	}
+	return &invoker.Failure{Code: code, Message: message, Cause: clean}
+}
+
+// pagesToVisit lists the pages that a person has to visit before the call can
+// succeed (MCP 2025-11-25, client/elicitation § URL mode).
+func pagesToVisit(data json.RawMessage) []string {
+	var asked struct {
+		Elicitations []struct{ Message, URL string }
+	}
+	if json.Unmarshal(data, &asked) != nil {
+		return nil
+	}
+	var pages []string
+	for _, e := range asked.Elicitations {
+		pages = append(pages, fmt.Sprintf("%s (%s)", e.Message, e.URL))
+	}
+	return pages
+}
+
+// cleaned takes the URL out of an error: its query may hold a secret, and
+// net/http puts it into the text of every failure.
+func cleaned(err error) error {
+	var of *url.Error
+	if err == nil || !errors.As(err, &of) {
+		return err
+	}
+	host := "the server"
+	if u, parse := url.Parse(of.URL); parse == nil && u.Host != "" {
+		host = u.Host
+	}
+	return fmt.Errorf("%s: %w", host, of.Err)
+}

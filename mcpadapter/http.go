@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxResumes is how often a stream that was cut is taken up again without
+// anything new on it.
+const maxResumes = 3
+
+// HTTP returns an MCP server that is reached over streamable HTTP
+// (MCP 2025-11-25, basic/transports § Streamable HTTP). What is wrong with
+// the URL is the error of Open.
+func HTTP(url string, options *HTTPOptions) ensemble.Source {
+	return newHTTP(url, options, func(t *tripper, limit int) link {
+		return &httpLink{tripper: t, transport: &mcp.StreamableClientTransport{
+			Endpoint:             t.origin.String(),
+			HTTPClient:           t.client(),
+			MaxRetries:           maxResumes,
+			MaxEventSize:         limit,
+			DisableStandaloneSSE: true, // see httpConnection
+		}}
+	})
+}
+
+// SSE returns an MCP server that is reached over HTTP with server-sent events,
+// the transport that streamable HTTP took the place of (MCP 2024-11-05,
+// basic/transports § HTTP with SSE). It knows the older protocols only.
+func SSE(url string, options *HTTPOptions) ensemble.Source {
+	s := newHTTP(url, options, func(t *tripper, limit int) link {
+		return &sseLink{tripper: t, transport: &mcp.SSEClientTransport{
+			Endpoint:     t.origin.String(),
+			HTTPClient:   t.client(),
+			MaxEventSize: limit,
+		}}
+	})
+	if s.pinned == "" {
+		s.pinned = legacy
+	}
+	return s
+}
+
+func newHTTP(endpoint string, options *HTTPOptions, over func(t *tripper, limit int) link) *source {
+	var o HTTPOptions
+	if options != nil {
+		o = *options
+	}
+	origin, err := parseEndpoint(endpoint)
+	name := "server"
+	if err == nil {
+		name = origin.Host
+	}
+	s := &source{options: o.withDefaults(name), pinned: o.Protocol}
+	s.dial = func(context.Context) (link, error) {
+		if err != nil {
+			return nil, fmt.Errorf("server %q: %w", s.options.Server, err)
+		}
+		return over(newTripper(origin, &o, s.options.MaxMessage), s.options.MaxMessage), nil
+	}
+	return s
+}
+
+// parseEndpoint keeps the URL out of its errors: it may hold a secret.
+func parseEndpoint(endpoint string) (*url.URL, error) {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil:
+		return nil, errors.New("its URL cannot be read: it should look like https://host/mcp")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return nil, errors.New("its URL should begin with http:// or https:// and a host")
+	}
+	return u, nil
+}
+
+// httpLink is a streamable HTTP connection.
+type httpLink struct {
+	*tripper
+	transport *mcp.StreamableClientTransport
+	conn      *httpConnection // set by Connect
+}
+
+// Connect implements mcp.Transport.
+func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
+	inner, err := l.transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.conn = newHTTPConnection(inner, l.tripper)
+	return l.conn, nil
+}
+
+// listen opens the stream on which a server of the older protocols says what
+// no request asked for.
+func (l *httpLink) listen(missed func()) {
+	l.conn.streams.Go(func() { l.conn.listen(missed) })
+}
+
+func (l *httpLink) close(context.Context) error {
+	l.kill()
+	return nil
+}
+
+func (l *httpLink) kill() {
+	l.tripper.kill()
+	if l.conn != nil {
+		l.conn.stop()
+		l.conn.streams.Wait()
+	}
+	l.drain()
+}
+
+// httpConnection adds to the SDK's connection the standing stream of server
+// messages, which the SDK opens with a context that knows no end and waits for
+// (E12 of the field notes), and which it would not open for a wrapped
+// connection at all.
+type httpConnection struct {
+	mcp.Connection
+	tripper  *tripper
+	messages chan jsonrpc.Message
+	streams  sync.WaitGroup
+
+	ctx  context.Context // ends with the connection
+	stop context.CancelFunc
+
+	failing sync.Once
+	failed  chan struct{}
+	failure error // set before failed is closed
+}
+
+func newHTTPConnection(inner mcp.Connection, t *tripper) *httpConnection {
+	c := &httpConnection{
+		Connection: inner,
+		tripper:    t,
+		messages:   make(chan jsonrpc.Message),
+		failed:     make(chan struct{}),
+	}
+	c.ctx, c.stop = context.WithCancel(t.life)
+	c.streams.Go(c.pump)
+	return c
+}
+
+// pump moves the messages of the SDK's connection to where Read finds them.
+func (c *httpConnection) pump() {
+	for {
+		message, err := c.Connection.Read(c.ctx)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		if !c.pass(message) {
+			return
+		}
+	}
+}
+
+// pass hands a message to Read; false means that nobody reads any more.
+func (c *httpConnection) pass(message jsonrpc.Message) bool {
+	select {
+	case c.messages <- message:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+func (c *httpConnection) fail(err error) {
+	c.failing.Do(func() {
+		c.failure = err
+		close(c.failed)
+	})
+}
+
+// Read implements mcp.Connection.
+func (c *httpConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case message := <-c.messages:
+		return message, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.failed:
+		return nil, c.failure
+	case <-c.ctx.Done():
+		return nil, errClosed
+	}
+}
+
+// Close implements mcp.Connection: it ends the session on the server.
+func (c *httpConnection) Close() error {
+	c.stop()
+	return c.Connection.Close()
+}
+
+// sseLink is a connection of the older HTTP transport.
+type sseLink struct {
+	*tripper
+	transport *mcp.SSEClientTransport
+	conn      mcp.Connection // set by Connect
+}
+
+// Connect implements mcp.Transport. The SDK ties the stream to the context of
+// this request, so that it gets one that ends with the link.
+func (l *sseLink) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := l.transport.Connect(context.WithoutCancel(ctx))
+	l.conn = conn
+	return conn, err
+}
+
+func (l *sseLink) close(context.Context) error {
+	l.kill()
+	return nil
+}
+
+func (l *sseLink) kill() {
+	l.tripper.kill()
+	l.drain()
+}

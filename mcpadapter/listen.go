@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// How long to wait before a stream is opened again: the first time and, twice
+// as long each time that brought nothing, the last.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// maxRefused is how often in a row nobody may answer before the server counts
+// as gone, together with the session that it kept.
+const maxRefused = 3
+
+// errNoStream says that the server answered a GET with something else.
+var errNoStream = errors.New("the server has no stream to listen on")
+
+// listen keeps the standing stream of a server of the older protocols open
+// (MCP 2025-11-25, basic/transports § Listening for Messages from the Server)
+// until the connection stops. A server need not have one. missed is called
+// when the stream was taken up again, since something may have been lost.
+func (c *httpConnection) listen(missed func()) {
+	wait, refused, opened, lastID := firstRetry, 0, false, ""
+	for {
+		began := time.Now()
+		resp, err := c.openStream(lastID)
+		if err != nil {
+			refused++
+			if c.gaveUp(err, refused) {
+				return
+			}
+			wait = min(2*wait, lastRetry)
+		} else {
+			if opened {
+				missed()
+			}
+			opened, refused = true, 0
+			var retry time.Duration
+			lastID, retry = c.follow(resp, lastID)
+			wait = nextWait(wait, retry, time.Since(began))
+		}
+		if !paused(c.ctx, wait) {
+			return
+		}
+	}
+}
+
+// nextWait is the pause after a stream that lived for a while: what the server
+// asked for, or longer each time for one that keeps ending at once.
+func nextWait(last, asked, lived time.Duration) time.Duration {
+	switch {
+	case asked > 0:
+		return min(asked, lastRetry)
+	case lived > time.Second:
+		return firstRetry
+	}
+	return min(2*last, lastRetry)
+}
+
+// gaveUp reports whether a stream that cannot be opened is left alone, after
+// telling Read if that means the end of the connection.
+func (c *httpConnection) gaveUp(err error, refused int) bool {
+	var status *statusError
+	switch {
+	case c.ctx.Err() != nil, errors.Is(err, errNoStream):
+		return true
+	case errors.Is(err, errSessionGone):
+		c.fail(err)
+		return true
+	case errors.As(err, &status):
+		return status.refused() && !status.transient() // it has none; most say 405
+	case refused >= maxRefused && neverLeft(err):
+		c.fail(fmt.Errorf("nobody answers any more: %w", cleaned(err)))
+		return true
+	}
+	return false
+}
+
+func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(c.ctx, http.MethodGet, c.tripper.origin.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if id := c.SessionID(); id != "" {
+		req.Header.Set("Mcp-Session-Id", id)
+	}
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := c.tripper.client().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+		resp.Body.Close()
+		return nil, errNoStream
+	}
+	return resp, nil
+}
+
+// follow hands on the messages of one stream until it ends.
+func (c *httpConnection) follow(resp *http.Response, lastID string) (string, time.Duration) {
+	defer resp.Body.Close()
+	events := eventReader{bufio.NewReader(resp.Body), c.tripper.limit}
+	var retry time.Duration
+	for {
+		e, err := events.next()
+		var large *tooLargeError
+		if errors.As(err, &large) {
+			c.fail(err)
+		}
+		if err != nil {
+			return lastID, retry
+		}
+		if e.id != "" {
+			lastID = e.id
+		}
+		if e.retry > 0 {
+			retry = e.retry
+		}
+		if len(e.data) == 0 || e.name != "" && e.name != "message" {
+			continue
+		}
+		message, err := jsonrpc.DecodeMessage(e.data)
+		if err != nil {
+			c.fail(&protocolError{"an event on its stream is no message of JSON-RPC"})
+			return lastID, retry
+		}
+		if !c.pass(message) {
+			return lastID, retry
+		}
+	}
+}
+
+// paused waits; false means that ctx ended first.
+func paused(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// InMemory returns a server of the SDK that lives in this program. Each
+// connection is a session of its own with the same server.
+func InMemory(server *mcp.Server, options *ClientOptions) ensemble.Source {
+	s := &source{options: options.withDefaults("in-memory server")}
+	s.pinned = s.options.Protocol
+	limit := s.options.MaxMessage
+	s.dial = func(ctx context.Context) (link, error) { return dialMemory(ctx, server, limit) }
+	return s
+}
+
+// memoryLink is a pipe to a server in this program.
+type memoryLink struct {
+	ours, theirs net.Conn
+	limit        int
+	session      *mcp.ServerSession
+	ended        chan struct{} // the session is over
+}
+
+func dialMemory(ctx context.Context, server *mcp.Server, limit int) (link, error) {
+	l := &memoryLink{limit: limit, ended: make(chan struct{})}
+	l.ours, l.theirs = net.Pipe()
+	// The server's side outlives ctx.
+	session, err := server.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: l.theirs, Writer: l.theirs, MaxLineLength: limit}, nil)
+	if err != nil {
+		l.ours.Close()
+		l.theirs.Close()
+		return nil, err
+	}
+	l.session = session
+	go func() {
+		defer close(l.ended)
+		_ = session.Wait()
+	}()
+	return l, nil
+}
+
+// Connect implements mcp.Transport.
+func (l *memoryLink) Connect(ctx context.Context) (mcp.Connection, error) {
+	inner, err := (&mcp.IOTransport{Reader: l.ours, Writer: l.ours, MaxLineLength: l.limit}).Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &memoryConnection{Connection: inner}, nil
+}
+
+func (l *memoryLink) lost() <-chan struct{} { return nil }
+func (l *memoryLink) err() error            { return nil }
+
+// close waits for the server's handlers, whose contexts have ended.
+func (l *memoryLink) close(ctx context.Context) error {
+	l.ours.Close()
+	bound := time.NewTimer(straggle)
+	defer bound.Stop()
+	select {
+	case <-l.ended:
+	case <-bound.C:
+	case <-ctx.Done():
+	}
+	l.theirs.Close()
+	return nil
+}
+
+func (l *memoryLink) kill() {
+	l.ours.Close()
+	l.theirs.Close()
+	select {
+	case <-l.ended:
+	case <-time.After(straggle):
+	}
+}
+
+// memoryConnection gives up on a server that does not take a message: the
+// SDK's own connection writes without regard to the context.
+type memoryConnection struct{ mcp.Connection }
+
+func (c *memoryConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	written := make(chan struct{})
+	defer close(written)
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-written:
+		case <-time.After(straggle):
+			_ = c.Connection.Close()
+		}
+	})
+	defer stop()
+	return c.Connection.Write(ctx, message)
+}

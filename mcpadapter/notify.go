@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// notified takes the notifications that concern this package, and leaves the
+// others to the SDK. It is called by the reader of the wire and does not wait.
+func (c *connection) notified(n *jsonrpc.Request) bool {
+	switch n.Method {
+	case "notifications/tools/list_changed":
+		c.changes.note()
+	case "notifications/subscriptions/acknowledged":
+		if c.subscriptions.Load() > 1 {
+			c.changes.note() // something may have changed while nobody listened
+		}
+	case "notifications/message":
+		c.serverLog(n.Params)
+	case "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
+	default:
+		return false
+	}
+	return true
+}
+
+// levels maps the log levels of the protocol (RFC 5424, § 6.2.1; MCP
+// 2025-11-25, server/utilities/logging). None of them may end this program.
+var levels = map[string]zapcore.Level{
+	"debug":     zapcore.DebugLevel,
+	"info":      zapcore.InfoLevel,
+	"notice":    zapcore.InfoLevel,
+	"warning":   zapcore.WarnLevel,
+	"error":     zapcore.ErrorLevel,
+	"critical":  zapcore.ErrorLevel,
+	"alert":     zapcore.ErrorLevel,
+	"emergency": zapcore.ErrorLevel,
+}
+
+// maxLogged bounds one entry of a server's log.
+const maxLogged = 4 << 10
+
+func (c *connection) serverLog(params json.RawMessage) {
+	var entry struct {
+		Level  string          `json:"level"`
+		Logger string          `json:"logger"`
+		Data   json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(params, &entry) != nil {
+		return
+	}
+	level, known := levels[entry.Level]
+	if !known {
+		level = zapcore.InfoLevel
+	}
+	text := string(entry.Data)
+	_ = json.Unmarshal(entry.Data, &text) // plain text reads better without its quotes
+	if len(text) > maxLogged {
+		text = text[:maxLogged] + "…"
+	}
+	if checked := c.log.Check(level, text); checked != nil {
+		checked.Write(zap.String("stream", "log"), zap.String("level", entry.Level), zap.String("logger", entry.Logger))
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// ClientOptions are what every transport has in common. The zero value is a
+// client that offers a server nothing but calls of its tools.
+type ClientOptions struct {
+	// Server is what the server is called in errors and logs; default the
+	// command's name or the URL's host.
+	Server string
+	// Logger takes the server's own log, the lines of its stderr, and what is
+	// worth knowing about the connection; nil is silent.
+	Logger *zap.Logger
+	// LogLevel asks the server to send its log from this level on: debug,
+	// info, notice, warning, error, critical, alert or emergency. Empty leaves
+	// it to the server.
+	LogLevel string
+
+	// ClientName and ClientVersion are what the client calls itself; default
+	// "consort" and "0".
+	ClientName, ClientVersion string
+	// Protocol pins a version of the protocol, such as "2025-11-25". Empty
+	// negotiates, as the package comment says.
+	Protocol string
+	// ProbeTimeout is how long a server may keep silent when it is asked for
+	// the newest protocol, before a fresh connection asks for an older one;
+	// default a third of the time left to connect, or 5 s if that is unbounded.
+	ProbeTimeout time.Duration
+	// MaxMessage bounds one message from the server, in bytes; default 16 MiB.
+	MaxMessage int
+
+	// Roots are the places that the server may work in. Nil means that roots
+	// are not offered; a server that asks all the same gets an empty list.
+	Roots []Root
+	// Sample lets the server ask for an exchange with a model. Nil declines.
+	Sample func(context.Context, *SampleRequest) (*SampleResult, error)
+	// Elicit lets the server ask the person something. Nil declines. It is
+	// called from a goroutine of its own, whose ctx ends with the connection
+	// or when the server takes the question back.
+	Elicit func(context.Context, *ElicitRequest) (*ElicitResult, error)
+}
+
+// Root is a place that a server may work in.
+type Root struct {
+	URI  string // such as file:///home/ada/project
+	Name string // for people; may be empty
+}
+
+// StdioOptions describe a server that runs as a subprocess.
+type StdioOptions struct {
+	ClientOptions
+	// Environment is given to the server, besides a few harmless variables
+	// (PATH, HOME, the locale, the place of temporary files) of this program.
+	Environment map[string]string
+	// Directory is where the server runs; default the directory of this program.
+	Directory string
+	// Grace is how long the server may take for each step of ending it: after
+	// its stdin is closed, and after SIGTERM; default 2 s.
+	Grace time.Duration
+}
+
+// HTTPOptions describe a server that is reached over HTTP.
+type HTTPOptions struct {
+	ClientOptions
+	// Headers are sent with every request to the server's own origin, and to
+	// no other.
+	Headers map[string]string
+	// BearerToken is sent as the Authorization header.
+	BearerToken string
+	// Token is asked for the bearer token of each request; it wins over
+	// BearerToken. It is called concurrently.
+	Token func(context.Context) (string, error)
+	// OAuth obtains tokens when the server asks for authorization, by whatever
+	// flow it stands for (MCP 2025-11-25, basic/authorization); package auth of
+	// the SDK has several. It wins over Token. It is called concurrently.
+	OAuth auth.OAuthHandler
+	// Client takes the place of the HTTP client, for proxies and certificates.
+	// Its Timeout would cut streams and is not used; its CheckRedirect is
+	// not used either, since redirects to another origin are refused.
+	Client *http.Client
+}
+
+func (o *ClientOptions) withDefaults(server string) ClientOptions {
+	var full ClientOptions
+	if o != nil {
+		full = *o
+	}
+	full.Server = cmp.Or(full.Server, server)
+	full.ClientName = cmp.Or(full.ClientName, "consort")
+	full.ClientVersion = cmp.Or(full.ClientVersion, "0")
+	if full.Logger == nil {
+		full.Logger = zap.NewNop()
+	}
+	full.Logger = full.Logger.With(zap.String("server", full.Server))
+	if full.MaxMessage <= 0 {
+		full.MaxMessage = defaultMaxMessage
+	}
+	return full
+}
+
+// client returns the SDK's client for one connection. Notifications that this
+// package cares about are taken off the wire before the SDK sees them.
+func (o *ClientOptions) client() *mcp.Client {
+	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+	if o.Roots != nil {
+		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
+	}
+	if o.Sample != nil {
+		options.CreateMessageHandler = o.sample
+	}
+	if o.Elicit != nil {
+		options.ElicitationHandler = o.elicit
+		options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
+			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+		}
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}, options)
+	for _, root := range o.Roots {
+		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
+	}
+	client.AddReceivingMiddleware(o.decline)
+	return client
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"go.uber.org/zap"
+)
+
+// The versions of the protocol that this package asks for by name. A server
+// that is asked for legacy may answer with an older one.
+const (
+	modern = "2026-07-28"
+	legacy = "2025-11-25"
+)
+
+// defaultProbe bounds the probe when nothing else does.
+const defaultProbe = 5 * time.Second
+
+// source opens connections to one server and remembers which generation of
+// the protocol it speaks; docs/decisions/0003-protocol-negotiation.md has the
+// reasons.
+type source struct {
+	options ClientOptions
+	pinned  string // "" negotiates
+	dial    func(context.Context) (link, error)
+
+	mu       sync.Mutex
+	isLegacy bool // the last connection spoke an older protocol
+}
+
+// plan is one attempt: the version to ask for, and how long the server may
+// keep silent to it; 0 is as long as there is.
+type plan struct {
+	version string
+	probe   time.Duration
+}
+
+// Open implements [ensemble.Source].
+func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
+	var last error
+	for _, p := range s.plans(ctx) {
+		c, err := s.attempt(ctx, p)
+		if err == nil {
+			s.remember(!c.modern)
+			return c, nil
+		}
+		last = err
+		if ctx.Err() != nil || !worthAnother(err) {
+			break
+		}
+		s.options.Logger.Info("connecting failed; trying another version of the protocol", zap.String("asked", p.version), zap.Error(err))
+	}
+	return nil, last
+}
+
+func (s *source) plans(ctx context.Context) []plan {
+	if s.pinned != "" {
+		return []plan{{version: s.pinned}}
+	}
+	newest := plan{version: modern, probe: s.options.ProbeTimeout}
+	if deadline, ok := ctx.Deadline(); ok && newest.probe <= 0 {
+		newest.probe = time.Until(deadline) / 3
+	} else if newest.probe <= 0 {
+		newest.probe = defaultProbe
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isLegacy {
+		return []plan{{version: legacy}, newest}
+	}
+	return []plan{newest, {version: legacy}}
+}
+
+func (s *source) remember(isLegacy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isLegacy = isLegacy
+}
+
+// attempt makes one connection. An error leaves nothing behind.
+func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, err)
+	}
+	l, err := s.dial(ctx)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	c := newConnection(&s.options, l)
+	if err := c.open(ctx, p); err != nil {
+		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, err)
+	}
+	return c, nil
+}
+
+// dialError is a link that could not be had at all.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// worthAnother reports whether asking for another version of the protocol can
+// help: not where nobody answered, nor where the answer was about who we are.
+func worthAnother(err error) bool {
+	var dial *dialError
+	var status *statusError
+	var denied *authError
+	switch {
+	case errors.As(err, &dial), errors.As(err, &denied), neverLeft(err):
+		return false
+	case errors.As(err, &status):
+		return !status.unauthorized() && !status.transient()
+	}
+	return true
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bufio"
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// event is one server-sent event (WHATWG HTML, § 9.2.6).
+type event struct {
+	name, id string
+	data     []byte
+	retry    time.Duration // 0 when not said
+}
+
+// eventReader reads server-sent events, holding at most limit bytes of one.
+type eventReader struct {
+	r     *bufio.Reader
+	limit int
+}
+
+// next returns the next event that holds anything. The end of the stream is
+// io.EOF; an event that it cuts off is dropped, as the standard says.
+func (r *eventReader) next() (event, error) {
+	var e event
+	size, any := 0, false
+	for {
+		line, err := r.line(&size)
+		if err != nil {
+			return event{}, err
+		}
+		if len(line) == 0 {
+			if any {
+				e.data = bytes.TrimSuffix(e.data, []byte("\n"))
+				return e, nil
+			}
+			size = 0
+			continue
+		}
+		any = e.set(line) || any
+	}
+}
+
+// line reads up to the end of a line, which it takes off.
+func (r *eventReader) line(size *int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.r.ReadSlice('\n')
+		if *size += len(part); *size > r.limit {
+			return nil, &tooLargeError{r.limit}
+		}
+		line = append(line, part...)
+		if err == nil {
+			return bytes.TrimRight(line, "\r\n"), nil
+		}
+		if err != bufio.ErrBufferFull {
+			return nil, err
+		}
+	}
+}
+
+// set takes one field; false means that there is none that counts.
+func (e *event) set(line []byte) bool {
+	name, value, _ := strings.Cut(string(line), ":")
+	value = strings.TrimPrefix(value, " ")
+	switch name {
+	case "event":
+		e.name = value
+	case "data":
+		e.data = append(append(e.data, value...), '\n')
+	case "id":
+		e.id = value
+	case "retry":
+		ms, err := strconv.Atoi(value)
+		if err != nil || ms < 0 || ms > int(time.Hour/time.Millisecond) {
+			return false
+		}
+		e.retry = time.Duration(ms) * time.Millisecond
+	default:
+		return false // a comment, or a field of the future
+	}
+	return true
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// Limits of one listing.
+const (
+	maxPages = 1000
+	maxTools = 10_000
+)
+
+// wireTool is a tool as it stands on the wire. The SDK decodes schemas into
+// maps, which lose the order of members and the exactness of numbers.
+type wireTool struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
+	Annotations  struct {
+		Title           string `json:"title"`
+		ReadOnlyHint    bool   `json:"readOnlyHint"`
+		IdempotentHint  bool   `json:"idempotentHint"`
+		DestructiveHint *bool  `json:"destructiveHint"`
+		OpenWorldHint   *bool  `json:"openWorldHint"`
+	}
+	Execution struct {
+		TaskSupport string `json:"taskSupport"`
+	}
+	metadata canister.Fields
+}
+
+// List implements [ensemble.Connection].
+func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
+	var listing ensemble.Listing
+	count := 0
+	for page, err := range c.pages(ctx) {
+		if err != nil {
+			return ensemble.Listing{}, fmt.Errorf("server %q: listing tools: %w", c.options.Server, err)
+		}
+		if count += len(page.Tools); count > maxTools {
+			return ensemble.Listing{}, fmt.Errorf("server %q: listing tools: more than %d of them", c.options.Server, maxTools)
+		}
+		for _, raw := range page.Tools {
+			c.addTool(&listing, raw, page.valid)
+		}
+	}
+	return listing, nil
+}
+
+// listPage is one page of tools/list.
+type listPage struct {
+	Tools      []json.RawMessage `json:"tools"`
+	NextCursor string            `json:"nextCursor"`
+	valid      []string          // names of the tools whose header annotations the SDK takes
+}
+
+// pages yields the pages of the list (MCP 2025-11-25, server/utilities/pagination).
+func (c *connection) pages(ctx context.Context) func(yield func(listPage, error) bool) {
+	return func(yield func(listPage, error) bool) {
+		seen := make(map[string]bool)
+		cursor := ""
+		for range maxPages {
+			page, err := c.page(ctx, cursor)
+			if !yield(page, err) || err != nil || page.NextCursor == "" {
+				return
+			}
+			if seen[page.NextCursor] {
+				yield(listPage{}, invoker.Failf(invoker.Protocol, "the list of tools goes round in circles: a cursor came twice"))
+				return
+			}
+			cursor = page.NextCursor
+			seen[cursor] = true
+		}
+		yield(listPage{}, invoker.Failf(invoker.Protocol, "the list of tools has more than %d pages", maxPages))
+	}
+}
+
+func (c *connection) page(ctx context.Context, cursor string) (listPage, error) {
+	var page listPage
+	var broken error
+	x := &exchange{answer: func(_ string, response *jsonrpc.Response) {
+		if response.Error != nil {
+			return
+		}
+		if broken = json.Unmarshal(response.Result, &page); broken == nil {
+			response.Result = abridged(&page)
+		}
+	}}
+	err := c.request(ctx, x, func(ctx context.Context) error {
+		result, err := c.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		for _, tool := range result.Tools {
+			page.valid = append(page.valid, tool.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return listPage{}, c.failure(err, x, "", invoker.Hints{ReadOnly: true})
+	}
+	if broken != nil {
+		return listPage{}, invoker.Failf(invoker.Protocol, "the list of tools cannot be read: %w", broken)
+	}
+	return page, nil
+}
+
+// abridged is a page with what the SDK needs of it, the input schemas for its
+// Mcp-Param headers (SEP-2243), and nothing that it could stumble over: one
+// odd tool must not cost the others. Without ttlMs its cache stays empty, so
+// that each listing asks the server.
+func abridged(page *listPage) json.RawMessage {
+	type tool struct {
+		Name        string          `json:"name"`
+		InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	}
+	short := struct {
+		Tools      []tool `json:"tools"`
+		NextCursor string `json:"nextCursor,omitempty"`
+	}{Tools: []tool{}, NextCursor: page.NextCursor}
+	for _, raw := range page.Tools {
+		if t, err := decodeTool(raw); err == nil {
+			short.Tools = append(short.Tools, tool{t.Name, t.InputSchema})
+		}
+	}
+	text, err := json.Marshal(short)
+	if err != nil {
+		return json.RawMessage(`{"tools":[]}`) // cannot happen: all of it was decoded
+	}
+	return text
+}
+
+// decodeTool reads a tool; what it has no field for goes into its metadata.
+func decodeTool(raw json.RawMessage) (*wireTool, error) {
+	rest, err := members(raw)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a JSON object")
+	}
+	t := &wireTool{InputSchema: rest["inputSchema"], OutputSchema: rest["outputSchema"]}
+	if json.Unmarshal(rest["name"], &t.Name) != nil {
+		return nil, fmt.Errorf("its name is not a string")
+	}
+	// A field of the wrong type is as good as none.
+	_ = json.Unmarshal(rest["title"], &t.Title)
+	_ = json.Unmarshal(rest["description"], &t.Description)
+	_ = json.Unmarshal(rest["annotations"], &t.Annotations)
+	_ = json.Unmarshal(rest["execution"], &t.Execution)
+	t.metadata = metadataOf(rest, "name", "title", "description", "inputSchema", "outputSchema")
+	return t, nil
+}
+
+// addTool adds a tool to the listing, or sets it aside.
+func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, valid []string) {
+	aside := func(name, format string, args ...any) {
+		listing.Aside = append(listing.Aside, ensemble.Aside{Tool: name, Reason: fmt.Sprintf(format, args...)})
+	}
+	t, err := decodeTool(raw)
+	switch {
+	case err != nil:
+		aside(shortened(string(raw)), "the server describes it wrongly: %v", err)
+		return
+	case !slices.Contains(valid, t.Name):
+		aside(t.Name, "its x-mcp-header annotations break the rules of SEP-2243")
+		return
+	case t.Execution.TaskSupport == "required":
+		aside(t.Name, "it can only be called as a task, which this client does not do")
+		return
+	}
+	inv, err := c.invoker(t)
+	if err != nil {
+		aside(t.Name, "%v", err)
+		return
+	}
+	listing.Invokers = append(listing.Invokers, inv)
+}
+
+func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
+	def := invoker.Definition{
+		Name:         t.Name,
+		Title:        t.Title,
+		Description:  t.Description,
+		InputSchema:  t.InputSchema,
+		OutputSchema: t.OutputSchema,
+		Hints: invoker.Hints{
+			ReadOnly:    t.Annotations.ReadOnlyHint,
+			Idempotent:  t.Annotations.IdempotentHint,
+			Destructive: t.Annotations.DestructiveHint,
+			OpenWorld:   t.Annotations.OpenWorldHint,
+		},
+		Metadata: t.metadata,
+	}
+	if def.Title == "" {
+		def.Title = t.Annotations.Title
+	}
+	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		return c.call(ctx, call, t.Name, def.Hints)
+	}
+	inv, err := invoker.Raw(def, call, nil)
+	if err == nil || len(t.OutputSchema) == 0 {
+		return inv, err
+	}
+	// A tool whose output schema is of no use can be called all the same.
+	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true})
+	if again != nil {
+		return nil, err
+	}
+	c.log.Warn("results of a tool are not checked", zap.String("tool", t.Name), zap.Error(err))
+	return unchecked, nil
+}
+
+// members splits a JSON object.
+func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, fmt.Errorf("null")
+	}
+	return m, nil
+}
+
+// metadataPrefix names what comes from the protocol and has no field of its
+// own: the member annotations of a content block is kept as mcp/annotations.
+const metadataPrefix = "mcp/"
+
+// metadataOf keeps the members that have no field. It returns nil for none.
+func metadataOf(m map[string]json.RawMessage, known ...string) canister.Fields {
+	var fields canister.Fields
+	for name, value := range m {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if fields == nil {
+			fields = make(canister.Fields)
+		}
+		fields[metadataPrefix+name] = compact(value)
+	}
+	return fields
+}
+
+func compact(value json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return value // cannot happen: it was decoded
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/oauth2"
+)
+
+// tripper carries the HTTP requests of one connection. It adds what identifies
+// us, to the server's own origin only; it makes of every answer that is none
+// an error with its reason, where the SDK would end the session; and it ends
+// all requests when the link is killed.
+type tripper struct {
+	origin  *url.URL
+	headers map[string]string
+	token   func(context.Context) (string, error)
+	oauth   auth.OAuthHandler
+	custom  *http.Client // the embedder's; may be nil
+	base    http.RoundTripper
+	limit   int // bytes of one body
+
+	version atomic.Value  // string: the protocol agreed upon
+	refusal atomic.Value  // *authError: why no token could be had
+	asking  chan struct{} // holds a value while a token is asked for
+
+	life    context.Context
+	endLife context.CancelFunc
+	open    openCount
+}
+
+func newTripper(origin *url.URL, o *HTTPOptions, limit int) *tripper {
+	t := &tripper{
+		origin:  origin,
+		headers: maps.Clone(o.Headers),
+		token:   o.Token,
+		oauth:   o.OAuth,
+		custom:  o.Client,
+		limit:   limit,
+		asking:  make(chan struct{}, 1),
+	}
+	if t.token == nil && o.BearerToken != "" {
+		t.token = func(context.Context) (string, error) { return o.BearerToken, nil }
+	}
+	t.life, t.endLife = context.WithCancel(context.Background())
+	t.open.init()
+	switch {
+	case o.Client != nil && o.Client.Transport != nil:
+		t.base = o.Client.Transport
+	default:
+		own := http.DefaultTransport
+		if d, ok := own.(*http.Transport); ok {
+			own = d.Clone() // its idle connections are ours to close
+		}
+		t.base = own
+	}
+	return t
+}
+
+// client returns the HTTP client that the SDK is given.
+func (t *tripper) client() *http.Client {
+	c := &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
+	if t.custom != nil {
+		c.Jar = t.custom.Jar
+	}
+	return c
+}
+
+// checkRedirect follows redirects within the origin: elsewhere nobody is meant
+// to see the arguments of calls.
+func (t *tripper) checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return &protocolError{"it redirects more than 10 times"}
+	}
+	if !t.sameOrigin(req.URL) {
+		return &protocolError{fmt.Sprintf("it redirects to another origin (%s), which is not followed; set the URL to it if that is meant", req.URL.Host)}
+	}
+	if req.Method != via[0].Method {
+		return &protocolError{fmt.Sprintf("it redirects with status %d, which loses the body; set the URL to where it leads", req.Response.StatusCode)}
+	}
+	return nil
+}
+
+// sameOrigin compares as RFC 6454 does, but lets http become https on the
+// default ports.
+func (t *tripper) sameOrigin(u *url.URL) bool {
+	if !strings.EqualFold(u.Hostname(), t.origin.Hostname()) {
+		return false
+	}
+	if u.Scheme == t.origin.Scheme {
+		return port(u) == port(t.origin)
+	}
+	return u.Scheme == "https" && port(u) == "443" && port(t.origin) == "80"
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !t.sameOrigin(req.URL) {
+		closeBody(req)
+		return nil, &protocolError{fmt.Sprintf("the server names another origin (%s) to send messages to, which is refused", req.URL.Host)}
+	}
+	if !t.open.add() {
+		closeBody(req)
+		return nil, errClosed
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(t.life, cancel)
+	release := sync.OnceFunc(func() {
+		stop()
+		cancel()
+		t.open.done()
+	})
+	resp, err := t.authorized(req.Clone(ctx))
+	if err == nil {
+		resp, err = t.inspect(req, resp)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	resp.Body = &heldBody{resp.Body, release}
+	return resp, nil
+}
+
+// heldBody releases the request when its body is closed.
+type heldBody struct {
+	io.ReadCloser
+	release func()
+}
+
+func (b *heldBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}
+
+// authorized sends the request, and once more if a token was asked for and
+// could be had (MCP 2025-11-25, basic/authorization).
+func (t *tripper) authorized(req *http.Request) (*http.Response, error) {
+	again, err := rewound(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.send(req)
+	if err != nil || t.oauth == nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		return resp, err
+	}
+	if refused, ok := t.refusal.Load().(*authError); ok && t.agreed() == "" {
+		resp.Body.Close()
+		return nil, refused // a person who said no is not asked again by the next step of the same attempt
+	}
+	if err := t.authorize(req, resp); err != nil {
+		return nil, err
+	}
+	return t.send(again)
+}
+
+// authorize asks for a token, one request at a time: the others find the token
+// that the first one got.
+func (t *tripper) authorize(req *http.Request, resp *http.Response) error {
+	select {
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
+	case <-req.Context().Done():
+		resp.Body.Close()
+		return req.Context().Err()
+	}
+	probe := &http.Request{Header: make(http.Header)}
+	if t.addToken(probe) == nil && probe.Header.Get("Authorization") != req.Header.Get("Authorization") {
+		resp.Body.Close()
+		return nil
+	}
+	if err := t.oauth.Authorize(req.Context(), req, resp); err != nil {
+		refused := &authError{err}
+		t.refusal.Store(refused)
+		return refused
+	}
+	return nil
+}
+
+// rewound returns a copy of the request that can be sent after it.
+func rewound(req *http.Request) (*http.Request, error) {
+	again := req.Clone(req.Context())
+	if req.GetBody == nil {
+		return again, nil
+	}
+	body, err := req.GetBody()
+	again.Body = body
+	return again, err
+}
+
+// send adds the headers and sends the request.
+func (t *tripper) send(req *http.Request) (*http.Response, error) {
+	for name, value := range t.headers {
+		req.Header.Set(name, value)
+	}
+	if err := t.addToken(req); err != nil {
+		closeBody(req)
+		return nil, &authError{err}
+	}
+	if version := t.agreed(); version != "" && req.Header.Get("Mcp-Protocol-Version") == "" {
+		req.Header.Set("Mcp-Protocol-Version", version)
+	}
+	// SEP-2243: the method stands in a header too, that of notifications included.
+	if out := outgoingFrom(req.Context()); out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= modern {
+		req.Header.Set("Mcp-Method", out.method)
+	}
+	return t.base.RoundTrip(req)
+}
+
+func (t *tripper) addToken(req *http.Request) error {
+	if t.oauth == nil {
+		if t.token == nil {
+			return nil
+		}
+		token, err := t.token(req.Context())
+		if err == nil && token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		return err
+	}
+	tokens, err := t.oauth.TokenSource(t.life)
+	if err != nil || tokens == nil {
+		return err
+	}
+	token, err := tokens.Token()
+	var rejected *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &rejected) && rejected.ErrorCode == "invalid_grant":
+		return nil // RFC 6749, § 5.2: the server will say 401, and then a new one is asked for
+	case err != nil:
+		return err
+	case token != nil:
+		req.Header.Set("Authorization", "Bearer "+token.AccessToken)
+	}
+	return nil
+}
+
+// negotiated notes the protocol that was agreed upon.
+func (t *tripper) negotiated(version string) { t.version.Store(version) }
+
+func (t *tripper) agreed() string {
+	version, _ := t.version.Load().(string)
+	return version
+}
+
+// inspect makes of an answer that is none an error.
+func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Response, error) {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case req.Method == http.MethodDelete:
+		return resp, nil
+	case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "":
+		return resp, nil // the client's business
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return t.refused(req, resp)
+	case !outgoingFrom(req.Context()).call || kind == "text/event-stream":
+		return resp, nil
+	case kind == "application/json":
+		return t.checkJSON(resp)
+	}
+	resp.Body.Close()
+	return nil, &protocolError{fmt.Sprintf("it answered a request with status %d and the content type %q", resp.StatusCode, kind)}
+}
+
+// refused reads an answer with a status that is no success. An error of
+// JSON-RPC in it is an answer like any other (SEP-2575), unless the status
+// says more.
+func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
+	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
+		resp.Body.Close()
+		return nil, errSessionGone // MCP 2025-11-25, basic/transports § Session Management
+	}
+	const most = 64 << 10
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, most))
+	resp.Body.Close()
+	e := &statusError{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	var message struct {
+		ID    any
+		Error *jsonrpc.Error
+	}
+	if json.Unmarshal(body, &message) == nil && message.Error != nil {
+		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && outgoingFrom(req.Context()).call {
+			return answered(resp, body), nil
+		}
+		e.message = t.redacted(message.Error.Message)
+	}
+	return nil, e
+}
+
+// answered is resp with a status and a body that the SDK reads.
+func answered(resp *http.Response, body []byte) *http.Response {
+	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
+	resp.Header.Set("Content-Type", "application/json")
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp
+}
+
+// checkJSON reads the body within the limit, which the SDK does not have, and
+// sees that it is a message, since the session would end with one that is not.
+func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if len(body) > t.limit {
+		return nil, &tooLargeError{t.limit}
+	}
+	if _, err := jsonrpc.DecodeMessage(body); err != nil {
+		return nil, &protocolError{"it answered with JSON that is no message of JSON-RPC"}
+	}
+	return answered(resp, body), nil
+}
+
+// redacted takes our own secrets out of what the server says.
+func (t *tripper) redacted(text string) string {
+	for _, value := range t.headers {
+		if len(value) >= 6 {
+			text = strings.ReplaceAll(text, value, "…")
+		}
+	}
+	return shortened(text)
+}
+
+// kill ends all requests. Further ones fail.
+func (t *tripper) kill() {
+	t.open.close()
+	t.endLife()
+}
+
+// drain waits until no request is left, and closes idle connections.
+func (t *tripper) drain() {
+	t.open.wait(straggle)
+	if t.custom == nil || t.custom.Transport == nil {
+		if own, ok := t.base.(*http.Transport); ok {
+			own.CloseIdleConnections()
+		}
+	}
+}
+
+func (t *tripper) lost() <-chan struct{} { return nil }
+func (t *tripper) err() error            { return nil }
+
+// retryAfter reads the header (RFC 9110, § 10.2.3); 0 means none.
+func retryAfter(value string) time.Duration {
+	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 && seconds < 1<<30 {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(at).Round(time.Second))
+	}
+	return 0
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}

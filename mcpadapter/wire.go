@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// link is one fresh connection of a transport, before the protocol is spoken
+// on it. It is the transport that the SDK connects over, once.
+type link interface {
+	mcp.Transport
+	// lost is closed when the link noticed its end by itself; nil if it leaves
+	// that to Read.
+	lost() <-chan struct{}
+	// err says why; nil when close or kill ended it.
+	err() error
+	// close ends the link politely until ctx ends, and then like kill.
+	close(ctx context.Context) error
+	// kill ends the link at once. When it returns nothing is left, as far as
+	// that can be had.
+	kill()
+}
+
+// wire stands between the SDK and a link. The SDK keeps the life cycle, the
+// rounds and the headers of the protocol; notifications and raw results are
+// seen here, one after another in the order in which they arrived.
+type wire struct {
+	link
+	inner mcp.Connection
+	// notify sees each notification; one that it returns true for is spent.
+	notify func(*jsonrpc.Request) bool
+
+	mu        sync.Mutex
+	exchanges map[jsonrpc.ID]*exchange
+	tokens    map[string]*exchange
+
+	breaking sync.Once
+	broken   chan struct{} // no message follows
+	cause    error         // why; set before broken is closed
+}
+
+func newWire(l link, notify func(*jsonrpc.Request) bool) *wire {
+	return &wire{
+		link:      l,
+		notify:    notify,
+		exchanges: make(map[jsonrpc.ID]*exchange),
+		tokens:    make(map[string]*exchange),
+		broken:    make(chan struct{}),
+	}
+}
+
+// Connect implements mcp.Transport.
+func (w *wire) Connect(ctx context.Context) (mcp.Connection, error) {
+	inner, err := w.link.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w.inner = inner
+	return w, nil
+}
+
+// SessionID implements mcp.Connection.
+func (w *wire) SessionID() string { return w.inner.SessionID() }
+
+// Close implements mcp.Connection. The SDK calls it with a lock held.
+func (w *wire) Close() error { return w.inner.Close() }
+
+// Read implements mcp.Connection.
+func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		message, err := w.inner.Read(ctx)
+		if err != nil {
+			w.fail(err)
+			return nil, err
+		}
+		switch m := message.(type) {
+		case *jsonrpc.Response:
+			w.answered(m)
+		case *jsonrpc.Request:
+			if !m.IsCall() && (w.progressed(m) || w.notify(m)) {
+				continue
+			}
+		}
+		return message, nil
+	}
+}
+
+// Write implements mcp.Connection.
+func (w *wire) Write(ctx context.Context, message jsonrpc.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	request, ok := message.(*jsonrpc.Request)
+	if !ok {
+		return w.send(ctx, outgoing{}, message)
+	}
+	x := exchangeFrom(ctx)
+	if x == nil || !request.IsCall() {
+		return w.send(ctx, outgoing{method: request.Method, call: request.IsCall()}, message)
+	}
+	if x.sending != nil {
+		x.sending(request)
+	}
+	w.follow(x, request)
+	return w.sendCall(ctx, x, request)
+}
+
+// sendCall notes whether the request may have reached the server.
+func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Request) error {
+	select {
+	case <-w.broken:
+		return w.cause
+	default:
+	}
+	earlier := x.left.Swap(true)
+	err := w.send(ctx, outgoing{method: request.Method, call: true}, request)
+	if err != nil && !earlier && neverLeft(err) {
+		x.left.Store(false)
+	}
+	return err
+}
+
+func (w *wire) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
+	err := w.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
+	if errors.Is(err, errSessionGone) {
+		w.fail(err)
+	}
+	return err
+}
+
+// outgoing tells the transport below what it carries.
+type outgoing struct {
+	method string
+	call   bool // an answer is expected
+}
+
+type outgoingKey struct{}
+
+func outgoingFrom(ctx context.Context) outgoing {
+	out, _ := ctx.Value(outgoingKey{}).(outgoing)
+	return out
+}
+
+// fail notes that no message follows, and why.
+func (w *wire) fail(err error) {
+	w.breaking.Do(func() {
+		if errors.Is(err, io.EOF) {
+			err = errPeerClosed
+		}
+		w.cause = err
+		close(w.broken)
+	})
+}
+
+// follow notes the request under which the exchange now runs.
+func (w *wire) follow(x *exchange, request *jsonrpc.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x.id, x.method = request.ID, request.Method
+	w.exchanges[x.id] = x
+}
+
+// listen makes the reports under token belong to x, until forget.
+func (w *wire) listen(token string, x *exchange) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tokens[token] = x
+}
+
+// forget drops what arrives late.
+func (w *wire) forget(token string, x *exchange) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tokens, token)
+	if w.exchanges[x.id] == x {
+		delete(w.exchanges, x.id)
+	}
+}
+
+func (w *wire) answered(response *jsonrpc.Response) {
+	w.mu.Lock()
+	x := w.exchanges[response.ID]
+	delete(w.exchanges, response.ID)
+	var method string
+	if x != nil {
+		method = x.method
+	}
+	w.mu.Unlock()
+	if x != nil && x.answer != nil {
+		x.answer(method, response)
+	}
+}
+
+// progressed takes a progress notification (MCP 2025-11-25,
+// basic/utilities/progress). It is spent in any case: a report for no call is
+// a late one.
+func (w *wire) progressed(request *jsonrpc.Request) bool {
+	if request.Method != "notifications/progress" {
+		return false
+	}
+	var params struct {
+		Token   string  `json:"progressToken"`
+		Done    float64 `json:"progress"`
+		Total   float64 `json:"total"`
+		Message string  `json:"message"`
+	}
+	if json.Unmarshal(request.Params, &params) != nil {
+		return true // a token that is no string is none of ours
+	}
+	w.mu.Lock()
+	x := w.tokens[params.Token]
+	w.mu.Unlock()
+	if x != nil && x.progress != nil {
+		x.progress.add(invoker.Progress{Done: params.Done, Total: params.Total, Message: params.Message})
+	}
+	return true
+}
