@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -19,10 +20,11 @@ const (
 	defaultGrace      = 2 * time.Second
 	defaultMaxMessage = 16 << 20
 
-	// settle is how long the exit status and the last words of a process that
-	// is going away are waited for: its pipes close before its status is
-	// known, and a grandchild may hold them open for ever.
-	settle = 500 * time.Millisecond
+	// settle is how long nothing may come from a process that is going away
+	// before it is taken for gone, maxSettle how long in all: its pipes close
+	// before its exit status is known, and a grandchild may hold them open.
+	settle    = time.Second
+	maxSettle = 5 * time.Second
 	// unkillable is how long a process may outlive SIGKILL, in an
 	// uninterruptible system call, before closing gives up on it.
 	unkillable = 5 * time.Second
@@ -58,10 +60,11 @@ type process struct {
 	broken    chan error           // from Write to supervise
 
 	exited     chan struct{} // the leader was reaped
+	delivered  atomic.Int64  // messages
 	stdoutDone chan struct{} // no message follows; readErr says why
 	readErr    error
-	readers    sync.WaitGroup // of stdout and stderr
 	stderrDone chan struct{}
+	readers    chan struct{} // both readers have ended
 
 	stopOnce, hurryOnce sync.Once
 	stopping, hurrying  chan struct{} // close was called; its patience ended
@@ -105,13 +108,13 @@ func (c command) start(ctx context.Context) (*process, error) {
 		stopping:   make(chan struct{}),
 		hurrying:   make(chan struct{}),
 		lostCh:     make(chan struct{}),
+		readers:    make(chan struct{}),
 		done:       make(chan struct{}),
 	}
 	if err := p.spawn(); err != nil {
 		return nil, err
 	}
-	p.readers.Go(p.readMessages)
-	p.readers.Go(p.readStderr)
+	go p.read()
 	go p.supervise()
 	return p, nil
 }
@@ -221,9 +224,22 @@ func (p *process) supervise() {
 	p.lostErr = p.awaitLoss()
 	close(p.lostCh)
 	p.closeErr = p.shutDown()
+	select {
+	case <-p.readers: // at the end of what the group wrote
+	case <-time.After(settle): // someone who left the group holds the pipes
+	}
 	p.stdout.Close()
 	p.errout.Close()
-	p.readers.Wait()
+	<-p.readers
+}
+
+// read drains both output streams to their ends.
+func (p *process) read() {
+	var readers sync.WaitGroup
+	readers.Go(p.readMessages)
+	readers.Go(p.readStderr)
+	readers.Wait()
+	close(p.readers)
 }
 
 // awaitLoss waits until the connection is of no more use and says why: nil
@@ -241,18 +257,37 @@ func (p *process) awaitLoss() error {
 	if errors.Is(failure, errMessageTooLarge) || errors.Is(failure, errNotReading) {
 		return p.lossFrom(failure)
 	}
-	timeout := time.NewTimer(settle)
-	defer timeout.Stop()
-	for _, end := range []<-chan struct{}{p.exited, p.stdoutDone, p.stderrDone} {
-		select {
-		case <-end:
-		case <-p.hurrying:
-			return p.lossFrom(failure)
-		case <-timeout.C:
-			return p.lossFrom(failure)
-		}
+	if !p.settled() {
+		return p.lossFrom(failure)
 	}
 	return p.lossFrom(p.readErr)
+}
+
+// settled waits for the exit status and the last words of a process that is
+// going away, while messages still arrive, and reports whether it got all.
+func (p *process) settled() bool {
+	quiet := time.NewTimer(settle)
+	defer quiet.Stop()
+	latest := time.Now().Add(maxSettle)
+	delivered := p.delivered.Load()
+	for _, end := range []<-chan struct{}{p.exited, p.stdoutDone, p.stderrDone} {
+		for waiting := true; waiting; {
+			select {
+			case <-end:
+				waiting = false
+			case <-p.hurrying:
+				return false
+			case <-quiet.C:
+				before := delivered
+				delivered = p.delivered.Load()
+				if delivered == before || time.Now().After(latest) {
+					return false
+				}
+				quiet.Reset(settle)
+			}
+		}
+	}
+	return true
 }
 
 // shutDown follows the shutdown of the stdio transport (MCP 2025-11-25,

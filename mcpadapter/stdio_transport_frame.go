@@ -38,6 +38,7 @@ func (p *process) handOver() error {
 		for _, msg := range messages {
 			select {
 			case p.messages <- msg:
+				p.delivered.Add(1)
 			case <-p.lostCh:
 				return nil
 			}
