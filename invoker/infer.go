@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -155,7 +156,12 @@ func (s *shape) schema(t reflect.Type) (json.RawMessage, error) {
 // strays finds members of value that package json would take for a field of t
 // although they are written in another case. Their values were checked as
 // what their names say, which is not the field.
+//
+// It also finds null where t cannot hold it, which package json passes over.
 func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
+	if value == nil && !holdsNull(t) {
+		return []violation{{pointer: pointerOf(path), text: fmt.Sprintf("null does not fit into %v", t)}}
+	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -180,11 +186,19 @@ func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
 		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
 			return nil
 		}
-		for _, item := range value {
-			violations = append(violations, s.strays(t.Elem(), item, append(path[:len(path):len(path)], "*"))...)
+		for i, item := range value {
+			violations = append(violations, s.strays(t.Elem(), item, append(path[:len(path):len(path)], strconv.Itoa(i)))...)
 		}
 	}
 	return violations
+}
+
+func holdsNull(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
+		return true
+	}
+	return implements[json.Unmarshaler](t)
 }
 
 func sameFold(name string, fields map[string]reflect.Type) string {

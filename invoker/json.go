@@ -3,11 +3,12 @@
 package invoker
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -21,16 +22,39 @@ const (
 // section 4) and a number beyond the range of a double (section 6) are faults.
 // It also returns how many values there are. With a fault the value is nil.
 func parse(text []byte) (value any, count int, faults []violation) {
-	if !json.Valid(text) {
+	switch {
+	case tooDeep(text):
+		return nil, 0, []violation{{text: fmt.Sprintf("nested more than %d deep", maxDepth)}}
+	case !json.Valid(text):
 		return nil, 0, []violation{{text: syntaxFault(text)}}
 	}
-	r := reader{dec: json.NewDecoder(bytes.NewReader(text))}
-	r.dec.UseNumber()
+	r := reader{text: text}
 	value = r.value()
 	if len(r.faults) > 0 {
 		return nil, r.count, r.faults
 	}
 	return value, r.count, nil
+}
+
+// tooDeep reports whether a text has more brackets open at once than allowed.
+func tooDeep(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 func syntaxFault(text []byte) string {
@@ -45,7 +69,8 @@ func syntaxFault(text []byte) string {
 
 // reader builds the value of a text that is known to be valid.
 type reader struct {
-	dec    *json.Decoder
+	text   []byte
+	at     int // the next byte
 	path   []string
 	count  int
 	faults []violation
@@ -57,78 +82,103 @@ func (r *reader) fault(text string) {
 	}
 }
 
+// next skips space and returns the byte behind it.
+func (r *reader) next() byte {
+	for {
+		switch c := r.text[r.at]; c {
+		case ' ', '\t', '\n', '\r':
+			r.at++
+		default:
+			return c
+		}
+	}
+}
+
 func (r *reader) value() any {
 	r.count++
-	token, err := r.dec.Token()
-	if err != nil {
-		r.fault(fmt.Sprintf("not valid JSON: %v", err))
+	switch r.next() {
+	case '{':
+		return r.object()
+	case '[':
+		return r.array()
+	case '"':
+		return r.string()
+	case 't':
+		r.at += len("true")
+		return true
+	case 'f':
+		r.at += len("false")
+		return false
+	case 'n':
+		r.at += len("null")
 		return nil
 	}
-	switch token := token.(type) {
-	case json.Delim:
-		if len(r.path) >= maxDepth {
-			r.skip()
-			r.faults = append(r.faults[:0], violation{text: fmt.Sprintf("nested more than %d deep", maxDepth)})
-			return nil
-		}
-		if token == '{' {
-			return r.object()
-		}
-		return r.array()
-	case json.Number:
-		if problem := numberFault(token); problem != "" {
-			r.fault(problem)
-		}
-		return token
-	default:
-		return token
+	start := r.at
+	for r.at < len(r.text) && strings.IndexByte("+-.0123456789Ee", r.text[r.at]) >= 0 {
+		r.at++
 	}
+	n := json.Number(r.text[start:r.at])
+	if problem := numberFault(n); problem != "" {
+		r.fault(problem)
+	}
+	return n
+}
+
+func (r *reader) string() string {
+	start, plain := r.at, true
+	for r.at++; r.text[r.at] != '"'; r.at++ {
+		switch c := r.text[r.at]; {
+		case c == '\\':
+			plain = false
+			r.at++
+		case c >= utf8.RuneSelf:
+			plain = false
+		}
+	}
+	r.at++
+	if plain {
+		return string(r.text[start+1 : r.at-1])
+	}
+	var s string
+	if err := json.Unmarshal(r.text[start:r.at], &s); err != nil {
+		r.fault(err.Error())
+	}
+	return s
 }
 
 func (r *reader) object() map[string]any {
 	object := make(map[string]any)
-	for r.dec.More() {
-		token, err := r.dec.Token()
-		name, ok := token.(string)
-		if err != nil || !ok {
-			return object // cannot be: the text is valid
+	for r.at++; r.next() != '}'; { // the opening brace
+		if r.text[r.at] == ',' {
+			r.at++
+			r.next()
 		}
-		r.path = append(r.path, name)
+		r.path = append(r.path, r.string())
+		r.next()
+		r.at++ // the colon
+		name := r.path[len(r.path)-1]
 		if _, twice := object[name]; twice {
 			r.fault("is given twice")
 		}
 		object[name] = r.value()
 		r.path = r.path[:len(r.path)-1]
 	}
-	_, _ = r.dec.Token() // the closing brace
+	r.at++
 	return object
 }
 
 func (r *reader) array() []any {
 	array := []any{}
-	for r.dec.More() {
+	for r.at++; r.next() != ']'; { // the opening bracket
+		if r.text[r.at] == ',' {
+			r.at++
+		}
 		r.path = append(r.path, strconv.Itoa(len(array)))
 		array = append(array, r.value())
 		r.path = r.path[:len(r.path)-1]
 	}
-	_, _ = r.dec.Token() // the closing bracket
+	r.at++
 	return array
-}
-
-// skip reads to the end of the object or array whose opening token was read.
-func (r *reader) skip() {
-	for depth := 1; depth > 0; {
-		token, err := r.dec.Token()
-		if err != nil {
-			return
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-	}
 }
 
 // numberFault says what is wrong with a number that arithmetic cannot take:

@@ -169,8 +169,9 @@ func TestInputSchemaOfOnesOwn(t *testing.T) {
 	// Package json would take these for the fields, unchecked.
 	for arguments, want := range map[string]string{
 		`{"CITY":"Paris"}`:                          "/CITY: must be written city",
-		`{"area":{"wide":1,"spots":[{"NAME":""}]}}`: "/area/spots/*/NAME: must be written name",
+		`{"area":{"wide":1,"spots":[{"NAME":""}]}}`: "/area/spots/0/NAME: must be written name",
 		`{"area":{"WIDE":1,"tags":{"WIDE":1}}}`:     "/area/WIDE: must be written wide",
+		`{"area":{"wide":null}}`:                    "/area/wide: null does not fit into int64",
 		`{"city":"Oslo","city":"Paris"}`:            "/city: is given twice",
 	} {
 		_, failure := invoke(t, tool, arguments)
