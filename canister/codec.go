@@ -24,7 +24,7 @@ import (
 // nests deeper than 9,000 levels; a name in Fields that is not UTF-8; a name in
 // Unknown that the form itself uses.
 func Marshal(c Canister) ([]byte, error) {
-	line, err := appendCanister(nil, c)
+	line, err := appendCanister(make([]byte, 0, 512), c)
 	if err != nil {
 		return nil, fmt.Errorf("canister: %w", err)
 	}
