@@ -114,6 +114,22 @@ func TestStallLetsGo(t *testing.T) {
 	}
 }
 
+// TestCloseEndsStall has the server give up a connection that net/http has
+// handed over.
+func TestCloseEndsStall(t *testing.T) {
+	server := start(t, nil, openaiserver.Step{Reply: openaiserver.Replay{
+		Wire: true, Parts: []openaiserver.Part{{Data: []byte("HTTP/1.1 200 OK\r\n\r\n")}}, End: openaiserver.EndStall,
+	}})
+	conn := dial(t, server.URL())
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection is still open")
+	}
+}
+
 func TestSplit(t *testing.T) {
 	for size, want := range map[int]int{-1: 1, 0: 1, 1: 5, 2: 3, 5: 1, 6: 1} {
 		parts := openaiserver.Split([]byte("hello"), size)

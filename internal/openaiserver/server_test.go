@@ -394,6 +394,49 @@ func TestCloseEndsWaits(t *testing.T) {
 	}
 }
 
+// TestCloseEndsWaitsWhenMounted has no connection whose loss would end the wait.
+func TestCloseEndsWaitsWhenMounted(t *testing.T) {
+	arrived, ended := make(chan struct{}), make(chan struct{})
+	server := openaiserver.New(openaiserver.Script{Steps: []openaiserver.Step{{
+		Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+			close(arrived)
+			return openaiserver.Message{Delay: 2 * time.Hour}
+		}),
+	}}}, nil)
+	go func() {
+		defer close(ended)
+		serveWith(server, request(userMessage, ""))
+	}()
+	<-arrived
+	server.Close()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the handler still waits")
+	}
+}
+
+func TestFaultsAreBounded(t *testing.T) {
+	server := openaiserver.New(openaiserver.Script{}, nil)
+	for range 150 {
+		serveWith(server, request(userMessage, ""))
+	}
+	if n := len(server.Faults()); n != 100 {
+		t.Errorf("%d faults", n)
+	}
+}
+
+func TestRecordedBytesAreBounded(t *testing.T) {
+	server := openaiserver.New(openaiserver.Script{Steps: []openaiserver.Step{say("x")}}, &openaiserver.Options{Trust: true})
+	body := request(userMessage, `"x":"`+strings.Repeat("x", 24<<20)+`"`)
+	for range 3 {
+		serveWith(server, body)
+	}
+	if n := len(server.Requests()); n != 2 {
+		t.Errorf("%d requests of 24 MiB kept", n)
+	}
+}
+
 func TestClosedServerServesNobody(t *testing.T) {
 	server := openaiserver.New(openaiserver.Script{}, nil)
 	server.Close()

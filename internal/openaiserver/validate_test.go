@@ -80,7 +80,10 @@ func TestLegalRequests(t *testing.T) {
 // serve has one request answered without a socket. The script fits every
 // number of assistant messages that the tests use.
 func serve(body string) (int, string) {
-	server := openaiserver.New(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{say("ok")}}, nil)
+	return serveWith(openaiserver.New(openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{say("ok")}}, nil), body)
+}
+
+func serveWith(server *openaiserver.Server, body string) (int, string) {
 	r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
@@ -125,6 +128,7 @@ func TestIllegalRequests(t *testing.T) {
 		{"answered late", request(userMessage+","+asks("a")+","+userMessage+","+answers("a"), ""), "response messages: a", ""},
 		{"answered twice", request(userMessage+","+asks("a")+","+answers("a")+","+answers("a"), ""), "Duplicate value", ""},
 		{"answer to nothing", request(userMessage+","+answers("a"), ""), "must be a response to a preceeding message", ""},
+		{"answer again later", request(userMessage+","+asks("a")+","+answers("a")+","+userMessage+","+answers("a"), ""), "must be a response to a preceeding message", ""},
 		{"answer to another", request(userMessage+","+asks("a")+","+answers("a")+","+answers("z"), ""), "'z' not found", ""},
 		{"answer without id", request(userMessage+","+asks("a")+`,{"role":"tool","content":"y"}`, ""), "Missing required parameter", "messages[2].tool_call_id"},
 		{"no tools", request(userMessage, `"tools":[]`), "empty array", "tools"},
