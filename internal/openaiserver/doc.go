@@ -41,13 +41,14 @@
 // the checks off for benchmarks. [Server.Requests] returns the latest requests
 // as they came.
 //
-// # Recorded streams and oddities
+// # Replays and oddities
 //
 // A [Replay] sends bytes exactly as given and decides where writes end, where
 // pauses fall, and whether the connection ends well, is cut, is reset, or
-// stalls. [Oddities] are recorded streams of what servers in the world really
-// send, each with what a correct client makes of it; the server offers every
-// one under its own base URL, see [OddityURL].
+// stalls. [Oddities] are such streams for each departure from the protocol that
+// servers in the world have been seen to make, reduced to that departure, each
+// with what a correct client makes of it. The server offers every one under its
+// own base URL, see [OddityURL].
 //
 // # As a process
 //

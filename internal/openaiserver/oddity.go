@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Oddity is a recorded answer to a request with "stream": true, odd in one way
-// that servers in the world are odd in, and what a correct client makes of it.
+// Oddity is an answer to a request with "stream": true, odd in a way that
+// servers in the world are odd in, and what a correct client makes of it.
 type Oddity struct {
 	// Name is short and fit for a URL, such as "index-missing".
 	Name string

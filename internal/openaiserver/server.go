@@ -206,8 +206,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	buffer.Reset()
 	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
 	s.journal.record(r, buffer.Bytes())
-	reply, failure := s.refuse(r, err), (*Failure)(nil)
-	if reply == nil {
+	var reply Reply
+	failure := s.refuse(r, err)
+	if failure == nil {
 		reply, failure = s.answer(x, r, buffer.Bytes())
 	}
 	if failure != nil {
@@ -221,20 +222,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // refuse turns away what is no request of this API at all.
-func (s *Server) refuse(r *http.Request, bodyErr error) Reply {
+func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	_, path := splitOddity(r.URL.Path)
 	switch {
 	case path != "/v1/chat/completions":
-		return Failure{Status: http.StatusNotFound, Message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path), Code: "unknown_url"}
+		return &Failure{Status: http.StatusNotFound, Message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path), Code: "unknown_url"}
 	case r.Method != http.MethodPost:
-		return Failure{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {http.MethodPost}},
+		return &Failure{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {http.MethodPost}},
 			Message: fmt.Sprintf("Not allowed to %s on %s.", r.Method, r.URL.Path), Code: "method_not_supported"}
 	case s.options.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+s.options.APIKey:
-		return Unauthorized()
+		failure := Unauthorized()
+		return &failure
 	case bodyErr != nil:
-		return Failure{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body could not be read within %d bytes.", s.options.MaxBody)}
+		return &Failure{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body could not be read within %d bytes.", s.options.MaxBody)}
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
-		return Failure{Status: http.StatusUnsupportedMediaType, Message: "Unsupported media type: the body must be application/json.", Code: "unsupported_content_type"}
+		return &Failure{Status: http.StatusUnsupportedMediaType, Message: "Unsupported media type: the body must be application/json.", Code: "unsupported_content_type"}
 	}
 	return nil
 }

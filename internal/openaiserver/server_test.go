@@ -263,7 +263,11 @@ func TestDoors(t *testing.T) {
 		{"half oddity", "POST", "/oddity/refusal", "right", "application/json", request(userMessage, ""), 404},
 	}
 	host := strings.TrimSuffix(server.URL(), "/v1")
+	faults := 0
 	for _, test := range tests {
+		if test.status != 200 {
+			faults++
+		}
 		t.Run(test.name, func(t *testing.T) {
 			r, _ := http.NewRequestWithContext(t.Context(), test.method, host+test.path, strings.NewReader(test.body))
 			r.Header.Set("Content-Type", test.kind)
@@ -281,6 +285,9 @@ func TestDoors(t *testing.T) {
 			}
 			if test.status != 200 {
 				errorOf(t, string(body))
+			}
+			if got := len(server.Faults()); got != faults {
+				t.Errorf("%d faults, want %d", got, faults)
 			}
 		})
 	}
