@@ -50,6 +50,7 @@ type Server struct {
 	created int64
 	serial  atomic.Uint64
 	journal journal
+	bodies  sync.Pool // of *bytes.Buffer, for request bodies
 	done    chan struct{} // closed by Close: ends waits
 
 	url  string
@@ -77,6 +78,7 @@ func New(script Script, options *Options) *Server {
 		repeat:  script.Repeat,
 		created: time.Now().Unix(),
 		done:    make(chan struct{}),
+		bodies:  sync.Pool{New: func() any { return new(bytes.Buffer) }},
 	}
 	if options != nil {
 		s.options = *options
@@ -201,8 +203,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{server: s, w: w, ctx: r.Context(), serial: s.serial.Add(1)}
 	w.Header()["X-Request-Id"] = []string{"req_" + strconv.FormatUint(x.serial, 10)}
 
-	buffer := bodies.Get().(*bytes.Buffer)
-	defer bodies.Put(buffer)
+	buffer := s.bodies.Get().(*bytes.Buffer)
+	defer s.bodies.Put(buffer)
 	buffer.Reset()
 	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
 	s.journal.record(r, buffer.Bytes())
@@ -217,9 +219,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	reply.play(x)
 }
-
-// bodies are buffers for request bodies.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // refuse turns away what is no request of this API at all.
 func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
