@@ -50,7 +50,7 @@ type Server struct {
 	created int64
 	serial  atomic.Uint64
 	journal journal
-	bodies  sync.Pool // of *bytes.Buffer, for request bodies
+	bodies  sync.Pool     // of *bytes.Buffer, for request bodies
 	done    chan struct{} // closed by Close: ends waits
 
 	url  string
