@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+)
+
+func rosterOf(t testing.TB, ensembles ...*ensemble.Ensemble) *ensemble.Roster {
+	t.Helper()
+	roster, err := ensemble.NewRoster(ensembles...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := roster.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return roster
+}
+
+// offers expects a request to describe exactly these tools.
+func offers(names ...string) func(*converse.Request) error {
+	return func(request *converse.Request) error {
+		var got []string
+		for _, definition := range request.Tools.Definitions {
+			got = append(got, definition.Name)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(names) {
+			return fmt.Errorf("offered %q, want %q", got, names)
+		}
+		return nil
+	}
+}
+
+// What a server changes during a turn is seen by the next turn.
+func TestToolsAreStableWithinATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := ensembletest.NewSource()
+		old := fn("old", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			source.SetTools(echo("new"))
+			return invoker.Output{}, nil
+		})
+		source.SetTools(old, echo("stays"))
+		roster := rosterOf(t, ensemble.New("server", source, nil))
+		ask := conversetest.Call{Name: "server__old", Arguments: "{}"}
+		script := conversetest.NewScript(
+			conversetest.Line{Expect: offers("server__old", "server__stays"), Calls: []conversetest.Call{ask}},
+			conversetest.Line{Expect: offers("server__old", "server__stays"), Text: "Done."},
+			conversetest.Line{Expect: offers("server__new"), Calls: []conversetest.Call{ask}},
+			conversetest.Line{Expect: told("server__new"), Text: "I see."},
+		)
+		talk := converse.New(script, roster, nil)
+		play(t, talk, "Go.")
+		synctest.Wait() // the server's word of it has arrived
+		events := play(t, talk, "Again.")
+		played(t, script)
+		started := events[0].(converse.TurnStarted)
+		if got := fmt.Sprint(started.Added, started.Removed); got != "[server__new] [server__old server__stays]" {
+			t.Errorf("added and removed: %s", got)
+		}
+	})
+}
+
+// An ensemble that is away is no error, and a tool of it is said to be away.
+func TestAwayIsNotFatal(t *testing.T) {
+	source := ensembletest.NewSource(echo("x"))
+	source.Fail(ensembletest.Open, 100, errors.New("connection refused"))
+	roster := rosterOf(t, ensemble.New("broken", source, nil), ensemble.Local("local", echo("a")))
+	script := conversetest.NewScript(
+		conversetest.Line{Expect: offers("local__a"), Calls: []conversetest.Call{{Name: "broken__x", Arguments: "{}"}, call("a", "{}")}},
+		conversetest.Line{Text: "ok"},
+	)
+	talk := converse.New(script, roster, nil)
+	events := play(t, talk, "Go.")
+	played(t, script)
+	if away := events[0].(converse.TurnStarted).Away; len(away) != 1 || away[0].Ensemble != "broken" {
+		t.Errorf("away = %v", away)
+	}
+	found := results(talk.History())
+	if text := canister.TextOf(found[0].Content); !strings.Contains(text, `"broken" are away`) || found[1].Code != "" {
+		t.Errorf("the results are %q and %q", text, found[1].Code)
+	}
+}
+
+func TestRequiredEnsembleIsFatal(t *testing.T) {
+	source := ensembletest.NewSource(echo("x"))
+	source.Fail(ensembletest.Open, 100, errors.New("connection refused"))
+	roster := rosterOf(t, ensemble.New("needed", source, &ensemble.Options{Required: true}))
+	_, err := converse.New(conversetest.NewScript(), roster, nil).Ask(t.Context(), canister.Text("Go."))
+	if err == nil || !strings.Contains(err.Error(), "needed") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// picky is a model that cannot be offered tools with a certain name.
+type picky struct{ *conversetest.Script }
+
+func (picky) Screen(definition *invoker.Definition) error {
+	if strings.Contains(definition.Name, "odd") {
+		return errors.New("its schema is odd")
+	}
+	return nil
+}
+
+func TestScreenedToolIsSetAside(t *testing.T) {
+	script := conversetest.NewScript(
+		conversetest.Line{Expect: offers("local__a"), Calls: []conversetest.Call{call("odd", "{}")}},
+		conversetest.Line{Expect: told("set aside: its schema is odd"), Text: "ok"},
+	)
+	talk := converse.New(picky{script}, newRoster(t, echo("a"), echo("odd")), nil)
+	events := play(t, talk, "Go.")
+	played(t, script)
+	aside := events[0].(converse.TurnStarted).Aside
+	if len(aside) != 1 || aside[0].Tool != "odd" || aside[0].Reason != "its schema is odd" {
+		t.Errorf("aside = %v", aside)
+	}
+}
+
+// sharing notes which toolsets it was given.
+type sharing struct{ seen map[*converse.Toolset]int }
+
+func (s sharing) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		s.seen[request.Tools]++
+		message := canister.Assistant{Finish: canister.FinishStop}
+		message.ID = request.NewID()
+		yield(converse.Reply{Message: message}, nil)
+	}
+}
+
+// Conversations share one toolset, so that a model can keep what it made of it.
+func TestToolsetIsShared(t *testing.T) {
+	model := sharing{map[*converse.Toolset]int{}}
+	roster := newRoster(t, echo("a"))
+	for range 10 {
+		talk := converse.New(model, roster, nil)
+		play(t, talk, "Go.")
+		play(t, talk, "Again.")
+	}
+	if len(model.seen) != 1 {
+		t.Errorf("there were %d toolsets, want one", len(model.seen))
+	}
+}
+
+// The same tools come in the same order, whatever order servers list them in
+// and however often they are connected again.
+func TestOrderOfToolsIsStable(t *testing.T) {
+	source := ensembletest.NewSource()
+	roster := rosterOf(t, ensemble.New("server", source, nil), ensemble.Local("local", echo("z"), echo("a")))
+	var first string
+	for range 1000 {
+		tools := []invoker.Invoker{echo("one"), echo("two"), echo("three"), echo("four")}
+		rand.Shuffle(len(tools), func(i, j int) { tools[i], tools[j] = tools[j], tools[i] })
+		source.SetTools(tools...)
+		source.Lose(errors.New("gone"))
+		catalog, err := roster.Catalog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range catalog.Tools() {
+			names = append(names, tool.Name())
+		}
+		if got := fmt.Sprint(names); first == "" {
+			first = got
+		} else if got != first {
+			t.Fatalf("the order is %s, was %s", got, first)
+		}
+	}
+}
