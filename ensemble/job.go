@@ -76,10 +76,8 @@ func (e *Ensemble) endedJobs() []*job {
 // run does a job: it calls f with ctx, which j.cancel ends, and returns what f
 // returns; soon after ctx has ended it returns an [abandonedError] in any case.
 func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context) (T, error)) (T, error) {
-	var (
-		value T
-		err   error
-	)
+	var value T
+	var err error = errExited // unless f returns or panics
 	go func() {
 		defer e.finish(j)
 		value, err = guard(e.log, func() (T, error) { return f(ctx) })
@@ -100,22 +98,16 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 	}
 }
 
-// guard calls f and makes an error of a panic, whose stack it logs, and of a
-// goroutine that f ends.
+// errExited is the error of a function that ended its goroutine.
+var errExited = &panicError{"the function ended its goroutine"}
+
+// guard calls f and makes an error of a panic, whose stack it logs.
 func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
-	returned := false
 	defer func() {
-		if returned {
-			return
+		if problem := recover(); problem != nil {
+			err = &panicError{problem}
+			log.Error("a function of the source crashed", zap.Error(err), zap.ByteString("stack", debug.Stack()))
 		}
-		problem := recover()
-		if problem == nil {
-			problem = "the function ended its goroutine"
-		}
-		err = &panicError{problem}
-		log.Error("a function of the source crashed", zap.Error(err), zap.ByteString("stack", debug.Stack()))
 	}()
-	value, err = f()
-	returned = true
-	return value, err
+	return f()
 }

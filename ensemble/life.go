@@ -105,6 +105,7 @@ func (e *Ensemble) live(l, previous *life) {
 	defer close(l.gone)
 	defer l.hurry()
 	defer l.stop()
+	defer e.failed(l, errExited) // unless Open returns
 
 	connection, err := e.open(l, previous)
 	if connection == nil {

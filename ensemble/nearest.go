@@ -14,42 +14,43 @@ import (
 // with it are not returned.
 func (c *Catalog) Nearest(name string, n int) []string {
 	type candidate struct {
-		name  string
-		score int
+		name        string
+		score, full int
 	}
 	asked := simplified(cut(name, 2*maxName))
 	var found []candidate
 	for _, t := range c.tools {
-		if score, ok := likeness(asked, t); ok {
-			found = append(found, candidate{t.name, score})
+		if score, full, ok := likeness(asked, t); ok {
+			found = append(found, candidate{t.name, score, full})
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.full, b.full), cmp.Compare(a.name, b.name))
 	})
-	var names []string
+	names := []string{}
 	for _, f := range found[:max(0, min(n, len(found)))] {
 		names = append(names, f.name)
 	}
 	return names
 }
 
-// likeness returns how far the tool's name is from what was asked for, 0 being
-// the same, and whether it is near enough to be meant.
-func likeness(asked string, t *Tool) (int, bool) {
+// likeness returns how far the tool is from what was asked for, 0 being the
+// same, how far its full name is, and whether it is near enough to be meant. In
+// the score, an ensemble that is missing or wrong counts little, and part of a
+// name in place of the whole more.
+func likeness(asked string, t *Tool) (score, distant int, near bool) {
 	full, own := simplified(t.name), simplified(cut(t.definition.Name, maxName))
-	best := distance(asked, full)
-	near := best <= max(len(asked), len(full))/3
-	for _, part := range []string{asked, afterSeparator(asked)} {
-		d := distance(part, own)
-		if d <= len(own)/3 {
-			best, near = min(best, d+1), true
-		}
-		if len(part) >= 3 && (strings.Contains(own, part) || strings.Contains(part, own) && len(own) >= 3) {
-			best, near = min(best, 3+d/2), true
+	distant = distance(asked, full)
+	score, near = distant, distant <= max(len(asked), len(full))/3
+	for _, part := range []string{asked, lastWords(asked, 1+strings.Count(own, "_"))} {
+		if d := distance(part, own); d <= len(own)/3 {
+			score, near = min(score, d+1), true
 		}
 	}
-	return best, near
+	if len(asked) >= 3 && strings.Contains(own, asked) || len(own) >= 3 && strings.Contains(asked, own) {
+		score, near = min(score, 3+distance(asked, own)/2), true
+	}
+	return score, distant, near
 }
 
 // simplified returns s in lower case with one '_' for each run of other
@@ -60,11 +61,16 @@ func simplified(s string) string {
 	}), "_")
 }
 
-// afterSeparator returns what follows the first word of a simplified name,
-// where a model may have put an ensemble.
-func afterSeparator(name string) string {
-	_, after, _ := strings.Cut(name, "_")
-	return after
+// lastWords returns the last n words of a simplified name.
+func lastWords(name string, n int) string {
+	end := len(name)
+	for range n {
+		end = strings.LastIndexByte(name[:end], '_')
+		if end < 0 {
+			return name
+		}
+	}
+	return name[end+1:]
 }
 
 // distance returns the number of bytes to insert, delete or replace to make b
