@@ -17,7 +17,8 @@ type Invoker interface {
 	Definition() *Definition
 	// Invoke runs the tool once. A failure of the tool, of whatever sort, is an
 	// error; [AsFailure] says what the model is told of it. The Output counts
-	// only when the error is nil. Invoke returns soon after ctx ends.
+	// only when the error is nil. Invoke returns soon after ctx ends, if the
+	// function behind it does: it does not leave work running unseen.
 	Invoke(ctx context.Context, call *Call) (Output, error)
 }
 
