@@ -159,7 +159,7 @@ func TestUnmarshalOfForeignLines(t *testing.T) {
 }
 
 func TestUnmarshalErrors(t *testing.T) {
-	deep := strings.Repeat("[", 9001) + strings.Repeat("]", 9001)
+	deep := "[" + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + ",[]]"
 	for _, test := range []struct{ name, line, want string }{
 		{"nothing", ``, "unexpected end of JSON input"},
 		{"torn", `{"kind":"user","id":"u`, "unexpected end of JSON input"},
@@ -269,6 +269,22 @@ func TestMarshalErrors(t *testing.T) {
 func TestMarshalNestingThatCanBeReadAgain(t *testing.T) {
 	deep := json.RawMessage(strings.Repeat("[", 9000) + strings.Repeat("]", 9000))
 	roundTrip(t, canister.User{Content: []canister.Content{canister.StructuredContent{JSON: deep}}})
+}
+
+func TestMarshalOfEveryCharacter(t *testing.T) {
+	var all strings.Builder
+	for r := range rune(0x3000) {
+		all.WriteRune(r)
+	}
+	line, err := canister.Marshal(canister.User{Head: canister.Head{ID: all.String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var standard struct{ ID string }
+	if err := json.Unmarshal(line, &standard); err != nil || standard.ID != all.String() {
+		t.Errorf("encoding/json reads something else (%v): %s", err, line)
+	}
+	roundTrip(t, canister.User{Head: canister.Head{ID: all.String()}})
 }
 
 func TestMarshalOfTimes(t *testing.T) {

@@ -44,6 +44,7 @@ func TestRepair(t *testing.T) {
 
 		// identities
 		{"u! a! i!> r!>", "user-1 assistant-2 invocation-3>assistant-2#c-i! result-4>invocation-3", "changed 0, changed 1, changed 2, changed 2, changed 3, changed 3"},
+		{"u! u!", "user-1 user-2", "changed 0, changed 1"},
 		{"u! user-1", "user-1-2 user-1", "changed 0"},
 		{"u1 a1 i1>a1 r1>i1 u2 a1 i2>a1 r2>i2", "u1 a1 i1>a1 i2>a1 r1>i1 r2>i2 u2", "dropped 5, moved 3, moved 4, moved 5"},
 		{"a1 i1>a1#x i1>a1#y r1>i1 r2>i1", "a1 i1>a1#x i1-2>a1#y r1>i1 r2>i1-2", "changed 2, changed 4"},
@@ -52,6 +53,7 @@ func TestRepair(t *testing.T) {
 		// repeats: the same again is dropped, another of the same name is not
 		{"u1 u1 u1", "u1", "dropped 1, dropped 2"},
 		{"u1 a1 i1>a1 r1>i1 u1 a1 i1>a1 r1>i1", "u1 a1 i1>a1 r1>i1", "dropped 4, dropped 5, dropped 6, dropped 7"},
+		{"r1>i1 - u1", "u1", "dropped 0, dropped 1"},
 		{"- u1 *u2 -", "u1 u2", "dropped 0, dropped 3, changed 1"},
 	} {
 		t.Run(test.history, func(t *testing.T) {
