@@ -71,6 +71,11 @@ var helpers = map[string]func(){
 		fmt.Fprintln(os.Stderr, "the last line")
 	},
 	"deaf": func() { blockForEver() },
+	"going-deaf": func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		fmt.Println(`{"jsonrpc":"2.0","method":"notifications/heard"}`)
+		blockForEver()
+	},
 	"stubborn": func() {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 		fmt.Println(`{"jsonrpc":"2.0","method":"notifications/ready"}`)
@@ -197,23 +202,27 @@ func account(t *testing.T) {
 		r.Close()
 		w.Close()
 	}
-	goroutines, files := runtime.NumGoroutine(), openFiles()
+	goroutines, files := runtime.NumGoroutine(), len(openFiles())
 	t.Cleanup(func() {
 		if !eventually(func() bool { return runtime.NumGoroutine() <= goroutines }) {
 			var stacks strings.Builder
 			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
 			t.Errorf("%d goroutines, %d at the start:\n%s", runtime.NumGoroutine(), goroutines, &stacks)
 		}
-		if !eventually(func() bool { return openFiles() <= files }) {
-			t.Errorf("%d files, %d at the start", openFiles(), files)
+		if !eventually(func() bool { return len(openFiles()) <= files }) {
+			t.Errorf("%d files at the start, now: %q", files, openFiles())
 		}
 	})
 }
 
-// openFiles counts the files of this process, or 0 where one cannot see them.
-func openFiles() int {
+// openFiles lists the files of this process, or none where one cannot see them.
+func openFiles() (files []string) {
 	entries, _ := os.ReadDir("/proc/self/fd")
-	return len(entries)
+	for _, entry := range entries {
+		file, _ := os.Readlink("/proc/self/fd/" + entry.Name())
+		files = append(files, file)
+	}
+	return files
 }
 
 // eventually reports whether a condition came true in time.

@@ -296,35 +296,35 @@ func TestClosedStdout(t *testing.T) {
 // message that did not begin to leave leaves the connection as it is; half a
 // message ends it.
 func TestBlockedStdin(t *testing.T) {
-	c := helperCommand("deaf")
+	c := helperCommand("going-deaf")
 	c.grace = 100 * time.Millisecond
 	p, conn := launch(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	big := strings.Repeat("x", 300<<10)
+	wrote := make(chan error, 1)
+	go func() { wrote <- conn.Write(ctx, request(t, 1, "ping", strings.Repeat("x", 300<<10))) }()
+	if _, err := conn.Read(within(t)); err != nil { // it has heard a byte, and that was all
+		t.Fatal(err)
+	}
 
-	var waiting sync.WaitGroup
-	waiting.Go(func() { // a second call waits for its turn, with a deadline of its own
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		for ctx.Err() == nil && len(p.writing) == 0 {
-			runtime.Gosched()
-		}
-		if err := conn.Write(ctx, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotSent) {
-			t.Errorf("the waiting call: %v, want its deadline", err)
-		}
-		if p.err() != nil {
-			t.Errorf("the waiting call broke the connection: %v", p.err())
-		}
-	})
-	begin := time.Now()
-	if err := conn.Write(ctx, request(t, 1, "ping", big)); err == nil || errors.Is(err, errNotSent) {
-		t.Errorf("half a message to a deaf server: %v", err)
+	soon, cancelSoon := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancelSoon()
+	if err := conn.Write(soon, request(t, 2, "ping", nil)); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotSent) {
+		t.Errorf("a call that waits for its turn: %v, want its deadline", err)
 	}
-	if took := time.Since(begin); took > patience/2 {
-		t.Errorf("it took %s, its context 200ms", took)
+	if p.err() != nil {
+		t.Errorf("the waiting call broke the connection: %v", p.err())
 	}
-	waiting.Wait()
+
+	cancel()
+	select {
+	case err := <-wrote:
+		if err == nil || errors.Is(err, errNotSent) {
+			t.Errorf("half a message: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the context did not end the write")
+	}
 	waitLost(t, p)
 	if !errors.Is(p.err(), errNotReading) {
 		t.Errorf("err = %v, want %v", p.err(), errNotReading)
