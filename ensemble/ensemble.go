@@ -38,8 +38,10 @@ type Ensemble struct {
 	lastErr         error
 	connectDuration time.Duration
 
-	// jobs are the calls and listings that have not returned.
-	jobs map[*job]struct{}
+	// jobs are the calls and listings that have not returned, and abandoned
+	// counts by name those of them that nobody waits for any more.
+	jobs      map[*job]struct{}
+	abandoned map[string]int
 }
 
 // New makes an ensemble from a source. The name is the scope of its tools'
@@ -54,6 +56,8 @@ func New(name string, source Source, options *Options) *Ensemble {
 		since:   time.Now(),
 		offer:   &offer{},
 		jobs:    make(map[*job]struct{}),
+
+		abandoned: make(map[string]int),
 	}
 	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
 	e.log = e.options.Logger.With(zap.String("ensemble", name))

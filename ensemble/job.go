@@ -22,8 +22,15 @@ type job struct {
 	life   *life
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the function has returned
-	ended  error         // why the life ended it; guarded by Ensemble.mu
+
+	// Guarded by Ensemble.mu.
+
+	ended     error // why the life ended it
+	abandoned bool  // nobody waits for it any more
 }
+
+// maxAbandoned bounds how many jobs of one name may be abandoned at a time.
+const maxAbandoned = 64
 
 // abandonedError is returned for a job that did not return in time.
 type abandonedError struct{ cause error }
@@ -36,12 +43,16 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// begin enters a job into the account, unless its life has ended.
+// begin enters a job into the account, unless its life has ended or too many
+// like it do not end.
 func (e *Ensemble) begin(j *job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if j.life.ended != nil {
 		return j.life.ended
+	}
+	if e.abandoned[j.name] >= maxAbandoned {
+		return fmt.Errorf("ensemble %q: %d calls of %s ignore that they were cancelled and still run", e.name, maxAbandoned, j.name)
 	}
 	e.jobs[j] = struct{}{}
 	return nil
@@ -51,8 +62,21 @@ func (e *Ensemble) begin(j *job) error {
 func (e *Ensemble) finish(j *job) {
 	e.mu.Lock()
 	delete(e.jobs, j)
+	if j.abandoned {
+		e.abandoned[j.name]--
+	}
 	e.mu.Unlock()
 	close(j.done)
+}
+
+// abandon notes that nobody waits for the job any more, unless it is done.
+func (e *Ensemble) abandon(j *job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, running := e.jobs[j]; running {
+		j.abandoned = true
+		e.abandoned[j.name]++
+	}
 }
 
 // endedBy returns why the job's life ended it, or nil.
@@ -93,6 +117,7 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 	case <-j.done:
 		return value, err
 	case <-patience.C:
+		e.abandon(j)
 		var none T
 		return none, &abandonedError{ctx.Err()}
 	}

@@ -63,6 +63,7 @@ func (l *life) isOpened() bool {
 // asked by hand, it does not repeat an attempt that failed a moment ago.
 func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
 	e.mu.Lock()
+	e.noticeLoss()
 	l, err := e.currentOrNew(byHand)
 	opened := l != nil && l.connection != nil
 	e.mu.Unlock()
@@ -218,7 +219,9 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 		case <-l.alive.Done():
 			return
 		case <-connection.Lost():
-			e.lost(l, connection.Err())
+			e.mu.Lock()
+			e.noticeLoss()
+			e.mu.Unlock()
 			return
 		case _, open := <-changed:
 			if !open {
@@ -231,15 +234,26 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 	}
 }
 
-// lost notes that a connection ended by itself.
-func (e *Ensemble) lost(l *life, cause error) {
+// isLost reports whether the connection has said that it is lost.
+func (l *life) isLost() bool {
+	select {
+	case <-l.connection.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// noticeLoss ends the current connection if it has ended by itself. Every use
+// looks, so that none begins on a connection known to be lost; e.mu is held.
+func (e *Ensemble) noticeLoss() {
+	l := e.current
+	if l == nil || l.connection == nil || !l.isLost() {
+		return
+	}
+	cause := l.connection.Err()
 	if cause == nil {
 		cause = errors.New("it ended without saying why")
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l.ended != nil {
-		return
 	}
 	e.lastErr = fmt.Errorf("ensemble %q: the connection was lost: %w", e.name, cause)
 	e.end(l, e.lastErr)

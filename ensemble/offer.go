@@ -75,6 +75,7 @@ func (e *Ensemble) offeredSoon(ctx context.Context) (*offer, error) {
 func (e *Ensemble) upToDate() (*offer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.noticeLoss()
 	if e.state != Ready || e.current.stale && e.current.listings.due() {
 		return nil, false
 	}

@@ -18,7 +18,13 @@ type Source interface {
 	Open(ctx context.Context) (Connection, error)
 }
 
-// Connection is one life of a source. All methods may be called concurrently.
+// Connection is one life of a source. All methods may be called concurrently;
+// Lost, Err, Changed and Peer return at once.
+//
+// A call of one of its invokers that fails because the connection ends, or has
+// ended, is an [invoker.Failure] with the code OUTCOME_UNKNOWN, or UNAVAILABLE
+// if it certainly was not made: such a call is made again over a fresh
+// connection.
 type Connection interface {
 	// List asks for the tools that are offered now, all pages of them, in any
 	// order. The invokers belong to this connection.

@@ -12,7 +12,7 @@ import (
 )
 
 // attempts is how often a call looks for a connection, when the one it found
-// ends before the call has begun.
+// ends before the call has reached the other end.
 const attempts = 3
 
 // Tool is an invoker that an ensemble offers. It is bound to the ensemble and
@@ -65,10 +65,10 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, 
 			return invoker.Output{}, err
 		}
 		output, begun, err := t.invokeOver(ctx, l, target, call)
-		if begun {
+		switch {
+		case begun && (attempt == attempts || !l.neverReached(err)):
 			return output, err
-		}
-		if attempt == attempts {
+		case attempt == attempts:
 			return invoker.Output{}, neverSent(ctx, err)
 		}
 	}
@@ -92,6 +92,13 @@ func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 		return l, target, nil
 	}
 	return nil, nil, invoker.Failf(invoker.ToolNotFound, "%q no longer offers the tool %q.", e.name, t.definition.Name)
+}
+
+// neverReached reports whether a call failed because its connection was lost
+// before: the source says that nothing was done.
+func (l *life) neverReached(err error) bool {
+	var failure *invoker.Failure
+	return errors.As(err, &failure) && failure.Code == invoker.Unavailable && l.isLost()
 }
 
 // invokerOf returns the invoker that the connection has for the tool.

@@ -322,6 +322,73 @@ func TestLateProgressIsDropped(t *testing.T) {
 	})
 }
 
+// TestLossThatIsNewsToTheCall: the connection notices its loss when it is
+// used, and the call goes over a fresh one.
+func TestLossThatIsNewsToTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *ensembletest.Source
+		calls := 0
+		source = ensembletest.NewSource(ensembletest.NewTool("tool", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			if calls++; calls == 1 {
+				source.Lose(errDied)
+				return invoker.Output{}, invoker.Failf(invoker.Unavailable, "session not found")
+			}
+			return invoker.Output{Content: canister.Texts("answer")}, nil
+		}))
+		e := ensemble.New("e", source, nil)
+		if text, failure := invoke(t.Context(), toolOf(t, e, "tool")); text != "answer" || calls != 2 {
+			t.Errorf("%q, %v after %d calls", text, failure, calls)
+		}
+		e.Close(t.Context())
+	})
+}
+
+// TestLossIsSeenByTheNextUse, with nothing in between.
+func TestLossIsSeenByTheNextUse(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		tool := toolOf(t, e, "a")
+		for range 500 {
+			source.Lose(errDied)
+			if text, failure := invoke(t.Context(), tool); text != "answer" {
+				t.Fatalf("%q, %v", text, failure)
+			}
+		}
+	})
+}
+
+func TestAbandonedCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := ensembletest.NewGate("gate", true)
+		e := ensemble.New("e", ensembletest.NewSource(gate, ensembletest.Returns("other", "answer")), &ensemble.Options{CallTimeout: time.Second})
+		tool := toolOf(t, e, "gate")
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() { invoke(t.Context(), tool) })
+		}
+		all.Wait()
+		_, failure := invoke(t.Context(), tool)
+		wantFailure(t, failure, invoker.Unavailable, true)
+		if gate.Calls() != 64 || !strings.Contains(failure.Message, "64 calls of gate ignore") {
+			t.Errorf("%d calls, %v", gate.Calls(), failure)
+		}
+		if text, failure := invoke(t.Context(), toolOf(t, e, "other")); text != "answer" {
+			t.Errorf("another tool: %v", failure)
+		}
+		gate.Release("late")
+		synctest.Wait()
+		invoke(t.Context(), tool)
+		if gate.Calls() != 65 {
+			t.Errorf("%d calls after one had ended, want 65", gate.Calls())
+		}
+		for range 64 {
+			gate.Release("late")
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestInvokeNilCall(t *testing.T) {
 	e := local("e", "a")
 	defer e.Close(t.Context())

@@ -101,8 +101,8 @@ func (s *Source) Hang(step Step, stubborn bool) (release func()) {
 }
 
 // Lose ends all connections as if the other end had gone, with a cause that is
-// not nil: calls in flight fail with OUTCOME_UNKNOWN, later ones with
-// UNAVAILABLE.
+// not nil: calls in flight that fail then, other than with UNAVAILABLE, fail
+// with OUTCOME_UNKNOWN, and later ones with UNAVAILABLE.
 func (s *Source) Lose(cause error) {
 	s.mu.Lock()
 	connections := slices.Clone(s.connections)
@@ -278,7 +278,9 @@ func (b *bound) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output,
 	defer cancel()
 	defer context.AfterFunc(b.connection.alive, cancel)()
 	output, err := b.Invoker.Invoke(ctx, call)
-	if err != nil && b.connection.usable() != nil {
+	var failure *invoker.Failure
+	certain := errors.As(err, &failure) && failure.Code == invoker.Unavailable
+	if err != nil && !certain && b.connection.usable() != nil {
 		return invoker.Output{}, invoker.Failf(invoker.OutcomeUnknown, "The connection ended during the call: %w", err)
 	}
 	return output, err

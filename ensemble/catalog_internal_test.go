@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"testing"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// TestCatalogSetsCollisionsAside: two names have the same hash once in 2^60.
+func TestCatalogSetsCollisionsAside(t *testing.T) {
+	a, b := New("a", nil, nil), New("b", nil, nil)
+	first := &Tool{name: "same", ensemble: a, definition: &invoker.Definition{Name: "x"}}
+	second := &Tool{name: "same", ensemble: b, definition: &invoker.Definition{Name: "y"}}
+	c := newCatalog([]*Ensemble{b, a}, []*offer{{tools: []*Tool{second}}, {tools: []*Tool{first}}}, []error{nil, nil})
+	if found, _ := c.Find("same"); found != first || len(c.Tools()) != 1 {
+		t.Errorf("found %v of %d tools", found, len(c.Tools()))
+	}
+	if aside := c.Aside(); len(aside) != 1 || aside[0] != (Aside{"b", "y", `its name for the model is that of "x" of "a"`}) {
+		t.Errorf("set aside are %v", aside)
+	}
+}
