@@ -309,3 +309,15 @@ func TestRepairOfManyOfOneName(t *testing.T) {
 		t.Errorf("%d canisters, %d changes", len(repaired), len(changes))
 	}
 }
+
+func TestRepairTakesPointersForWhatTheyPointAt(t *testing.T) {
+	user, assistant, supervisor, document := canister.User{Head: canister.Head{ID: "1"}}, canister.Assistant{Head: canister.Head{ID: "2"}}, canister.Supervisor{Head: canister.Head{ID: "3"}}, canister.Document{Head: canister.Head{ID: "4"}}
+	invocation := canister.Invocation{Head: canister.Head{ID: "5"}, Message: "2", CallID: "c"}
+	result := canister.Result{Head: canister.Head{ID: "6"}, Invocation: "5"}
+	given := []canister.Canister{&user, &supervisor, &document, &assistant, &invocation, &result, (*canister.Document)(nil), foreign{user}}
+	want := []canister.Canister{user, supervisor, document, assistant, invocation, result}
+	repaired, changes := canister.Repair(given)
+	if !reflect.DeepEqual(repaired, want) || len(changes) != 8 {
+		t.Errorf("repaired as %#v\n%v", repaired, changes)
+	}
+}

@@ -110,12 +110,17 @@ func skip(raw []byte, i int) int {
 }
 
 func skipString(raw []byte, i int) int {
-	for i++; raw[i] != '"'; i++ {
-		if raw[i] == '\\' {
-			i++
+	quote := i
+	for i++; ; {
+		if quote < i {
+			quote = i + bytes.IndexByte(raw[i:], '"')
 		}
+		escape := bytes.IndexByte(raw[i:quote], '\\')
+		if escape < 0 {
+			return quote + 1
+		}
+		i += escape + 2 // behind the quote, if that is what was escaped
 	}
-	return i + 1
 }
 
 func skipNested(raw []byte, i int) int {
