@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/tidwall/gjson"
+)
+
+// maxCalls bounds the calls of one answer.
+const maxCalls = 512
+
+// accumulator puts an answer together from the chunks of a stream, or from an
+// answer in one piece, which is one large chunk. It knows the dialects of the
+// servers that call themselves compatible; see the package comment.
+type accumulator struct {
+	emit func(converse.Delta)
+
+	text      []byte
+	refusal   []byte
+	calls     []*call
+	byIndex   map[int64]*call // the latest call of an index
+	delta     int             // counts deltas, to tell calls of the same one
+	finish    string          // the last that was not empty
+	usage     *canister.Usage
+	model     string
+	overflown bool         // there were more than maxCalls
+	began     bool         // something of an answer has come
+	chosen    bool         // a choice has come, perhaps an empty one
+	fault     gjson.Result // an error in the place of an answer
+}
+
+// call is one call as it streams in.
+type call struct {
+	id, name  string
+	arguments []byte
+	state     jsonState
+	extra     string // extra_content, as the server wrote it
+	delta     int    // the last delta that touched it
+	announced bool
+}
+
+// add takes in a chunk, a JSON object.
+func (a *accumulator) add(chunk gjson.Result) {
+	chunk.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "choices":
+			a.choices(value)
+		case "usage":
+			a.count(value)
+		case "error":
+			if isFault(value) {
+				a.fault = value
+			}
+		case "object":
+			if value.Str == "error" { // older vLLM
+				a.fault = chunk
+			}
+		case "model":
+			if value.Type == gjson.String && value.Str != "" {
+				a.model = value.Str
+			}
+		}
+		return true
+	})
+}
+
+// choices takes in the choice that was asked for. A server that sends several
+// numbers them.
+func (a *accumulator) choices(list gjson.Result) {
+	if !list.IsArray() {
+		return
+	}
+	list.ForEach(func(_, choice gjson.Result) bool {
+		if choice.Get("index").Int() != 0 {
+			return true
+		}
+		a.chosen = true
+		choice.ForEach(func(key, value gjson.Result) bool {
+			switch key.Str {
+			case "delta", "message":
+				if value.IsObject() {
+					a.message(value)
+				}
+			case "finish_reason":
+				if value.Type == gjson.String && value.Str != "" {
+					a.finish, a.began = value.Str, true
+				}
+			}
+			return true
+		})
+		return true
+	})
+}
+
+// message takes in a piece of the message, or all of it.
+func (a *accumulator) message(delta gjson.Result) {
+	a.delta++
+	var reasoning string
+	var calls, legacy gjson.Result
+	var text, refusal string
+	delta.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "content":
+			said, thought := contentOf(value)
+			text, reasoning = said, reasoning+thought
+		case "refusal":
+			refusal = stringOf(value)
+		case "reasoning_content", "reasoning":
+			if reasoning == "" { // some send the same under both names
+				reasoning = stringOf(value)
+			}
+		case "tool_calls":
+			calls = value
+		case "function_call":
+			legacy = value
+		}
+		return true
+	})
+	if reasoning != "" {
+		a.began = true
+		a.emit(converse.Delta{Reasoning: reasoning})
+	}
+	a.say(&a.text, text)
+	a.say(&a.refusal, refusal)
+	switch {
+	case calls.IsArray():
+		calls.ForEach(func(_, fragment gjson.Result) bool {
+			a.fragment(fragment, fragment.Get("function"))
+			return true
+		})
+	case calls.IsObject():
+		a.fragment(calls, calls.Get("function"))
+	}
+	if legacy.IsObject() {
+		a.fragment(gjson.Result{}, legacy)
+	}
+}
+
+func (a *accumulator) say(to *[]byte, text string) {
+	if text != "" {
+		a.began = true
+		*to = append(*to, text...)
+		a.emit(converse.Delta{Text: text})
+	}
+}
+
+// fragment takes in a piece of a call.
+func (a *accumulator) fragment(piece, function gjson.Result) {
+	id, name := stringOf(piece.Get("id")), stringOf(function.Get("name"))
+	arguments := function.Get("arguments")
+	text := stringOf(arguments)
+	if arguments.IsObject() || arguments.IsArray() {
+		text = arguments.Raw
+	}
+	extra := piece.Get("extra_content")
+	index := piece.Get("index")
+	numbered := index.Type == gjson.Number || index.Type == gjson.String && index.Str != ""
+	c := a.callFor(index.Int(), numbered, id, name, text)
+	if c == nil {
+		return
+	}
+	c.delta = a.delta
+	if c.id == "" {
+		c.id = id
+	}
+	c.rename(name)
+	c.state.add(text)
+	c.arguments = append(c.arguments, text...)
+	if extra.IsObject() {
+		c.extra = strings.Clone(extra.Raw)
+	}
+	if !c.announced && c.name != "" {
+		c.announced = true
+		a.emit(converse.Delta{Invocation: c.name})
+	}
+}
+
+// callFor returns the call that a fragment belongs to, which it makes if there
+// is none; nil when there is nothing to make one of, or are too many.
+func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments string) *call {
+	var c *call
+	if numbered {
+		c = a.byIndex[index]
+	} else if c = a.byID(id); c == nil && len(a.calls) > 0 {
+		c = a.calls[len(a.calls)-1]
+	}
+	if c != nil && !c.ends(a.delta, numbered, id, name, arguments) {
+		return c
+	}
+	if id == "" && name == "" && arguments == "" {
+		return nil
+	}
+	if len(a.calls) == maxCalls {
+		a.overflown = true
+		return nil
+	}
+	fresh := &call{}
+	if c != nil && name == "" {
+		fresh.name = c.name // the name came before, as a repetition
+	}
+	a.calls, a.began = append(a.calls, fresh), true
+	if numbered {
+		if a.byIndex == nil {
+			a.byIndex = map[int64]*call{}
+		}
+		a.byIndex[index] = fresh
+	}
+	return fresh
+}
+
+// byID returns the last call with that identity.
+func (a *accumulator) byID(id string) *call {
+	for i := len(a.calls) - 1; i >= 0 && id != ""; i-- {
+		if a.calls[i].id == id {
+			return a.calls[i]
+		}
+	}
+	return nil
+}
+
+// ends reports whether a fragment that looks like more of the call begins
+// another one. Servers number all calls 0, or none; give all of them the same
+// identity, or each fragment a new one; and repeat the name in each fragment.
+func (c *call) ends(delta int, numbered bool, id, name, arguments string) bool {
+	switch {
+	case id != "" && c.id != "" && id != c.id:
+		return name != "" || c.state.whole() || !numbered
+	case name != "" && c.name != "" && c.delta == delta:
+		return true // nobody splits a name within one delta
+	case name != "" && c.state.begun() && name != c.name:
+		return true
+	}
+	// More after the arguments are whole can only be those of the next call.
+	return c.state.whole() && strings.TrimSpace(arguments) != ""
+}
+
+// rename takes in a piece of the name, or a repetition of it.
+func (c *call) rename(name string) {
+	switch {
+	case name == "" || c.state.begun() && c.name != "":
+	case strings.HasPrefix(name, c.name):
+		c.name = strings.Clone(name)
+	default:
+		c.name += name
+	}
+}
+
+// count takes in the usage. Servers send it once, or in each chunk the sum so
+// far, or zeros until the end: the last that is not zero counts.
+func (a *accumulator) count(usage gjson.Result) {
+	if !usage.IsObject() {
+		return
+	}
+	u := canister.Usage{
+		Input:     usage.Get("prompt_tokens").Int(),
+		Cached:    usage.Get("prompt_tokens_details.cached_tokens").Int(),
+		Output:    usage.Get("completion_tokens").Int(),
+		Reasoning: usage.Get("completion_tokens_details.reasoning_tokens").Int(),
+	}
+	if u.Cached == 0 {
+		u.Cached = usage.Get("prompt_cache_hit_tokens").Int()
+	}
+	if u != (canister.Usage{}) {
+		a.usage = &u
+	}
+}
+
+// isFault tells an error from the empty places that some servers leave for one.
+func isFault(value gjson.Result) bool {
+	switch value.Type {
+	case gjson.String:
+		return value.Str != ""
+	case gjson.JSON:
+		some := false
+		value.ForEach(func(_, member gjson.Result) bool {
+			some = member.Type != gjson.Null && member.String() != ""
+			return !some
+		})
+		return some
+	}
+	return value.Type == gjson.True || value.Type == gjson.Number
+}
+
+// stringOf returns a JSON string, and nothing for null or another value.
+func stringOf(value gjson.Result) string {
+	if value.Type == gjson.String {
+		return value.Str
+	}
+	return ""
+}
+
+// contentOf returns the text of a message's content, which is a string, null,
+// or a list of parts, and what is marked as thought among the parts.
+func contentOf(value gjson.Result) (text, thought string) {
+	if !value.IsArray() {
+		return stringOf(value), ""
+	}
+	value.ForEach(func(_, p gjson.Result) bool {
+		switch kind := p.Get("type").Str; {
+		case kind == "thinking":
+			inner, _ := contentOf(p.Get("thinking"))
+			thought += inner
+		case p.Get("text").Type == gjson.String:
+			text += p.Get("text").Str
+		}
+		return true
+	})
+	return text, thought
+}
+
+// jsonState follows a JSON object as it streams in, without looking at any
+// byte twice.
+type jsonState struct {
+	depth    int
+	quoted   bool // inside of a string
+	escaped  bool // behind a backslash
+	started  bool // something but space has come
+	finished bool // the outermost value has ended
+}
+
+func (s *jsonState) begun() bool { return s.started }
+func (s *jsonState) whole() bool { return s.finished }
+
+// add follows more of the text.
+func (s *jsonState) add(text string) {
+	for i := range len(text) {
+		switch b := text[i]; {
+		case s.escaped:
+			s.escaped = false
+		case s.quoted:
+			s.escaped, s.quoted = b == '\\', b != '"'
+		case b == '"':
+			s.quoted, s.started = true, true
+		case b == '{' || b == '[':
+			s.depth, s.started = s.depth+1, true
+		case b == '}' || b == ']':
+			s.depth--
+			s.finished = s.finished || s.depth == 0
+		case b > ' ':
+			s.started = true
+		}
+	}
+}

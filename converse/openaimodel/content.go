@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"encoding/base64"
+	"fmt"
+	"mime"
+	"reflect"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// part is one part of a message's content: text, an image or sound.
+type part struct {
+	text  string
+	url   string // of an image that the server fetches
+	data  []byte // of an image or of sound
+	mime  string // of data, for an image
+	sound string // the format of data, for sound
+}
+
+// append appends the part as the API wants it.
+func (p part) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	switch {
+	case p.sound != "":
+		dst = append(appendMember(dst, "type", "input_audio"), `,"input_audio":{"data":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, p.data)
+		dst = append(appendMember(append(dst, '"'), "format", p.sound), '}')
+	case p.mime != "":
+		dst = append(appendMember(dst, "type", "image_url"), `,"image_url":{"url":"data:`...)
+		dst = append(append(dst, p.mime...), ";base64,"...) // one of imageTypes
+		dst = append(base64.StdEncoding.AppendEncode(dst, p.data), `"}`...)
+	case p.url != "":
+		dst = append(appendMember(dst, "type", "image_url"), `,"image_url":{`...)
+		dst = append(appendMember(dst, "url", p.url), '}')
+	default:
+		dst = appendMember(dst, "type", "text")
+		dst = appendMember(dst, "text", p.text)
+	}
+	return append(dst, '}')
+}
+
+// isText reports whether the part is text.
+func (p part) isText() bool { return p.sound == "" && p.mime == "" && p.url == "" }
+
+// onlyText returns the texts of parts, line after line, if they are all text.
+func onlyText(parts []part) (string, bool) {
+	if len(parts) == 1 && parts[0].isText() {
+		return parts[0].text, true
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		if !p.isText() {
+			return "", false
+		}
+		texts[i] = p.text
+	}
+	return strings.Join(texts, "\n"), true
+}
+
+// imageTypes are the pictures that the API takes.
+var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
+// soundFormats are the kinds of sound that the API takes, by media type.
+var soundFormats = map[string]string{
+	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav",
+	"audio/mpeg": "mp3", "audio/mp3": "mp3",
+}
+
+// render returns contents as parts. Nothing is dropped in silence: a line
+// stands for what the API cannot carry.
+func (w *messageWriter) render(contents []canister.Content) []part {
+	parts := make([]part, 0, len(contents))
+	for _, c := range contents {
+		parts = append(parts, w.renderOne(c)...)
+	}
+	return parts
+}
+
+func (w *messageWriter) renderOne(c canister.Content) []part {
+	switch c := c.(type) {
+	case canister.TextContent:
+		return []part{{text: c.Text}}
+	case canister.ImageContent:
+		return []part{w.image(c)}
+	case canister.AudioContent:
+		return []part{w.audio(c)}
+	case canister.ResourceContent:
+		return w.resource(c)
+	case canister.LinkContent:
+		return []part{{text: linkLine(c)}}
+	case canister.StructuredContent:
+		return []part{{text: string(c.JSON)}}
+	}
+	return []part{{text: fmt.Sprintf("[%T, left out: not known here]", c)}}
+}
+
+// lines returns contents as text for a message that holds text alone.
+func (w *messageWriter) lines(contents []canister.Content) string {
+	if len(contents) == 1 {
+		if text, ok := contents[0].(canister.TextContent); ok {
+			return text.Text
+		}
+	}
+	texts := make([]string, 0, len(contents))
+	for _, p := range w.render(contents) {
+		texts = append(texts, p.line("such a message carries text alone"))
+	}
+	return strings.Join(texts, "\n")
+}
+
+// line returns the text of a part, and for another what it is and what became
+// of it.
+func (p part) line(fate string) string {
+	switch {
+	case p.isText():
+		return p.text
+	case p.url != "":
+		return "[image " + shortURL(p.url) + ", left out: " + fate + "]"
+	case p.sound != "":
+		return leftOut("audio/"+p.sound, len(p.data), fate)
+	}
+	return leftOut(p.mime, len(p.data), fate)
+}
+
+// result returns the text of a tool's message, and the parts that go into a
+// user message after it, as a tool's message carries text alone.
+func (w *messageWriter) result(call canister.Invocation, r canister.Result) (string, []part) {
+	if len(r.Content) == 1 {
+		if text, ok := r.Content[0].(canister.TextContent); ok && text.Text != "" {
+			return text.Text, nil
+		}
+	}
+	var texts []string
+	var shown []part
+	for _, c := range r.Content {
+		if structured, ok := c.(canister.StructuredContent); ok && said(r.Content, structured) {
+			continue
+		}
+		for _, p := range w.renderOne(c) {
+			if p.isText() {
+				texts = append(texts, p.text)
+				continue
+			}
+			label := fmt.Sprintf("%s %d of the result of call %s (%s)", p.noun(), len(shown)/2+1, callID(call), legalName(call.Name))
+			texts = append(texts, "["+label+" follows in the next user message]")
+			shown = append(shown, part{text: "[" + label + "]"}, p)
+		}
+	}
+	if text := strings.Join(texts, "\n"); text != "" {
+		return text, shown
+	}
+	if r.Code != "" {
+		return "[the call failed without a word: " + r.Code + "]", nil
+	}
+	return "[the tool succeeded and returned nothing]", nil
+}
+
+func (p part) noun() string {
+	if p.sound != "" {
+		return "audio"
+	}
+	return "image"
+}
+
+// said reports whether a text among contents is the same JSON value, as MCP
+// tools repeat their structured content (2025-06-18, Tools, Structured Content).
+func said(contents []canister.Content, structured canister.StructuredContent) bool {
+	var value any
+	for _, c := range contents {
+		text, ok := c.(canister.TextContent)
+		if !ok {
+			continue
+		}
+		if text.Text == string(structured.JSON) {
+			return true
+		}
+		other, err := decode([]byte(text.Text))
+		if err != nil {
+			continue
+		}
+		if value == nil {
+			if value, err = decode(structured.JSON); err != nil {
+				return false
+			}
+		}
+		if reflect.DeepEqual(value, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// document returns reference material with what says whose words these are.
+func (w *messageWriter) document(d canister.Document) []part {
+	head := "<document"
+	for _, attribute := range [][2]string{{"title", d.Title}, {"uri", d.URI}} {
+		if attribute[1] != "" {
+			head += " " + attribute[0] + `="` + strings.ReplaceAll(attribute[1], `"`, "'") + `"`
+		}
+	}
+	parts := append([]part{{text: head + ">"}}, w.render(d.Content)...)
+	return append(parts, part{text: "</document>"})
+}
+
+func (w *messageWriter) image(c canister.ImageContent) part {
+	switch kind := mediaType(c.MIME); {
+	case c.URL != "" && w.m.opts.NoImages:
+		return part{text: "[image " + shortURL(c.URL) + ", left out: the model cannot see]"}
+	case c.URL != "":
+		return part{url: c.URL}
+	case w.m.opts.NoImages:
+		return part{text: leftOut(c.MIME, len(c.Data), "the model cannot see")}
+	case !imageTypes[kind]:
+		return part{text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
+	default:
+		return part{data: c.Data, mime: kind}
+	}
+}
+
+func (w *messageWriter) audio(c canister.AudioContent) part {
+	format := soundFormats[mediaType(c.MIME)]
+	switch {
+	case !w.m.opts.Audio:
+		return part{text: leftOut(c.MIME, len(c.Data), "the model cannot hear")}
+	case format == "":
+		return part{text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
+	}
+	return part{data: c.Data, sound: format}
+}
+
+// resource returns an embedded resource: its text, or the picture or sound
+// that it is, after a line that names it.
+func (w *messageWriter) resource(c canister.ResourceContent) []part {
+	kind := mediaType(c.MIME)
+	if c.Blob == nil {
+		head := "[resource " + c.URI
+		if c.MIME != "" {
+			head += ", " + c.MIME
+		}
+		return []part{{text: head + "]\n" + c.Text}}
+	}
+	name := part{text: "[resource " + c.URI + "]"}
+	switch {
+	case strings.HasPrefix(kind, "image/"):
+		return []part{name, w.image(canister.ImageContent{Data: c.Blob, MIME: c.MIME})}
+	case strings.HasPrefix(kind, "audio/"):
+		return []part{name, w.audio(canister.AudioContent{Data: c.Blob, MIME: c.MIME})}
+	}
+	return []part{{text: strings.TrimSuffix(name.text, "]") + ": " +
+		strings.TrimPrefix(leftOut(c.MIME, len(c.Blob), "the model's API cannot carry it"), "[")}}
+}
+
+// linkLine says where a resource is.
+func linkLine(c canister.LinkContent) string {
+	line := "[link " + c.URI
+	for _, text := range []string{c.Title, c.Name, c.Description, c.MIME} {
+		if text != "" {
+			line += ", " + text
+		}
+	}
+	if c.Size != nil {
+		line += fmt.Sprintf(", %d bytes", *c.Size)
+	}
+	return line + "]"
+}
+
+// leftOut is the line for data that is not sent.
+func leftOut(kind string, size int, why string) string {
+	if kind == "" {
+		kind = "data of no known type"
+	}
+	return fmt.Sprintf("[%s, %s, left out: %s]", kind, byteCount(size), why)
+}
+
+func byteCount(n int) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", (n+1<<9)>>10)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// mediaType returns a media type without its parameters, in lower case.
+func mediaType(text string) string {
+	if kind, _, err := mime.ParseMediaType(text); err == nil {
+		return kind
+	}
+	kind, _, _ := strings.Cut(text, ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
+// shortURL returns a URL as a line can show it: a data URL is all data.
+func shortURL(url string) string {
+	if strings.HasPrefix(url, "data:") {
+		head, _, _ := strings.Cut(url, ",")
+		return clip(head, 100)
+	}
+	return clip(url, 2000)
+}

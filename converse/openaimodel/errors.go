@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/tidwall/gjson"
+)
+
+// maxErrorBody bounds how much of an error's body is read, in bytes, and
+// maxErrorText how much of it enters a message.
+const (
+	maxErrorBody = 64 << 10
+	maxErrorText = 1000
+)
+
+var (
+	errTrailing = errors.New("more than one JSON value")
+	errLeft     = errors.New("openaimodel: the consumer left the loop")
+)
+
+// silence is the cause of an exchange that was given up because nothing came.
+type silence struct{ limit time.Duration }
+
+func (s *silence) Error() string {
+	return fmt.Sprintf("the model's server sent nothing for %v", s.limit)
+}
+
+// failure describes a response whose status says that it failed. The body is
+// the beginning of what the server said.
+func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
+	message, code := explain(body)
+	failed := &converse.ModelError{
+		Status:    res.StatusCode,
+		Code:      m.redact(code),
+		RequestID: m.redact(clip(res.Header.Get("X-Request-Id"), 200)),
+		Retryable: retryable(res.StatusCode, code),
+	}
+	if said, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")); err == nil {
+		failed.Retryable = said // a header of OpenAI's
+	}
+	if res.StatusCode < 400 {
+		failed.Message = "the server answers with a redirection that is not followed, as credentials stay with the host they are for; set BaseURL to where the API is"
+		return failed
+	}
+	if message == "" {
+		message = http.StatusText(res.StatusCode)
+	}
+	failed.Message = m.redact(message)
+	return failed
+}
+
+// unreachable describes an attempt that got no response.
+func (m *Model) unreachable(err error) *converse.ModelError {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err // without the URL, whose query can hold a key
+	}
+	var certificate *tls.CertificateVerificationError
+	return &converse.ModelError{
+		Message:   m.redact("cannot reach " + m.host + ": " + err.Error()),
+		Retryable: !errors.As(err, &certificate),
+		Err:       err,
+	}
+}
+
+// broken describes an answer that began and cannot be used.
+func (m *Model) broken(res *http.Response, retry bool, format string, args ...any) *converse.ModelError {
+	err := fmt.Errorf(format, args...)
+	return &converse.ModelError{
+		Message:   m.redact(err.Error()),
+		Status:    res.StatusCode,
+		RequestID: m.redact(clip(res.Header.Get("X-Request-Id"), 200)),
+		Retryable: retry,
+		Err:       errors.Unwrap(err),
+	}
+}
+
+// givenUp tells an exchange that ended because its context did, by the caller
+// or by our own watch, from one that failed otherwise; nil for the latter.
+func givenUp(outer, inner context.Context) error {
+	if err := outer.Err(); err != nil {
+		return fmt.Errorf("openaimodel: the exchange was given up: %w", err)
+	}
+	var quiet *silence
+	if errors.As(context.Cause(inner), &quiet) {
+		return &converse.ModelError{Message: quiet.Error(), Retryable: true, Err: context.DeadlineExceeded}
+	}
+	return nil
+}
+
+// explain finds the message and the code in the body of an error, in the
+// shapes that servers use.
+func explain(body []byte) (message, code string) {
+	if !json.Valid(body) {
+		return plain(string(body)), ""
+	}
+	root := gjson.ParseBytes(body)
+	if root.IsArray() { // as some gateways wrap it
+		root = root.Get("0")
+	}
+	fault := root.Get("error")
+	if !fault.IsObject() {
+		if text := fault.String(); text != "" {
+			return clip(text, maxErrorText), codeOf(root)
+		}
+		fault = root
+	}
+	for _, name := range []string{"message", "detail", "msg"} {
+		if field := fault.Get(name); field.Exists() && field.Type != gjson.Null {
+			return clip(field.String(), maxErrorText), codeOf(fault)
+		}
+	}
+	return plain(string(body)), codeOf(fault)
+}
+
+// codeOf returns the most telling name of a fault.
+func codeOf(fault gjson.Result) string {
+	for _, name := range []string{"code", "type", "status"} {
+		if text := fault.Get(name).String(); text != "" {
+			return clip(text, 100)
+		}
+	}
+	return ""
+}
+
+// retryable says whether the same request can succeed later, by the status
+// and the server's name for the failure. Without a status, in the place of an
+// answer that had begun, it can unless the name says otherwise.
+func retryable(status int, code string) bool {
+	if status == 0 {
+		status, _ = strconv.Atoi(code)
+	}
+	switch code {
+	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active":
+		return false // a 429 that waiting does not cure
+	case "context_length_exceeded", "content_filter", "invalid_request_error", "invalid_api_key",
+		"authentication_error", "permission_error", "not_found_error", "model_not_found":
+		return status >= http.StatusInternalServerError
+	}
+	return status == 0 || status == http.StatusRequestTimeout || status == http.StatusConflict ||
+		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+}
+
+// plain makes one short line of text that was not meant for people.
+func plain(text string) string {
+	return clip(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "), 300)
+}
+
+// clip returns at most n bytes of s, and says so when it leaves something out.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// redact takes out of a text whatever this model was given as a secret: a
+// server can repeat a key in its error.
+func (m *Model) redact(text string) string {
+	if m.secrets == nil || text == "" {
+		return text
+	}
+	return m.secrets.Replace(text)
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// This file knows the keywords of JSON Schema (draft 2020-12, and what older
+// drafts wrote differently): where schemas stand in schemas, and which values
+// servers refuse.
+
+// The keywords with schemas in them: one, a list, or several by name.
+var (
+	holdsOne = []string{
+		"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
+		"not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
+	}
+	holdsList  = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
+	holdsNamed = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
+
+// eachSchema calls f for each schema that stands directly in node, with its
+// place: the keyword, and behind a slash the index or name. Order is fixed.
+func eachSchema(node map[string]any, f func(place string, sub any) error) error {
+	for _, keyword := range holdsOne {
+		if sub, ok := node[keyword]; ok {
+			if list, ok := sub.([]any); ok { // items of old drafts; see repairItems
+				for i, sub := range list {
+					if err := f(keyword+"/"+strconv.Itoa(i), sub); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			if err := f(keyword, sub); err != nil {
+				return err
+			}
+		}
+	}
+	for _, keyword := range holdsList {
+		for i, sub := range listOf(node[keyword]) {
+			if err := f(keyword+"/"+strconv.Itoa(i), sub); err != nil {
+				return err
+			}
+		}
+	}
+	for _, keyword := range holdsNamed {
+		named, _ := node[keyword].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			if err := f(keyword+"/"+name, named[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replace puts sub into the place that eachSchema named.
+func replace(node map[string]any, place string, sub any) {
+	keyword, at, _ := strings.Cut(place, "/")
+	switch holder := node[keyword].(type) {
+	case []any:
+		i, _ := strconv.Atoi(at)
+		holder[i] = sub
+	case map[string]any:
+		if slices.Contains(holdsNamed, keyword) {
+			holder[at] = sub
+			return
+		}
+		node[keyword] = sub
+	default:
+		node[keyword] = sub
+	}
+}
+
+// kinds are the types of JSON Schema.
+var kinds = map[string]bool{
+	"array": true, "boolean": true, "integer": true, "null": true, "number": true, "object": true, "string": true,
+}
+
+// repair returns a copy of node, deep enough to put other schemas into it,
+// without what servers refuse. Nothing in it accepts less than before.
+func repair(node map[string]any) map[string]any {
+	out := maps.Clone(node)
+	for _, keyword := range []string{"$schema", "$id", "$anchor", "$comment", "$vocabulary", "$dynamicAnchor", "$recursiveAnchor"} {
+		delete(out, keyword)
+	}
+	repairItems(out)
+	repairDependencies(out)
+	for _, keyword := range holdsList {
+		list, ok := out[keyword].([]any)
+		if out[keyword] = slices.Clone(list); !ok || len(list) == 0 {
+			delete(out, keyword)
+		}
+	}
+	for _, keyword := range holdsNamed {
+		named, ok := out[keyword].(map[string]any)
+		if out[keyword] = maps.Clone(named); !ok {
+			delete(out, keyword)
+		}
+	}
+	for _, keyword := range holdsOne {
+		if value, ok := out[keyword]; ok && value == nil {
+			delete(out, keyword)
+		}
+	}
+	repairValues(out)
+	return out
+}
+
+// repairValues mends the values of keywords that hold no schemas.
+func repairValues(out map[string]any) {
+	if kind, ok := out["type"]; ok && !knownKinds(kind) {
+		delete(out, "type")
+	}
+	if required, ok := out["required"]; ok {
+		if names := stringsOf(required); names != nil {
+			out["required"] = names
+		} else {
+			delete(out, "required")
+		}
+	}
+	if list, ok := out["enum"].([]any); !ok || len(list) == 0 {
+		delete(out, "enum")
+	}
+	for exclusive, limit := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
+		if on, ok := out[exclusive].(bool); ok { // as draft-04 has it
+			delete(out, exclusive)
+			if value, ok := out[limit].(json.Number); ok && on {
+				out[exclusive] = value
+				delete(out, limit)
+			}
+		}
+	}
+}
+
+// repairItems writes the tuples of older drafts as today's, and gives arrays
+// without items the ones that they mean: any.
+func repairItems(out map[string]any) {
+	if tuple, ok := out["items"].([]any); ok {
+		delete(out, "items")
+		if len(tuple) > 0 {
+			out["prefixItems"] = tuple
+		}
+		if rest, ok := out["additionalItems"]; ok {
+			out["items"] = rest
+		}
+	}
+	delete(out, "additionalItems")
+	if _, ok := out["items"]; !ok && (out["type"] == "array" || slices.Contains(listOf(out["type"]), any("array"))) {
+		out["items"] = map[string]any{}
+	}
+}
+
+// repairDependencies writes those of older drafts as today's.
+func repairDependencies(out map[string]any) {
+	old, ok := out["dependencies"].(map[string]any)
+	delete(out, "dependencies")
+	if !ok {
+		return
+	}
+	required, _ := out["dependentRequired"].(map[string]any)
+	schemas, _ := out["dependentSchemas"].(map[string]any)
+	required, schemas = maps.Clone(required), maps.Clone(schemas)
+	for name, needs := range old {
+		if names := stringsOf(needs); names != nil {
+			required = with(required, name, names)
+		} else {
+			schemas = with(schemas, name, needs)
+		}
+	}
+	if required != nil {
+		out["dependentRequired"] = required
+	}
+	if schemas != nil {
+		out["dependentSchemas"] = schemas
+	}
+}
+
+// with returns m with a member, made if it is nil.
+func with(m map[string]any, name string, value any) map[string]any {
+	if m == nil {
+		m = map[string]any{}
+	}
+	m[name] = value
+	return m
+}
+
+// weight returns about how many bytes of JSON a node has without the schemas
+// in it.
+func weight(node map[string]any) int {
+	total := 2
+	for keyword, value := range node {
+		total += len(keyword) + 4
+		if !slices.Contains(holdsOne, keyword) && !slices.Contains(holdsList, keyword) && !slices.Contains(holdsNamed, keyword) {
+			total += bytesOf(value)
+		}
+	}
+	return total
+}
+
+func bytesOf(value any) int {
+	total := 4
+	switch value := value.(type) {
+	case string:
+		total += len(value)
+	case json.Number:
+		total += len(value)
+	case []any:
+		for _, element := range value {
+			total += bytesOf(element)
+		}
+	case map[string]any:
+		for name, member := range value {
+			total += len(name) + bytesOf(member)
+		}
+	}
+	return total
+}
+
+// knownKinds reports whether the value of a type keyword is a good one.
+func knownKinds(value any) bool {
+	if list, ok := value.([]any); ok {
+		for i, kind := range list {
+			text, ok := kind.(string)
+			if !ok || !kinds[text] || slices.Contains(list[:i], kind) {
+				return false
+			}
+		}
+		return len(list) > 0
+	}
+	text, ok := value.(string)
+	return ok && kinds[text]
+}
+
+// point follows a JSON pointer (RFC 6901) as it stands in a URI.
+func point(value any, pointer string) (any, bool) {
+	pointer, err := url.PathUnescape(pointer)
+	if err != nil || pointer != "" && pointer[0] != '/' {
+		return nil, false
+	}
+	for pointer != "" {
+		var token string
+		token, pointer, _ = strings.Cut(pointer[1:], "/")
+		if pointer != "" || strings.HasSuffix(token, "/") {
+			pointer = "/" + pointer
+		}
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch holder := value.(type) {
+		case map[string]any:
+			next, ok := holder[token]
+			if !ok {
+				return nil, false
+			}
+			value = next
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(holder) {
+				return nil, false
+			}
+			value = holder[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// listOf returns a list, and nothing for any other value.
+func listOf(value any) []any {
+	list, _ := value.([]any)
+	return list
+}
+
+// stringsOf returns the strings of a list, each once, and nil for what is no
+// list.
+func stringsOf(value any) []any {
+	list, ok := value.([]any)
+	if !ok {
+		return nil
+	}
+	names := []any{}
+	for _, name := range list {
+		if _, ok := name.(string); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// kindOf names the JSON type of a value.
+func kindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "number"
+}

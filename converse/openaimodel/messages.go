@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/tidwall/gjson"
+)
+
+// messageWriter writes canisters as messages of the API. What it writes
+// depends on the canisters and the model's options alone.
+type messageWriter struct {
+	m   *Model
+	dst []byte
+	// settled is the length of dst up to where no canister that may follow
+	// changes what was written.
+	settled int
+}
+
+// write appends the messages of a history, or of the rest of one from the
+// beginning of a message on, and returns how many of the canisters are settled.
+func (w *messageWriter) write(history []canister.Canister) (int, error) {
+	done := 0
+	for i := 0; i < len(history); {
+		next, final := i+1, true
+		switch c := history[i].(type) {
+		case canister.Supervisor:
+			w.plain(w.m.opts.SupervisorRole, c.Content)
+		case canister.User:
+			w.message("user", w.render(c.Content))
+		case canister.Document:
+			w.message("user", w.document(c))
+		case canister.Assistant:
+			group, err := groupAt(history, i)
+			if err != nil {
+				return 0, err
+			}
+			w.group(group)
+			next, final = i+group.size(), len(group.invocations) > 0
+		case nil:
+			return 0, fmt.Errorf("openaimodel: the history has no canister at %d", i)
+		default:
+			return 0, fmt.Errorf("openaimodel: the %s %q in the history belongs to no message before it; canister.Repair mends that", c.Kind(), c.Header().ID)
+		}
+		// A message without calls at the very end could still get some.
+		if i = next; final || i < len(history) {
+			done, w.settled = i, len(w.dst)
+		}
+	}
+	return done, nil
+}
+
+// group is a message of the model with its calls and their results.
+type group struct {
+	message     canister.Assistant
+	invocations []canister.Invocation
+	results     []canister.Result
+}
+
+func (g *group) size() int { return 1 + len(g.invocations) + len(g.results) }
+
+// groupAt returns the group whose message stands at i.
+func groupAt(history []canister.Canister, i int) (*group, error) {
+	g := &group{message: history[i].(canister.Assistant)}
+	for _, c := range history[i+1:] {
+		if call, ok := c.(canister.Invocation); ok && len(g.results) == 0 {
+			g.invocations = append(g.invocations, call)
+		} else if result, ok := c.(canister.Result); ok && len(g.results) < len(g.invocations) {
+			g.results = append(g.results, result)
+		} else {
+			break
+		}
+	}
+	for n, call := range g.invocations {
+		if n >= len(g.results) || g.results[n].Invocation != call.ID {
+			return nil, fmt.Errorf("openaimodel: the invocation %q in the history has no result in its place; canister.Repair mends that", call.ID)
+		}
+	}
+	return g, nil
+}
+
+// group writes the message, a message for each result, and one for what the
+// results hold that theirs cannot carry.
+func (w *messageWriter) group(g *group) {
+	w.begin("assistant")
+	text := w.lines(g.message.Content)
+	if text == "" && len(g.invocations) > 0 {
+		w.dst = append(appendName(w.dst, "content"), "null"...)
+	} else {
+		w.dst = appendMember(w.dst, "content", text)
+	}
+	if len(g.invocations) > 0 {
+		w.dst = append(appendName(w.dst, "tool_calls"), '[')
+		for i, call := range g.invocations {
+			if i > 0 {
+				w.dst = append(w.dst, ',')
+			}
+			w.call(call)
+		}
+		w.dst = append(w.dst, ']')
+	}
+	w.dst = append(w.dst, '}')
+
+	var media []part
+	for i, result := range g.results {
+		call := g.invocations[i]
+		text, shown := w.result(call, result)
+		w.begin("tool")
+		w.dst = appendMember(w.dst, "tool_call_id", callID(call))
+		w.dst = append(appendMember(w.dst, "content", text), '}')
+		media = append(media, shown...)
+	}
+	if len(media) > 0 {
+		w.message("user", media)
+	}
+}
+
+// call writes one call of an assistant's message.
+func (w *messageWriter) call(call canister.Invocation) {
+	w.dst = append(w.dst, '{')
+	w.dst = appendMember(w.dst, "id", callID(call))
+	w.dst = appendMember(w.dst, "type", "function")
+	w.dst = append(appendName(w.dst, "function"), '{')
+	w.dst = appendMember(w.dst, "name", legalName(call.Name))
+	w.dst = append(appendMember(w.dst, "arguments", legalArguments(call.Arguments)), '}')
+	if extra := w.m.ownExtra(call.Metadata); extra != nil {
+		w.dst = append(appendName(w.dst, "extra_content"), extra...)
+	}
+	w.dst = append(w.dst, '}')
+}
+
+// plain writes a message that can hold text alone.
+func (w *messageWriter) plain(role string, contents []canister.Content) {
+	w.begin(role)
+	w.dst = append(appendMember(w.dst, "content", w.lines(contents)), '}')
+}
+
+// message writes a message of parts: as one text if that is all.
+func (w *messageWriter) message(role string, parts []part) {
+	w.begin(role)
+	if text, ok := onlyText(parts); ok {
+		w.dst = append(appendMember(w.dst, "content", text), '}')
+		return
+	}
+	w.dst = append(appendName(w.dst, "content"), '[')
+	for _, p := range parts {
+		if p.isText() && p.text == "" {
+			continue // which servers refuse as a part
+		}
+		if w.dst[len(w.dst)-1] != '[' {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = p.append(w.dst)
+	}
+	w.dst = append(w.dst, "]}"...)
+}
+
+// begin opens a message.
+func (w *messageWriter) begin(role string) {
+	if w.dst[len(w.dst)-1] != '[' {
+		w.dst = append(w.dst, ',')
+	}
+	w.dst = appendMember(append(w.dst, '{'), "role", role)
+}
+
+// callID returns the name of a call that its result repeats.
+func callID(call canister.Invocation) string {
+	if call.CallID != "" {
+		return call.CallID
+	}
+	return madeCallID(call.ID)
+}
+
+// madeCallID returns a name for a call that has none, in the form and within
+// the 40 characters that servers expect.
+func madeCallID(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+// legalName returns the name of a called tool as the API accepts it. Only a
+// name that the model made up is not that already; the server would refuse the
+// whole history for it.
+func legalName(name string) string {
+	legal := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+	if legal == "" {
+		return "unnamed"
+	}
+	return legal[:min(len(legal), 64)]
+}
+
+// legalArguments returns the arguments of a call as servers accept them again.
+// Many parse what the model wrote, and refuse the whole history if it is not
+// an object; such text goes back inside of one, so that the model still sees
+// what it did.
+func legalArguments(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return "{}"
+	}
+	if json.Valid([]byte(text)) && gjson.Parse(text).IsObject() {
+		return text
+	}
+	return string(append(appendMember([]byte{'{'}, "malformed_arguments", text), '}'))
+}
+
+// metadataKey is the member of an invocation's metadata with what a server
+// wants to see again with the call, such as Gemini's thought signatures.
+const metadataKey = "openaimodel.extra_content"
+
+// extraContent is the value of that member.
+type extraContent struct {
+	Host  string          `json:"host"` // whose it is: others would refuse it
+	Value json.RawMessage `json:"value"`
+}
+
+// ownExtra returns the extra content that this model's server gave with a call.
+func (m *Model) ownExtra(metadata canister.Fields) json.RawMessage {
+	kept, ok := metadata[metadataKey]
+	if !ok {
+		return nil
+	}
+	var extra extraContent
+	if json.Unmarshal(kept, &extra) != nil || extra.Host != m.host || len(extra.Value) == 0 {
+		return nil
+	}
+	return compactJSON(extra.Value)
+}

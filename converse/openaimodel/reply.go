@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+)
+
+// reply returns the whole answer.
+func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, error) {
+	if a.overflown {
+		return converse.Reply{}, errors.New("the answer holds more than 512 calls")
+	}
+	message := canister.Assistant{
+		Head:   canister.Head{ID: newID()},
+		Model:  a.model,
+		Finish: a.reason(),
+		Usage:  a.usage,
+	}
+	for _, text := range [][]byte{a.text, a.refusal} {
+		if len(text) > 0 {
+			message.Content = append(message.Content, canister.Text(string(text)))
+		}
+	}
+	reply := converse.Reply{Message: message}
+	taken := make(map[string]bool, len(a.calls))
+	for i, c := range a.calls {
+		call := canister.Invocation{
+			Head:      canister.Head{ID: newID()},
+			Message:   message.ID,
+			CallID:    strings.Clone(c.id),
+			Name:      c.name,
+			Arguments: string(c.arguments),
+		}
+		if call.CallID == "" || taken[call.CallID] {
+			call.CallID = madeCallID(call.ID)
+		}
+		taken[call.CallID] = true
+		// Nothing at all means a call without arguments, unless this is where
+		// the answer was cut off.
+		cut := message.Finish == canister.FinishLength && i == len(a.calls)-1
+		if strings.TrimSpace(call.Arguments) == "" && !cut {
+			call.Arguments = "{}"
+		}
+		if c.extra != "" {
+			call.Metadata = m.keepExtra(c.extra)
+		}
+		reply.Invocations = append(reply.Invocations, call)
+	}
+	return reply, nil
+}
+
+// reason says why the model stopped. Calls are calls whatever the server names
+// as the reason, unless the answer was cut off or held back.
+func (a *accumulator) reason() canister.Finish {
+	switch a.finish {
+	case "length", "max_tokens", "model_length":
+		return canister.FinishLength
+	case "content_filter", "safety", "SAFETY":
+		return canister.FinishContentFilter
+	}
+	switch {
+	case len(a.calls) > 0:
+		return canister.FinishInvocations
+	case len(a.refusal) > 0 || a.finish == "refusal":
+		return canister.FinishRefusal
+	}
+	switch a.finish {
+	case "", "stop", "eos", "end_turn", "stop_sequence", "tool_calls", "function_call":
+		return canister.FinishStop
+	}
+	return canister.Finish(clip(a.finish, 100))
+}
+
+// keepExtra returns metadata with what the server wants to see again.
+func (m *Model) keepExtra(raw string) canister.Fields {
+	kept, err := json.Marshal(extraContent{Host: m.host, Value: json.RawMessage(raw)})
+	if err != nil {
+		return nil
+	}
+	return canister.Fields{metadataKey: kept}
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// This file writes what stands behind the messages in the body of a request.
+
+// constantFields returns the members of a request that are the same for every
+// exchange of the model, each with a comma before it, in an order of their own.
+func (m *Model) constantFields() (string, error) {
+	o := &m.opts
+	fields := map[string]any{}
+	if !o.NoStream && !o.NoStreamUsage {
+		fields["stream_options"] = map[string]any{"include_usage": true}
+	}
+	if o.Temperature != nil {
+		fields["temperature"] = *o.Temperature
+	}
+	if o.TopP != nil {
+		fields["top_p"] = *o.TopP
+	}
+	if o.MaxTokens > 0 {
+		fields[o.MaxTokensField] = o.MaxTokens
+	}
+	if len(o.Stop) > 0 {
+		fields["stop"] = o.Stop
+	}
+	if o.Seed != nil {
+		fields["seed"] = *o.Seed
+	}
+	if o.ReasoningEffort != "" {
+		fields["reasoning_effort"] = o.ReasoningEffort
+	}
+	if o.ResponseFormat != nil {
+		fields["response_format"] = o.ResponseFormat.field()
+	}
+	maps.Copy(fields, o.ExtraBody)
+	fields["model"] = m.name
+	if !o.NoStream {
+		fields["stream"] = true
+	}
+	text := []byte{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value, err := canonical(fields[name])
+		if err != nil {
+			return "", fmt.Errorf("the field %q of the request: %w", name, err)
+		}
+		text = append(appendString(append(text, ','), name), ':')
+		text = append(text, value...)
+	}
+	return string(text), nil
+}
+
+// field returns the response_format of a request.
+func (f *ResponseFormat) field() any {
+	if len(f.Schema) == 0 {
+		return map[string]any{"type": "json_object"}
+	}
+	name := f.Name
+	if name == "" {
+		name = "answer"
+	}
+	schema := map[string]any{"name": name, "schema": f.Schema}
+	if f.Description != "" {
+		schema["description"] = f.Description
+	}
+	if f.Strict {
+		schema["strict"] = true
+	}
+	return map[string]any{"type": "json_schema", "json_schema": schema}
+}
+
+// appendTail appends the rest of a body behind its messages.
+func (m *Model) appendTail(dst []byte, request *converse.Request) []byte {
+	dst = append(append(dst, ']'), m.fields...)
+	tools := m.tools.of(m, request.Tools)
+	if tools == nil {
+		return append(dst, '}')
+	}
+	dst = append(dst, tools.text...)
+	if m.opts.ParallelToolCalls != nil && !m.extra("parallel_tool_calls") {
+		dst = strconv.AppendBool(appendName(dst, "parallel_tool_calls"), *m.opts.ParallelToolCalls)
+	}
+	switch choice := m.opts.ToolChoice; {
+	case m.extra("tool_choice") && !request.NoInvocations:
+	case request.NoInvocations:
+		dst = appendMember(dst, "tool_choice", "none")
+	case choice == "auto" || choice == "none" || choice == "required":
+		dst = appendMember(dst, "tool_choice", choice)
+	case choice != "":
+		dst = appendMember(append(appendName(dst, "tool_choice"), `{"type":"function","function":{`...), "name", choice)
+		dst = append(dst, "}}"...)
+	}
+	return append(dst, '}')
+}
+
+// extra reports whether the caller gives a member of the body himself.
+func (m *Model) extra(name string) bool {
+	_, given := m.opts.ExtraBody[name]
+	return given
+}
+
+// maxToolCache bounds the toolsets whose encoded form a model keeps: one that
+// serves several rosters has a few at a time.
+const maxToolCache = 8
+
+// encodedTools is the tools member of a request for one toolset.
+type encodedTools struct {
+	set  *converse.Toolset
+	text []byte // with a comma before it
+}
+
+// of returns the encoded form of a toolset; nil for one without tools. A
+// toolset of the same definitions is as good as the same toolset.
+func (c *toolCache) of(m *Model, set *converse.Toolset) *encodedTools {
+	if set == nil || len(set.Definitions) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.entries, func(e *encodedTools) bool {
+		return e.set == set || slices.Equal(e.set.Definitions, set.Definitions)
+	})
+	if i < 0 {
+		if len(c.entries) == maxToolCache {
+			c.entries = slices.Delete(c.entries, 0, 1)
+		}
+		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(nil, set)})
+		i = len(c.entries) - 1
+	}
+	found := c.entries[i]
+	if len(found.text) == 0 {
+		return nil
+	}
+	return found
+}
+
+// appendTools appends the tools member for a set. A tool that Screen refuses,
+// and that is offered all the same, is left out and logged: a request with it
+// would fail as a whole.
+func (m *Model) appendTools(dst []byte, set *converse.Toolset) []byte {
+	dst = append(dst, `,"tools":[`...)
+	empty := len(dst)
+	for _, definition := range set.Definitions {
+		longer := dst
+		if len(dst) > empty {
+			longer = append(longer, ',')
+		}
+		longer, err := m.appendTool(longer, definition)
+		if err != nil {
+			m.log.Warn("a tool is set aside", zap.String("tool", definition.Name), zap.Error(err))
+			continue
+		}
+		dst = longer
+	}
+	if len(dst) == empty {
+		return nil
+	}
+	return append(dst, ']')
+}
+
+// appendTool appends one tool. Its schema is adapted; strict is never sent, as
+// it would make optional arguments mandatory.
+func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, error) {
+	parameters, note, err := adapt(definition.InputSchema, *m.opts.InlineRefs)
+	if err != nil {
+		return dst, err
+	}
+	description := definition.Description
+	if description == "" {
+		description = definition.Title
+	}
+	if note != "" {
+		description = string(bytes.TrimLeft([]byte(description+"\n\n"+note), "\n"))
+	}
+	dst = append(dst, `{"type":"function","function":{`...)
+	dst = appendMember(dst, "name", definition.Name)
+	if description != "" {
+		dst = appendMember(dst, "description", description)
+	}
+	dst = append(appendName(dst, "parameters"), parameters...)
+	return append(dst, "}}"...), nil
+}
+
+// compactJSON returns text without the spaces between its tokens, and as it is
+// when it is not JSON.
+func compactJSON(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
+}

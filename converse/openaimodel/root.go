@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// This file makes the root of a schema an object without a composition, as the
+// API wants it: references at the root are followed, allOf is merged, anyOf and
+// oneOf become one object that has the members of all, and what an object
+// cannot say is said in words.
+
+// maxNote bounds the words, in bytes.
+const maxNote = 4 << 10
+
+// maxMerged bounds the schemas that one root is made of.
+const maxMerged = 1000
+
+// flat is a root without a composition.
+type flat struct {
+	schema map[string]any
+	// unsaid are the keywords that the schema no longer holds.
+	unsaid []map[string]any
+}
+
+// note returns what is not in the schema any more as a sentence.
+func (f *flat) note() string {
+	var conditions []any
+	for _, condition := range f.unsaid {
+		conditions = append(conditions, condition)
+	}
+	if len(conditions) == 0 {
+		return ""
+	}
+	var value any = map[string]any{"allOf": conditions}
+	if len(conditions) == 1 {
+		value = conditions[0]
+	}
+	text, err := canonical(value)
+	if err != nil || len(text) > maxNote {
+		return "The arguments must meet further conditions, which are too long to be given here."
+	}
+	return "The arguments as a whole must also match this JSON Schema: " + string(text)
+}
+
+// errNoObject means that a schema accepts no object at all.
+var errNoObject = errors.New("its arguments are not an object")
+
+// flatten returns the root, or a branch of it, as one object.
+func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
+	if a.merged++; depth > 16 || a.merged > maxMerged {
+		return nil, fmt.Errorf("the root of its input schema refers to itself, or is composed 16 deep or of %d schemas", maxMerged)
+	}
+	if kind, ok := node["type"]; ok && knownKinds(kind) && kind != "object" && !slices.Contains(listOf(kind), any("object")) {
+		text, _ := canonical(kind)
+		return nil, fmt.Errorf("%w: the root of its input schema has the type %s", errNoObject, text)
+	}
+	out := &flat{schema: maps.Clone(node)}
+	if out.schema == nil {
+		out.schema = map[string]any{}
+	}
+	ref, composed := node["$ref"].(string)
+	if composed && a.legacy {
+		maps.DeleteFunc(out.schema, func(name string, _ any) bool {
+			return !annotations[name] && name != "$defs" && name != "definitions"
+		})
+	}
+	if out.take("not", "enum", "const", "if", "then", "else") {
+		composed = true
+	}
+	if ref != "" {
+		delete(out.schema, "$ref")
+		target, err := a.find(a.local(ref))
+		if err != nil {
+			return nil, err
+		}
+		if err := a.join(out, target, depth); err != nil {
+			return nil, err
+		}
+	}
+	for _, branch := range listOf(out.schema["allOf"]) {
+		composed = true
+		if err := a.join(out, branch, depth); err != nil {
+			return nil, err
+		}
+	}
+	delete(out.schema, "allOf")
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		branches := listOf(out.schema[keyword])
+		if len(branches) == 0 {
+			delete(out.schema, keyword)
+			continue
+		}
+		either, err := a.either(branches, depth)
+		if err != nil {
+			return nil, err
+		}
+		composed = true
+		out.take(keyword)
+		out.merge(either)
+	}
+	if composed {
+		delete(out.schema, "unevaluatedProperties") // it looked into the branches
+	}
+	return out, nil
+}
+
+// take moves keywords out of the schema and into what is unsaid.
+func (f *flat) take(keywords ...string) bool {
+	taken := map[string]any{}
+	for _, keyword := range keywords {
+		if value, ok := f.schema[keyword]; ok {
+			taken[keyword] = value
+			delete(f.schema, keyword)
+		}
+	}
+	if len(taken) > 0 {
+		f.unsaid = append(f.unsaid, taken)
+	}
+	return len(taken) > 0
+}
+
+// join adds to f what another schema asks for besides.
+func (a *adapter) join(f *flat, schema any, depth int) error {
+	node, ok := schema.(map[string]any)
+	if !ok {
+		if schema == false {
+			return errNoObject
+		}
+		return nil
+	}
+	more, err := a.flatten(node, depth+1)
+	if err != nil {
+		return err
+	}
+	f.unsaid = append(f.unsaid, more.unsaid...)
+	f.merge(more.schema)
+	return nil
+}
+
+// merge adds the keywords of an object schema to those of f: both must hold.
+func (f *flat) merge(more map[string]any) {
+	for _, keyword := range slices.Sorted(maps.Keys(more)) {
+		theirs := more[keyword]
+		ours, both := f.schema[keyword]
+		switch {
+		case keyword == "$defs" || keyword == "definitions" || keyword == "type" || both && annotations[keyword]:
+		case !both || reflect.DeepEqual(ours, theirs):
+			f.schema[keyword] = theirs
+		case keyword == "properties" || keyword == "patternProperties":
+			f.schema[keyword] = mergeNamed(ours, theirs)
+		case keyword == "required":
+			f.schema[keyword] = append(slices.Clone(stringsOf(ours)), stringsOf(theirs)...)
+		case keyword == "additionalProperties" || keyword == "propertyNames":
+			f.schema[keyword] = allOf(ours, theirs)
+		default:
+			f.unsaid = append(f.unsaid, map[string]any{keyword: theirs})
+		}
+	}
+}
+
+// mergeNamed returns the schemas of both maps, and both for a name in both.
+func mergeNamed(a, b any) any {
+	ours, ok := a.(map[string]any)
+	theirs, ok2 := b.(map[string]any)
+	if !ok || !ok2 {
+		if ok {
+			return a
+		}
+		return b
+	}
+	out := maps.Clone(ours)
+	for name, schema := range theirs {
+		if mine, ok := out[name]; ok {
+			schema = allOf(mine, schema)
+		}
+		out[name] = schema
+	}
+	return out
+}
+
+// allOf returns a schema that means both.
+func allOf(a, b any) any {
+	switch {
+	case a == false || b == true || reflect.DeepEqual(a, b):
+		return a
+	case b == false || a == true:
+		return b
+	}
+	return map[string]any{"allOf": []any{a, b}}
+}
+
+// either returns one object schema that accepts whatever one of the branches
+// does.
+func (a *adapter) either(branches []any, depth int) (map[string]any, error) {
+	var objects []map[string]any
+	var why error
+	for _, branch := range branches {
+		one := &flat{schema: map[string]any{}}
+		if err := a.join(one, branch, depth); errors.Is(err, errNoObject) {
+			why = err
+			continue // which no arguments will ever satisfy
+		} else if err != nil {
+			return nil, err
+		}
+		objects = append(objects, one.schema)
+	}
+	if len(objects) == 0 {
+		return nil, why
+	}
+	if len(objects) == 1 {
+		return objects[0], nil
+	}
+	return unite(objects), nil
+}
+
+// unite returns the members of all objects, required where all require them.
+func unite(objects []map[string]any) map[string]any {
+	properties := map[string]any{}
+	required := stringsOf(objects[0]["required"])
+	var rest []any // what the objects say of other members
+	closed := true
+	for _, object := range objects {
+		for _, name := range slices.Sorted(maps.Keys(named(object))) {
+			if _, done := properties[name]; !done {
+				properties[name] = anyOf(alternatives(objects, name))
+			}
+		}
+		names := stringsOf(object["required"])
+		required = slices.DeleteFunc(required, func(name any) bool { return !slices.Contains(names, name) })
+		other := additional(object)
+		closed = closed && other == false
+		rest = append(rest, other)
+	}
+	out := map[string]any{"properties": properties}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	if closed {
+		out["additionalProperties"] = false
+	} else if !slices.Contains(rest, any(true)) {
+		out["additionalProperties"] = anyOf(rest)
+	}
+	return out
+}
+
+// alternatives returns what each of the objects allows for a member.
+func alternatives(objects []map[string]any, name string) []any {
+	var out []any
+	for _, object := range objects {
+		schema, ok := named(object)[name]
+		if !ok {
+			schema = additional(object)
+		}
+		if schema != false {
+			out = append(out, schema)
+		}
+	}
+	return out
+}
+
+// named returns the properties of an object schema. Other constraints on them
+// do not matter here: they only narrow.
+func named(object map[string]any) map[string]any {
+	properties, _ := object["properties"].(map[string]any)
+	return properties
+}
+
+// additional returns what an object schema says of members that it does not
+// name: true when they can be anything.
+func additional(object map[string]any) any {
+	if _, patterns := object["patternProperties"]; patterns {
+		return true
+	}
+	if schema, ok := object["additionalProperties"]; ok && schema != nil {
+		return schema
+	}
+	return true
+}
+
+// anyOf returns a schema that accepts what one of the list does. One that
+// accepts all comes last, so that the others still tell what is usual.
+func anyOf(list []any) any {
+	var some []any
+	all := false
+	for _, schema := range list {
+		switch {
+		case schema == true:
+			all = true
+		case schema == false:
+		case !slices.ContainsFunc(some, func(other any) bool { return reflect.DeepEqual(other, schema) }):
+			some = append(some, schema)
+		}
+	}
+	if all {
+		some = append(some, map[string]any{})
+	}
+	if len(some) == 1 {
+		return some[0]
+	}
+	if len(some) == 0 {
+		return false
+	}
+	return map[string]any{"anyOf": some}
+}

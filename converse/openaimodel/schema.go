@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The bounds of a schema that is sent to a model, which reads every byte of it
+// in every exchange.
+const (
+	maxSchemaBytes = 256 << 10
+	maxSchemaDepth = 64
+)
+
+var errSchemaTooLarge = fmt.Errorf("its input schema has more than %d KiB with its references written out", maxSchemaBytes>>10)
+
+// adapter makes one schema into what the API takes. Whatever it does, arguments
+// that the tool's own schema accepts are accepted by the result too: where the
+// meaning cannot be kept it is widened, and said in words.
+type adapter struct {
+	root    map[string]any // as the tool gave it; nothing in it is changed
+	id      string         // the root's own URI, without a fragment; may be empty
+	anchors map[string]any
+	legacy  bool     // of a draft in which $ref stands alone (up to draft-07)
+	inline  bool     // write references out
+	open    []string // the references that are being written out
+	left    int      // bytes that may still be written, roughly
+	merged  int      // schemas that the root has been made of
+}
+
+// adapt returns the schema as the API takes it, in canonical form, and what it
+// cannot say as a sentence for the description of the tool. The error is why
+// there is no such form, and reads well after "set aside: ".
+func adapt(schema json.RawMessage, inline bool) (parameters []byte, note string, err error) {
+	if len(schema) == 0 {
+		return []byte(`{"properties":{},"type":"object"}`), "", nil
+	}
+	if len(schema) > maxSchemaBytes {
+		return nil, "", errSchemaTooLarge
+	}
+	value, err := decode(schema)
+	if err != nil {
+		return nil, "", fmt.Errorf("its input schema is not JSON: %w", err)
+	}
+	a := &adapter{anchors: map[string]any{}, left: maxSchemaBytes}
+	switch value := value.(type) {
+	case map[string]any:
+		a.root = value
+	case bool:
+		if !value {
+			return nil, "", errors.New("its input schema is false, which no arguments satisfy")
+		}
+	case nil:
+	default:
+		return nil, "", fmt.Errorf("its input schema is a JSON %s, not an object", kindOf(value))
+	}
+	plain, err := a.survey()
+	if err != nil {
+		return nil, "", err
+	}
+	a.inline = inline || !plain
+	parameters, note, err = a.run()
+	if errors.Is(err, errSchemaTooLarge) && a.inline && plain {
+		a.inline, a.left, a.merged = false, maxSchemaBytes, 0 // better a reference than no tool
+		parameters, note, err = a.run()
+	}
+	return parameters, note, err
+}
+
+// run adapts the schema in the chosen way.
+func (a *adapter) run() ([]byte, string, error) {
+	flat, err := a.flatten(a.root, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	if a.inline {
+		delete(flat.schema, "$defs")
+		delete(flat.schema, "definitions")
+	}
+	adapted, err := a.adapt(flat.schema, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	object := adapted.(map[string]any)
+	object["type"] = "object"
+	if _, ok := object["properties"].(map[string]any); !ok {
+		object["properties"] = map[string]any{}
+	}
+	text, err := canonical(object)
+	if err == nil && len(text) > maxSchemaBytes {
+		err = errSchemaTooLarge
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return text, flat.note(), nil
+}
+
+// survey looks through the schema once and reports whether all references are
+// of the sort that servers follow: to the root or to a definition.
+func (a *adapter) survey() (plain bool, err error) {
+	draft, _ := a.root["$schema"].(string)
+	for _, old := range []string{"draft-03", "draft-04", "draft-06", "draft-07"} {
+		a.legacy = a.legacy || strings.Contains(draft, old)
+	}
+	id, _ := a.root["$id"].(string)
+	a.id, _, _ = strings.Cut(id, "#")
+	plain = true
+	var nested, refs bool
+	var look func(v any, depth int) error
+	look = func(v any, depth int) error {
+		node, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		if depth > maxSchemaDepth {
+			return fmt.Errorf("its input schema is nested more than %d deep", maxSchemaDepth)
+		}
+		if ref, ok := node["$ref"].(string); ok {
+			refs = true
+			local := a.local(ref)
+			plain = plain && (local == "#" || strings.HasPrefix(local, "#/$defs/") || strings.HasPrefix(local, "#/definitions/"))
+		}
+		if anchor, ok := node["$anchor"].(string); ok {
+			a.anchors[anchor] = node
+		}
+		if id, ok := node["$id"].(string); ok && depth > 0 && !strings.HasPrefix(id, "#") {
+			nested = true
+		}
+		for _, dynamic := range []string{"$dynamicRef", "$recursiveRef"} {
+			if _, ok := node[dynamic]; ok {
+				return fmt.Errorf("its input schema uses %s, which models' servers do not follow", dynamic)
+			}
+		}
+		return eachSchema(node, func(_ string, sub any) error { return look(sub, depth+1) })
+	}
+	if err := look(a.root, 0); err != nil {
+		return false, err
+	}
+	if nested && refs {
+		return false, errors.New("its input schema holds another with its own $id, which changes what references mean")
+	}
+	return plain, nil
+}
+
+// adapt returns a copy of a schema, and of those within, as the API takes them.
+func (a *adapter) adapt(v any, depth int) (any, error) {
+	if depth > 2*maxSchemaDepth {
+		return nil, fmt.Errorf("its input schema is nested more than %d deep", maxSchemaDepth)
+	}
+	node, ok := v.(map[string]any)
+	if a.left -= weight(node); a.left < 0 {
+		return nil, errSchemaTooLarge
+	}
+	if !ok {
+		if v == false {
+			return map[string]any{"not": map[string]any{}}, nil
+		}
+		return map[string]any{}, nil // true, or what is no schema at all
+	}
+	if ref, ok := node["$ref"].(string); ok {
+		return a.reference(node, ref, depth)
+	}
+	return a.node(node, depth)
+}
+
+// node adapts a schema that is no reference, or what stands beside one.
+func (a *adapter) node(node map[string]any, depth int) (map[string]any, error) {
+	node = repair(node)
+	err := eachSchema(node, func(place string, sub any) error {
+		keyword, _, _ := strings.Cut(place, "/")
+		if _, ok := sub.(bool); ok && booleans[keyword] {
+			return nil
+		}
+		adapted, err := a.adapt(sub, depth+1)
+		if err == nil {
+			replace(node, place, adapted)
+		}
+		return err
+	})
+	return node, err
+}
+
+// booleans are the keywords whose value may stay true or false.
+var booleans = map[string]bool{"additionalProperties": true, "unevaluatedProperties": true, "unevaluatedItems": true}
+
+// reference adapts a schema with a $ref.
+func (a *adapter) reference(node map[string]any, ref string, depth int) (any, error) {
+	local := a.local(ref)
+	target, err := a.find(local)
+	if err != nil {
+		return nil, err
+	}
+	beside := map[string]any{}
+	for name, value := range node {
+		if name != "$ref" && (!a.legacy || annotations[name]) {
+			beside[name] = value
+		}
+	}
+	siblings, err := a.node(beside, depth)
+	if err != nil {
+		return nil, err
+	}
+	if !a.inline {
+		siblings["$ref"] = local
+		return siblings, nil
+	}
+	written, err := a.writeOut(local, target, depth)
+	if err != nil {
+		return nil, err
+	}
+	return both(written, siblings), nil
+}
+
+// writeOut adapts what a reference points at. One inside of itself becomes a
+// schema that accepts whatever it could.
+func (a *adapter) writeOut(local string, target any, depth int) (map[string]any, error) {
+	if slices.Contains(a.open, local) {
+		again := map[string]any{"description": "The same again as " + name(local) + ", which this is inside of."}
+		if object, ok := target.(map[string]any); ok {
+			if kind, ok := object["type"].(string); ok && kinds[kind] {
+				again["type"] = kind
+			}
+		}
+		return repair(again), nil
+	}
+	a.open = append(a.open, local)
+	adapted, err := a.adapt(target, depth+1)
+	a.open = a.open[:len(a.open)-1]
+	if err != nil {
+		return nil, err
+	}
+	written := adapted.(map[string]any)
+	delete(written, "$defs")
+	delete(written, "definitions")
+	return written, nil
+}
+
+// both returns a schema that means a and b. What only describes stands in
+// place of a's own.
+func both(a, b map[string]any) map[string]any {
+	constrains := false
+	for name := range b {
+		constrains = constrains || !annotations[name]
+	}
+	if constrains {
+		b["allOf"] = append([]any{a}, listOf(b["allOf"])...)
+		return b
+	}
+	for name, value := range b {
+		a[name] = value
+	}
+	return a
+}
+
+// annotations are the keywords that describe and do not constrain.
+var annotations = map[string]bool{
+	"title": true, "description": true, "default": true, "examples": true,
+	"deprecated": true, "readOnly": true, "writeOnly": true,
+}
+
+// local returns a reference relative to the root's own URI.
+func (a *adapter) local(ref string) string {
+	if rest, ok := strings.CutPrefix(ref, a.id); ok && a.id != "" && (rest == "" || rest[0] == '#') {
+		ref = rest
+	}
+	if ref == "" || ref == "#/" {
+		return "#"
+	}
+	return ref
+}
+
+// find returns what a reference points at.
+func (a *adapter) find(local string) (any, error) {
+	if !strings.HasPrefix(local, "#") {
+		return nil, fmt.Errorf("its input schema refers to %q, which is not part of it and is never fetched", clip(local, 200))
+	}
+	target, ok := point(a.root, local[1:])
+	if !ok {
+		target, ok = a.anchors[local[1:]]
+	}
+	if !ok {
+		return nil, fmt.Errorf("its input schema refers to %q, which is not in it", clip(local, 200))
+	}
+	return target, nil
+}
+
+// name returns what a reference calls its target.
+func name(local string) string {
+	if local == "#" {
+		return "the arguments as a whole"
+	}
+	return local[strings.LastIndexByte(local, '/')+1:]
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+)
+
+const opening = `{"messages":[`
+
+// transcript is a conversation as it is sent. It keeps the messages of the
+// exchanges so far, so that the next one adds only its own, and writes what
+// stands behind the messages anew into the same buffer.
+type transcript struct {
+	marks []mark // the canisters that text holds, in order
+	text  []byte // the opening and their messages, without the rest of a body
+	// lent tells whether the bytes behind text may still be read on behalf of
+	// the exchange before.
+	lent *loan
+}
+
+// mark is what a canister is known by: those of one identity are the same, as
+// nobody changes a canister that is in a history.
+type mark struct {
+	id   string
+	kind canister.Kind
+}
+
+// body returns the body of a request. Its bytes are good until the next call.
+func (t *transcript) body(m *Model, request *converse.Request) ([]byte, *loan, error) {
+	if t.lent != nil && t.lent.out.Load() != 0 {
+		// An answer can come before the request is wholly written. What the
+		// connection may still read stays as it is.
+		t.text = append(make([]byte, 0, cap(t.text)), t.text...)
+	}
+	t.lent = new(loan)
+	if !t.begins(request.History) {
+		t.marks, t.text = t.marks[:0], append(t.text[:0], opening...)
+	}
+	writer := messageWriter{m: m, dst: t.text, settled: len(t.text)}
+	done, err := writer.write(request.History[len(t.marks):])
+	if err != nil {
+		t.marks, t.text = nil, nil
+		return nil, nil, err
+	}
+	for _, c := range request.History[len(t.marks) : len(t.marks)+done] {
+		t.marks = append(t.marks, mark{c.Header().ID, c.Kind()})
+	}
+	body := m.appendTail(writer.dst, request)
+	t.text = body[:writer.settled]
+	return body, t.lent, nil
+}
+
+// begins reports whether the history begins with the canisters that are kept.
+func (t *transcript) begins(history []canister.Canister) bool {
+	if len(t.text) == 0 || len(history) < len(t.marks) {
+		return false
+	}
+	for i, known := range t.marks {
+		c := history[i]
+		if c == nil || known.id == "" || known.id != c.Header().ID || known.kind != c.Kind() {
+			return false
+		}
+	}
+	return true
+}
+
+// loan counts the readers that hold a request's bytes. net/http may read a
+// request even after it has returned the response, until it closes the body;
+// see [http.RoundTripper].
+type loan struct{ out atomic.Int32 }
+
+// lend makes the loan know of the readers of a request's body: the one it has,
+// and those that are made for another attempt.
+func (l *loan) lend(req *http.Request) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return
+	}
+	req.Body = l.reader(req.Body)
+	if again := req.GetBody; again != nil {
+		req.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			if err != nil {
+				return nil, err
+			}
+			return l.reader(body), nil
+		}
+	}
+}
+
+func (l *loan) reader(body io.ReadCloser) io.ReadCloser {
+	l.out.Add(1)
+	return &lentReader{ReadCloser: body, loan: l}
+}
+
+// lentReader is one reader of a loan, until it is closed.
+type lentReader struct {
+	io.ReadCloser
+	loan   *loan
+	closed atomic.Bool
+}
+
+func (r *lentReader) Close() error {
+	err := r.ReadCloser.Close()
+	if r.closed.CompareAndSwap(false, true) {
+		r.loan.out.Add(-1)
+	}
+	return err
+}
