@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+type query struct {
+	City string `json:"city" jsonschema:"name of a city"`
+}
+
+type report struct {
+	Celsius int `json:"celsius"`
+}
+
+// weatherRoster has one ensemble of one Go function.
+func weatherRoster() *ensemble.Roster {
+	weather, err := invoker.New("weather", "Report today's weather.",
+		func(ctx context.Context, q query) (report, error) {
+			if q.City != "Oslo" {
+				return report{}, invoker.Failf(invoker.NotFound, "there is no station in %s", q.City)
+			}
+			return report{Celsius: -4}, nil
+		}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	roster, err := ensemble.NewRoster(ensemble.Local("local", weather))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return roster
+}
+
+// weatherModel stands in for a language model: see package openaimodel.
+func weatherModel() converse.Model {
+	return conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{{Name: "local__weather", Arguments: `{"city":"Oslo"}`}}},
+		conversetest.Line{Text: "It is -4 °C in Oslo: take a warm coat."},
+	)
+}
+
+func ExampleConversation_Ask() {
+	roster := weatherRoster()
+	defer roster.Close(context.Background())
+
+	talk := converse.New(weatherModel(), roster, nil)
+	turn, err := talk.Ask(context.Background(), canister.Text("What should I wear in Oslo?"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(turn.Text())
+	fmt.Println(turn.Exchanges, "exchanges,", turn.Invocations, "invocation,", turn.Reason)
+	// Output:
+	// It is -4 °C in Oslo: take a warm coat.
+	// 2 exchanges, 1 invocation, answered
+}
+
+func ExampleConversation_Send() {
+	roster := weatherRoster()
+	defer roster.Close(context.Background())
+
+	talk := converse.New(weatherModel(), roster, nil)
+	for event, err := range talk.Send(context.Background(), canister.Text("What should I wear in Oslo?")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch event := event.(type) {
+		case converse.TextDelta:
+			fmt.Print(event.Text)
+		case converse.InvocationCompleted:
+			fmt.Println(event.Invocation.Name, event.Invocation.Arguments)
+		case converse.TurnCompleted:
+			fmt.Println()
+		}
+	}
+	// Output:
+	// local__weather {"city":"Oslo"}
+	// It is -4 °C in Oslo: take a warm coat.
+}
+
+// A conversation is put down after its first step and taken up by another, as
+// if in another process.
+func ExampleConversation_Continue() {
+	ctx := context.Background()
+	roster := weatherRoster()
+	defer roster.Close(ctx)
+	model := weatherModel()
+
+	first := converse.New(model, roster, nil)
+	if err := first.Add(ctx, canister.User{Content: canister.Texts("What should I wear in Oslo?")}); err != nil {
+		log.Fatal(err)
+	}
+	for _, err := range first.Step(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if err := canister.Encode(&file, first.History()...); err != nil {
+		log.Fatal(err)
+	}
+
+	var history []canister.Canister
+	for c, err := range canister.Decode(&file) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		history = append(history, c)
+	}
+	second := converse.New(model, roster, &converse.Options{History: history})
+	fmt.Printf("%T\n", second.Next())
+	for event, err := range second.Continue(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if done, ok := event.(converse.TurnCompleted); ok {
+			fmt.Println(done.Turn.Text())
+		}
+	}
+	// Output:
+	// converse.Invoke
+	// It is -4 °C in Oslo: take a warm coat.
+}
+
+func ExampleOptions_approve() {
+	roster := weatherRoster()
+	defer roster.Close(context.Background())
+
+	talk := converse.New(weatherModel(), roster, &converse.Options{
+		Approve: func(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
+			if ask.Definition.Hints.MayDestroy() {
+				return converse.Deny("only tools that destroy nothing may run"), nil
+			}
+			return converse.Allow(), nil
+		},
+	})
+	for event, err := range talk.Send(context.Background(), canister.Text("What should I wear in Oslo?")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if done, ok := event.(converse.InvocationCompleted); ok {
+			fmt.Println(done.Result.Code, canister.TextOf(done.Result.Content))
+		}
+	}
+	// Output:
+	// DENIED The call was denied and not started: only tools that destroy nothing may run
+}
