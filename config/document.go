@@ -66,13 +66,17 @@ type (
 
 func newTable() *table { return &table{byKey: map[string]*node{}} }
 
-// member returns the member of that name if n is a table and has one.
+// member returns the member of that name if n is a table and has one. JSON's
+// null is as good as none.
 func (n *node) member(key string) *node {
 	t, ok := n.value.(*table)
 	if !ok {
 		return nil
 	}
-	return t.byKey[key]
+	if m := t.byKey[key]; m != nil && m.value != nil {
+		return m
+	}
+	return nil
 }
 
 // put adds child to the table n. If there is a member of that name already it

@@ -103,7 +103,13 @@ func (s *hostServer) fields() []field {
 func (s *hostServer) check(r *reader, n *node) {
 	s.originate(r, n)
 	s.Transport = transports[s.Type]
-	keys := serverKeys{transport: "type", stdio: []string{"command", "args", "env", "cwd"}, http: []string{"url", "headers"}}
+	keys := serverKeys{
+		transport: "type",
+		stdio:     []string{"command", "args", "env", "cwd"},
+		http:      []string{"url", "headers"},
+		command:   `"command": "npx"`,
+		url:       `"url": "http://localhost:8080/mcp"`,
+	}
 	if n.member("transport") != nil {
 		keys.transport = "transport"
 	}

@@ -16,8 +16,8 @@ import (
 func jsonTree(src *source, ps *problems) *node {
 	j := &jsonReader{source: src, problems: ps, decoder: json.NewDecoder(bytes.NewReader(src.data))}
 	j.decoder.UseNumber()
-	var all any
-	if err := json.Unmarshal(src.data, &all); err != nil {
+	var text json.RawMessage
+	if err := json.Unmarshal(src.data, &text); err != nil {
 		at := len(src.data)
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
@@ -103,6 +103,7 @@ func (j *jsonReader) number(n *node, text string) any {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		j.report(n, n.at, "expected a number of at most 64 bits")
+		return nil
 	}
 	return f
 }

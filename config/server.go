@@ -36,7 +36,13 @@ func (s *Server) fields() []field {
 // check looks at the table as a whole.
 func (s *Server) check(r *reader, n *node) {
 	s.originate(r, n)
-	s.reach(r, n, serverKeys{transport: "transport", stdio: []string{"command", "environment", "directory"}, http: []string{"url", "headers"}})
+	s.reach(r, n, serverKeys{
+		transport: "transport",
+		stdio:     []string{"command", "environment", "directory"},
+		http:      []string{"url", "headers"},
+		command:   `command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
+		url:       `url = "http://localhost:8080/mcp"`,
+	})
 }
 
 // originate notes where n stands.
@@ -46,10 +52,11 @@ func (s *Server) originate(r *reader, n *node) {
 }
 
 // serverKeys are the names of the keys that say how a server is reached, the
-// main one of each way first.
+// main one of each way first, and how those two look.
 type serverKeys struct {
-	transport   string
-	stdio, http []string
+	transport    string
+	stdio, http  []string
+	command, url string
 }
 
 // reach sees to it that n says in one way how its server is reached, and
@@ -75,11 +82,13 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	case s.Transport == "":
 		s.Transport = HTTP
 	}
-	wanted, other := keys.stdio, keys.http
-	if s.Transport != Stdio {
-		wanted, other = other, wanted
+	other := keys.stdio
+	if s.Transport == Stdio {
+		other = keys.http
+		s.hasCommand(r, n, command, keys)
+	} else if url == nil {
+		r.missing(n, keys.http[0], "missing: expected where the server is, such as %s", keys.url)
 	}
-	s.has(r, n, wanted[0])
 	for _, key := range other {
 		if stray := n.member(key); stray != nil {
 			r.add(r.problem(stray.keyAt, stray.path(), "not for a server with %s = %q", keys.transport, s.Transport))
@@ -87,31 +96,19 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	}
 }
 
-// has sees to it that the one thing is there that the transport needs.
-func (s *Server) has(r *reader, n *node, key string) {
-	given := n.member(key)
+// hasCommand sees to it that there is a program to start.
+func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
+	if command == nil {
+		r.missing(n, keys.stdio[0], "missing: expected the program to start, such as %s", keys.command)
+		return
+	}
+	arguments, ok := command.value.(list)
 	switch {
-	case given == nil && s.Transport == Stdio:
-		r.missing(n, key, "missing: expected the program to start, such as %s", commandExample(key))
-	case given == nil:
-		r.missing(n, key, `missing: expected where the server is, such as url = "http://localhost:8080/mcp"`)
-	case s.Transport == Stdio && len(s.Command) == 0 && isList(given):
-		r.wrong(given, "expected the program to start, not an empty list")
-	case s.Transport == Stdio && !r.lenient && len(s.Command) > 0 && s.Command[0].text != nil && s.Command[0].Reveal() == "":
-		r.wrong(given, "expected the program to start first, not an empty string")
+	case ok && len(arguments) == 0:
+		r.wrong(command, "expected the program to start, not an empty list")
+	case len(s.Command) > 0 && s.Command[0].text != nil && s.Command[0].Reveal() == "" && !r.lenient:
+		r.wrong(command, "expected the program to start first, not an empty string")
 	}
-}
-
-func isList(n *node) bool {
-	_, ok := n.value.(list)
-	return ok
-}
-
-func commandExample(key string) string {
-	if key == "command" {
-		return `command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`
-	}
-	return `"command": "npx"`
 }
 
 // environmentValue is a secret, and may be empty.

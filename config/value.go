@@ -49,7 +49,7 @@ func (v Value) MarshalText() ([]byte, error) { return []byte(v.shown), nil }
 // such as a server's settings. Printing it and writing it as JSON shows its
 // keys, not its values, which can be secrets. The zero Table is empty.
 type Table struct {
-	values *map[string]any
+	values *any // a map[string]any, behind what printing does not look behind
 }
 
 // NewTable returns a Table of values: strings, bool, int64, float64, []any and
@@ -58,8 +58,8 @@ func NewTable(values map[string]any) Table {
 	if len(values) == 0 {
 		return Table{}
 	}
-	values = maps.Clone(values)
-	return Table{values: &values}
+	var kept any = maps.Clone(values)
+	return Table{values: &kept}
 }
 
 // Reveal returns the values; nil when there are none. The map is the caller's.
@@ -67,19 +67,14 @@ func (t Table) Reveal() map[string]any {
 	if t.values == nil {
 		return nil
 	}
-	return maps.Clone(*t.values)
+	values, _ := (*t.values).(map[string]any)
+	return maps.Clone(values)
 }
 
-// Keys returns the keys, sorted.
-func (t Table) Keys() []string {
-	if t.values == nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(*t.values))
+// String returns the keys, sorted.
+func (t Table) String() string {
+	return "{" + strings.Join(slices.Sorted(maps.Keys(t.Reveal())), ", ") + "}"
 }
-
-// String returns the keys.
-func (t Table) String() string { return "{" + strings.Join(t.Keys(), ", ") + "}" }
 
 // Format writes the keys, whatever the verb; %q and %#v quote them.
 func (t Table) Format(state fmt.State, verb rune) { format(state, verb, t.String()) }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
+)
+
+// What a model is told that may not run a tool.
+const (
+	reasonDenied = "The configuration of this program does not allow this call."
+	reasonNobody = "This call needs somebody's approval, and nobody is there to ask."
+)
+
+// Func returns the rules as a function for a conversation; ask decides where
+// they say [ActionAsk], and when it is nil the call is denied because nobody is
+// there to ask. The function is nil when every call is allowed. The error says
+// which actions are none.
+func (a *Approval) Func(ask converse.ApproveFunc) (converse.ApproveFunc, error) {
+	fallback, err := decider(a.Default, "", ask)
+	if err != nil {
+		return nil, fmt.Errorf("approval.default: %w", err)
+	}
+	rules := make([]compiledRule, len(a.Rules))
+	for i, rule := range a.Rules {
+		if rule.Action == "" {
+			return nil, fmt.Errorf("approval.rules[%d]: the rule has no action", i)
+		}
+		if rules[i].decide, err = decider(rule.Action, rule.Reason, ask); err != nil {
+			return nil, fmt.Errorf("approval.rules[%d]: %w", i, err)
+		}
+		rules[i].Rule = rule
+		rules[i].ensembles = compileGlobs(rule.Ensembles)
+		rules[i].tools = compileGlobs(rule.Tools)
+	}
+	if len(rules) == 0 && (a.Default == "" || a.Default == ActionAllow) {
+		return nil, nil
+	}
+	return func(ctx context.Context, approval converse.Approval) (converse.Decision, error) {
+		for i := range rules {
+			if rules[i].fits(&approval) {
+				return rules[i].decide(ctx, approval)
+			}
+		}
+		return fallback(ctx, approval)
+	}, nil
+}
+
+// decider returns the function that does what action says.
+func decider(action Action, reason string, ask converse.ApproveFunc) (converse.ApproveFunc, error) {
+	decided := converse.Allow()
+	switch action {
+	case "", ActionAllow:
+	case ActionDeny:
+		if reason == "" {
+			reason = reasonDenied
+		}
+		decided = converse.Deny(reason)
+	case ActionAsk:
+		if ask != nil {
+			return ask, nil
+		}
+		decided = converse.Deny(reasonNobody)
+	default:
+		return nil, fmt.Errorf("unknown action %q", action)
+	}
+	return func(context.Context, converse.Approval) (converse.Decision, error) { return decided, nil }, nil
+}
+
+// compiledRule is a [Rule] ready for use.
+type compiledRule struct {
+	Rule
+	ensembles, tools []*regexp.Regexp
+	decide           converse.ApproveFunc
+}
+
+func (rule *compiledRule) fits(approval *converse.Approval) bool {
+	var hints invoker.Hints
+	if approval.Definition != nil {
+		hints = approval.Definition.Hints
+	}
+	return matches(rule.ensembles, approval.Ensemble) &&
+		matches(rule.tools, approval.Tool) &&
+		agrees(rule.ReadOnly, hints.ReadOnly) &&
+		agrees(rule.Idempotent, hints.Idempotent) &&
+		agrees(rule.Destructive, hints.MayDestroy()) &&
+		agrees(rule.OpenWorld, hints.OpenWorld == nil || *hints.OpenWorld)
+}
+
+// agrees reports whether a hint is as wanted, if something is wanted.
+func agrees(wanted *bool, is bool) bool { return wanted == nil || *wanted == is }
+
+// matches reports whether one of the globs matches the name, if there are any.
+func matches(globs []*regexp.Regexp, name string) bool {
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob *regexp.Regexp) bool { return glob.MatchString(name) })
+}
+
+// compileGlobs turns globs into what matches them: those of ensemble.Options,
+// in which * is any run of characters and ? any one.
+func compileGlobs(globs []string) []*regexp.Regexp {
+	compiled := make([]*regexp.Regexp, len(globs))
+	for i, glob := range globs {
+		pattern := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(glob))
+		compiled[i] = regexp.MustCompile(`(?s)\A` + pattern + `\z`) // quoted, so it compiles
+	}
+	return compiled
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+	"go.uber.org/zap"
+)
+
+// AssembleOptions are the choices of [Assemble]. Nil, and the zero value of
+// each field, mean the default that the field names.
+type AssembleOptions struct {
+	// Logger takes what model, ensembles and conversations have to say; nil is
+	// silent. [Config].Log is left to the program that makes the logger.
+	Logger *zap.Logger
+	// Ask decides about the invocations that the approval rules leave to
+	// somebody; nil denies them.
+	Ask converse.ApproveFunc
+	// Ensembles join the roster, before the servers of the configuration: a
+	// program's own tools. The roster closes them.
+	Ensembles []*ensemble.Ensemble
+	// Client is what all MCP servers are shown and offered. Server, Logger and
+	// Protocol are set for each.
+	Client mcpadapter.ClientOptions
+}
+
+// Assembly is what a configuration comes to. Each part may be used without the
+// others, or changed before it is used.
+type Assembly struct {
+	// Model is nil when the configuration has none.
+	Model converse.Model
+	// Roster has the ensembles, those of the configuration sorted by name.
+	// Nothing is connected yet.
+	Roster *ensemble.Roster
+	// Options are those of each conversation.
+	Options *converse.Options
+
+	closeModel func() error
+}
+
+// Assemble makes the model, the roster and the options of conversations from a
+// configuration. Nothing connects yet. The error, if any, names everything that
+// cannot be, by key.
+func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
+	var o AssembleOptions
+	if options != nil {
+		o = *options
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	if config == nil {
+		config = &Config{}
+	}
+	for _, note := range config.Ignored {
+		o.Logger.Warn("passed over in an imported file", zap.String("problem", note.Error()))
+	}
+	assembly := &Assembly{closeModel: func() error { return nil }}
+	errs := []error{assembly.assembleModel(config.Model, &o), assembly.assembleRoster(config.MCP, &o)}
+	approve, err := config.Approval.Func(o.Ask)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	assembly.Options = config.Conversation.options()
+	assembly.Options.Approve = approve
+	assembly.Options.Logger = o.Logger
+	return assembly, nil
+}
+
+// Close closes the roster and frees what the model holds. Close the
+// conversations first.
+func (a *Assembly) Close(ctx context.Context) error {
+	return errors.Join(a.Roster.Close(ctx), a.closeModel())
+}
+
+func (a *Assembly) assembleModel(m *Model, o *AssembleOptions) error {
+	if m == nil {
+		return nil
+	}
+	options, err := m.options()
+	if err != nil {
+		return fmt.Errorf("model.%w", err)
+	}
+	options.Logger = o.Logger
+	model, err := openaimodel.New(m.Name.Reveal(), options)
+	if err != nil {
+		return fmt.Errorf("model: %w", err)
+	}
+	a.Model, a.closeModel = model, model.Close
+	return nil
+}
+
+// options returns m as the options of its package.
+func (m *Model) options() (*openaimodel.Options, error) {
+	if m.isOpenAI() && !m.hasCredentials() {
+		return nil, errors.New("api_key: OpenAI wants a key; set OPENAI_API_KEY, or give api_key, or the base_url of another server")
+	}
+	options := &openaimodel.Options{
+		BaseURL:           m.BaseURL.Reveal(),
+		APIKey:            m.APIKey.Reveal(),
+		Organization:      m.Organization.Reveal(),
+		Project:           m.Project.Reveal(),
+		Headers:           reveal(m.Headers),
+		NoStream:          m.NoStream,
+		NoStreamUsage:     m.NoStreamUsage,
+		Temperature:       m.Temperature,
+		TopP:              m.TopP,
+		MaxTokens:         m.MaxTokens,
+		MaxTokensField:    m.MaxTokensField,
+		Stop:              m.Stop,
+		Seed:              m.Seed,
+		ToolChoice:        m.ToolChoice,
+		ParallelToolCalls: m.ParallelToolCalls,
+		ReasoningEffort:   m.ReasoningEffort,
+		ExtraBody:         m.ExtraBody.Reveal(),
+		SupervisorRole:    m.SupervisorRole,
+		NoImages:          m.NoImages,
+		Audio:             m.Audio,
+		InlineRefs:        m.InlineRefs,
+		MaxRetries:        m.retries(),
+		ResponseTimeout:   m.ResponseTimeout,
+		IdleTimeout:       m.IdleTimeout,
+	}
+	if f := m.ResponseFormat; f != nil {
+		options.ResponseFormat = &openaimodel.ResponseFormat{Name: f.Name, Description: f.Description, Strict: f.Strict}
+		if schema := f.Schema.Reveal(); schema != nil {
+			text, err := json.Marshal(schema)
+			if err != nil {
+				return nil, fmt.Errorf("response_format.schema: %w", err)
+			}
+			options.ResponseFormat.Schema = text
+		}
+	}
+	return options, nil
+}
+
+// hasCredentials reports whether there is a key, or a header in its place. A
+// configuration made by hand may leave the key to the environment.
+func (m *Model) hasCredentials() bool {
+	for name := range m.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	return m.APIKey.Reveal() != "" || os.Getenv("OPENAI_API_KEY") != ""
+}
+
+// retries returns MaxRetries in the terms of openaimodel, where 0 is the
+// default and a negative number none.
+func (m *Model) retries() int {
+	switch {
+	case m.MaxRetries == nil:
+		return 0
+	case *m.MaxRetries <= 0:
+		return -1
+	}
+	return *m.MaxRetries
+}
+
+func (a *Assembly) assembleRoster(servers map[string]*Server, o *AssembleOptions) error {
+	ensembles := slices.Clone(o.Ensembles)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		if s := servers[name]; s != nil && s.Disabled {
+			continue
+		}
+		e, err := servers[name].ensemble(name, o)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", "mcp."+showKey(name), err))
+			continue
+		}
+		ensembles = append(ensembles, e)
+	}
+	roster, err := ensemble.NewRoster(ensembles...)
+	a.Roster = roster
+	return errors.Join(append(errs, err)...)
+}
+
+// ensemble returns s as an ensemble of that name.
+func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, error) {
+	if s == nil {
+		return nil, errors.New("the server is nil")
+	}
+	source, err := s.source(name, o)
+	if err != nil {
+		return nil, err
+	}
+	options := &ensemble.Options{
+		ConnectTimeout: s.ConnectTimeout,
+		CallTimeout:    s.CallTimeout,
+		Allow:          s.Allow,
+		Deny:           s.Deny,
+		Required:       s.Required,
+		Logger:         o.Logger,
+	}
+	if options.ConnectTimeout == 0 && s.Transport == Stdio {
+		options.ConnectTimeout = mcpadapter.CommandConnectTimeout
+	}
+	if settings := s.Settings.Reveal(); settings != nil {
+		options.Settings = settings
+	}
+	return ensemble.New(name, source, options), nil
+}
+
+// source returns what reaches s.
+func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
+	client := o.Client
+	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
+	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers)}
+	switch s.Transport {
+	case Stdio:
+		command := make([]string, len(s.Command))
+		for i, argument := range s.Command {
+			command[i] = argument.Reveal()
+		}
+		if len(command) == 0 {
+			return nil, errors.New("the server has no command")
+		}
+		return mcpadapter.Stdio(command, &mcpadapter.StdioOptions{
+			ClientOptions: client,
+			Environment:   reveal(s.Environment),
+			Directory:     s.Directory.Reveal(),
+		}), nil
+	case HTTP:
+		return mcpadapter.HTTP(s.URL.Reveal(), over), nil
+	case SSE:
+		return mcpadapter.SSE(s.URL.Reveal(), over), nil
+	}
+	return nil, fmt.Errorf("unknown transport %q", s.Transport)
+}
+
+// reveal returns the texts of values; nil for none.
+func reveal(values map[string]Value) map[string]string {
+	if len(values) == 0 {
+		return nil
+	}
+	texts := make(map[string]string, len(values))
+	for name, value := range values {
+		texts[name] = value.Reveal()
+	}
+	return texts
+}
+
+// options returns c as the options of its package.
+func (c *Conversation) options() *converse.Options {
+	return &converse.Options{
+		Instructions: c.Instructions,
+		Limits: converse.Limits{
+			Exchanges:   c.Exchanges,
+			Time:        c.Time,
+			Tokens:      c.Tokens,
+			Parallel:    c.Parallel,
+			FinalAnswer: c.FinalAnswer,
+			ResultBytes: c.ResultBytes,
+		},
+	}
+}

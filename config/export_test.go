@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "strings"
+
+// Grammar returns each key of a configuration, and of a file that is imported,
+// with its kind, for the test of the reference.
+func Grammar() map[string]string {
+	kinds := map[string]string{}
+	collect(kinds, "", new(Config).fields())
+	var s *hostServer
+	collect(kinds, "mcpServers.NAME.", foreignServer(&s).fields)
+	return kinds
+}
+
+func collect(kinds map[string]string, prefix string, fields []field) {
+	for _, f := range fields {
+		kinds[prefix+f.key] = strings.TrimPrefix(strings.TrimPrefix(f.kind, "an "), "a ")
+		collect(kinds, prefix+f.key+f.within+".", f.fields)
+	}
+}
+
+var Nearest = nearest
