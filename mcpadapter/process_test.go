@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -156,6 +157,26 @@ func TestGrandchildren(t *testing.T) {
 				t.Error("the child of the server is left")
 			}
 		})
+	}
+}
+
+// A child that left the group escapes, and holds the pipes; neither the loss
+// nor closing waits for it.
+func TestEscapedGrandchild(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip(err)
+	}
+	c := helperCommand("escaped")
+	c.argv = []string{"sh", "-c", "setsid sleep 10 & echo over >&2; exit 3"}
+	begin := time.Now()
+	p, conn := launch(t, c)
+	_, err := conn.Read(within(t))
+	if want := `server "escaped" exited: exit status 3; stderr: over`; err == nil || err.Error() != want {
+		t.Errorf("err = %v, want %s", err, want)
+	}
+	mustClose(t, p)
+	if took := time.Since(begin); took > 8*time.Second {
+		t.Errorf("it took %s, until the child ended by itself", took)
 	}
 }
 

@@ -121,8 +121,11 @@ func (p *process) send(ctx context.Context, data []byte) (int, error) {
 	}
 	select {
 	case p.writing <- struct{}{}:
-		defer func() { <-p.writing }()
-		return p.writeUntil(ctx, data)
+		n, err := p.writeUntil(ctx, data)
+		if err == nil || n == 0 {
+			<-p.writing
+		} // else nothing may follow the half of a message
+		return n, err
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	case <-p.lostCh:
