@@ -75,7 +75,8 @@ func (e explainer) unwanted(broken *jsonschema.ValidationError, wanted []string)
 	if len(wanted) > 1 {
 		text = e.subject(broken) + " is not one of " + listed(wanted, ", ")
 	}
-	return violation{pointer: pointerOf(broken.InstanceLocation), text: text, mismatch: true}
+	_, wrongType := broken.ErrorKind.(*kind.Type)
+	return violation{pointer: pointerOf(broken.InstanceLocation), text: text, wrongType: wrongType, wrongValue: !wrongType}
 }
 
 func (e explainer) nearestForm(pointer string, forms []*jsonschema.ValidationError) []violation {
@@ -86,10 +87,10 @@ func (e explainer) nearestForm(pointer string, forms []*jsonschema.ValidationErr
 		weight := len(violations)
 		for _, v := range violations {
 			switch {
-			case v.mismatch && v.pointer == pointer:
-				weight += 1000 // another type altogether
-			case v.mismatch:
-				weight += 10 // maybe a discriminator
+			case v.pointer == pointer && (v.wrongType || v.wrongValue):
+				weight += 1000 // something else altogether
+			case v.wrongValue:
+				weight += 10 // maybe what tells the forms apart
 			}
 		}
 		if least < 0 || weight < least {

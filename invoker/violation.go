@@ -23,9 +23,9 @@ const (
 type violation struct {
 	pointer string // where in the value, by RFC 6901; empty for the whole
 	text    string
-	// mismatch: the value is of another type than allowed, or not among the
-	// allowed ones; see explainer.choice.
-	mismatch bool
+	// For explainer.nearestForm: the value is of a type that is not allowed, or
+	// is not one of the values that are.
+	wrongType, wrongValue bool
 }
 
 // report lists violations, one a line, and calls the whole value by its name.
