@@ -266,6 +266,22 @@ func TestFloodOfStderr(t *testing.T) {
 	}
 }
 
+// What a server wrote to stderr before it ended is read before close returns.
+func TestLastWordsOnStderr(t *testing.T) {
+	const count = 300 // which the pipe holds, but no buffer of ours
+	exited := make(chan struct{})
+	lines := 0
+	c := helperCommand("plain")
+	c.argv = []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do printf '%%0100d\n' $i >&2; i=$((i+1)); done; read line`, count)}
+	c.stderr = func(string) { <-exited; lines++ }
+	p, _ := launch(t, c)
+	go func() { <-p.exited; close(exited) }()
+	mustClose(t, p)
+	if lines != count {
+		t.Errorf("%d lines of %d were read", lines, count)
+	}
+}
+
 // Lines that are too long never fill the memory. One that may be an answer ends
 // the connection by name, or its call would wait for ever; noise does not.
 func TestEndlessLine(t *testing.T) {
