@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestAssembledPartsTalk takes a file to an answer: the model's request shows
+// what the file says of it, and the tool was reached through HTTP with the
+// headers of the file.
+func TestAssembledPartsTalk(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "weather", Version: "1"}, nil)
+	for _, name := range []string{"report", "forbidden"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "rain"}}}, nil, nil
+		})
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	tools := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); got != "Bearer database-5553" {
+			t.Errorf("the server got Authorization: %q", got)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer tools.Close()
+	requests := make(chan map[string]any, 2)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var request map[string]any
+		if err := json.Unmarshal(body, &request); err != nil {
+			t.Errorf("the model was sent %s", body)
+		}
+		requests <- request
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "Take a coat."}}]}`)
+	}))
+	defer model.Close()
+	c, err := parse(`
+[model]
+name = "m"
+base_url = "`+model.URL+`"
+stream = false
+temperature = 0.5
+extra_body = {key = "env:HOST"}
+response_format.schema = {type = "object"}
+[conversation]
+instructions = "Be brief."
+[mcp.weather]
+url = "`+tools.URL+`"
+headers = {Authorization = "Bearer ${DATABASE_TOKEN}"}
+deny = ["forb*"]
+[mcp.off]
+command = ["no such program"]
+enabled = false
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	parts, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk := converse.New(parts.Model, parts.Roster, parts.Options)
+	for _, err := range talk.Send(ctx, canister.Text("What should I wear?")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := talk.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := parts.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	request, err := json.Marshal(<-requests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"temperature":0.5`, `"key":"host-5554.example"`, `Be brief.`, `"model":"m"`, `weather__report`, `"schema":{"type":"object"}`} {
+		if !strings.Contains(string(request), part) {
+			t.Errorf("the request lacks %s: %s", part, request)
+		}
+	}
+	for _, part := range []string{"forbidden", `"stream":true`} {
+		if strings.Contains(string(request), part) {
+			t.Errorf("the request has %s: %s", part, request)
+		}
+	}
+}
+
+func TestAssembleOrderAndOptions(t *testing.T) {
+	c, err := parse("[mcp.b]\ncommand=['x']\n[mcp.a]\nurl='http://x'\n[mcp.c]\ntransport='sse'\nurl='http://x'\n[conversation]\nexchanges=2\ntime='3s'\ntokens=4\nparallel=5\nfinal_answer=true\nresult_bytes=6\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := config.Assemble(c, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close(t.Context())
+	var names []string
+	for _, e := range parts.Roster.Ensembles() {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != "own a b c" {
+		t.Errorf("the roster is %s", got)
+	}
+	want := converse.Limits{Exchanges: 2, Time: 3 * time.Second, Tokens: 4, Parallel: 5, FinalAnswer: true, ResultBytes: 6}
+	if parts.Options.Limits != want || parts.Options.Approve != nil || parts.Model != nil {
+		t.Errorf("the options are %+v", parts.Options)
+	}
+}
+
+func TestAssembleErrors(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	_, err := config.Assemble(&config.Config{
+		Model:    &config.Model{Name: config.Plain("x")},
+		Approval: config.Approval{Rules: []config.Rule{{Action: "maybe"}}},
+		MCP: map[string]*config.Server{
+			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
+			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
+		},
+	}, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, part := range []string{"model.api_key: OpenAI wants a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `two ensembles of the name "own"`} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error lacks %q: %v", part, err)
+		}
+	}
+	parts, err := config.Assemble(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parts.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	c, err := parse(`
+[approval]
+default = "ask"
+[[approval.rules]]
+action = "deny"
+ensembles = ["fi?es"]
+tools = ["delete_*", "a.b"]
+reason = "Not here."
+[[approval.rules]]
+action = "allow"
+read_only = true
+[[approval.rules]]
+action = "allow"
+destructive = false
+idempotent = true
+open_world = false
+[[approval.rules]]
+action = "deny"
+tools = ["*/wipe"]
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := converse.Deny("asked")
+	approve, err := c.Approval.Func(func(context.Context, converse.Approval) (converse.Decision, error) { return asked, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := c.Approval.Func(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	tests := []struct {
+		ensemble, tool string
+		hints          invoker.Hints
+		want, alone    converse.Decision
+	}{
+		{"files", "delete_all", invoker.Hints{ReadOnly: true}, converse.Deny("Not here."), converse.Deny("Not here.")},
+		{"fi/es", "delete_\nall", invoker.Hints{}, converse.Deny("Not here."), converse.Deny("Not here.")},
+		{"files2", "delete_all", invoker.Hints{ReadOnly: true}, converse.Allow(), converse.Allow()},
+		{"files", "aXb", invoker.Hints{ReadOnly: true}, converse.Allow(), converse.Allow()},
+		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no, OpenWorld: &no}, converse.Allow(), converse.Allow()},
+		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no}, asked, converse.Deny("This call needs somebody's approval, and nobody is there to ask.")},
+		{"files", "disk/wipe", invoker.Hints{}, converse.Deny("The configuration of this program does not allow this call."), converse.Deny("The configuration of this program does not allow this call.")},
+	}
+	for _, test := range tests {
+		ask := converse.Approval{Ensemble: test.ensemble, Tool: test.tool, Definition: &invoker.Definition{Hints: test.hints}}
+		for i, decide := range []converse.ApproveFunc{approve, alone} {
+			got, err := decide(t.Context(), ask)
+			want := []converse.Decision{test.want, test.alone}[i]
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %s %+v: %+v, %v; want %+v", test.ensemble, test.tool, test.hints, got, err, want)
+			}
+		}
+	}
+	if approve, err := (&config.Approval{}).Func(nil); approve != nil || err != nil {
+		t.Errorf("no rules: %v", err)
+	}
+}
