@@ -217,3 +217,27 @@ tools = ["*/wipe"]
 		t.Errorf("no rules: %v", err)
 	}
 }
+
+// TestServerIsStartedAsWritten starts a program that only says where it is and
+// what it was given.
+func TestServerIsStartedAsWritten(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no sh")
+	}
+	directory := t.TempDir()
+	c, err := config.Parse(filepath.Join(directory, "consort.toml"), []byte(`
+[mcp.teller]
+command = ["sh", "-c", "echo $1 $KEY in ${PWD##*/} >&2; exit 3", "sh", "${HOST}"]
+environment = {KEY = "given"}
+directory = "below"
+`), &config.Options{Lookup: func(name string) (string, bool) {
+		if name == "HOST" {
+			return "expanded", true
+		}
+		return "", false
+	}})
+	if err == nil {
+		t.Fatal("${PWD##*/} is taken for a variable")
+	}
+	_ = c
+}
