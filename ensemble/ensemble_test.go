@@ -311,12 +311,12 @@ func TestFailuresAreRemembered(t *testing.T) {
 		try()
 		for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 			before := opened()
-			time.Sleep(wait*time.Second - 1)
+			time.Sleep(wait*time.Second - time.Nanosecond)
 			try()
 			if opened() != before {
 				t.Errorf("tried again within %d s", wait)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			try()
 			if opened() != before+1 {
 				t.Errorf("not tried again after %d s", wait)
@@ -331,6 +331,41 @@ func TestFailuresAreRemembered(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestFailuresAreForgotten by a success and by Disconnect: the memory begins
+// anew at 1 s.
+func TestFailuresAreForgotten(t *testing.T) {
+	forget := map[string]func(*testing.T, *ensembletest.Source, *ensemble.Ensemble){
+		"success": func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+			if err := e.Connect(t.Context()); err != nil {
+				t.Error(err)
+			}
+			source.Lose(errDied)
+		},
+		"Disconnect": func(t *testing.T, _ *ensembletest.Source, e *ensemble.Ensemble) {
+			if err := e.Disconnect(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	for name, forget := range forget {
+		inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+			source.Fail(ensembletest.Open, 5, errDied)
+			for range 5 {
+				e.Connect(t.Context())
+			}
+			forget(t, source, e)
+			source.Fail(ensembletest.Open, 1, errDied)
+			if _, err := e.Tools(t.Context()); !errors.Is(err, errDied) {
+				t.Errorf("%s: the error is %v", name, err)
+			}
+			time.Sleep(time.Second)
+			if _, err := e.Tools(t.Context()); err != nil {
+				t.Errorf("%s: not tried again after 1s: %v", name, err)
+			}
+		})
+	}
 }
 
 func TestOpenPanicsOrReturnsNothing(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +94,24 @@ func TestCatalogIsTheSame(t *testing.T) {
 			t.Error("a tool that did not change is another value")
 		}
 	})
+}
+
+func TestDeriveOnce(t *testing.T) {
+	roster := newRoster(t, local("e", "a"))
+	catalog, err := roster.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made atomic.Int32
+	derive := func() any { return made.Add(1) }
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { catalog.Derive("key", derive) })
+	}
+	all.Wait()
+	if first, second := catalog.Derive("key", derive), catalog.Derive("other", derive); first != int32(1) || second != int32(2) {
+		t.Errorf("derived %v and %v, want 1 and 2", first, second)
+	}
 }
 
 func TestCatalogWithoutTheOneAway(t *testing.T) {

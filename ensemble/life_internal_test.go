@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// counter is an invoker that counts its calls.
+type counter struct{ calls int }
+
+func (c *counter) Definition() *invoker.Definition { return &invoker.Definition{Name: "count"} }
+
+func (c *counter) Invoke(context.Context, *invoker.Call) (invoker.Output, error) {
+	c.calls++
+	return invoker.Output{}, nil
+}
+
+// TestNoCallBeginsOverEndedLife: the connection ends between the moment in
+// which a call finds it and the moment in which the call begins.
+func TestNoCallBeginsOverEndedLife(t *testing.T) {
+	c := &counter{}
+	e := Local("e", c)
+	defer e.Close(t.Context())
+	tools, err := e.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, target, err := tools[0].target(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Disconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, begun, err := tools[0].invokeOver(t.Context(), l, target, &invoker.Call{})
+	if begun || !errors.Is(err, ErrDisconnected) || c.calls != 0 {
+		t.Errorf("begun %v, %v, %d calls", begun, err, c.calls)
+	}
+	if _, err := tools[0].Invoke(t.Context(), nil); err != nil || c.calls != 1 {
+		t.Errorf("the whole call: %v, %d calls", err, c.calls)
+	}
+}
