@@ -8,7 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -225,19 +228,28 @@ func TestServerIsStartedAsWritten(t *testing.T) {
 		t.Skip("there is no sh")
 	}
 	directory := t.TempDir()
+	if err := os.Mkdir(filepath.Join(directory, "below"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	c, err := config.Parse(filepath.Join(directory, "consort.toml"), []byte(`
 [mcp.teller]
-command = ["sh", "-c", "echo $1 $KEY in ${PWD##*/} >&2; exit 3", "sh", "${HOST}"]
+command = ["sh", "-c", "echo $1 $KEY $(basename $PWD) >&2; exit 3", "sh", "${HOST}"]
 environment = {KEY = "given"}
 directory = "below"
-`), &config.Options{Lookup: func(name string) (string, bool) {
-		if name == "HOST" {
-			return "expanded", true
-		}
-		return "", false
-	}})
-	if err == nil {
-		t.Fatal("${PWD##*/} is taken for a variable")
+`), &config.Options{Lookup: lookup})
+	if err != nil {
+		t.Fatal(err)
 	}
-	_ = c
+	parts, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := parts.Roster.Connect(ctx); err == nil || !strings.Contains(err.Error(), "host-5554.example given below") {
+		t.Errorf("the program did not say what was expected: %v", err)
+	}
+	if err := parts.Close(ctx); err != nil {
+		t.Error(err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/config"
 )
@@ -214,5 +215,53 @@ func TestBounds(t *testing.T) {
 	}
 	if _, err := config.Load(big); err == nil {
 		t.Error("a file that is too large was loaded")
+	}
+}
+
+// TestRequirements loads the examples of the document that the runtime was
+// asked for by, letter by letter.
+func TestRequirements(t *testing.T) {
+	c, err := parse(`
+# Stdio MCP server configuration
+[mcp.weather]
+transport = "stdio"
+command = ["python", "-m", "weather_mcp_server"]
+environment = {WEATHER_API_KEY = "env:WEATHER_API_KEY"}
+
+# HTTP MCP server configuration
+[mcp.database]
+transport = "http"
+url = "http://localhost:8080/mcp"
+headers = {Authorization = "env:DATABASE_TOKEN"}
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weather, database := c.MCP["weather"], c.MCP["database"]
+	if weather.Transport != config.Stdio || len(weather.Command) != 3 || weather.Environment["WEATHER_API_KEY"].Reveal() != "weather-5552" {
+		t.Errorf("weather is %+v", weather)
+	}
+	if database.Transport != config.HTTP || database.URL.Reveal() != "http://localhost:8080/mcp" || database.Headers["Authorization"].Reveal() != "database-5553" {
+		t.Errorf("database is %+v", database)
+	}
+}
+
+// TestTOMLShapes reads one server written in the ways that TOML has for it.
+func TestTOMLShapes(t *testing.T) {
+	for _, text := range []string{
+		"[mcp.a]\ncommand = ['x', 'y']\ncall_timeout = '2s'\n",
+		"mcp.a.command = ['x', 'y']\nmcp.a.call_timeout = '2s'\n",
+		"mcp = {a = {command = ['x', 'y'], call_timeout = '2s'}}\n",
+		"[mcp]\n'a'.command = [\n'''x''', # one\n\"\\u0079\",\n]\n\"a\".call_timeout = '2s'\n",
+		"\ufeff[mcp.a]\r\ncommand = ['x', 'y']\r\ncall_timeout = '2s'\r\n",
+	} {
+		c, err := parse(text, nil)
+		if err != nil {
+			t.Errorf("%v\nin\n%s", err, text)
+			continue
+		}
+		if a := c.MCP["a"]; a == nil || len(a.Command) != 2 || a.Command[1].Reveal() != "y" || a.CallTimeout != 2*time.Second {
+			t.Errorf("%q is read as %+v", text, a)
+		}
 	}
 }
