@@ -12,19 +12,22 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
+// fakeHarness makes a harness of a fake that offers the tools of the suite.
+func fakeHarness() ensembletest.Harness {
+	tools := ensembletest.ServerTools()
+	source := ensembletest.NewSource(tools...)
+	return ensembletest.Harness{
+		Source: source,
+		Lose:   func() { source.Lose(errors.New("the server died")) },
+		Change: func() {
+			kept := slices.DeleteFunc(tools, func(i invoker.Invoker) bool { return i.Definition().Name == "fail" })
+			source.SetTools(append(kept, ensembletest.Returns("late", "late"))...)
+		},
+	}
+}
+
 func TestFakePassesSuite(t *testing.T) {
-	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
-		tools := ensembletest.ServerTools()
-		source := ensembletest.NewSource(tools...)
-		return ensembletest.Harness{
-			Source: source,
-			Lose:   func() { source.Lose(errors.New("the server died")) },
-			Change: func() {
-				kept := slices.DeleteFunc(tools, func(i invoker.Invoker) bool { return i.Definition().Name == "fail" })
-				source.SetTools(append(kept, ensembletest.Returns("late", "late"))...)
-			},
-		}
-	})
+	ensembletest.TestSource(t, func(*testing.T) ensembletest.Harness { return fakeHarness() })
 }
 
 func TestLocalPassesSuite(t *testing.T) {
