@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Consort holds conversations with a language model that uses the tools of MCP
+// servers, from one TOML file.
+//
+//	consort demo            a conversation to watch; needs no key and no configuration
+//	consort chat            talk with the model of ./consort.toml
+//	consort run "PROMPT"    one turn, the answer on standard output
+//	consort tools           the tools on offer
+//	consort call E TOOL {}  one call of one tool, without a model
+//	consort check           the configuration, and each server in it
+//	consort version
+//
+// docs/command.md has the flags, the JSON output and the exit statuses.
+package main

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// document writes v to standard output as one indented JSON document.
+func (p *program) document(v any) error {
+	encoder := json.NewEncoder(p.screen)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("writing the JSON document: %w", err)
+	}
+	return nil
+}
+
+// line writes v to standard output as one line of JSON.
+func (p *program) line(v any) error {
+	encoder := json.NewEncoder(p.screen)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("writing a line of JSON: %w", err)
+	}
+	return nil
+}
+
+// milliseconds is how durations stand in JSON.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+// asideJSON is a tool that is not offered.
+type asideJSON struct {
+	Ensemble string `json:"ensemble"`
+	Tool     string `json:"tool"`
+	Reason   string `json:"reason"`
+}
+
+// awayJSON is an ensemble that could not be reached.
+type awayJSON struct {
+	Ensemble string `json:"ensemble"`
+	Error    string `json:"error"`
+}

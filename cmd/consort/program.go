@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// program is one run of the command.
+type program struct {
+	stdin  *os.File
+	screen *screen
+
+	// The flags that several commands share.
+	configFile string
+	logLevel   string
+	json       bool
+
+	// quiet is the level to log from when nobody says; empty means warn.
+	quiet string
+}
+
+func newProgram(stdin, stdout, stderr *os.File) *program {
+	return &program{stdin: stdin, screen: newScreen(stdout, stderr)}
+}
+
+// execute runs the command line and returns the status to exit with.
+func (p *program) execute(ctx context.Context, args []string) int {
+	// Writing to a pipe that nobody reads any more is then an error like any
+	// other, and does not end the process before its servers are closed.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	root := p.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	p.screen.close()
+	var known *exit
+	if err != nil && !errors.As(err, &known) { // from the parsing of the command line
+		err = usagef("%w", err)
+	}
+	if text := complaint(err); text != "" {
+		fmt.Fprintln(p.screen.stderr, p.screen.notes.bad("consort: ")+text)
+	}
+	return int(statusOf(err))
+}
+
+// complaint is what a person is told of err; empty for nothing.
+func complaint(err error) string {
+	var e *exit
+	if err == nil || errors.As(err, &e) && e.err == nil {
+		return ""
+	}
+	return printable(strings.TrimRight(err.Error(), "\n"))
+}
+
+func (p *program) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "consort",
+		Short: "Conversations with a model that uses the tools of MCP servers",
+		Long: "Consort holds conversations with a language model that uses the tools of MCP\n" +
+			"servers, as one TOML file says. To see one without any of these: consort demo",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetOut(p.screen.stdout)
+	root.SetErr(p.screen.stderr)
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.configFile, "config", "consort.toml", "read the configuration from `FILE`")
+	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
+	root.AddCommand(
+		p.demoCommand(), p.chatCommand(), p.runCommand(), p.toolsCommand(), p.callCommand(),
+		p.checkCommand(), p.versionCommand(), p.demoServerCommand(),
+	)
+	return root
+}
+
+// withJSON adds the flag --json to a command.
+func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
+	cmd.Flags().BoolVar(&p.json, "json", false, usage)
+	return cmd
+}
+
+// does makes the function of a command, which ends with SIGINT, SIGTERM and
+// SIGHUP. An error that has no status becomes a failure of the runtime.
+func does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return doesUntil(run, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// doesUntil is does for commands that end with other signals.
+func doesUntil(run func(ctx context.Context, args []string) error, signals ...os.Signal) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
+		defer stop()
+		err := run(ctx, args)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+		if err != nil {
+			err = &exit{statusOf(err), complained(err)}
+		}
+		return err
+	}
+}
+
+// complained returns what of err is still to be said, or nil.
+func complained(err error) error {
+	if complaint(err) == "" {
+		return nil
+	}
+	return err
+}

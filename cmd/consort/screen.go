@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+)
+
+// screen is where all output goes: results to standard output, everything
+// else to standard error. On a terminal it keeps a block of lines about what
+// is going on at the bottom, below whatever else is written. All methods may
+// be called concurrently.
+type screen struct {
+	stdout, stderr *os.File
+	results, notes palette // for standard output and standard error
+	live           bool    // standard error can show lines that change
+	shared         bool    // both outputs are terminals, and so probably the same
+
+	mu      sync.Mutex
+	lines   []*liveLine
+	drawn   int  // lines of the block on the screen
+	midline bool // text on standard output has not ended its line
+	hidden  bool // the block is not shown, because a person is asked something
+	err     error
+
+	ticking chan struct{} // closed to end the ticker; nil while there is none
+	ticker  sync.WaitGroup
+}
+
+// liveLine is a line about something that is going on.
+type liveLine struct {
+	text  string
+	since time.Time
+	note  string
+}
+
+var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+const tick = 80 * time.Millisecond
+
+func newScreen(stdout, stderr *os.File) *screen {
+	return &screen{
+		stdout: stdout, stderr: stderr,
+		results: paletteFor(stdout), notes: paletteFor(stderr),
+		live:   isTerminal(stderr),
+		shared: isTerminal(stderr) && isTerminal(stdout),
+	}
+}
+
+// failure returns the first error of writing to standard output.
+func (s *screen) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// result writes to standard output.
+func (s *screen) result(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	if _, err := io.WriteString(s.stdout, text); err != nil && s.err == nil {
+		s.err = fmt.Errorf("standard output: %w", err)
+	}
+	if text != "" {
+		s.midline = !strings.HasSuffix(text, "\n")
+	}
+	s.draw()
+}
+
+// Write writes whole lines to standard output, as result does.
+func (s *screen) Write(p []byte) (int, error) {
+	s.result(string(p))
+	return len(p), s.failure()
+}
+
+// endLine ends the line on standard output, if one has begun.
+func (s *screen) endLine() {
+	s.mu.Lock()
+	midline := s.midline
+	s.mu.Unlock()
+	if midline {
+		s.result("\n")
+	}
+}
+
+// note writes a line to standard error.
+func (s *screen) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.breakLine()
+	fmt.Fprintf(s.stderr, format+"\n", args...)
+	s.draw()
+}
+
+// breakLine ends the line of standard output where both are one terminal.
+func (s *screen) breakLine() {
+	if s.shared && s.midline {
+		fmt.Fprintln(s.stderr)
+		s.midline = false
+	}
+}
+
+// logs returns where the logger writes to.
+func (s *screen) logs() zapcore.WriteSyncer { return logWriter{s} }
+
+type logWriter struct{ *screen }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.note("%s", strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}
+
+func (w logWriter) Sync() error { return nil }
+
+// begin adds a line about something that is going on; end takes it away.
+func (s *screen) begin(text string) *liveLine {
+	line := &liveLine{text: text, since: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.lines = append(s.lines, line)
+	s.draw()
+	if s.live && s.ticking == nil {
+		end := make(chan struct{})
+		s.ticking = end
+		s.ticker.Go(func() { s.animate(end) })
+	}
+	return line
+}
+
+// say changes what stands behind a line.
+func (s *screen) say(line *liveLine, note string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line.note = note
+}
+
+func (s *screen) end(line *liveLine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.lines = slices.DeleteFunc(s.lines, func(l *liveLine) bool { return l == line })
+	s.draw()
+}
+
+// hide takes the block away while a person is asked something, and shows it
+// again when the function that it returns is called.
+func (s *screen) hide() (show func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.breakLine()
+	s.hidden = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hidden = false
+		s.draw()
+	}
+}
+
+// close takes the block away for good and waits for the ticker.
+func (s *screen) close() {
+	s.mu.Lock()
+	s.erase()
+	s.lines = nil
+	if s.ticking != nil {
+		close(s.ticking)
+		s.ticking = nil
+	}
+	s.mu.Unlock()
+	s.ticker.Wait()
+}
+
+func (s *screen) animate(end <-chan struct{}) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-end:
+			return
+		case <-ticker.C:
+			s.mu.Lock()
+			s.erase()
+			s.draw()
+			s.mu.Unlock()
+		}
+	}
+}
+
+// erase removes the block; s.mu is held.
+func (s *screen) erase() {
+	if s.drawn > 0 {
+		fmt.Fprintf(s.stderr, "\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
+		s.drawn = 0
+	}
+}
+
+// draw shows the block, unless text stands in its place; s.mu is held.
+func (s *screen) draw() {
+	if !s.live || s.hidden || s.midline && s.shared || len(s.lines) == 0 {
+		return
+	}
+	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
+	width := s.width()
+	var block strings.Builder
+	for _, line := range s.lines {
+		head := fmt.Sprintf("%s %s", frame, line.text)
+		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), line.note), " ")
+		head = fit(head, max(width/2, width-columns(tail)))
+		block.WriteString(s.notes.name(head) + s.notes.faint(fit(tail, width-columns(head))) + "\n")
+	}
+	io.WriteString(s.stderr, block.String())
+	s.drawn = len(s.lines)
+}
+
+// width is how many columns a line of standard error has.
+func (s *screen) width() int {
+	if width, _, err := term.GetSize(int(s.stderr.Fd())); err == nil && width > 20 {
+		return width - 1
+	}
+	return 79
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demoserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxItems bounds the packing list.
+const maxItems = 100
+
+// satchel is the packing list of one server.
+type satchel struct {
+	pace time.Duration
+
+	mu    sync.Mutex
+	items []string
+}
+
+type itemsQuery struct {
+	Items []string `json:"items" jsonschema:"what to put in or take out"`
+}
+
+type contents struct {
+	Items []string `json:"items" jsonschema:"what is in the satchel now"`
+}
+
+type inspection struct {
+	Items int `json:"items"`
+	Grams int `json:"grams"`
+}
+
+// Satchel returns the server that keeps a packing list. Putting something in
+// takes pace, weighing it all several times as long, with progress reports.
+func Satchel(pace time.Duration) *mcp.Server {
+	s := &satchel{pace: pace}
+	server := mcp.NewServer(&mcp.Implementation{Name: "satchel", Title: "A packing list", Version: "1.0.0"}, nil)
+	changes := &mcp.ToolAnnotations{IdempotentHint: true, DestructiveHint: new(bool), OpenWorldHint: new(bool)}
+	mcp.AddTool(server, &mcp.Tool{
+		Name: "pack", Title: "Pack", Annotations: changes,
+		Description: "Put items into the satchel. What is in it already stays as it is.",
+	}, s.change(s.put))
+	mcp.AddTool(server, &mcp.Tool{
+		Name: "unpack", Title: "Unpack", Annotations: changes,
+		Description: "Take items out of the satchel.",
+	}, s.change(s.take))
+	mcp.AddTool(server, &mcp.Tool{
+		Name: "weigh", Title: "Weigh", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)},
+		Description: "Weigh what is in the satchel, item by item.",
+	}, s.weigh)
+	return server
+}
+
+// change makes the handler of a tool that changes the list.
+func (s *satchel) change(how func([]string) error) mcp.ToolHandlerFor[itemsQuery, contents] {
+	return func(ctx context.Context, _ *mcp.CallToolRequest, q itemsQuery) (*mcp.CallToolResult, contents, error) {
+		if err := pause(ctx, s.pace); err != nil {
+			return nil, contents{}, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := how(q.Items); err != nil {
+			return nil, contents{}, err
+		}
+		return says("in the satchel: %s", strings.Join(s.items, ", ")), contents{slices.Clone(s.items)}, nil
+	}
+}
+
+func (s *satchel) put(items []string) error {
+	if len(s.items)+len(items) > maxItems {
+		return fmt.Errorf("the satchel holds %d items at most", maxItems)
+	}
+	for _, item := range items {
+		if !slices.Contains(s.items, item) {
+			s.items = append(s.items, item)
+		}
+	}
+	return nil
+}
+
+func (s *satchel) take(items []string) error {
+	for _, item := range items {
+		if !slices.Contains(s.items, item) {
+			return fmt.Errorf("there is no %q in the satchel; there is %s", item, strings.Join(s.items, ", "))
+		}
+	}
+	s.items = slices.DeleteFunc(s.items, func(item string) bool { return slices.Contains(items, item) })
+	return nil
+}
+
+// weigh goes through the list with a report for each item.
+func (s *satchel) weigh(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, inspection, error) {
+	s.mu.Lock()
+	items := slices.Clone(s.items)
+	s.mu.Unlock()
+	grams := 0
+	for i, item := range items {
+		if err := pause(ctx, s.pace); err != nil {
+			return nil, inspection{}, err
+		}
+		grams += 100 + 60*len(item)
+		report(ctx, req, i+1, len(items), item)
+	}
+	return says("%d items, %d g", len(items), grams), inspection{len(items), grams}, nil
+}
+
+// report sends a progress notification, if the client asked for them.
+func report(ctx context.Context, req *mcp.CallToolRequest, done, total int, message string) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	// A client that is gone does not wait for news.
+	_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+		ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message,
+	})
+}
