@@ -88,6 +88,19 @@ func TestConnectOutlivesCaller(t *testing.T) {
 	})
 }
 
+func TestEndedContextConnectsNothing(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := e.Tools(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Tools: %v", err)
+		}
+		if err := e.Connect(ctx); !errors.Is(err, context.Canceled) || source.Count(ensembletest.Open) != 0 {
+			t.Errorf("Connect: %v, %d opened", err, source.Count(ensembletest.Open))
+		}
+	})
+}
+
 func TestConnectTimeout(t *testing.T) {
 	steps := []struct {
 		step     ensembletest.Step

@@ -62,6 +62,9 @@ func (l *life) isOpened() bool {
 // ready returns a connection that takes calls, connecting if need be. Unless
 // asked by hand, it does not repeat an attempt that failed a moment ago.
 func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("ensemble %q: %w", e.name, err)
+	}
 	e.mu.Lock()
 	e.noticeLoss()
 	l, err := e.currentOrNew(byHand)
@@ -151,7 +154,7 @@ func (e *Ensemble) open(l, previous *life) (Connection, error) {
 	case err != nil:
 		return nil, err
 	case connection == nil:
-		return nil, fmt.Errorf("the source returned neither a connection nor an error")
+		return nil, errors.New("the source returned neither a connection nor an error")
 	}
 	defer cancelWhenLost(connection, cancel)()
 	offer, invokers, err := e.list(ctx, l, connection)

@@ -53,9 +53,6 @@ func (t *Tool) Definition() *invoker.Definition { return t.definition }
 // answer and its progress dropped; [Ensemble.Disconnect] and [Ensemble.Close]
 // wait for it.
 func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-	if err := ctx.Err(); err != nil {
-		return invoker.Output{}, neverSent(ctx, err)
-	}
 	if call == nil {
 		call = &invoker.Call{}
 	}
