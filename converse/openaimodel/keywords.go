@@ -224,6 +224,32 @@ func bytesOf(value any) int {
 	return total
 }
 
+// widen lets a node accept more when schemas in it do, under these keywords:
+// some keywords accept the less for it.
+func widen(node map[string]any, wide map[string]bool) {
+	if wide["oneOf"] {
+		if list, ok := node["anyOf"]; ok { // which steps aside
+			node["allOf"] = append(slices.Clone(listOf(node["allOf"])), map[string]any{"anyOf": list})
+		}
+		node["anyOf"] = node["oneOf"]
+		delete(node, "oneOf")
+	}
+	if wide["not"] {
+		delete(node, "not")
+	}
+	if wide["if"] {
+		for _, keyword := range []string{"if", "then", "else"} {
+			delete(node, keyword)
+		}
+	}
+	if wide["contains"] {
+		delete(node, "maxContains")
+	}
+	// These go by which of the others accepted a member or an element.
+	delete(node, "unevaluatedProperties")
+	delete(node, "unevaluatedItems")
+}
+
 // knownKinds reports whether the value of a type keyword is a good one.
 func knownKinds(value any) bool {
 	if list, ok := value.([]any); ok {

@@ -64,14 +64,14 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 	if out.schema == nil {
 		out.schema = map[string]any{}
 	}
-	ref, composed := node["$ref"].(string)
-	if composed && a.legacy {
+	ref, changed := node["$ref"].(string)
+	if changed && a.legacy {
 		maps.DeleteFunc(out.schema, func(name string, _ any) bool {
 			return !annotations[name] && name != "$defs" && name != "definitions"
 		})
 	}
 	if out.take("not", "enum", "const", "if", "then", "else") {
-		composed = true
+		changed = true
 	}
 	if ref != "" {
 		delete(out.schema, "$ref")
@@ -84,7 +84,7 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 		}
 	}
 	for _, branch := range listOf(out.schema["allOf"]) {
-		composed = true
+		changed = true
 		if err := a.join(out, branch, depth); err != nil {
 			return nil, err
 		}
@@ -100,14 +100,24 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 		if err != nil {
 			return nil, err
 		}
-		composed = true
+		changed = true
 		out.take(keyword)
 		out.merge(either)
 	}
-	if composed {
+	if changed {
 		delete(out.schema, "unevaluatedProperties") // it looked into the branches
 	}
 	return out, nil
+}
+
+// composed reports whether a root is not an object by itself.
+func composed(root map[string]any) bool {
+	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const", "if"} {
+		if _, ok := root[keyword]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // take moves keywords out of the schema and into what is unsaid.

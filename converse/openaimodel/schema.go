@@ -29,6 +29,7 @@ type adapter struct {
 	legacy  bool     // of a draft in which $ref stands alone (up to draft-07)
 	inline  bool     // write references out
 	open    []string // the references that are being written out
+	widened int      // how often a schema was replaced by one that accepts more
 	left    int      // bytes that may still be written, roughly
 	merged  int      // schemas that the root has been made of
 }
@@ -124,7 +125,9 @@ func (a *adapter) survey() (plain bool, err error) {
 		if ref, ok := node["$ref"].(string); ok {
 			refs = true
 			local := a.local(ref)
-			plain = plain && (local == "#" || strings.HasPrefix(local, "#/$defs/") || strings.HasPrefix(local, "#/definitions/"))
+			// What the root becomes need not be what the reference meant.
+			whole := local == "#" && a.root["type"] == "object" && !composed(a.root)
+			plain = plain && (whole || strings.HasPrefix(local, "#/$defs/") || strings.HasPrefix(local, "#/definitions/"))
 		}
 		if anchor, ok := node["$anchor"].(string); ok {
 			a.anchors[anchor] = node
@@ -172,17 +175,25 @@ func (a *adapter) adapt(v any, depth int) (any, error) {
 // node adapts a schema that is no reference, or what stands beside one.
 func (a *adapter) node(node map[string]any, depth int) (map[string]any, error) {
 	node = repair(node)
+	wide := map[string]bool{} // keywords whose schemas accept more than before
 	err := eachSchema(node, func(place string, sub any) error {
 		keyword, _, _ := strings.Cut(place, "/")
 		if _, ok := sub.(bool); ok && booleans[keyword] {
 			return nil
 		}
+		before := a.widened
 		adapted, err := a.adapt(sub, depth+1)
 		if err == nil {
 			replace(node, place, adapted)
 		}
+		if a.widened > before {
+			wide[keyword] = true
+		}
 		return err
 	})
+	if len(wide) > 0 {
+		widen(node, wide)
+	}
 	return node, err
 }
 
@@ -221,6 +232,7 @@ func (a *adapter) reference(node map[string]any, ref string, depth int) (any, er
 // schema that accepts whatever it could.
 func (a *adapter) writeOut(local string, target any, depth int) (map[string]any, error) {
 	if slices.Contains(a.open, local) {
+		a.widened++
 		again := map[string]any{"description": "The same again as " + name(local) + ", which this is inside of."}
 		if object, ok := target.(map[string]any); ok {
 			if kind, ok := object["type"].(string); ok && kinds[kind] {

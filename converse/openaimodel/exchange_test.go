@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/invoker"
+)
+
+const hello = `data: {"choices":[{"index":0,"delta":{"content":"Hello."},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`
+
+// serve answers each request with what respond writes.
+func serve(t testing.TB, respond func(n int, w http.ResponseWriter, r *http.Request)) *httptest.Server {
+	t.Helper()
+	var n atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		respond(int(n.Add(1)), w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestRetriesAreVisible: the event says what the SDK does, before it waits.
+func TestRetriesAreVisible(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		status   int
+		header   map[string]string
+		body     string
+		attempts int
+		wait     time.Duration
+	}{
+		{name: "asked in milliseconds", status: 429, header: map[string]string{"Retry-After-Ms": "20"}, attempts: 3, wait: 20 * time.Millisecond},
+		{name: "asked in seconds", status: 503, header: map[string]string{"Retry-After": "0"}, attempts: 3},
+		{name: "asked for too long", status: 429, header: map[string]string{"Retry-After": "300"}, attempts: 1},
+		{name: "conflict", status: 409, header: map[string]string{"Retry-After": "0.01"}, attempts: 3, wait: 10 * time.Millisecond},
+		{name: "bad request", status: 400, header: map[string]string{"Retry-After": "0"}, attempts: 1},
+		{name: "bad request to try again", status: 400, header: map[string]string{"Retry-After": "0", "X-Should-Retry": "true"}, attempts: 3},
+		{name: "server error not to try again", status: 500, header: map[string]string{"X-Should-Retry": "false"}, attempts: 1},
+		{name: "no more money", status: 429, header: map[string]string{"Retry-After": "0"}, body: `{"error":{"code":"insufficient_quota","message":"Pay."}}`, attempts: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var attempts atomic.Int32
+			server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+				attempts.Add(1)
+				for name, value := range test.header {
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(test.status)
+				io.WriteString(w, test.body)
+			})
+			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+			if n := int(attempts.Load()); n != test.attempts || len(got.retries) != test.attempts-1 {
+				t.Errorf("%d attempts and %d events, want %d attempts", n, len(got.retries), test.attempts)
+			}
+			for i, retry := range got.retries {
+				var failed *converse.ModelError
+				if retry.Attempt != i+1 || retry.Wait != test.wait || !errors.As(retry.Err, &failed) || failed.Status != test.status {
+					t.Errorf("event %+v", retry)
+				}
+			}
+			var failed *converse.ModelError
+			if !errors.As(got.err, &failed) || failed.Status != test.status {
+				t.Errorf("error %v", got.err)
+			}
+		})
+	}
+}
+
+// TestRetryComesBeforeTheWait: leaving the loop at the event ends the wait.
+func TestRetryComesBeforeTheWait(t *testing.T) {
+	var attempts atomic.Int32
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		attempts.Add(1)
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for event, err := range newModel(t, server.URL, openaimodel.Options{}).Exchange(ctx, newRequest()) {
+		if retry, ok := event.(converse.Retry); !ok || err != nil || retry.Wait != time.Minute {
+			t.Fatalf("%+v, %v", event, err)
+		}
+		break
+	}
+	if ctx.Err() != nil || attempts.Load() != 1 {
+		t.Errorf("%v after %d attempts", ctx.Err(), attempts.Load())
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	got := run(t.Context(), newModel(t, server.URL+"?key=planted-secret", openaimodel.Options{MaxRetries: 1}), newRequest())
+	var failed *converse.ModelError
+	if !errors.As(got.err, &failed) || failed.Status != 0 || !failed.Retryable || len(got.retries) != 1 {
+		t.Fatalf("%v, %d retries", got.err, len(got.retries))
+	}
+	if strings.Contains(got.err.Error(), "planted") || got.retries[0].Wait != 500*time.Millisecond {
+		t.Errorf("%v, %v", got.err, got.retries[0].Wait)
+	}
+}
+
+// TestErrors: what a failure says, without what it must not say.
+func TestErrors(t *testing.T) {
+	const key = "sk-planted-key-123"
+	for _, test := range []struct {
+		name, body    string
+		status        int
+		message, code string
+	}{
+		{"openai", `{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, "Too long.", "context_length_exceeded"},
+		{"echoes the key", `{"error":{"message":"Bad key ` + key + `.","code":"invalid_api_key"}}`, 401, "Bad key [redacted].", "invalid_api_key"},
+		{"fastapi", `{"detail":"no such route"}`, 404, "no such route", ""},
+		{"text", `upstream   is` + "\n" + `down`, 502, "upstream is down", ""},
+		{"string", `{"error":"model not found"}`, 404, "model not found", ""},
+		{"list", `[{"error":{"code":400,"message":"Bad.","status":"INVALID_ARGUMENT"}}]`, 400, "Bad.", "400"},
+		{"nothing", ``, 500, "Internal Server Error", ""},
+		{"huge", strings.Repeat("x", 1<<20), 500, strings.Repeat("x", 300) + "…", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Request-Id", "req-7")
+				w.WriteHeader(test.status)
+				io.WriteString(w, test.body)
+			})
+			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{APIKey: key, MaxRetries: -1}), newRequest())
+			var failed *converse.ModelError
+			if !errors.As(got.err, &failed) {
+				t.Fatal(got.err)
+			}
+			want := converse.ModelError{Message: test.message, Status: test.status, Code: test.code, RequestID: "req-7", Retryable: test.status >= 500}
+			if *failed != want {
+				t.Errorf("got %+v\nwant %+v", *failed, want)
+			}
+		})
+	}
+}
+
+// TestSecretsStay: what the environment holds for OpenAI goes nowhere else, and
+// no environment variable changes where requests go.
+func TestSecretsStay(t *testing.T) {
+	planted := map[string]string{
+		"OPENAI_API_KEY": "sk-planted", "OPENAI_ADMIN_KEY": "planted-admin", "OPENAI_ORG_ID": "planted-org",
+		"OPENAI_PROJECT_ID": "planted-project", "OPENAI_CUSTOM_HEADERS": "X-Planted: planted-header",
+		"OPENAI_WEBHOOK_SECRET": "planted-hook", "OPENAI_BASE_URL": "http://127.0.0.1:1/planted",
+	}
+	for name, value := range planted {
+		t.Setenv(name, value)
+	}
+	var seen http.Header
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Clone()
+		io.WriteString(w, hello)
+	})
+	for _, options := range []openaimodel.Options{{}, {APIKey: "own-key"}, {Headers: map[string]string{"X-Own": "own"}}} {
+		if got := run(t.Context(), newModel(t, server.URL, options), newRequest()); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if text := fmt.Sprint(seen); strings.Contains(text, "planted") {
+			t.Errorf("the environment leaks: %s", text)
+		}
+		want := ""
+		if options.APIKey != "" {
+			want = "Bearer own-key"
+		}
+		if seen.Get("Authorization") != want || seen.Get("X-Own") != options.Headers["X-Own"] {
+			t.Errorf("%+v sends %v", options, seen)
+		}
+	}
+}
+
+// roundTrip is a transport that answers itself.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestKeyForOpenAI: the environment's key goes to OpenAI, by https, and the
+// environment's base URL does not change that.
+func TestKeyForOpenAI(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-planted")
+	t.Setenv("OPENAI_BASE_URL", "https://elsewhere.example/v1")
+	for base, want := range map[string]string{
+		"":                               "Bearer sk-planted",
+		"https://eu.api.openai.com/v1":   "Bearer sk-planted",
+		"http://api.openai.com/v1":       "",
+		"https://api.openai.com.evil/v1": "",
+		"https://example.com/v1":         "",
+	} {
+		var host, got string
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			host, got = r.URL.Host, r.Header.Get("Authorization")
+			r.Body.Close()
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(hello)), Request: r}, nil
+		})}
+		if out := run(t.Context(), newModel(t, base, openaimodel.Options{HTTPClient: client}), newRequest()); out.err != nil {
+			t.Fatal(base, out.err)
+		}
+		if got != want || host == "elsewhere.example" {
+			t.Errorf("%q: sent %q to %q", base, got, host)
+		}
+	}
+}
+
+// TestRedirects are followed within an origin and nowhere else.
+func TestRedirects(t *testing.T) {
+	var stolen atomic.Bool
+	thief := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		stolen.Store(true)
+		io.WriteString(w, hello)
+	})
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/away"):
+			http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
+		case strings.HasPrefix(r.URL.Path, "/near"):
+			http.Redirect(w, r, "/v1/chat/completions", http.StatusTemporaryRedirect)
+		default:
+			body, _ := io.ReadAll(r.Body)
+			if !json.Valid(body) || r.Header.Get("X-Own") == "" {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			io.WriteString(w, hello)
+		}
+	})
+	options := openaimodel.Options{APIKey: "k", Headers: map[string]string{"X-Own": "own"}}
+	if got := run(t.Context(), newModel(t, server.URL+"/near", options), newRequest()); got.err != nil {
+		t.Error(got.err)
+	}
+	got := run(t.Context(), newModel(t, server.URL+"/away", options), newRequest())
+	var failed *converse.ModelError
+	if !errors.As(got.err, &failed) || failed.Status != http.StatusTemporaryRedirect || failed.Retryable || len(got.retries) != 0 || stolen.Load() {
+		t.Errorf("%v, stolen %v", got.err, stolen.Load())
+	}
+}
+
+// TestSilence: a server that says nothing does not hold an exchange for ever.
+func TestSilence(t *testing.T) {
+	done := make(chan struct{})
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		switch r.URL.Path {
+		case "/begin/chat/completions":
+			io.WriteString(w, strings.Split(hello, `,"finish_reason":"stop"`)[0]+"}]}\n\n")
+			w.(http.Flusher).Flush()
+		}
+		select {
+		case <-done:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(done)
+	for _, path := range []string{"/head", "/begin"} {
+		options := openaimodel.Options{ResponseTimeout: 50 * time.Millisecond, IdleTimeout: 50 * time.Millisecond}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		got := run(ctx, newModel(t, server.URL+path, options), newRequest())
+		cancel()
+		var failed *converse.ModelError
+		if !errors.As(got.err, &failed) || !failed.Retryable || !strings.Contains(failed.Message, "50ms") || got.replies != 0 {
+			t.Errorf("%s: %v", path, got.err)
+		}
+	}
+}
+
+// TestCancel: the end of the context, and leaving the loop, end the request.
+func TestCancel(t *testing.T) {
+	gone := make(chan struct{}, 2)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, strings.Split(hello, `,"finish_reason":"stop"`)[0]+"}]}\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		gone <- struct{}{}
+	})
+	model := newModel(t, server.URL, openaimodel.Options{})
+	for range model.Exchange(t.Context(), newRequest()) {
+		break
+	}
+	<-gone
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range model.Exchange(ctx, newRequest()) {
+		cancel()
+		last = err
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Error(last)
+	}
+	<-gone
+}
+
+// TestLimits: an answer has a bound, and so has each of its events.
+func TestLimits(t *testing.T) {
+	endless := func(w http.ResponseWriter, piece string) {
+		for {
+			if _, err := io.WriteString(w, piece); err != nil {
+				return
+			}
+		}
+	}
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		switch r.URL.Path {
+		case "/line/chat/completions":
+			endless(w, "data: "+strings.Repeat("x", 1000))
+		case "/event/chat/completions":
+			endless(w, "data: "+strings.Repeat("x", 1000)+"\n")
+		case "/comments/chat/completions":
+			endless(w, ": alive\n\n")
+		case "/json/chat/completions":
+			endless(w, `{"choices":[`)
+		case "/space/chat/completions":
+			endless(w, "     ")
+		case "/calls/chat/completions":
+			call := `{"function":{"name":"f","arguments":"{}"}}`
+			io.WriteString(w, `{"choices":[{"message":{"tool_calls":[`+strings.Repeat(call+",", 600)+call+`]}}]}`)
+		}
+	})
+	for _, path := range []string{"/line", "/event", "/comments", "/json", "/space", "/calls"} {
+		options := openaimodel.Options{MaxEventBytes: 10_000, MaxAnswerBytes: 200_000}
+		got := run(t.Context(), newModel(t, server.URL+path, options), newRequest())
+		var failed *converse.ModelError
+		if !errors.As(got.err, &failed) || failed.Retryable || got.replies != 0 || len(got.retries) != 0 {
+			t.Errorf("%s: %v", path, got.err)
+		}
+	}
+}
+
+// TestWholeEqualsStreamed: the two ways to ask give the same answers.
+func TestWholeEqualsStreamed(t *testing.T) {
+	call := []openaiserver.Call{{ID: "call_a", Name: "f", Arguments: `{"x":1}`}, {ID: "call_b", Name: "g", Arguments: `{"y":`}}
+	for name, message := range map[string]openaiserver.Message{
+		"text":      {Text: "Hello there, this is rather long.", Usage: &openaiserver.Usage{PromptTokens: 5, CompletionTokens: 7, CachedTokens: 2, ReasoningTokens: 1}},
+		"reasoning": {Text: "Yes.", Reasoning: "Let me think about it."},
+		"refusal":   {Refusal: "I will not do that, sorry."},
+		"calls":     {Calls: call},
+		"both":      {Text: "One moment.", Calls: call},
+		"length":    {Text: "I was sa", Finish: "length"},
+		"cut call":  {Calls: call, Finish: "length"},
+		"filtered":  {Text: "I", Finish: "content_filter"},
+		"empty":     {Finish: "stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if message.Usage == nil {
+				message.Usage = &openaiserver.Usage{PromptTokens: 3, CompletionTokens: 4}
+			}
+			server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: message}}}, nil)
+			streamed := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{}), newRequest())
+			whole := run(t.Context(), newModel(t, server.URL(), openaimodel.Options{NoStream: true}), newRequest())
+			if a, b := streamed.describe(t), whole.describe(t); a != b || streamed.err != nil {
+				t.Errorf("streamed: %s\nwhole:    %s", a, b)
+			}
+		})
+	}
+}
+
+func (o outcome) describe(t *testing.T) string {
+	t.Helper()
+	reply, err := json.Marshal(o.reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%q %q %q %s %v", o.text, o.reasoning, o.began, reply, o.err)
+}
+
+// TestRequestFields: each option is where the API looks for it.
+func TestRequestFields(t *testing.T) {
+	var body []byte
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		io.WriteString(w, hello)
+	})
+	tools := &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", Description: "Does.", InputSchema: json.RawMessage(`{"type":"object"}`)}}}
+	const (
+		system  = `{"messages":[{"role":"user","content":"Hello?"}]`
+		stream  = `,"model":"m-1","stream":true,"stream_options":{"include_usage":true}`
+		offered = `,"tools":[{"type":"function","function":{"name":"f","description":"Does.","parameters":{"properties":{},"type":"object"}}}]`
+	)
+	yes := true
+	for _, test := range []struct {
+		name    string
+		options openaimodel.Options
+		change  func(*converse.Request)
+		want    string
+	}{
+		{name: "nothing", want: system + stream + "}"},
+		{name: "whole", options: openaimodel.Options{NoStream: true}, want: system + `,"model":"m-1"}`},
+		{name: "no usage", options: openaimodel.Options{NoStreamUsage: true}, want: system + `,"model":"m-1","stream":true}`},
+		{
+			name: "all",
+			options: openaimodel.Options{
+				NoStream: true, Temperature: new(0.0), TopP: new(0.5), MaxTokens: 9, Stop: []string{"<"}, Seed: new(int64(7)), ReasoningEffort: "low",
+				ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
+				ExtraBody:      map[string]any{"top_k": 3, "top_p": nil},
+			},
+			want: system + `,"max_tokens":9,"model":"m-1","reasoning_effort":"low","response_format":{"json_schema":{"name":"answer","schema":{"type":"object"},"strict":true},"type":"json_schema"},"seed":7,"stop":["<"],"temperature":0,"top_k":3,"top_p":null}`,
+		},
+		{name: "json", options: openaimodel.Options{NoStream: true, ResponseFormat: &openaimodel.ResponseFormat{}}, want: system + `,"model":"m-1","response_format":{"type":"json_object"}}`},
+		{name: "tools", change: func(r *converse.Request) { r.Tools = tools }, want: system + stream + offered + "}"},
+		{
+			name:    "tools chosen",
+			options: openaimodel.Options{ToolChoice: "f", ParallelToolCalls: &yes},
+			change:  func(r *converse.Request) { r.Tools = tools },
+			want:    system + stream + offered + `,"parallel_tool_calls":true,"tool_choice":{"type":"function","function":{"name":"f"}}}`,
+		},
+		{
+			name:    "no invocations",
+			options: openaimodel.Options{ToolChoice: "required"},
+			change:  func(r *converse.Request) { r.Tools, r.NoInvocations = tools, true },
+			want:    system + stream + offered + `,"tool_choice":"none"}`,
+		},
+		{
+			name:    "choices without tools",
+			options: openaimodel.Options{ToolChoice: "required", ParallelToolCalls: &yes},
+			change:  func(r *converse.Request) { r.Tools = nil },
+			want:    system + stream + "}",
+		},
+		{name: "more tokens elsewhere", options: openaimodel.Options{NoStream: true, MaxTokens: 3, MaxTokensField: "num_predict"}, want: system + `,"model":"m-1","num_predict":3}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			request := newRequest()
+			if test.change != nil {
+				test.change(request)
+			}
+			if got := run(t.Context(), newModel(t, server.URL, test.options), request); got.err != nil {
+				t.Fatal(got.err)
+			}
+			if string(body) != test.want {
+				t.Errorf("got  %s\nwant %s", body, test.want)
+			}
+		})
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, options := range map[string]openaimodel.Options{
+		"BaseURL":                  {BaseURL: "localhost:8080"},
+		"user, a password":         {BaseURL: "http://user:planted@host/v1"},
+		"Temperature":              {Temperature: new(-1.0)},
+		"MaxTokens":                {MaxTokens: -1},
+		"ExtraBody":                {ExtraBody: map[string]any{"messages": nil}},
+		"chan":                     {ExtraBody: map[string]any{"x": make(chan int)}},
+		"ResponseFormat":           {ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{`)}},
+		"header":                   {Headers: map[string]string{"X Y": "z"}},
+		"MaxEventBytes is -1; it ": {MaxEventBytes: -1, TopP: new(-1.0)},
+	} {
+		_, err := openaimodel.New("m", &options)
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "planted") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := openaimodel.New("", nil); err == nil {
+		t.Error("a model without a name")
+	}
+	model := newModel(t, "", openaimodel.Options{})
+	for _, request := range []*converse.Request{nil, {}} {
+		if got := run(t.Context(), model, request); got.err == nil {
+			t.Error("a request that cannot be was sent")
+		}
+	}
+	broken := newRequest(canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i"})
+	if got := run(t.Context(), model, broken); got.err == nil || !strings.Contains(got.err.Error(), "Repair") {
+		t.Error(got.err)
+	}
+}
+
+// TestSideBySide: one model serves many conversations at the same time.
+func TestSideBySide(t *testing.T) {
+	server := start(t, openaiserver.Script{Steps: []openaiserver.Step{{Reply: openaiserver.Message{Text: "Hello."}}}, Repeat: true}, nil)
+	model := newModel(t, server.URL(), openaimodel.Options{})
+	bound := model.Bind()
+	var wait sync.WaitGroup
+	for range 50 {
+		for _, m := range []converse.Model{model, model.Bind(), bound} {
+			wait.Go(func() {
+				if got := run(context.Background(), m, newRequest()); got.err != nil || got.text != "Hello." {
+					t.Error(got.err, got.text)
+				}
+			})
+		}
+	}
+	wait.Wait()
+	if faults := server.Faults(); faults != nil {
+		t.Error(faults)
+	}
+}
+
+// TestConnectionsAreKept: the connection of a stream is used again: a
+// hundred exchanges one after another need one.
+func TestConnectionsAreKept(t *testing.T) {
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(w, hello)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	model := newModel(t, server.URL, openaimodel.Options{})
+	for range 100 {
+		if got := run(t.Context(), model, newRequest()); got.err != nil {
+			t.Fatal(got.err)
+		}
+	}
+	if n := connections.Load(); n > 3 {
+		t.Errorf("%d connections", n)
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+func head(id string) canister.Head { return canister.Head{ID: id} }
+
+// catch returns a server that keeps the last body, and where it is kept.
+func catch(t testing.TB) (url string, body *[]byte) {
+	body = new([]byte)
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		*body, _ = io.ReadAll(r.Body)
+		io.WriteString(w, hello)
+	})
+	return server.URL, body
+}
+
+// messages returns the messages that a history is sent as.
+func messages(t *testing.T, options openaimodel.Options, history ...canister.Canister) string {
+	t.Helper()
+	url, body := catch(t)
+	if got := run(t.Context(), newModel(t, url, options), newRequest(history...)); got.err != nil {
+		t.Fatal(got.err)
+	}
+	var request struct{ Messages json.RawMessage }
+	if err := json.Unmarshal(*body, &request); err != nil {
+		t.Fatalf("%v: %s", err, *body)
+	}
+	return string(request.Messages)
+}
+
+func TestMessages(t *testing.T) {
+	png := canister.ImageContent{Data: []byte("PNG"), MIME: "image/png"}
+	wav := canister.AudioContent{Data: []byte("WAV"), MIME: "audio/x-wav"}
+	for _, test := range []struct {
+		name    string
+		options openaimodel.Options
+		history []canister.Canister
+		want    string
+	}{
+		{
+			name:    "texts",
+			history: []canister.Canister{canister.Supervisor{Head: head("s"), Content: canister.Texts("Be", "brief.")}, canister.User{Head: head("u"), Content: canister.Texts("\"<&>\"\x01\xff\u2028é")}},
+			want:    `[{"role":"system","content":"Be\nbrief."},{"role":"user","content":"\"<&>\"\u0001\ufffd` + "\u2028é" + `"}]`,
+		},
+		{
+			name:    "developer",
+			options: openaimodel.Options{SupervisorRole: "developer"},
+			history: []canister.Canister{canister.Supervisor{Head: head("s"), Content: []canister.Content{png}}},
+			want:    `[{"role":"developer","content":"[image/png, 3 bytes, left out: such a message carries text alone]"}]`,
+		},
+		{
+			name: "user with everything",
+			history: []canister.Canister{canister.User{Head: head("u"), Content: []canister.Content{
+				canister.Text("Look:"), png, canister.ImageContent{URL: "https://x/y.png"},
+				canister.ImageContent{Data: make([]byte, 12<<10), MIME: "image/tiff"}, wav,
+				canister.ResourceContent{URI: "file:///a", MIME: "text/plain", Text: "words"},
+				canister.ResourceContent{URI: "file:///b", MIME: "image/gif", Blob: []byte("GIF")},
+				canister.ResourceContent{URI: "file:///c", Blob: []byte{}},
+				canister.LinkContent{URI: "file:///d", Name: "d", Size: new(int64(3))},
+				canister.StructuredContent{JSON: json.RawMessage(`{"a":1}`)},
+			}}},
+			want: `[{"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H"}},` +
+				`{"type":"image_url","image_url":{"url":"https://x/y.png"}},` +
+				`{"type":"text","text":"[image/tiff, 12 KiB, left out: the model's API cannot carry it]"},` +
+				`{"type":"text","text":"[audio/x-wav, 3 bytes, left out: the model cannot hear]"},` +
+				`{"type":"text","text":"[resource file:///a, text/plain]\nwords"},` +
+				`{"type":"text","text":"[resource file:///b]"},{"type":"image_url","image_url":{"url":"data:image/gif;base64,R0lG"}},` +
+				`{"type":"text","text":"[resource file:///c: data of no known type, 0 bytes, left out: the model's API cannot carry it]"},` +
+				`{"type":"text","text":"[link file:///d, d, 3 bytes]"},{"type":"text","text":"{\"a\":1}"}]}]`,
+		},
+		{
+			name:    "ears and no eyes",
+			options: openaimodel.Options{Audio: true, NoImages: true},
+			history: []canister.Canister{canister.User{Head: head("u"), Content: []canister.Content{png, wav, canister.ImageContent{URL: "data:image/png;base64,AAAA"}}}},
+			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 3 bytes, left out: the model cannot see]"},` +
+				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image data:image/png;base64, left out: the model cannot see]"}]}]`,
+		},
+		{
+			name:    "document",
+			history: []canister.Canister{canister.Document{Head: head("d"), Title: `A "b"`, URI: "file:///a", Content: canister.Texts("Words.")}},
+			want:    `[{"role":"user","content":"<document title=\"A 'b'\" uri=\"file:///a\">\nWords.\n</document>"}]`,
+		},
+		{
+			name: "calls",
+			history: []canister.Canister{
+				canister.Assistant{Head: head("a")},
+				canister.Invocation{Head: head("i1"), Message: "a", CallID: "c1", Name: "f", Arguments: `{"x": 1}`},
+				canister.Invocation{Head: head("i2"), Message: "a", CallID: "c2", Name: "functions.g h", Arguments: `{"x":`},
+				canister.Invocation{Head: head("i3"), Message: "a", CallID: "c3", Arguments: ``},
+				canister.Result{Head: head("r1"), Invocation: "i1", Content: canister.Texts("one")},
+				canister.Result{Head: head("r2"), Invocation: "i2", Content: []canister.Content{
+					canister.Text("{ \"b\": 2,\n \"a\": 1 }"), canister.StructuredContent{JSON: json.RawMessage(`{"a":1,"b":2}`)},
+				}},
+				canister.Result{Head: head("r3"), Invocation: "i3", Code: "TIMEOUT"},
+				canister.Assistant{Head: head("b"), Content: canister.Texts("Done.")},
+				canister.User{Head: head("u"), Content: canister.Texts("Thanks.")},
+			},
+			want: `[{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}},` +
+				`{"id":"c2","type":"function","function":{"name":"functions_g_h","arguments":"{\"malformed_arguments\":\"{\\\"x\\\":\"}"}},` +
+				`{"id":"c3","type":"function","function":{"name":"unnamed","arguments":"{}"}}]},` +
+				`{"role":"tool","tool_call_id":"c1","content":"one"},` +
+				`{"role":"tool","tool_call_id":"c2","content":"{ \"b\": 2,\n \"a\": 1 }"},` +
+				`{"role":"tool","tool_call_id":"c3","content":"[the call failed without a word: TIMEOUT]"},` +
+				`{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks."}]`,
+		},
+		{
+			name: "images in results",
+			history: []canister.Canister{
+				canister.Assistant{Head: head("a"), Content: canister.Texts("Let me look.")},
+				canister.Invocation{Head: head("i1"), Message: "a", CallID: "c1", Name: "f", Arguments: `{}`},
+				canister.Invocation{Head: head("i2"), Message: "a", CallID: "c2", Name: "g", Arguments: `{}`},
+				canister.Result{Head: head("r1"), Invocation: "i1", Content: []canister.Content{canister.Text("Here:"), png, canister.StructuredContent{JSON: json.RawMessage(`{"n":1}`)}}},
+				canister.Result{Head: head("r2"), Invocation: "i2"},
+			},
+			want: `[{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},` +
+				`{"role":"tool","tool_call_id":"c1","content":"Here:\n[image 1 of the result of call c1 (f) follows in the next user message]\n{\"n\":1}"},` +
+				`{"role":"tool","tool_call_id":"c2","content":"[the tool succeeded and returned nothing]"},` +
+				`{"role":"user","content":[{"type":"text","text":"[image 1 of the result of call c1 (f)]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H"}}]}]`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := messages(t, test.options, test.history...); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestExtraContentGoesBack: what a server wants to see again it does, and no
+// other server.
+func TestExtraContentGoesBack(t *testing.T) {
+	server := start(t, openaiserver.Script{}, nil)
+	got := run(t.Context(), newModel(t, openaiserver.OddityURL(server.URL(), "thought-signature"), openaimodel.Options{}), newRequest())
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	call := got.reply.Invocations[0]
+	history := []canister.Canister{got.reply.Message, call, canister.Result{Head: head("r"), Invocation: call.ID, Content: canister.Texts("x")}}
+	const signature = `"extra_content":{"google":{"thought_signature":"c2lnbmF0dXJl"}}`
+
+	run(t.Context(), newModel(t, server.URL(), openaimodel.Options{MaxRetries: -1}), newRequest(history...))
+	requests := server.Requests()
+	if body := requests[len(requests)-1].Body; !strings.Contains(string(body), signature) {
+		t.Errorf("its own server gets %s", body)
+	}
+	if elsewhere := messages(t, openaimodel.Options{}, history...); strings.Contains(elsewhere, "extra_content") {
+		t.Errorf("another server gets %s", elsewhere)
+	}
+}
+
+// conversation returns a history of n turns, each with parallel calls and every
+// kind of content, and where each exchange ends.
+func conversation(r *rand.Rand, n int) (history []canister.Canister, ends []int) {
+	text := func() []canister.Content {
+		contents := []canister.Content{canister.Text(strings.Repeat(fmt.Sprintf("word %d \"quoted\" é ", r.IntN(100)), 1+r.IntN(30)))}
+		if r.IntN(3) == 0 {
+			contents = append(contents, canister.ImageContent{Data: make([]byte, r.IntN(100)), MIME: "image/png"})
+		}
+		return contents
+	}
+	id := 0
+	next := func() canister.Head { id++; return head(fmt.Sprint("c", id)) }
+	for range n {
+		history = append(history, canister.User{Head: next(), Content: text()})
+		for range r.IntN(3) {
+			ends = append(ends, len(history))
+			message := canister.Assistant{Head: next(), Content: canister.Texts("Calling.")}
+			history = append(history, message)
+			var calls []canister.Invocation
+			for range 1 + r.IntN(3) {
+				call := canister.Invocation{Head: next(), Message: message.ID, Name: "f", Arguments: `{"x":1}`}
+				call.CallID = "call_" + call.ID
+				calls = append(calls, call)
+				history = append(history, call)
+			}
+			for _, call := range calls {
+				history = append(history, canister.Result{Head: next(), Invocation: call.ID, Content: text()})
+			}
+		}
+		ends = append(ends, len(history))
+		history = append(history, canister.Assistant{Head: next(), Content: canister.Texts("Answer.")})
+	}
+	return history, ends
+}
+
+// TestBoundSendsTheSame: whatever a bound model was asked before, the bytes of
+// a request are those of the model itself.
+func TestBoundSendsTheSame(t *testing.T) {
+	url, body := catch(t)
+	model := newModel(t, url, openaimodel.Options{})
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		history, ends := conversation(r, 6)
+		other, _ := conversation(r, 2)
+		for i, c := range other { // the same kinds of canisters under other names
+			other[i] = canister.WithHead(c, head("other-"+c.Header().ID))
+		}
+		bound := model.Bind()
+		order := slices.Clone(ends)
+		if seed%2 == 1 {
+			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		for _, end := range order {
+			histories := [][]canister.Canister{history[:end]}
+			if r.IntN(4) == 0 {
+				histories = append(histories, other[:1], history[:end])
+			}
+			for _, h := range histories {
+				request := newRequest(h...)
+				request.NoInvocations = r.IntN(2) == 0
+				request.Tools = toolsets[r.IntN(len(toolsets))]
+				if got := run(t.Context(), bound, request); got.err != nil {
+					t.Fatal(got.err)
+				}
+				sent := string(*body)
+				if got := run(t.Context(), model, request); got.err != nil {
+					t.Fatal(got.err)
+				}
+				if sent != string(*body) {
+					t.Fatalf("seed %d: bound sends %s\nmodel sends %s", seed, sent, *body)
+				}
+				if !json.Valid(*body) {
+					t.Fatalf("%s", *body)
+				}
+			}
+		}
+	}
+}
+
+// TestEarlyAnswer: an answer may come before the request is read. What is
+// written for the next one must not reach the server in this one's place.
+func TestEarlyAnswer(t *testing.T) {
+	bodies := make(chan []byte, 10)
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).EnableFullDuplex()
+		io.WriteString(w, hello)
+		w.(http.Flusher).Flush()
+		body, _ := io.ReadAll(r.Body)
+		bodies <- body
+	})
+	bound := newModel(t, server.URL, openaimodel.Options{}).Bind()
+	history := []canister.Canister{canister.User{Head: head("u"), Content: canister.Texts(strings.Repeat("much ", 1<<20))}}
+	for i := range 4 {
+		if got := run(t.Context(), bound, newRequest(history...)); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if body := <-bodies; len(body) > 0 && body[len(body)-1] == '}' && !json.Valid(body) {
+			t.Errorf("request %d is torn: %d bytes", i, len(body))
+		}
+		history = append(history, canister.User{Head: head(fmt.Sprint("u", i)), Content: canister.Texts("more")})
+	}
+}
+
+var toolsets = []*converse.Toolset{{}, tools("f"), tools("f", "g"), nil}
