@@ -282,6 +282,20 @@ func TestLastWordsOnStderr(t *testing.T) {
 	}
 }
 
+// A long line of stderr is handed over once, cut; messages that nobody reads do
+// not keep close waiting.
+func TestLongLineAndUnreadMessages(t *testing.T) {
+	var lines []string
+	c := helperCommand("plain")
+	c.argv = []string{"sh", "-c", "echo '" + ping + "'; echo '" + ping + "'; printf '%010000d\\nend\\n' 0 >&2; read line"}
+	c.stderr = func(line string) { lines = append(lines, line) }
+	p, _ := launch(t, c)
+	mustClose(t, p)
+	if len(lines) != 2 || len(lines[0]) != maxTextLine || lines[1] != "end" {
+		t.Errorf("%d lines, want the beginning of the first and the last", len(lines))
+	}
+}
+
 // Lines that are too long never fill the memory. One that may be an answer ends
 // the connection by name, or its call would wait for ever; noise does not.
 func TestEndlessLine(t *testing.T) {
