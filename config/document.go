@@ -22,9 +22,14 @@ type source struct {
 	data []byte
 }
 
-// position returns the line and the column of an offset, both from 1.
+// position returns the line and the column of an offset, both from 1. An
+// offset within a character stands for the character.
 func (s *source) position(offset int) (line, column int) {
-	before := s.data[:min(max(offset, 0), len(s.data))]
+	offset = min(max(offset, 0), len(s.data))
+	for offset > 0 && offset < len(s.data) && !utf8.RuneStart(s.data[offset]) {
+		offset--
+	}
+	before := s.data[:offset]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[start:])
 }

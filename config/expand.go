@@ -3,6 +3,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -59,7 +60,7 @@ func (x *expander) substitute(out *expansion, inside string) error {
 		name = strings.TrimPrefix(name, "env:")
 	}
 	if strings.Contains(fallback, "${") {
-		return fmt.Errorf("variables cannot stand in the default of another")
+		return errors.New("variables cannot stand in the default of another")
 	}
 	value, err := x.variable(name)
 	switch {
@@ -81,13 +82,9 @@ func (x *expander) variable(name string) (string, error) {
 	}
 	value, ok := x.lookup(name)
 	if !ok {
-		return "", fmt.Errorf("%w: %s; set it%s", ErrVariable, name, x.defaulting(name))
+		return "", fmt.Errorf("%w: %[2]s; set it, or give a default with ${%[2]s:-default}", ErrVariable, name)
 	}
 	return value, nil
-}
-
-func (x *expander) defaulting(name string) string {
-	return fmt.Sprintf(", or give a default with ${%s:-default}", name)
 }
 
 // quoting returns how to write a dollar sign that is no variable.
