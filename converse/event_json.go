@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// MarshalEvent returns the JSON form of an event: one line, without a newline
+// at its end. The form is documented in docs/events.md. Canisters stand in it
+// in their own form, under "canister", and each at most once in the events of
+// a turn.
+//
+// The form is for programs that watch, not for keeping: a history is kept as
+// canisters. Errors are those of [canister.Marshal], or an event that is nil.
+func MarshalEvent(event Event) ([]byte, error) {
+	form, err := formOf(event)
+	if err != nil {
+		return nil, fmt.Errorf("converse: the event %T has no JSON form: %w", event, err)
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(form); err != nil {
+		return nil, fmt.Errorf("converse: the event %T has no JSON form: %w", event, err)
+	}
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+}
+
+// eventForm has the members of all events, in the order in which they stand.
+// What says nothing is left out.
+type eventForm struct {
+	Event string `json:"event"`
+
+	Tools   int         `json:"tools,omitzero"`
+	Added   []string    `json:"added,omitempty"`
+	Removed []string    `json:"removed,omitempty"`
+	Aside   []asideForm `json:"aside,omitempty"`
+	Away    []awayForm  `json:"away,omitempty"`
+
+	Text string `json:"text,omitzero"`
+
+	Invocation string  `json:"invocation,omitzero"`
+	Name       string  `json:"name,omitzero"`
+	Done       float64 `json:"done,omitzero"`
+	Total      float64 `json:"total,omitzero"`
+	Message    string  `json:"message,omitzero"`
+
+	Attempt int     `json:"attempt,omitzero"`
+	Wait    float64 `json:"wait_ms,omitzero"`
+	Error   string  `json:"error,omitzero"`
+
+	Reason      Reason `json:"reason,omitzero"`
+	Answer      string `json:"answer,omitzero"`
+	Exchanges   int    `json:"exchanges,omitzero"`
+	Invocations int    `json:"invocations,omitzero"`
+
+	Finish   canister.Finish `json:"finish,omitzero"`
+	Usage    *usageForm      `json:"usage,omitempty"`
+	Duration float64         `json:"duration_ms,omitzero"`
+
+	Canister json.RawMessage `json:"canister,omitempty"`
+}
+
+type asideForm struct {
+	Ensemble string `json:"ensemble"`
+	Tool     string `json:"tool"`
+	Reason   string `json:"reason"`
+}
+
+type awayForm struct {
+	Ensemble string `json:"ensemble"`
+	Error    string `json:"error"`
+}
+
+// usageForm is usage as it stands in an assistant canister.
+type usageForm struct {
+	Input     int64 `json:"input,omitzero"`
+	Cached    int64 `json:"cached,omitzero"`
+	Output    int64 `json:"output,omitzero"`
+	Reasoning int64 `json:"reasoning,omitzero"`
+}
+
+func formOf(event Event) (form eventForm, err error) {
+	switch e := event.(type) {
+	case TurnStarted:
+		form = e.form()
+	case MessageStarted:
+		form.Event = "message_started"
+	case TextDelta:
+		form = eventForm{Event: "text_delta", Text: e.Text}
+	case ReasoningDelta:
+		form = eventForm{Event: "reasoning_delta", Text: e.Text}
+	case MessageCompleted:
+		form.Event = "message_completed"
+		form.Canister, err = canister.Marshal(e.Message)
+	case InvocationRequested:
+		form.Event = "invocation_requested"
+		form.Canister, err = canister.Marshal(e.Invocation)
+	case InvocationStarted:
+		form = invocationForm("invocation_started", e.Invocation)
+	case InvocationProgressed:
+		form = invocationForm("invocation_progressed", e.Invocation)
+		form.Done, form.Total = finite(e.Progress.Done), finite(e.Progress.Total)
+		form.Message = e.Progress.Message
+	case InvocationCompleted:
+		form = invocationForm("invocation_completed", e.Invocation)
+		form.Duration = milliseconds(e.Duration)
+		form.Canister, err = canister.Marshal(e.Result)
+	case ExchangeRetried:
+		form = e.form()
+	case ExchangeCompleted:
+		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: milliseconds(e.Duration)}
+		form.Usage = (*usageForm)(e.Usage)
+	case TurnCompleted:
+		form = e.form()
+	default:
+		err = errors.New("it is none of the events of this package")
+	}
+	return form, err
+}
+
+func invocationForm(name string, invocation canister.Invocation) eventForm {
+	return eventForm{Event: name, Invocation: invocation.ID, Name: invocation.Name}
+}
+
+func (e TurnStarted) form() eventForm {
+	form := eventForm{Event: "turn_started", Tools: e.Tools, Added: e.Added, Removed: e.Removed}
+	for _, aside := range e.Aside {
+		form.Aside = append(form.Aside, asideForm(aside))
+	}
+	for _, away := range e.Away {
+		form.Away = append(form.Away, awayForm{Ensemble: away.Ensemble, Error: words(away.Err)})
+	}
+	return form
+}
+
+func (e ExchangeRetried) form() eventForm {
+	return eventForm{Event: "exchange_retried", Attempt: e.Attempt, Wait: milliseconds(e.Wait), Error: words(e.Err)}
+}
+
+func (e TurnCompleted) form() eventForm {
+	return eventForm{
+		Event:       "turn_completed",
+		Reason:      e.Turn.Reason,
+		Answer:      e.Turn.Answer.ID,
+		Exchanges:   e.Turn.Exchanges,
+		Invocations: e.Turn.Invocations,
+		Usage:       (*usageForm)(&e.Turn.Usage),
+	}
+}
+
+// words returns the text of an error, or none.
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// milliseconds keeps three decimals: microseconds.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+// finite returns x, or 0 for what JSON has no number for.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}
