@@ -14,7 +14,7 @@ import (
 
 // progressBuffer is how many progress reports wait for a slow reader of the
 // events; further ones are dropped.
-const progressBuffer = 64
+const progressBuffer = 16
 
 // batch runs the invocations of one message side by side. Its methods run on
 // the goroutine of the turn, but for run and what it calls.
