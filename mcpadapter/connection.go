@@ -272,12 +272,21 @@ func (c *connection) Close(ctx context.Context) error {
 }
 
 // shutDown cancels the calls in flight, then is polite within a bound, then
-// is not. The SDK's own Close waits for calls, for ever if need be.
+// is not. The SDK's own Close waits for calls, for ever if need be, and does
+// not cancel them.
 func (c *connection) shutDown(ctx context.Context) error {
+	calls := c.wire.inFlight()
 	c.end()
+	polite, cancel := context.WithTimeout(ctx, politeness)
+	defer cancel()
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
+		var cancelling sync.WaitGroup
+		for _, id := range calls {
+			cancelling.Go(func() { c.wire.cancel(polite, id, "the client closes the connection") })
+		}
+		cancelling.Wait()
 		_ = c.session.Close()
 	}()
 	bound := time.NewTimer(politeness)

@@ -38,6 +38,7 @@ func HTTP(url string, options *HTTPOptions) ensemble.Source {
 // basic/transports § HTTP with SSE). It knows the older protocols only.
 func SSE(url string, options *HTTPOptions) ensemble.Source {
 	s := newHTTP(url, options, func(t *tripper, limit int) link {
+		t.apart = true
 		return &sseLink{tripper: t, transport: &mcp.SSEClientTransport{
 			Endpoint:     t.origin.String(),
 			HTTPClient:   t.client(),

@@ -35,7 +35,8 @@ type tripper struct {
 	oauth   auth.OAuthHandler
 	custom  *http.Client // the embedder's; may be nil
 	base    http.RoundTripper
-	limit   int // bytes of one body
+	limit   int  // bytes of one body
+	apart   bool // answers come on another stream, as with SSE
 
 	version atomic.Value  // string: the protocol agreed upon
 	refusal atomic.Value  // *authError: why no token could be had
@@ -280,7 +281,7 @@ func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Respons
 		return resp, nil // the client's business
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return t.refused(req, resp)
-	case !outgoingFrom(req.Context()).call || kind == "text/event-stream":
+	case t.apart || !outgoingFrom(req.Context()).call || kind == "text/event-stream":
 		return resp, nil
 	case kind == "application/json":
 		return t.checkJSON(resp)
@@ -306,7 +307,7 @@ func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Respons
 		Error *jsonrpc.Error
 	}
 	if json.Unmarshal(body, &message) == nil && message.Error != nil {
-		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && outgoingFrom(req.Context()).call {
+		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && !t.apart && outgoingFrom(req.Context()).call {
 			return answered(resp, body), nil
 		}
 		e.message = t.redacted(message.Error.Message)

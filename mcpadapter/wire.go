@@ -169,6 +169,28 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request) {
 	w.exchanges[x.id] = x
 }
 
+// inFlight lists the calls of tools that are not answered.
+func (w *wire) inFlight() []jsonrpc.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []jsonrpc.ID
+	for id, x := range w.exchanges {
+		if x.method == "tools/call" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// cancel sends the protocol's cancellation (MCP 2025-11-25,
+// basic/utilities/cancellation).
+func (w *wire) cancel(ctx context.Context, id jsonrpc.ID, reason string) {
+	params, err := json.Marshal(&mcp.CancelledParams{RequestID: id.Raw(), Reason: reason})
+	if err == nil {
+		_ = w.Write(ctx, &jsonrpc.Request{Method: "notifications/cancelled", Params: params})
+	}
+}
+
 // listen makes the reports under token belong to x, until forget.
 func (w *wire) listen(token string, x *exchange) {
 	w.mu.Lock()
