@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +28,8 @@ type Ensemble struct {
 	// current is the connection that is in use or being made; nil while idle,
 	// lost or closed.
 	current *life
-	// last is the newest connection, gone or not; nil before the first. The
-	// next one is not opened until it is gone.
+	// last is the newest connection that was opened, gone or not; nil before
+	// the first. The next one is not opened until it is gone.
 	last *life
 	// attempts remembers the attempts that failed since one succeeded.
 	attempts backoff
@@ -110,41 +111,47 @@ func (e *Ensemble) Close(ctx context.Context) error {
 }
 
 // impoliteness is how long an end that is no longer polite is waited for.
-const impoliteness = time.Second
+const impoliteness = 2 * time.Second
 
 // leave ends the current connection, enters state and waits until everything
 // is gone.
 func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
 	e.mu.Lock()
+	var lives []*life
 	if e.current != nil {
+		lives = append(lives, e.current)
 		e.end(e.current, cause)
+	}
+	if e.last != nil {
+		lives = append(lives, e.last) // may be the same
 	}
 	if e.state != Closed {
 		e.enter(state)
 		e.attempts = backoff{}
 	}
-	last := e.last
-	ended := e.endedJobs()
+	jobs := e.endedJobs()
 	e.mu.Unlock()
-	if last == nil {
+	if len(lives) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.options.CloseTimeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, last.hurry)()
-	return e.waitGone(ctx, last.gone, ended)
+	for _, l := range lives {
+		defer context.AfterFunc(ctx, l.hurry)()
+	}
+	return e.waitGone(ctx, lives, jobs)
 }
 
-// waitGone waits for a connection and the jobs on it, and a little longer than
+// waitGone waits for connections and the jobs on them, and a little longer than
 // ctx lasts, because what ends impolitely takes a moment too.
-func (e *Ensemble) waitGone(ctx context.Context, connection <-chan struct{}, jobs []*job) error {
+func (e *Ensemble) waitGone(ctx context.Context, lives []*life, jobs []*job) error {
 	patience := time.NewTimer(e.options.CloseTimeout + impoliteness)
 	defer patience.Stop()
 	defer context.AfterFunc(ctx, func() { patience.Reset(impoliteness) })()
 
 	var left []error
 	late := false
-	wait := func(gone <-chan struct{}, what string, args ...any) {
+	wait := func(gone <-chan struct{}, what string) {
 		if !late {
 			select {
 			case <-gone:
@@ -156,12 +163,14 @@ func (e *Ensemble) waitGone(ctx context.Context, connection <-chan struct{}, job
 		select {
 		case <-gone:
 		default:
-			left = append(left, fmt.Errorf("ensemble %q: "+what, append([]any{e.name}, args...)...))
+			left = append(left, fmt.Errorf("ensemble %q: %s", e.name, what))
 		}
 	}
-	wait(connection, "its connection did not end in time")
+	for _, l := range slices.Compact(lives) {
+		wait(l.gone, "its connection did not end in time")
+	}
 	for _, j := range jobs {
-		wait(j.done, "%s ignores that it was cancelled and still runs", j.name)
+		wait(j.done, j.name+" ignores that it was cancelled and still runs")
 	}
 	return errors.Join(left...)
 }

@@ -96,12 +96,10 @@ func (e *Ensemble) currentOrNew(byHand bool) (*life, error) {
 	case !byHand && !e.attempts.due():
 		return nil, e.attempts.err
 	}
-	l := newLife()
-	previous := e.last
-	e.current, e.last = l, l
+	e.current = newLife()
 	e.enter(Connecting)
-	go e.live(l, previous)
-	return l, nil
+	go e.live(e.current, e.last)
+	return e.current, nil
 }
 
 // live is the whole life of one connection.
@@ -144,8 +142,11 @@ func (e *Ensemble) open(l, previous *life) (Connection, error) {
 		select {
 		case <-previous.gone:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the connection before did not end: %w", &limitError{"no connection", limit})
+			return nil, fmt.Errorf("%w: the one before did not end", &limitError{"no connection", limit})
 		}
+	}
+	if err := e.takeOver(l); err != nil {
+		return nil, err
 	}
 	connection, err := guard(e.log, func() (Connection, error) { return e.source.Open(ctx) })
 	switch {
@@ -166,6 +167,17 @@ func (e *Ensemble) open(l, previous *life) (Connection, error) {
 	}
 	e.opened(l, connection, offer, invokers, time.Since(start))
 	return connection, nil
+}
+
+// takeOver makes l the connection that the next one waits for, unless l is to
+// end before it began.
+func (e *Ensemble) takeOver(l *life) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.ended == nil {
+		e.last = l
+	}
+	return l.ended
 }
 
 // cancelWhenLost calls cancel if the connection is lost before the function
