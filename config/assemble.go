@@ -197,13 +197,18 @@ func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, 
 	if err != nil {
 		return nil, err
 	}
+	return ensemble.New(name, source, s.options(o.Logger)), nil
+}
+
+// options returns s as the options of its ensemble.
+func (s *Server) options(logger *zap.Logger) *ensemble.Options {
 	options := &ensemble.Options{
 		ConnectTimeout: s.ConnectTimeout,
 		CallTimeout:    s.CallTimeout,
 		Allow:          s.Allow,
 		Deny:           s.Deny,
 		Required:       s.Required,
-		Logger:         o.Logger,
+		Logger:         logger,
 	}
 	if options.ConnectTimeout == 0 && s.Transport == Stdio {
 		options.ConnectTimeout = mcpadapter.CommandConnectTimeout
@@ -211,7 +216,7 @@ func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, 
 	if settings := s.Settings.Reveal(); settings != nil {
 		options.Settings = settings
 	}
-	return ensemble.New(name, source, options), nil
+	return options
 }
 
 // source returns what reaches s.

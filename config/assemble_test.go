@@ -39,6 +39,9 @@ func TestAssembledPartsTalk(t *testing.T) {
 		if got := r.Header.Get("Authorization"); got != "Bearer database-5553" {
 			t.Errorf("the server got Authorization: %q", got)
 		}
+		if got := r.Header.Get("Mcp-Protocol-Version"); got != "" && got != "2025-06-18" {
+			t.Errorf("the server was asked for protocol %s", got)
+		}
 		handler.ServeHTTP(w, r)
 	}))
 	defer tools.Close()
@@ -68,6 +71,7 @@ instructions = "Be brief."
 url = "`+tools.URL+`"
 headers = {Authorization = "Bearer ${DATABASE_TOKEN}"}
 deny = ["forb*"]
+protocol = "2025-06-18"
 [mcp.off]
 command = ["no such program"]
 enabled = false
@@ -251,5 +255,23 @@ directory = "below"
 	}
 	if err := parts.Close(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestEnsembleOptions(t *testing.T) {
+	c, err := parse("[mcp.a]\ncommand=['x']\nallow=['b']\ndeny=['c']\nrequired=true\ncall_timeout='2s'\nsettings={k='env:HOST'}\n[mcp.b]\nurl='http://x'\nconnect_timeout='3s'\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := c.MCP["a"].EnsembleOptions(), c.MCP["b"].EnsembleOptions()
+	a.Logger, b.Logger = nil, nil
+	if want := (ensemble.Options{
+		ConnectTimeout: 30 * time.Second, CallTimeout: 2 * time.Second, Allow: []string{"b"}, Deny: []string{"c"},
+		Required: true, Settings: map[string]any{"k": "host-5554.example"},
+	}); !reflect.DeepEqual(*a, want) {
+		t.Errorf("the options of a are %+v", a)
+	}
+	if want := (ensemble.Options{ConnectTimeout: 3 * time.Second}); !reflect.DeepEqual(*b, want) {
+		t.Errorf("the options of b are %+v", b)
 	}
 }

@@ -2,7 +2,12 @@
 
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"go.uber.org/zap"
+)
 
 // Grammar returns each key of a configuration, and of a file that is imported,
 // with its kind, for the test of the reference.
@@ -22,3 +27,5 @@ func collect(kinds map[string]string, prefix string, fields []field) {
 }
 
 var Nearest = nearest
+
+func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(zap.NewNop()) }
