@@ -11,14 +11,16 @@ import (
 
 // palette is the colours for one output, or none.
 type palette struct {
-	on                           bool
+	terminal                     bool
+	on                           bool // colours
 	good, bad, faint, name, bold func(a ...any) string
 }
 
 // paletteFor returns colours for a terminal, unless the person wants none: see
 // https://no-color.org.
 func paletteFor(file *os.File) palette {
-	on := isTerminal(file) && os.Getenv("NO_COLOR") == ""
+	terminal := isTerminal(file)
+	on := terminal && os.Getenv("NO_COLOR") == ""
 	paint := func(attributes ...color.Attribute) func(a ...any) string {
 		c := color.New(attributes...)
 		if on {
@@ -29,12 +31,13 @@ func paletteFor(file *os.File) palette {
 		return c.SprintFunc()
 	}
 	return palette{
-		on:    on,
-		good:  paint(color.FgGreen),
-		bad:   paint(color.FgRed),
-		faint: paint(color.Faint),
-		name:  paint(color.FgCyan),
-		bold:  paint(color.Bold),
+		terminal: terminal,
+		on:       on,
+		good:     paint(color.FgGreen),
+		bad:      paint(color.FgRed),
+		faint:    paint(color.Faint),
+		name:     paint(color.FgCyan),
+		bold:     paint(color.Bold),
 	}
 }
 

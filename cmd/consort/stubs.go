@@ -4,7 +4,5 @@ package main
 
 import "github.com/spf13/cobra"
 
-func (p *program) demoCommand() *cobra.Command       { return &cobra.Command{Use: "demo"} }
-func (p *program) chatCommand() *cobra.Command       { return &cobra.Command{Use: "chat"} }
-func (p *program) runCommand() *cobra.Command        { return &cobra.Command{Use: "run"} }
-func (p *program) callCommand() *cobra.Command       { return &cobra.Command{Use: "call"} }
+func (p *program) chatCommand() *cobra.Command { return &cobra.Command{Use: "chat"} }
+func (p *program) callCommand() *cobra.Command { return &cobra.Command{Use: "call"} }

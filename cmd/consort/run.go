@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/spf13/cobra"
+)
+
+// maxPrompt bounds what is read from standard input, in bytes.
+const maxPrompt = 16 << 20
+
+func (p *program) runCommand() *cobra.Command {
+	return p.withJSON(&cobra.Command{
+		Use:   "run [PROMPT]",
+		Short: "Hold one turn of a conversation and print the answer",
+		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
+			"standard output. What the tools do goes to standard error.",
+		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
+		RunE:    does(p.run),
+	}, "print one line of JSON for each event")
+}
+
+func (p *program) run(ctx context.Context, args []string) (err error) {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	prompt, err := p.prompt(args)
+	if err != nil {
+		return err
+	}
+	assembly, err := p.withModel(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	talk := converse.New(assembly.Model, assembly.Roster, assembly.Options)
+	defer func() { err = errors.Join(err, talk.Close(context.Background())) }()
+	done, err := turn(ctx, talk, prompt, p.shower())
+	if err != nil {
+		return err
+	}
+	return shortfall(done)
+}
+
+// prompt is the arguments, or else what standard input has.
+func (p *program) prompt(args []string) (string, error) {
+	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
+		return prompt, nil
+	}
+	if isTerminal(p.stdin) {
+		return "", usagef(`there is no prompt: give one, as in consort run "What should I wear in Oslo?", or on standard input; to talk, use consort chat`)
+	}
+	text, err := readAll(p.stdin, maxPrompt)
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", usagef("there is no prompt: standard input is empty")
+	}
+	return text, nil
+}
+
+// readAll reads up to limit bytes.
+func readAll(r io.Reader, limit int64) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return "", usagef("reading standard input: %w", err)
+	}
+	if int64(len(text)) > limit {
+		return "", usagef("standard input has more than %d bytes", limit)
+	}
+	return string(text), nil
+}

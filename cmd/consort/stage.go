@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+// stage is what the demonstration runs on: a model's server, a configuration,
+// and the MCP server over HTTP. The one over stdio is started by its ensemble.
+type stage struct {
+	model   *openaiserver.Server // nil for a real model
+	satchel *neighbour
+	text    string // the configuration
+	vars    map[string]string
+}
+
+// raise starts what the demonstration needs.
+func raise(ctx context.Context, d *demo) (*stage, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the demonstration starts this program again as its servers: %w", err)
+	}
+	pace := demoPace
+	if d.json {
+		pace = demoPaceJSON
+	}
+	s := &stage{vars: map[string]string{"CONSORT": self, demoToken: rand.Text()}}
+	if d.name == "" {
+		if s.model, err = openaiserver.Start(demoScript(!d.json), nil); err != nil {
+			return nil, err
+		}
+	}
+	s.satchel, err = startNeighbour(ctx, exec.Command(self, "demo-server", "satchel", "--http", "--pace", pace.String()), demoToken+"="+s.vars[demoToken])
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the MCP server satchel did not start: %w", err), s.strike())
+	}
+	s.text = d.modelTable(s.model) + fmt.Sprintf(`
+[mcp.atlas]
+transport = "stdio"
+command = ["${CONSORT}", "demo-server", "atlas", "--pace", "%s"]
+
+[mcp.satchel]
+transport = "http"
+url = "%s"
+headers = {Authorization = "Bearer ${%s}"}
+`, pace, s.satchel.url, demoToken)
+	return s, nil
+}
+
+// modelTable is the [model] table of the configuration.
+func (d *demo) modelTable(script *openaiserver.Server) string {
+	if script != nil {
+		return fmt.Sprintf("[model]\nname = \"script\"\nbase_url = \"%s\"\n", script.URL())
+	}
+	text := "[model]\nname = " + strconv.Quote(d.name) + "\n"
+	if d.url != "" {
+		text += "base_url = " + strconv.Quote(d.url) + "\n"
+	}
+	if d.apiKey != "" {
+		text += "api_key = " + strconv.Quote(d.apiKey) + "\n"
+	}
+	return text
+}
+
+// lookup finds the variables of the configuration.
+func (s *stage) lookup(name string) (string, bool) {
+	if value, ok := s.vars[name]; ok {
+		return value, true
+	}
+	return os.LookupEnv(name)
+}
+
+// strike ends what raise has started and waits for it.
+func (s *stage) strike() error {
+	var errs []error
+	if s.model != nil {
+		errs = append(errs, s.model.Close())
+	}
+	if s.satchel != nil {
+		errs = append(errs, s.satchel.stop())
+	}
+	return errors.Join(errs...)
+}
+
+// neighbour is a server in another process, which listens by itself.
+type neighbour struct {
+	url   string
+	cmd   *exec.Cmd
+	stdin io.Closer // its end is the sign to leave
+}
+
+// How long a neighbour may take to say its URL, and to leave.
+const (
+	neighbourStart = 20 * time.Second
+	neighbourGrace = 3 * time.Second
+)
+
+// startNeighbour starts a process and waits until it has printed its URL.
+func startNeighbour(ctx context.Context, cmd *exec.Cmd, environment ...string) (*neighbour, error) {
+	cmd.Env = append(os.Environ(), environment...)
+	cmd.SysProcAttr = ownGroup() // what a terminal's Ctrl-C ends is decided here
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	n := &neighbour{cmd: cmd, stdin: stdin}
+	ctx, cancel := context.WithTimeout(ctx, neighbourStart)
+	defer cancel()
+	kill := context.AfterFunc(ctx, func() { cmd.Process.Kill() }) // ends the read below
+	line, err := bufio.NewReader(io.LimitReader(stdout, 1000)).ReadString('\n')
+	if !kill() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.stop())
+	}
+	n.url = strings.TrimSpace(line)
+	return n, nil
+}
+
+// stop asks the process to leave, ends it if it does not, and waits for it.
+func (n *neighbour) stop() error {
+	n.stdin.Close()
+	impatient := time.AfterFunc(neighbourGrace, func() { n.cmd.Process.Kill() })
+	defer impatient.Stop()
+	if err := n.cmd.Wait(); err != nil {
+		return fmt.Errorf("the server %s: %w", n.url, err)
+	}
+	return nil
+}
