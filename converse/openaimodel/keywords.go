@@ -91,6 +91,9 @@ func repair(node map[string]any) map[string]any {
 	for _, keyword := range []string{"$schema", "$id", "$anchor", "$comment", "$vocabulary", "$dynamicAnchor", "$recursiveAnchor"} {
 		delete(out, keyword)
 	}
+	if _, ok := out["$ref"].(string); !ok {
+		delete(out, "$ref")
+	}
 	repairItems(out)
 	repairDependencies(out)
 	for _, keyword := range holdsList {

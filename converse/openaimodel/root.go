@@ -64,8 +64,9 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 	if out.schema == nil {
 		out.schema = map[string]any{}
 	}
-	ref, changed := node["$ref"].(string)
-	if changed && a.legacy {
+	ref, refers := node["$ref"].(string)
+	changed := refers
+	if refers && a.legacy {
 		maps.DeleteFunc(out.schema, func(name string, _ any) bool {
 			return !annotations[name] && name != "$defs" && name != "definitions"
 		})
@@ -73,7 +74,7 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 	if out.take("not", "enum", "const", "if", "then", "else") {
 		changed = true
 	}
-	if ref != "" {
+	if refers {
 		delete(out.schema, "$ref")
 		target, err := a.find(a.local(ref))
 		if err != nil {

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/tidwall/gjson"
+)
+
+// events reads all events of a stream.
+func events(in io.Reader, limit int) (all []string, err error) {
+	reader := newEventReader(in, limit)
+	if _, err := reader.peek(); err != nil && err != io.EOF {
+		return nil, err
+	}
+	for {
+		name, data, err := reader.next()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, name+"|"+string(data))
+	}
+}
+
+// plainEvents reads a stream in the slow and plain way of the standard.
+func plainEvents(text string) (all []string) {
+	text = strings.TrimPrefix(text, "\ufeff")
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	name, data := "", []string(nil)
+	for line := range strings.SplitSeq(text+"\n\n", "\n") {
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if data != nil {
+				all = append(all, name+"|"+strings.Join(data, "\n"))
+			}
+			name, data = "", nil
+		case field == "data":
+			data = append(data, value)
+		case field == "event":
+			name = value
+		}
+	}
+	return all
+}
+
+// FuzzEvents: however a stream is cut into reads, its events are those of the
+// standard.
+func FuzzEvents(f *testing.F) {
+	for _, seed := range []string{
+		"data: {}\n\n", "data:a\r\ndata: b\r\n\r\nevent: x\rdata\r\r: c\n\ndata: end", "\ufeffdata: a\n\n", "\n\n\nevent: e\n\ndata: x\n\n", "data: a\r",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		want := fmt.Sprint(plainEvents(string(text)))
+		for _, in := range []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text)), iotest.DataErrReader(bytes.NewReader(text))} {
+			got, err := events(in, 1<<20)
+			if err != io.EOF || fmt.Sprint(got) != want {
+				t.Fatalf("%q gives %q, %v, want %q", text, got, err, want)
+			}
+		}
+		if got, err := events(bytes.NewReader(text), 8); err != io.EOF && !errors.Is(err, errEventTooLarge) {
+			t.Fatalf("%q, %v", got, err)
+		}
+	})
+}
+
+// FuzzAccumulator: any chunks at all give a reply that can go into a history
+// and be sent again.
+func FuzzAccumulator(f *testing.F) {
+	f.Add([]byte(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}`), []byte(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`))
+	f.Add([]byte(`{"choices":[{"message":{"content":[{"text":"x"},{"type":"thinking","thinking":[{"text":"y"}]}],"tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"f"}}]}}]}`), []byte(`{"error":{}}`))
+	f.Add([]byte(`{"choices":[{"delta":{"function_call":{"name":"f","arguments":null}}}]}`), []byte(`{"choices":[{"delta":{"tool_calls":[{"index":"1","id":1,"function":{"name":"\u0000","arguments":"\ud800"},"extra_content":{"a":[1, 2]}}]}}]}`))
+	model, err := New("m", &Options{BaseURL: "http://localhost"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		text := ""
+		answer := &accumulator{emit: func(d converse.Delta) { text += d.Text }}
+		for _, chunk := range [][]byte{first, second, first} {
+			if json.Valid(chunk) {
+				answer.add(gjson.ParseBytes(chunk))
+			}
+		}
+		n := 0
+		reply, err := answer.reply(model, func() string { n++; return fmt.Sprint(n) })
+		if err != nil {
+			return
+		}
+		if said := canister.TextOf(reply.Message.Content); strings.ReplaceAll(said, "\n", "") != strings.ReplaceAll(text, "\n", "") && len(answer.refusal) == 0 {
+			t.Fatalf("says %q, streamed %q", said, text)
+		}
+		history := []canister.Canister{reply.Message}
+		for _, call := range reply.Invocations {
+			history = append(history, call)
+		}
+		for _, call := range reply.Invocations {
+			n++
+			history = append(history, canister.Result{Head: canister.Head{ID: fmt.Sprint(n)}, Invocation: call.ID})
+		}
+		if problems := canister.Check(history); problems != nil {
+			t.Fatalf("%v in %+v", problems, reply)
+		}
+		sendable(t, model, history)
+	})
+}
+
+// FuzzMessages: whatever canisters hold, the request is JSON in UTF-8.
+func FuzzMessages(f *testing.F) {
+	f.Add("text", "image/png", []byte("data"), `{"a":1}`, "name")
+	f.Add("\xff\"\\\x00\u2028", "audio/wav; x=\"", []byte{0xff}, `{`, "a\nb")
+	model, err := New("m\"", &Options{BaseURL: "http://localhost", Audio: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text, kind string, data []byte, arguments, name string) {
+		contents := []canister.Content{
+			canister.Text(text), canister.ImageContent{Data: data, MIME: kind}, canister.ImageContent{URL: text}, canister.AudioContent{Data: data, MIME: kind},
+			canister.ResourceContent{URI: name, MIME: kind, Text: text}, canister.ResourceContent{URI: name, MIME: kind, Blob: data},
+			canister.LinkContent{URI: text, Name: name},
+		}
+		if json.Valid(data) {
+			contents = append(contents, canister.StructuredContent{JSON: data})
+		}
+		sendable(t, model, []canister.Canister{
+			canister.Supervisor{Head: canister.Head{ID: "1"}, Content: contents},
+			canister.Document{Head: canister.Head{ID: "2"}, Title: text, URI: name, Content: contents},
+			canister.User{Head: canister.Head{ID: "3"}, Content: contents},
+			canister.Assistant{Head: canister.Head{ID: "4"}, Content: contents},
+			canister.Invocation{Head: canister.Head{ID: "5"}, Message: "4", CallID: text, Name: name, Arguments: arguments},
+			canister.Result{Head: canister.Head{ID: "6"}, Invocation: "5", Content: contents},
+		})
+	})
+}
+
+func sendable(t *testing.T, model *Model, history []canister.Canister) {
+	t.Helper()
+	body, _, err := new(transcript).body(model, &converse.Request{History: history})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(body) || !utf8.Valid(body) {
+		t.Fatalf("not JSON: %s", body)
+	}
+}
+
+// FuzzAdapt: any schema is adapted or set aside, and what is adapted is an
+// object without a composition at its root, the same again when adapted again.
+func FuzzAdapt(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":[{}, true]}}}`, `{"allOf":[{"$ref":"#/allOf/0"}]}`,
+		`{"anyOf":[{"required":["a"]},{"properties":{"a":false}}],"oneOf":[{},true],"unevaluatedProperties":false}`, `{"$ref":"#/$defs/~1%25","$defs":{"/%":{"dependencies":{"a":["b"],"c":false}}}}`,
+	} {
+		f.Add([]byte(seed), true)
+	}
+	f.Fuzz(func(t *testing.T, schema []byte, inline bool) {
+		adapted, _, err := adapt(schema, inline)
+		if err != nil {
+			return
+		}
+		var root map[string]any
+		if err := json.Unmarshal(adapted, &root); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := root["properties"].(map[string]any); !ok || root["type"] != "object" || composed(root) {
+			t.Fatalf("%s becomes %s", schema, adapted)
+		}
+		if again, _, err := adapt(adapted, inline); err == nil && inline && !bytes.Contains(adapted, []byte("$ref")) && !bytes.Equal(again, adapted) {
+			t.Fatalf("%s\nbecomes %s\nand then %s", schema, adapted, again)
+		}
+	})
+}
