@@ -100,22 +100,25 @@ func (e *Ensemble) endedJobs() []*job {
 // run does a job: it calls f with ctx, which j.cancel ends, and returns what f
 // returns; soon after ctx has ended it returns an [abandonedError] in any case.
 func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context) (T, error)) (T, error) {
-	var value T
-	var err error = errExited // unless f returns or panics
+	var outcome struct {
+		value T
+		err   error
+	}
+	outcome.err = errExited // unless f returns or panics
 	go func() {
 		defer e.finish(j)
-		value, err = guard(e.log, func() (T, error) { return f(ctx) })
+		outcome.value, outcome.err = guard(e.log, func() (T, error) { return f(ctx) })
 	}()
 	select {
 	case <-j.done:
-		return value, err
+		return outcome.value, outcome.err
 	case <-ctx.Done():
 	}
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {
 	case <-j.done:
-		return value, err
+		return outcome.value, outcome.err
 	case <-patience.C:
 		e.abandon(j)
 		var none T
