@@ -99,7 +99,7 @@ func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *e
 			return x.fault(res, data)
 		}
 		if answer.finish != "" {
-			in.limit = afterFinish
+			in.atMost(afterFinish)
 		}
 	}
 	return nil
@@ -150,9 +150,16 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// atMost shortens the time limit.
+func (b *answerBody) atMost(limit time.Duration) {
+	if b.limit <= 0 || b.limit > limit {
+		b.limit = limit
+	}
+}
+
 // drain reads to the end, if it is near.
 func (b *answerBody) drain() {
-	b.limit = afterDone
+	b.atMost(afterDone)
 	var rest [512]byte
 	for range 8 {
 		if _, err := b.Read(rest[:]); err != nil {

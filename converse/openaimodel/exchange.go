@@ -80,7 +80,6 @@ func (x *exchange) attempt(body []byte) error {
 	case err != nil:
 		return x.m.unreachable(err)
 	}
-	x.watch.within(x.m.opts.IdleTimeout)
 	reply, err := x.read(res)
 	if err != nil || x.left {
 		return err

@@ -283,6 +283,57 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestDeltasComeAtOnce: a delta is yielded before the next is sent.
+func TestDeltasComeAtOnce(t *testing.T) {
+	heard := make(chan struct{})
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		for range 20 {
+			io.WriteString(w, `data: {"choices":[{"delta":{"content":"word "}}]}`+"\n\n")
+			w.(http.Flusher).Flush()
+			select {
+			case <-heard:
+			case <-r.Context().Done():
+			}
+		}
+		io.WriteString(w, hello)
+	})
+	deltas := 0
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for event, err := range newModel(t, server.URL, openaimodel.Options{}).Exchange(ctx, newRequest()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := event.(converse.Delta); ok && deltas < 20 {
+			deltas++
+			heard <- struct{}{}
+		}
+	}
+}
+
+// TestSilenceAfterTheEnd: a server that has said all, and then hangs, has
+// still said all. After [DONE] that is so at once, before that after a while.
+func TestSilenceAfterTheEnd(t *testing.T) {
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		text := hello
+		if r.URL.Path == "/finish/chat/completions" {
+			text, _, _ = strings.Cut(hello, "data: [DONE]")
+		}
+		io.WriteString(w, text)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	for path, idle := range map[string]time.Duration{"/finish": 50 * time.Millisecond, "/done": time.Minute} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		got := run(ctx, newModel(t, server.URL+path, openaimodel.Options{IdleTimeout: idle}), newRequest())
+		cancel()
+		if got.err != nil || got.replies != 1 || got.text != "Hello." {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}
+
 // TestCancel: the end of the context, and leaving the loop, end the request.
 func TestCancel(t *testing.T) {
 	gone := make(chan struct{}, 2)

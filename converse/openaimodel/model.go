@@ -150,8 +150,8 @@ func (m *Model) httpClient() *http.Client {
 	} else if transport, ok := http.DefaultTransport.(*http.Transport); ok {
 		m.own = transport.Clone()
 		// Conversations side by side would otherwise open a connection for
-		// each exchange: the default keeps two.
-		m.own.MaxIdleConnsPerHost = m.own.MaxIdleConns
+		// each exchange: the default keeps two, for a minute and a half.
+		m.own.MaxIdleConns, m.own.MaxIdleConnsPerHost = 0, 1000
 		client.Transport = m.own
 	}
 	check := client.CheckRedirect

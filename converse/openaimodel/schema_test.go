@@ -185,6 +185,45 @@ func TestBadToolStaysAlone(t *testing.T) {
 	}
 }
 
+// TestToolsAreByteStable: the order in which a server wrote the members of its
+// schemas does not matter.
+func TestToolsAreByteStable(t *testing.T) {
+	url, body := catch(t)
+	want := ""
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		request := newRequest()
+		request.Tools = &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: shuffled(r, map[string]any{
+			"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string", "description": "<&>"}, "b": true, "c": map[string]any{"$ref": "#/$defs/x"}},
+			"$defs": map[string]any{"x": map[string]any{"minimum": 1, "maximum": 2}}, "oneOf": []any{map[string]any{"required": []any{"a"}, "title": "A"}, map[string]any{"required": []any{"b"}}},
+		})}}}
+		if got := run(t.Context(), newModel(t, url, openaimodel.Options{ExtraBody: map[string]any{"x": 1, "y": 2, "a": 3}}), request); got.err != nil {
+			t.Fatal(got.err)
+		}
+		if want == "" {
+			want = string(*body)
+		}
+		if string(*body) != want {
+			t.Fatalf("got  %s\nwant %s", *body, want)
+		}
+	}
+}
+
+// shuffled returns a value as JSON with its members in an order of chance.
+func shuffled(r *rand.Rand, value any) json.RawMessage {
+	object, ok := value.(map[string]any)
+	if !ok {
+		text, _ := json.Marshal(value)
+		return text
+	}
+	var members []string
+	for name, member := range object {
+		members = append(members, fmt.Sprintf("%q: %s", name, shuffled(r, member)))
+	}
+	r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	return json.RawMessage("{" + strings.Join(members, " ,") + "}")
+}
+
 // TestAdaptedAcceptsTheSame: arguments that a tool's own schema accepts are
 // accepted by what the model is told, over schemas and arguments made by chance.
 func TestAdaptedAcceptsTheSame(t *testing.T) {
