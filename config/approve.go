@@ -5,11 +5,10 @@ package config
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/glob"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -37,8 +36,6 @@ func (a *Approval) Func(ask converse.ApproveFunc) (converse.ApproveFunc, error) 
 			return nil, fmt.Errorf("approval.rules[%d]: %w", i, err)
 		}
 		rules[i].Rule = rule
-		rules[i].ensembles = compileGlobs(rule.Ensembles)
-		rules[i].tools = compileGlobs(rule.Tools)
 	}
 	if len(rules) == 0 && (a.Default == "" || a.Default == ActionAllow) {
 		return nil, nil
@@ -77,8 +74,7 @@ func decider(action Action, reason string, ask converse.ApproveFunc) (converse.A
 // compiledRule is a [Rule] ready for use.
 type compiledRule struct {
 	Rule
-	ensembles, tools []*regexp.Regexp
-	decide           converse.ApproveFunc
+	decide converse.ApproveFunc
 }
 
 func (rule *compiledRule) fits(approval *converse.Approval) bool {
@@ -86,8 +82,8 @@ func (rule *compiledRule) fits(approval *converse.Approval) bool {
 	if approval.Definition != nil {
 		hints = approval.Definition.Hints
 	}
-	return matches(rule.ensembles, approval.Ensemble) &&
-		matches(rule.tools, approval.Tool) &&
+	return matches(rule.Ensembles, approval.Ensemble) &&
+		matches(rule.Tools, approval.Tool) &&
 		agrees(rule.ReadOnly, hints.ReadOnly) &&
 		agrees(rule.Idempotent, hints.Idempotent) &&
 		agrees(rule.Destructive, hints.MayDestroy()) &&
@@ -98,17 +94,6 @@ func (rule *compiledRule) fits(approval *converse.Approval) bool {
 func agrees(wanted *bool, is bool) bool { return wanted == nil || *wanted == is }
 
 // matches reports whether one of the globs matches the name, if there are any.
-func matches(globs []*regexp.Regexp, name string) bool {
-	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob *regexp.Regexp) bool { return glob.MatchString(name) })
-}
-
-// compileGlobs turns globs into what matches them: those of ensemble.Options,
-// in which * is any run of characters and ? any one.
-func compileGlobs(globs []string) []*regexp.Regexp {
-	compiled := make([]*regexp.Regexp, len(globs))
-	for i, glob := range globs {
-		pattern := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(glob))
-		compiled[i] = regexp.MustCompile(`(?s)\A` + pattern + `\z`) // quoted, so it compiles
-	}
-	return compiled
+func matches(globs []string, name string) bool {
+	return len(globs) == 0 || slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, name) })
 }

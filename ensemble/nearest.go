@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/internal/near"
 )
 
 // Nearest returns the names of up to n tools that a model may have meant by a
@@ -38,19 +40,19 @@ func (c *Catalog) Nearest(name string, n int) []string {
 // same, how far its full name is, and whether it is near enough to be meant. In
 // the score, an ensemble that is missing or wrong counts little, and part of a
 // name in place of the whole more.
-func likeness(asked string, t *Tool) (score, distant int, near bool) {
+func likeness(asked string, t *Tool) (score, distant int, likely bool) {
 	full, own := simplified(t.name), simplified(cut(t.definition.Name, maxName))
-	distant = distance(asked, full)
-	score, near = distant, distant <= max(len(asked), len(full))/3
+	distant = near.Distance(asked, full)
+	score, likely = distant, distant <= max(len(asked), len(full))/3
 	for _, part := range []string{asked, lastWords(asked, 1+strings.Count(own, "_"))} {
-		if d := distance(part, own); d <= len(own)/3 {
-			score, near = min(score, d+1), true
+		if d := near.Distance(part, own); d <= len(own)/3 {
+			score, likely = min(score, d+1), true
 		}
 	}
 	if len(asked) >= 3 && strings.Contains(own, asked) || len(own) >= 3 && strings.Contains(asked, own) {
-		score, near = min(score, 3+distance(asked, own)/2), true
+		score, likely = min(score, 3+near.Distance(asked, own)/2), true
 	}
-	return score, distant, near
+	return score, distant, likely
 }
 
 // simplified returns s in lower case with one '_' for each run of other
@@ -71,26 +73,4 @@ func lastWords(name string, n int) string {
 		}
 	}
 	return name[end+1:]
-}
-
-// distance returns the number of bytes to insert, delete or replace to make b
-// of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

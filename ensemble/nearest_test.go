@@ -44,7 +44,7 @@ func TestNearest(t *testing.T) {
 		{"query_order", "db__query_orders"},
 		{"files__list.directory", "files__list_directory-x"},
 		{"list_directory", "files__list_directory-x"},
-		{"cpoy", ""},
+		{"cpoy", "files__copy"},
 		{"send_mail", ""},
 		{"", ""},
 		{strings.Repeat("x", 100_000), ""},

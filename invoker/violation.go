@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/near"
 )
 
 const (
@@ -131,41 +133,17 @@ func listed(items []string, separator string) string {
 
 // nearest returns the name that name is most likely meant to be, or "".
 func nearest(name string, known []string) string {
+	if len(name) > 64 {
+		return ""
+	}
 	best, least := "", 1+len(name)/4+1
 	for _, candidate := range known {
 		if strings.EqualFold(candidate, name) {
 			return candidate
 		}
-		if d := distance(name, candidate, least); d < least {
+		if d := near.Distance(name, candidate); d < least {
 			best, least = candidate, d
 		}
 	}
 	return best
-}
-
-// distance returns how many letters must be changed, added, left out or
-// swapped with the next to turn a into b, or limit if that is not less.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit || len(a) > 64 {
-		return limit
-	}
-	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range above {
-		above[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := above[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			row[j] = min(change, above[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, above, row = above, row, before
-	}
-	return min(above[len(b)], limit)
 }

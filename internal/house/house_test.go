@@ -73,8 +73,8 @@ func within(path string, places ...string) bool {
 // may import. Rooms that are not listed may import anything but config.
 var mayImport = map[string][]string{
 	"canister":              {},
-	"invoker":               {"canister"},
-	"ensemble":              {"canister", "invoker"},
+	"invoker":               {"canister", "internal"},
+	"ensemble":              {"canister", "invoker", "internal"},
 	"ensemble/ensembletest": {"canister", "invoker", "ensemble"},
 	"converse":              {"canister", "invoker", "ensemble"},
 	"converse/conversetest": {"canister", "invoker", "ensemble", "converse"},

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ensemble
+package glob
 
 import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 )
 
-func TestMatches(t *testing.T) {
+func TestMatch(t *testing.T) {
 	tests := []struct {
 		pattern, name string
 		want          bool
@@ -38,33 +37,30 @@ func TestMatches(t *testing.T) {
 		{"Read", "read", false},
 	}
 	for _, test := range tests {
-		if got := matches(test.pattern, test.name); got != test.want {
-			t.Errorf("matches(%q, %q) = %v", test.pattern, test.name, got)
+		if got := Match(test.pattern, test.name); got != test.want {
+			t.Errorf("Match(%q, %q) = %v", test.pattern, test.name, got)
 		}
 	}
 }
 
-func TestMatchesTakesNotLong(t *testing.T) {
-	start := time.Now()
-	if matches(strings.Repeat("a*", 2000)+"b", strings.Repeat("a", 10_000)) {
+// A pattern that makes others backtrack for ever comes to an end.
+func TestMatchDoesNotBacktrack(t *testing.T) {
+	if Match(strings.Repeat("a*", 2000)+"b", strings.Repeat("a", 10_000)) {
 		t.Error("it matches")
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 
-// FuzzMatches compares with path.Match, where the two mean the same.
-func FuzzMatches(f *testing.F) {
+// FuzzMatch compares with path.Match, where the two mean the same.
+func FuzzMatch(f *testing.F) {
 	f.Add("query_*", "query_users")
 	f.Add("*a*?b", "xaab")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		got := matches(pattern, name)
+		got := Match(pattern, name)
 		if strings.ContainsAny(pattern, `[]\/`) || strings.Contains(name, "/") {
 			return
 		}
 		if want, err := path.Match(pattern, name); err == nil && got != want {
-			t.Errorf("matches(%q, %q) = %v", pattern, name, got)
+			t.Errorf("Match(%q, %q) = %v", pattern, name, got)
 		}
 	})
 }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package near
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "abc", 0},
+		{"abc", "abd", 1}, {"abc", "abcd", 1}, {"abc", "ac", 1},
+		{"abc", "acb", 1}, {"abcd", "badc", 2}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+	} {
+		if got := Distance(test.a, test.b); got != test.want {
+			t.Errorf("from %q to %q it is %d, want %d", test.a, test.b, got, test.want)
+		}
+		if there, back := Distance(test.a, test.b), Distance(test.b, test.a); there != back {
+			t.Errorf("between %q and %q it is %d there and %d back", test.a, test.b, there, back)
+		}
+	}
+}
