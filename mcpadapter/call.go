@@ -64,11 +64,13 @@ func (c *connection) requestFor(ctx context.Context, call *invoker.Call, x *exch
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string, hints invoker.Hints) (invoker.Output, error) {
 	var result json.RawMessage
-	x := &exchange{answer: func(_ string, response *jsonrpc.Response) {
-		if response.Error == nil && !needsInput(response.Result) {
+	x := new(exchange)
+	x.answer = func(_ string, response *jsonrpc.Response) {
+		x.asks = response.Error == nil && needsInput(response.Result)
+		if response.Error == nil && !x.asks {
 			result, response.Result = response.Result, json.RawMessage(`{"content":[]}`)
 		}
-	}}
+	}
 	// The SDK writes into this map: it belongs to this call alone.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.ID != "" {

@@ -24,6 +24,11 @@ type exchange struct {
 	// progress takes the reports of the call; nil when nobody listens.
 	progress *progressQueue
 
+	// refusal is the error that the server answered with, if it did: errors of
+	// the SDK's own have the same type. Written before the SDK sees the answer.
+	refusal *jsonrpc.Error
+	asks    bool // the last answer asked for another round
+
 	method string // of the last request that was sent; guarded by the wire
 	id     jsonrpc.ID
 	left   atomic.Bool // the request may have reached the server

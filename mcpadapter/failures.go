@@ -109,7 +109,6 @@ func neverLeft(err error) bool {
 // failure says what came of a request that did not succeed. tool is empty for
 // requests that are no call of a tool.
 func (c *connection) failure(err error, x *exchange, tool string, hints invoker.Hints) *invoker.Failure {
-	var rpc *jsonrpc.Error
 	var status *statusError
 	var denied *authError
 	var broken *protocolError
@@ -119,20 +118,39 @@ func (c *connection) failure(err error, x *exchange, tool string, hints invoker.
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return interrupted(err, x)
+	case errors.Is(err, errClosed): // the exchange may still be written to
+		return c.lostCall(clean, maybe)
 	case errors.As(err, &denied):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: clean}
 	case errors.As(err, &status):
 		return status.failure(hints, clean)
 	case errors.As(err, &broken):
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
-	case errors.As(err, &large), errors.Is(err, errMessageTooLarge):
-		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "The answer of the tool is too large to be taken. It ran; ask it for less.", Cause: clean}
-	case errors.As(err, &rpc):
-		return ofRPC(rpc, clean)
-	case maybe:
-		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: c.because(clean)}
+	case errors.As(err, &large):
+		return tooLarge(clean)
+	case x.refusal != nil:
+		return ofRPC(x.refusal, clean)
+	case x.asks:
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool asked this program for something that it could not give: " + clean.Error(), Cause: clean}
 	}
-	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: c.because(clean)}
+	return c.lostCall(clean, maybe)
+}
+
+// lostCall is a call that the connection took with it.
+func (c *connection) lostCall(err error, maybe bool) *invoker.Failure {
+	cause := c.because(err)
+	var large *tooLargeError
+	switch {
+	case errors.Is(cause, errMessageTooLarge), errors.As(cause, &large):
+		return tooLarge(cause)
+	case maybe:
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
+	}
+	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
+}
+
+func tooLarge(cause error) *invoker.Failure {
+	return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large to be taken. The tool may have run; ask it for less.", Cause: cause}
 }
 
 // because prefers the reason for which the connection was lost over what a

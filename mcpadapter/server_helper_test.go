@@ -32,10 +32,15 @@ func suiteServer(life context.Context) *mcp.Server {
 
 // changeTools is what the suite calls a change.
 func changeTools(server *mcp.Server) {
-	late := ensembletest.Echo()
-	late.Def.Name = "late"
-	addTool(context.Background(), server, late)
+	addTool(context.Background(), server, suiteTool("late"))
 	server.RemoveTools("fail")
+}
+
+// suiteTool is the suite's echo under another name.
+func suiteTool(name string) invoker.Invoker {
+	echo := ensembletest.Echo()
+	echo.Def.Name = name
+	return echo
 }
 
 func addTool(life context.Context, server *mcp.Server, tool invoker.Invoker) {

@@ -21,11 +21,11 @@ func (c *connection) subscribe() {
 	wait := firstRetry
 	for serial := 1; ; serial++ {
 		began := time.Now()
-		err := c.subscription(serial)
+		refusal, err := c.subscription(serial)
 		if c.life.Err() != nil {
 			return
 		}
-		if refusesToTell(err) {
+		if refusal != nil || refusesToTell(err) {
 			c.log.Warn("the server does not tell of changes of its tools", zap.Error(cleaned(err)))
 			return
 		}
@@ -36,49 +36,41 @@ func (c *connection) subscribe() {
 	}
 }
 
-// subscription makes one request to listen and returns when its answer says
-// that it is over.
-func (c *connection) subscription(serial int) error {
+// subscription makes one request to listen and returns when it is over; a
+// refusal is the server's own.
+func (c *connection) subscription(serial int) (refusal *jsonrpc.Error, err error) {
 	params, err := json.Marshal(map[string]any{
 		"_meta":         c.requestMeta,
 		"notifications": map[string]bool{"toolsListChanged": true},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id, err := jsonrpc.MakeID(fmt.Sprintf("listen-%d", serial))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(c.life)
 	defer cancel()
 	over := make(chan error, 1)
 	x := &exchange{answer: func(_ string, response *jsonrpc.Response) { over <- response.Error }}
 	c.subscriptions.Store(int64(serial))
+	defer c.wire.forget("", x)
 	if err := c.wire.Write(withExchange(ctx, x), &jsonrpc.Request{ID: id, Method: "subscriptions/listen", Params: params}); err != nil {
-		c.wire.forget("", x)
-		return err
+		return nil, err
 	}
 	select {
-	case err = <-over:
+	case err := <-over:
+		return x.refusal, err
 	case <-ctx.Done():
-		err = ctx.Err()
+		return nil, ctx.Err()
 	}
-	c.wire.forget("", x)
-	return err
 }
 
-// refusesToTell reports whether asking again would bring the same answer.
+// refusesToTell reports whether asking again would bring the same status.
 func refusesToTell(err error) bool {
-	var rpc *jsonrpc.Error
 	var status *statusError
-	switch {
-	case errors.As(err, &rpc):
-		return true
-	case errors.As(err, &status):
-		return status.refused() && !status.transient()
-	}
-	return false
+	return errors.As(err, &status) && status.refused() && !status.transient()
 }
 
 // metaOf is what each request of the new protocol carries: the version, and

@@ -217,7 +217,13 @@ func (w *wire) answered(response *jsonrpc.Response) {
 		method = x.method
 	}
 	w.mu.Unlock()
-	if x != nil && x.answer != nil {
+	if x == nil {
+		return
+	}
+	if !errors.As(response.Error, &x.refusal) {
+		x.refusal = nil
+	}
+	if x.answer != nil {
 		x.answer(method, response)
 	}
 }

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// TestAnswers maps what a server can answer to a call; afterwards the
+// connection must still work, unless the answer ended it.
+func TestAnswers(t *testing.T) {
+	status := func(code int, header ...string) func(http.ResponseWriter, message) {
+		return func(w http.ResponseWriter, _ message) {
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			http.Error(w, "<html>no", code)
+		}
+	}
+	rpc := func(code int) func(http.ResponseWriter, message) {
+		return func(w http.ResponseWriter, m message) { replyError(w, m, code, "so it is") }
+	}
+	body := func(kind, text string) func(http.ResponseWriter, message) {
+		return func(w http.ResponseWriter, _ message) {
+			w.Header().Set("Content-Type", kind)
+			fmt.Fprint(w, text)
+		}
+	}
+	cut := func(w http.ResponseWriter, _ message) {
+		stream(w)(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"none","progress":1}}`)
+	}
+	tests := []struct {
+		name        string
+		answer      func(http.ResponseWriter, message)
+		write, read invoker.Code // of a tool that is not repeatable, and of one that is
+		retryable   bool         // the latter
+		says        string
+	}{
+		{"400", status(400), invoker.Protocol, invoker.Protocol, false, ""},
+		{"401", status(401), invoker.Unauthorized, invoker.Unauthorized, false, ""},
+		{"403", status(403), invoker.Unauthorized, invoker.Unauthorized, false, ""},
+		{"404 without a session", status(404), invoker.Unavailable, invoker.Unavailable, false, ""},
+		{"413", status(413), invoker.InvalidArguments, invoker.InvalidArguments, false, ""},
+		{"429", status(429, "Retry-After", "7"), invoker.Unavailable, invoker.Unavailable, true, "7s"},
+		{"500", status(500), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"502", status(502), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"503", status(503), invoker.Unavailable, invoker.Unavailable, true, ""},
+		{"504", status(504), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"method not found", rpc(-32601), invoker.ToolNotFound, invoker.ToolNotFound, false, "so it is"},
+		{"invalid params", rpc(-32602), invoker.InvalidArguments, invoker.InvalidArguments, false, "so it is"},
+		{"internal error", rpc(-32603), invoker.ExecutionFailed, invoker.ExecutionFailed, false, "so it is"},
+		{"parse error", rpc(-32700), invoker.Protocol, invoker.Protocol, false, "so it is"},
+		{"its own code", rpc(17), invoker.ExecutionFailed, invoker.ExecutionFailed, false, "so it is"},
+		{"web page", body("text/html", "<html>"), invoker.Protocol, invoker.Protocol, false, "text/html"},
+		{"broken JSON", body("application/json", `{"jsonrpc"`), invoker.Protocol, invoker.Protocol, false, ""},
+		{"accepted", status(202), invoker.Protocol, invoker.Protocol, false, "202"},
+		{"too large", body("application/json", strings.Repeat(" ", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
+		{"no result", func(w http.ResponseWriter, m message) { reply(w, m, `[]`) }, invoker.Protocol, invoker.Protocol, false, ""},
+		{"cut", cut, invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+				if m.Method != "tools/call" {
+					return false
+				}
+				test.answer(w, m)
+				return true
+			})
+			c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", MaxMessage: 1 << 20}}))
+			_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
+			if code(err) != test.write {
+				t.Errorf("write failed with %v, want %s", err, test.write)
+			}
+			_, err = tool(t, c, "read").Invoke(within(t), rawCall(`{}`))
+			if failure := invoker.AsFailure(err); failure == nil || failure.Code != test.read || failure.Retryable != test.retryable || !strings.Contains(failure.Message, test.says) {
+				t.Errorf("read failed with %+v, want %s, retryable %t, saying %q", failure, test.read, test.retryable, test.says)
+			}
+			select {
+			case <-c.Lost():
+				t.Errorf("the connection was lost: %v", c.Err())
+			default:
+			}
+		})
+	}
+}
+
+// TestUnknownContent: one block that the SDK does not know costs neither the
+// call nor its neighbours.
+func TestUnknownContent(t *testing.T) {
+	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+		if m.Method != "tools/call" {
+			return false
+		}
+		reply(w, m, `{"content":[{"type":"text","text":"a"},{"type":"hologram"},{"type":"text","text":"b"}]}`)
+		return true
+	})
+	out, err := tool(t, openScripted(t, s), "read").Invoke(within(t), rawCall(`{}`))
+	if err != nil || len(out.Content) != 3 {
+		t.Fatalf("got %v, %v", out.Content, err)
+	}
+}
+
+func TestSessionGone(t *testing.T) {
+	gone := false
+	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+		switch {
+		case m.Method == "initialize":
+			w.Header().Set("Mcp-Session-Id", "s1")
+		case gone:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`)
+			return true
+		}
+		return false
+	})
+	c := openScripted(t, s)
+	write := tool(t, c, "write")
+	gone = true
+	if _, err := write.Invoke(within(t), rawCall(`{}`)); code(err) != invoker.Unavailable {
+		t.Errorf("a call in a session that is gone failed with %v, want UNAVAILABLE: it was not run", err)
+	}
+	await(t, "Lost", c.Lost())
+	if c.Err() == nil {
+		t.Error("Err is nil")
+	}
+}
+
+func TestRefusedConnection(t *testing.T) {
+	s := newScripted(t, nil)
+	c := openScripted(t, s)
+	write := tool(t, c, "write")
+	s.Close()
+	// What the first call meets is a connection that was open: it may have left.
+	_, _ = write.Invoke(within(t), rawCall(`{}`))
+	_, err := write.Invoke(within(t), rawCall(`{}`))
+	if failure := invoker.AsFailure(err); failure.Code != invoker.Unavailable || !failure.Retryable {
+		t.Errorf("a call that nobody took failed with %v (%v), want UNAVAILABLE", err, failure.Cause)
+	}
+	_, err = mcpadapter.HTTP(s.URL, nil).Open(within(t))
+	if err == nil {
+		t.Error("Open succeeded")
+	}
+}
+
+// TestSilentStream: the standing stream does not hold up anything (E12).
+func TestSilentStream(t *testing.T) {
+	release := make(chan struct{})
+	s := newScripted(t, func(_ http.ResponseWriter, r *http.Request, m message) bool {
+		if m.Method != "GET" {
+			return false
+		}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		return true
+	})
+	defer close(release)
+	c := openScripted(t, s)
+	tool(t, c, "read")
+	if err := c.Close(within(t)); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// TestHungConnect: a server that never answers costs no more than the time
+// that was given, whatever it hangs on.
+func TestHungConnect(t *testing.T) {
+	for _, method := range []string{"server/discover", "initialize", "notifications/initialized"} {
+		t.Run(method, func(t *testing.T) {
+			s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+				if m.Method != method && !(method == "initialize" && m.Method == "server/discover") {
+					return false
+				}
+				<-r.Context().Done()
+				return true
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			c, err := mcpadapter.HTTP(s.URL, nil).Open(ctx)
+			if err == nil {
+				_ = c.Close(within(t))
+			}
+			switch {
+			case method == "server/discover" && err != nil:
+				t.Errorf("a server that keeps silent to the new protocol was not reached with the old one: %v", err)
+			case method != "server/discover" && !errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("Open returned %v, want that the time ran out", err)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("Open took %s", took)
+			}
+		})
+	}
+}
+
+func TestCancellationIsSent(t *testing.T) {
+	begun, cancelled := make(chan struct{}), make(chan message, 1)
+	s := newScripted(t, func(_ http.ResponseWriter, r *http.Request, m message) bool {
+		switch m.Method {
+		case "tools/call":
+			close(begun)
+			<-r.Context().Done()
+			return true
+		case "notifications/cancelled":
+			cancelled <- m
+		}
+		return false
+	})
+	write := tool(t, openScripted(t, s), "write")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := write.Invoke(ctx, rawCall(`{}`))
+		done <- err
+	}()
+	await(t, "the call", begun)
+	cancel()
+	if err := await(t, "the end of the call", done); code(err) != invoker.Canceled {
+		t.Errorf("the call failed with %v, want CANCELED", err)
+	}
+	m := await(t, "notifications/cancelled", cancelled)
+	call := s.received("tools/call")[0]
+	if want := fmt.Sprintf(`"requestId":%s`, call.ID); !strings.Contains(string(m.Params), want) {
+		t.Errorf("the cancellation is %s, want %s", m.Params, want)
+	}
+}
+
+func TestHeadersStayHome(t *testing.T) {
+	var leaked []http.Header
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { leaked = append(leaked, r.Header) }))
+	defer other.Close()
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		if m.Method == "tools/call" {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	})
+	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "sesame-123"}, BearerToken: "token-456"}
+	options.Protocol = "2025-11-25"
+	c := open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", options))
+	_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
+	if code(err) != invoker.Protocol {
+		t.Errorf("a redirect to another origin gave %v, want PROTOCOL", err)
+	}
+	if len(leaked) > 0 {
+		t.Errorf("another origin got %v", leaked)
+	}
+	for _, m := range s.received("tools/call") {
+		if m.Header.Get("X-Key") != "sesame-123" || m.Header.Get("Authorization") != "Bearer token-456" {
+			t.Errorf("the server got %v", m.Header)
+		}
+	}
+	s.Close()
+	_, err = mcpadapter.HTTP(s.URL+"/?key=query-789", options).Open(within(t))
+	failure := invoker.AsFailure(err)
+	for _, secret := range []string{"sesame-123", "token-456", "query-789"} {
+		if strings.Contains(failure.Error()+fmt.Sprint(failure.Cause), secret) {
+			t.Errorf("the error holds a secret: %v", err)
+		}
+	}
+}
+
+func TestSSEEndpointElsewhere(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another origin got a message") }))
+	defer other.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: endpoint\ndata: %s/messages\n\n", other.URL)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	if _, err := mcpadapter.SSE(s.URL, nil).Open(within(t)); err == nil || !strings.Contains(err.Error(), "another origin") {
+		t.Errorf("Open: %v", err)
+	}
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// asking is a server whose one tool does what ask does and tells how it went.
+func asking(ask func(context.Context, *mcp.ServerSession) (string, error)) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		text, err := ask(ctx, req.Session)
+		if err != nil {
+			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}, nil
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+	})
+	return server
+}
+
+func TestServerAsks(t *testing.T) {
+	sample := func(ctx context.Context, s *mcp.ServerSession) (string, error) {
+		r, err := s.CreateMessage(ctx, &mcp.CreateMessageParams{SystemPrompt: "sys", MaxTokens: 7, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "hi"}}}})
+		if err != nil {
+			return "", err
+		}
+		return r.Model + ":" + r.Content.(*mcp.TextContent).Text, nil
+	}
+	elicit := func(ctx context.Context, s *mcp.ServerSession) (string, error) {
+		r, err := s.Elicit(ctx, &mcp.ElicitParams{Message: "sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3}}}`)})
+		if err != nil {
+			return "", err
+		}
+		text, err := json.Marshal(r.Content)
+		return r.Action + ":" + string(text), err
+	}
+	roots := func(ctx context.Context, s *mcp.ServerSession) (string, error) {
+		r, err := s.ListRoots(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		var list []string
+		for _, root := range r.Roots {
+			list = append(list, root.Name+"="+root.URI)
+		}
+		return "roots:" + strings.Join(list, ","), nil
+	}
+	ping := func(ctx context.Context, s *mcp.ServerSession) (string, error) { return "pong", s.Ping(ctx, nil) }
+	options := mcpadapter.ClientOptions{
+		Protocol: "2025-11-25",
+		Roots:    []mcpadapter.Root{{URI: "file:///tmp", Name: "tmp"}},
+		Sample: func(_ context.Context, r *mcpadapter.SampleRequest) (*mcpadapter.SampleResult, error) {
+			return &mcpadapter.SampleResult{Model: "m", Text: r.System + "+" + canister.TextOf(r.Messages[0].Content)}, nil
+		},
+		Elicit: func(_ context.Context, r *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+			return &mcpadapter.ElicitResult{Action: mcpadapter.Accept}, nil
+		},
+	}
+	panicking := mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) { panic("oh") }}
+	nothing := mcpadapter.ClientOptions{Protocol: "2025-11-25"}
+	tests := []struct {
+		name    string
+		ask     func(context.Context, *mcp.ServerSession) (string, error)
+		options mcpadapter.ClientOptions
+		want    string
+	}{
+		{"sample", sample, options, "m:sys+hi"},
+		{"elicit", elicit, options, `accept:{"n":3}`},
+		{"roots", roots, options, "roots:tmp=file:///tmp"},
+		{"ping", ping, options, "pong"},
+		{"no sampling", sample, nothing, "method not found"},
+		{"no elicitation", elicit, nothing, "does not support"},
+		{"no roots", roots, nothing, "roots:"},
+		{"panic", elicit, panicking, "panicked"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := open(t, mcpadapter.InMemory(asking(test.ask), &test.options))
+			out, err := tool(t, c, "ask").Invoke(within(t), rawCall(`{}`))
+			got := canister.TextOf(out.Content)
+			if err != nil {
+				got = canister.TextOf(invoker.AsFailure(err).Content)
+			}
+			if !strings.Contains(got, test.want) {
+				t.Errorf("the server heard %q (%v), want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// TestDeclined: a request for what was not offered gets "method not found",
+// also when the server does not look at what was offered.
+func TestDeclined(t *testing.T) {
+	answers := make(chan message, 2)
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch {
+		case m.Method == "tools/call":
+			send := stream(w)
+			send(`{"jsonrpc":"2.0","id":"q1","method":"sampling/createMessage","params":{"maxTokens":1,"messages":[]}}`)
+			send(`{"jsonrpc":"2.0","id":"q2","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"}}}`)
+			<-r.Context().Done()
+			return true
+		case m.Method == "POST" && m.ID != nil:
+			answers <- m
+		}
+		return false
+	})
+	_ = s
+	c := openScripted(t, s)
+	write := tool(t, c, "write")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go write.Invoke(ctx, rawCall(`{}`))
+	for range 2 {
+		m := await(t, "an answer", answers)
+		if m.Error == nil || m.Error.Code != jsonrpc.CodeMethodNotFound {
+			t.Errorf("%s was answered with %+v", m.ID, m.Error)
+		}
+	}
+}
+
+// TestServerLog: the server's log reaches ours, at its level, under its name.
+func TestServerLog(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	server := asking(func(ctx context.Context, s *mcp.ServerSession) (string, error) {
+		return "", s.Log(ctx, &mcp.LoggingMessageParams{Level: "emergency", Logger: "db", Data: "on fire"})
+	})
+	c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Server: "burner", LogLevel: "debug", Logger: zap.New(core)}))
+	ask := tool(t, c, "ask")
+	for deadline := time.Now().Add(patience); logs.FilterMessage("on fire").Len() == 0 && time.Now().Before(deadline); {
+		_, _ = ask.Invoke(within(t), rawCall(`{}`)) // the level is asked for beside the first calls
+	}
+	entries := logs.FilterMessage("on fire").All()
+	if len(entries) == 0 {
+		t.Fatal("nothing was logged")
+	}
+	if fields := entries[0].ContextMap(); entries[0].Level != zapcore.ErrorLevel || fields["server"] != "burner" || fields["logger"] != "db" {
+		t.Errorf("logged %v %v", entries[0].Level, fields)
+	}
+}
+
+// TestRequestMeta: each call carries its identity and a token of its own.
+func TestRequestMeta(t *testing.T) {
+	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+		if m.Method == "tools/call" {
+			reply(w, m, `{"content":[]}`)
+			return true
+		}
+		return false
+	})
+	write := tool(t, openScripted(t, s), "write")
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			_, err := write.Invoke(within(t), &invoker.Call{ID: "inv-1", Progress: func(invoker.Progress) {}, Arguments: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`)})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	tokens := make(map[string]bool)
+	for _, m := range s.received("tools/call") {
+		var params struct {
+			Meta      map[string]any `json:"_meta"`
+			Arguments json.RawMessage
+		}
+		if err := json.Unmarshal(m.Params, &params); err != nil {
+			t.Fatal(err)
+		}
+		if params.Meta[mcpadapter.IdempotencyKey] != "inv-1" || string(params.Arguments) != `{"z":1.0,"a":12345678901234567890}` {
+			t.Errorf("the server got %s", m.Params)
+		}
+		tokens[params.Meta["progressToken"].(string)] = true
+	}
+	if len(tokens) != 8 {
+		t.Errorf("8 calls had %d tokens", len(tokens))
+	}
+}
+
+// TestSlowListener: reports reach a slow listener before the result, and a
+// report that comes late reaches nobody.
+func TestSlowListener(t *testing.T) {
+	s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+		if m.Method != "tools/call" {
+			return false
+		}
+		var params struct {
+			Meta struct{ ProgressToken string } `json:"_meta"`
+		}
+		_ = json.Unmarshal(m.Params, &params)
+		send := stream(w)
+		for range 3 {
+			send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"` + params.Meta.ProgressToken + `"}}`)
+		}
+		send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}`)
+		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":2,"progressToken":"` + params.Meta.ProgressToken + `"}}`)
+		return true
+	})
+	c := openScripted(t, s)
+	write := tool(t, c, "write")
+	var reports []float64
+	_, err := write.Invoke(within(t), &invoker.Call{Progress: func(p invoker.Progress) {
+		time.Sleep(5 * time.Millisecond) // is slow; nothing waits for it to be fast
+		reports = append(reports, p.Done)
+	}})
+	if err != nil || len(reports) != 3 {
+		t.Errorf("%d reports, %v", len(reports), err)
+	}
+	tool(t, c, "write") // whatever came late has been read by now
+	if len(reports) != 3 {
+		t.Errorf("a late report was delivered: %v", reports)
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// TestDeafServer: neither Open, a call nor Close waits for a server that takes
+// nothing more off its pipe, although the SDK's connection would (E6, E11).
+func TestDeafServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		go serveOnce(theirs)
+		options := new(ClientOptions).withDefaults("deaf")
+		ended := make(chan struct{})
+		close(ended)
+		c := newConnection(&options, &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended})
+		if err := c.open(t.Context(), plan{version: legacy}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := c.call(ctx, &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t", invoker.Hints{})
+		if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Timeout || time.Since(began) != time.Second {
+			t.Errorf("the call failed with %v after %s, want TIMEOUT after 1s", err, time.Since(began))
+		}
+		go c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t", invoker.Hints{})
+		began = time.Now()
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if took := time.Since(began); took > politeness+2*straggle {
+			t.Errorf("Close took %s", took)
+		}
+	})
+}
+
+// TestDeafConnect: a server that takes nothing at all.
+func TestDeafConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := new(ClientOptions).withDefaults("deaf")
+		tries := 0
+		s := &source{options: options, dial: func(context.Context) (link, error) {
+			tries++
+			ours, theirs := net.Pipe()
+			ended := make(chan struct{})
+			close(ended)
+			return &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended}, nil
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := s.Open(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 9*time.Second || tries != 2 {
+			t.Errorf("Open returned %v after %s and %d tries, want the deadline after 9s and 2", err, time.Since(began), tries)
+		}
+	})
+}
+
+// serveOnce answers initialize and then reads no more.
+func serveOnce(conn net.Conn) {
+	decoder := json.NewDecoder(conn)
+	for range 2 {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if decoder.Decode(&m) != nil {
+			return
+		}
+		if m.Method == "initialize" {
+			_, _ = conn.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"deaf","version":"1"}}}` + "\n"))
+		}
+	}
+}

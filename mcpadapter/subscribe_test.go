@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestCutStream: after the stream on which changes are told was cut, changes
+// are told again, and what was missed counts as a change; with the newest
+// protocol (E17) and with the standing stream of the older ones.
+func TestCutStream(t *testing.T) {
+	for _, protocol := range []string{"", "2025-11-25"} {
+		t.Run("protocol "+protocol, func(t *testing.T) {
+			server := suiteServer(t.Context())
+			s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+				&mcp.StreamableHTTPOptions{Stateless: protocol == ""}))
+			t.Cleanup(func() {
+				s.CloseClientConnections()
+				s.Close()
+			})
+			c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
+			changed(t, c, server, "first")
+			s.CloseClientConnections()
+			await(t, "what was missed", c.Changed())
+			changed(t, c, server, "second")
+		})
+	}
+}
+
+// changed adds a tool until the connection hears of it: when it listens is not
+// for us to see.
+func changed(t *testing.T, c ensemble.Connection, server *mcp.Server, name string) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for {
+		tool := suiteTool(name)
+		addTool(t.Context(), server, tool)
+		select {
+		case <-c.Changed():
+			return
+		case <-c.Lost():
+			t.Fatalf("the connection was lost: %v", c.Err())
+		case <-limit:
+			t.Fatalf("no change within %s", patience)
+		case <-tick.C:
+		}
+	}
+}
+
+// TestManyChanges: changes that come together are passed on together.
+func TestManyChanges(t *testing.T) {
+	server := suiteServer(t.Context())
+	c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
+	for range 50 {
+		addTool(t.Context(), server, suiteTool("again"))
+	}
+	await(t, "Changed", c.Changed())
+	select {
+	case <-c.Changed():
+		// One more may follow, if the machine was slow.
+	case <-time.After(300 * time.Millisecond):
+	}
+	select {
+	case <-c.Changed():
+		t.Error("three signals for one burst")
+	case <-time.After(300 * time.Millisecond):
+	}
+}
