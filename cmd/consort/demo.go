@@ -24,7 +24,7 @@ var demoPrompts = []string{
 // demoPace is how long a tool of the demonstration takes: long enough to watch,
 // or with JSON just long enough that parallel calls overlap.
 const (
-	demoPace     = 300 * time.Millisecond
+	demoPace     = 240 * time.Millisecond
 	demoPaceJSON = 20 * time.Millisecond
 )
 
@@ -120,11 +120,15 @@ func (d *demo) introduce(stage *stage) {
 // perform holds the conversation.
 func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 	began := time.Now()
+	to := d.shower()
+	if people, ok := to.(*view); ok {
+		people.whole = true // the tools are what there is to see
+	}
 	for _, prompt := range demoPrompts {
 		if !d.json {
 			d.screen.result("\n" + d.screen.results.bold("You: "+prompt) + "\n\n")
 		}
-		done, err := turn(ctx, talk, prompt, d.shower())
+		done, err := turn(ctx, talk, prompt, to)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func demoScript(paced bool) openaiserver.Script {
 	says := func(text string, calls ...openaiserver.Call) openaiserver.Message {
 		m := openaiserver.Message{Text: text, Calls: calls, Delta: 4}
 		if paced {
-			m.Pace, m.Delay = 8*time.Millisecond, 150*time.Millisecond
+			m.Pace, m.Delay = 6*time.Millisecond, 120*time.Millisecond
 		}
 		return m
 	}

@@ -71,11 +71,8 @@ func (p *program) rootCommand() *cobra.Command {
 			"servers, as one TOML file says. To see one without any of these: consort demo",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetOut(p.screen.stdout)
 	root.SetErr(p.screen.stderr)

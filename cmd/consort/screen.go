@@ -27,9 +27,9 @@ type screen struct {
 
 	mu      sync.Mutex
 	lines   []*liveLine
-	drawn   int  // lines of the block on the screen
-	midline bool // text on standard output has not ended its line
-	hidden  bool // the block is not shown, because a person is asked something
+	drawn   int       // lines of the block on the screen
+	midline bool      // text on standard output has not ended its line
+	above   io.Writer // takes all output while a person is asked something; else nil
 	err     error
 
 	ticking chan struct{} // closed to end the ticker; nil while there is none
@@ -68,7 +68,7 @@ func (s *screen) result(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	if _, err := io.WriteString(s.stdout, text); err != nil && s.err == nil {
+	if _, err := io.WriteString(s.to(s.stdout), text); err != nil && s.err == nil {
 		s.err = fmt.Errorf("standard output: %w", err)
 	}
 	if text != "" {
@@ -99,8 +99,16 @@ func (s *screen) note(format string, args ...any) {
 	defer s.mu.Unlock()
 	s.erase()
 	s.breakLine()
-	fmt.Fprintf(s.stderr, format+"\n", args...)
+	fmt.Fprintf(s.to(s.stderr), format+"\n", args...)
 	s.draw()
+}
+
+// to returns where what is meant for file goes now; s.mu is held.
+func (s *screen) to(file *os.File) io.Writer {
+	if s.above != nil && isTerminal(file) {
+		return s.above
+	}
+	return file
 }
 
 // breakLine ends the line of standard output where both are one terminal.
@@ -154,18 +162,19 @@ func (s *screen) end(line *liveLine) {
 	s.draw()
 }
 
-// hide takes the block away while a person is asked something, and shows it
-// again when the function that it returns is called.
-func (s *screen) hide() (show func()) {
+// ask takes the block away while a person is asked something, and sends all
+// output through above, which keeps the question in its place. The function
+// that it returns ends that.
+func (s *screen) ask(above io.Writer) (answered func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
 	s.breakLine()
-	s.hidden = true
+	s.above = above
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hidden = false
+		s.above = nil
 		s.draw()
 	}
 }
@@ -209,7 +218,7 @@ func (s *screen) erase() {
 
 // draw shows the block, unless text stands in its place; s.mu is held.
 func (s *screen) draw() {
-	if !s.live || s.hidden || s.midline && s.shared || len(s.lines) == 0 {
+	if !s.live || s.above != nil || s.midline && s.shared || len(s.lines) == 0 {
 		return
 	}
 	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
@@ -225,10 +234,10 @@ func (s *screen) draw() {
 	s.drawn = len(s.lines)
 }
 
-// width is how many columns a line of standard error has.
+// width is how many columns a line has, or may have where that is not known.
 func (s *screen) width() int {
 	if width, _, err := term.GetSize(int(s.stderr.Fd())); err == nil && width > 20 {
 		return width - 1
 	}
-	return 79
+	return 119
 }

@@ -6,12 +6,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -65,14 +65,20 @@ func (d *demo) modelTable(script *openaiserver.Server) string {
 	if script != nil {
 		return fmt.Sprintf("[model]\nname = \"script\"\nbase_url = \"%s\"\n", script.URL())
 	}
-	text := "[model]\nname = " + strconv.Quote(d.name) + "\n"
+	text := "[model]\nname = " + quoted(d.name) + "\n"
 	if d.url != "" {
-		text += "base_url = " + strconv.Quote(d.url) + "\n"
+		text += "base_url = " + quoted(d.url) + "\n"
 	}
 	if d.apiKey != "" {
-		text += "api_key = " + strconv.Quote(d.apiKey) + "\n"
+		text += "api_key = " + quoted(d.apiKey) + "\n"
 	}
 	return text
+}
+
+// quoted is text as a string of TOML, whose escapes those of JSON are.
+func quoted(text string) string {
+	form, _ := json.Marshal(text) // a string always has one
+	return string(form)
 }
 
 // lookup finds the variables of the configuration.

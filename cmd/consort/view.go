@@ -15,6 +15,7 @@ import (
 // output, what the tools do on standard error.
 type view struct {
 	screen  *screen
+	whole   bool                 // what the tools do goes to standard output too
 	waiting *liveLine            // for the model; nil when nobody does
 	running map[string]*liveLine // invocations by identity
 	said    bool                 // the message under way has text
@@ -23,11 +24,29 @@ type view struct {
 
 func newView(s *screen) *view { return &view{screen: s, running: map[string]*liveLine{}} }
 
+// tell writes a line about what the tools do.
+func (v *view) tell(line string) {
+	if v.whole {
+		v.screen.endLine()
+		v.screen.result(line + "\n")
+		return
+	}
+	v.screen.note("%s", line)
+}
+
+// paint returns the colours for such lines.
+func (v *view) paint() palette {
+	if v.whole {
+		return v.screen.results
+	}
+	return v.screen.notes
+}
+
 // show shows one event.
 func (v *view) show(event converse.Event) error {
 	switch e := event.(type) {
 	case converse.TurnStarted:
-		v.turnStarted(e)
+		v.wait("waiting for the model") // what is away is in the log
 	case converse.TextDelta:
 		v.text(e.Text)
 	case converse.ReasoningDelta:
@@ -43,18 +62,11 @@ func (v *view) show(event converse.Event) error {
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
 	case converse.ExchangeRetried:
-		v.screen.note("%s", v.screen.notes.faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), oneLine(e.Err.Error()))))
+		v.tell(v.paint().faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), oneLine(e.Err.Error()))))
 	case converse.TurnCompleted:
 		v.done()
 	}
 	return v.screen.failure()
-}
-
-func (v *view) turnStarted(e converse.TurnStarted) {
-	for _, away := range e.Away {
-		v.screen.note("  %s %s: %s", v.screen.notes.bad("away"), oneLine(away.Ensemble), oneLine(away.Err.Error()))
-	}
-	v.wait("waiting for the model")
 }
 
 // wait shows that the model is being waited for.
@@ -96,7 +108,7 @@ func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 		v.screen.end(line)
 		delete(v.running, e.Invocation.ID)
 	}
-	v.screen.note("%s", v.outcome(e))
+	v.tell(v.outcome(e))
 	if len(v.running) == 0 {
 		v.wait("waiting for the model")
 	}
@@ -104,14 +116,14 @@ func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 
 // outcome is the line about a call that is over.
 func (v *view) outcome(e converse.InvocationCompleted) string {
-	paint, mark := v.screen.notes, "✓"
+	paint, mark := v.paint(), "✓"
 	sign := paint.good
 	if e.Result.Code != "" {
 		mark, sign = "✗", paint.bad
 	}
 	took := fmt.Sprintf("%.2fs", e.Duration.Seconds())
 	call := fit(callText(e.Invocation), v.screen.width()*3/5)
-	left := v.screen.width() - columns(call) - columns(took) - 7
+	left := v.screen.width() - columns(call) - columns(took) - 8
 	return fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), max(20, left)))
 }
 

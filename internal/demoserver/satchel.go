@@ -38,7 +38,7 @@ type inspection struct {
 }
 
 // Satchel returns the server that keeps a packing list. Putting something in
-// takes pace, weighing it all several times as long, with progress reports.
+// takes pace, weighing half of that for each item, with progress reports.
 func Satchel(pace time.Duration) *mcp.Server {
 	s := &satchel{pace: pace}
 	server := mcp.NewServer(&mcp.Implementation{Name: "satchel", Title: "A packing list", Version: "1.0.0"}, nil)
@@ -102,7 +102,7 @@ func (s *satchel) weigh(ctx context.Context, req *mcp.CallToolRequest, _ struct{
 	s.mu.Unlock()
 	grams := 0
 	for i, item := range items {
-		if err := pause(ctx, s.pace); err != nil {
+		if err := pause(ctx, s.pace/2); err != nil {
 			return nil, inspection{}, err
 		}
 		grams += 100 + 60*len(item)
