@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+	"golang.org/x/oauth2"
+)
+
+// askedFor is an OAuthHandler that has a new token each time it is asked.
+type askedFor struct {
+	times   atomic.Int64
+	refuses error
+}
+
+func (a *askedFor) TokenSource(context.Context) (oauth2.TokenSource, error) {
+	if a.times.Load() == 0 {
+		return nil, nil
+	}
+	return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token-" + string(rune('0'+a.times.Load()))}), nil
+}
+
+func (a *askedFor) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
+	resp.Body.Close()
+	a.times.Add(1)
+	return a.refuses
+}
+
+// guarded is a scripted server that wants a token.
+func guarded(t *testing.T, wants *atomic.Value) *scripted {
+	return newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		if r.Header.Get("Authorization") != "Bearer "+wants.Load().(string) {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		if m.Method == "tools/call" {
+			reply(w, m, `{"content":[]}`)
+			return true
+		}
+		return false
+	})
+}
+
+func TestOAuth(t *testing.T) {
+	var wants atomic.Value
+	wants.Store("token-1")
+	s := guarded(t, &wants)
+	handler := new(askedFor)
+	c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: handler}))
+	write := tool(t, c, "write")
+	wants.Store("token-2") // the first one expired
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			if _, err := write.Invoke(within(t), rawCall(`{}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if n := handler.times.Load(); n != 2 {
+		t.Errorf("a token was asked for %d times, want 2", n)
+	}
+	wants.Store("none")
+	if _, err := write.Invoke(within(t), rawCall(`{}`)); code(err) != invoker.Unauthorized {
+		t.Errorf("a call without a valid token failed with %v, want UNAUTHORIZED", err)
+	}
+}
+
+// TestOAuthRefused: a person who says no is asked once.
+func TestOAuthRefused(t *testing.T) {
+	var wants atomic.Value
+	wants.Store("none")
+	s := guarded(t, &wants)
+	handler := &askedFor{refuses: errors.New("the person said no")}
+	if _, err := mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: handler}).Open(within(t)); !errors.Is(err, handler.refuses) {
+		t.Errorf("Open: %v", err)
+	}
+	if n := handler.times.Load(); n != 1 {
+		t.Errorf("the person was asked %d times", n)
+	}
+}
+
+func TestTokenFails(t *testing.T) {
+	s := newScripted(t, nil)
+	failed := errors.New("no token today")
+	options := &mcpadapter.HTTPOptions{Token: func(context.Context) (string, error) { return "", failed }}
+	if _, err := mcpadapter.HTTP(s.URL, options).Open(within(t)); !errors.Is(err, failed) {
+		t.Errorf("Open: %v", err)
+	}
+	if got := s.received("server/discover"); len(got) > 0 {
+		t.Error("a request was sent without its token")
+	}
+}
