@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
@@ -17,6 +18,8 @@ import (
 type Line struct {
 	// Expect, if not nil, looks at the request; its error fails the exchange.
 	Expect func(*converse.Request) error
+	// Reasoning is streamed in pieces of a few bytes, ahead of Text.
+	Reasoning string
 	// Text is streamed in pieces of a few bytes, and is the answer.
 	Text string
 	// Calls are the tools to ask for.
@@ -33,13 +36,15 @@ type Line struct {
 	Wait <-chan struct{}
 	// Err fails the exchange after the text was streamed.
 	Err error
+
+	recorded *converse.Reply // in place of Calls, Finish and Usage; see Transcript.Script
 }
 
 // Call is a tool that a scripted model asks for.
 type Call struct {
 	Name      string // under which the model knows the tool
 	Arguments string // any text; a model can write anything
-	CallID    string // made up when empty
+	CallID    string // made up when empty, or that of another call of the line
 }
 
 // Script is a model that plays lines, each exchange the next one. An exchange
@@ -115,33 +120,58 @@ func (s *Script) check(number int, request *converse.Request) error {
 
 // play yields what the line says.
 func (l Line) play(ctx context.Context, number int, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
-	for _, retry := range l.Retries {
-		if !yield(retry, nil) {
-			return
-		}
-	}
-	for text := range pieces(l.Text) {
+	for event := range l.stream() {
 		if ctx.Err() != nil {
 			yield(nil, ctx.Err())
 			return
 		}
-		if !yield(converse.Delta{Text: text}, nil) {
+		if !yield(event, nil) {
 			return
 		}
 	}
-	if l.Wait != nil {
-		select {
-		case <-l.Wait:
-		case <-ctx.Done():
-			yield(nil, ctx.Err())
-			return
-		}
+	select {
+	case <-l.wait():
+	case <-ctx.Done():
 	}
-	if l.Err != nil {
+	switch {
+	case ctx.Err() != nil:
+		yield(nil, ctx.Err())
+	case l.Err != nil:
 		yield(nil, l.Err)
-		return
+	default:
+		yield(l.reply(number, request), nil)
 	}
-	yield(l.reply(number, request), nil)
+}
+
+// stream yields what comes before the reply.
+func (l Line) stream() iter.Seq[converse.ModelEvent] {
+	return func(yield func(converse.ModelEvent) bool) {
+		for _, retry := range l.Retries {
+			if !yield(retry) {
+				return
+			}
+		}
+		for text := range pieces(l.Reasoning) {
+			if !yield(converse.Delta{Reasoning: text}) {
+				return
+			}
+		}
+		for text := range pieces(l.Text) {
+			if !yield(converse.Delta{Text: text}) {
+				return
+			}
+		}
+	}
+}
+
+// wait returns the channel whose closing lets the reply go.
+func (l Line) wait() <-chan struct{} {
+	if l.Wait != nil {
+		return l.Wait
+	}
+	open := make(chan struct{})
+	close(open)
+	return open
 }
 
 // pieces yields s in pieces of a few bytes that end between characters.
@@ -164,24 +194,13 @@ func pieces(s string) iter.Seq[string] {
 }
 
 func (l Line) reply(number int, request *converse.Request) converse.Reply {
+	if l.recorded != nil {
+		return withNewIDs(*l.recorded, request.NewID)
+	}
 	message := canister.Assistant{Model: "script", Finish: l.Finish, Usage: l.Usage}
 	message.ID = request.NewID()
 	if l.Text != "" {
 		message.Content = canister.Texts(l.Text)
-	}
-	reply := converse.Reply{}
-	for i, call := range l.Calls {
-		invocation := canister.Invocation{
-			Message:   message.ID,
-			CallID:    call.CallID,
-			Name:      call.Name,
-			Arguments: call.Arguments,
-		}
-		if invocation.CallID == "" {
-			invocation.CallID = fmt.Sprintf("call_%d_%d", number, i+1)
-		}
-		invocation.ID = request.NewID()
-		reply.Invocations = append(reply.Invocations, invocation)
 	}
 	if message.Finish == "" {
 		message.Finish = canister.FinishStop
@@ -189,6 +208,32 @@ func (l Line) reply(number int, request *converse.Request) converse.Reply {
 			message.Finish = canister.FinishInvocations
 		}
 	}
-	reply.Message = message
+	reply := converse.Reply{Message: message}
+	taken := make(map[string]bool)
+	for i, call := range l.Calls {
+		invocation := canister.Invocation{
+			Head:      canister.Head{ID: request.NewID()},
+			Message:   message.ID,
+			CallID:    call.CallID,
+			Name:      call.Name,
+			Arguments: call.Arguments,
+		}
+		for n := i + 1; invocation.CallID == "" || taken[invocation.CallID]; n++ {
+			invocation.CallID = fmt.Sprintf("call_%d_%d", number, n)
+		}
+		taken[invocation.CallID] = true
+		reply.Invocations = append(reply.Invocations, invocation)
+	}
+	return reply
+}
+
+// withNewIDs returns a reply with identities of its own.
+func withNewIDs(reply converse.Reply, newID func() string) converse.Reply {
+	reply.Message.ID = newID()
+	reply.Invocations = slices.Clone(reply.Invocations)
+	for i := range reply.Invocations {
+		reply.Invocations[i].ID = newID()
+		reply.Invocations[i].Message = reply.Message.ID
+	}
 	return reply
 }

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
+)
+
+// never is a Wait that does not end.
+var never = make(chan struct{})
+
+// half is long enough to be streamed in several pieces.
+const half = "Half of an answer, which the rest of it would follow, and then"
+
+// dialogue is a conversation of four exchanges.
+var dialogue = []Line{
+	{Text: "Let me look.", Calls: []Call{
+		{Name: "local__weather", Arguments: `{"city":"Oslo"}`, CallID: "call_a"},
+		{Name: "local__weather", Arguments: `{"city":"Bergen"}`, CallID: "call_b"},
+	}},
+	{Calls: []Call{{Name: "files__read", Arguments: `{"path":"/tmp/a b"}`, CallID: "call_c"}}},
+	{Text: "It rains."},
+	{Text: "You are welcome."},
+}
+
+// cases are the rules that every model keeps.
+var cases = []testCase{
+	{"Answer/text", "an answer's deltas, one after another, are its text, and one Reply comes last", texts, answerText},
+	{"Answer/streamed", "a delta is yielded when it comes in, not when the answer is whole", []Line{{Text: half, Wait: never}}, answerStreamed},
+	{"Answer/empty", "an answer of nothing is a Reply without content", []Line{{}}, answerEmpty},
+	{"Answer/calls", "calls keep their order, their names and the text of their arguments, beside text and without", []Line{
+		{Calls: calls}, {Text: "One moment.", Calls: calls},
+	}, answerCalls},
+	{"Answer/identities", "the message and each call have identities of their own from NewID, and calls name the message", dialogue, answerIdentities},
+	{"Answer/call-ids", "calls keep the CallID that the server gives, and get one where it gives none or the same twice", []Line{
+		{Calls: []Call{{Name: "a", Arguments: "{}", CallID: "call_x"}, {Name: "b", Arguments: "{}", CallID: "call_y"}}},
+		{Calls: []Call{{Name: "a", Arguments: "{}"}, {Name: "b", Arguments: "{}"}}},
+		{Calls: []Call{{Name: "a", Arguments: "{}", CallID: "call_x"}, {Name: "b", Arguments: "{}", CallID: "call_x"}}},
+	}, answerCallIDs},
+	{"Answer/finish", "why the model stopped is told apart", []Line{
+		{Text: "Done.", Finish: canister.FinishStop},
+		{Text: "The first of", Finish: canister.FinishLength},
+		{Text: "The", Finish: canister.FinishContentFilter},
+		{Text: "I cannot help with that.", Finish: canister.FinishRefusal},
+		{Calls: calls, Finish: canister.FinishInvocations},
+	}, answerFinish},
+	{"Answer/usage", "usage is what the server says, and nil when it does not", []Line{
+		{Text: "a", Usage: &canister.Usage{Input: 12, Cached: 4, Output: 3, Reasoning: 1}}, {Text: "b"},
+	}, answerUsage},
+	{"Request/history", "a history of every kind of canister reaches the server, with results and tools", dialogue, requestHistory},
+	{"Request/no-invocations", "NoInvocations changes the request, and leaves the tools in it", dialogue, requestNoInvocations},
+	{"Request/stable", "the same request is the same bytes, and no tools are fine", dialogue, requestStable},
+	{"Request/unchanged", "the request is not changed", dialogue, requestUnchanged},
+	{"Request/concurrent", "many exchanges at the same time get each its own answer", dialogue, requestConcurrent},
+	{"Error/refused", "a server that refuses for good is a ModelError that is not retryable, with its words", []Line{
+		{Err: &converse.ModelError{Message: "the request is too odd", Status: 400}},
+	}, errorRefused},
+	{"Error/busy", "a server that cannot answer now is a ModelError that is retryable", []Line{
+		{Err: &converse.ModelError{Message: "too many at once", Status: 503, Retryable: true}},
+	}, errorBusy},
+	{"Error/broken", "an answer that breaks off is a retryable ModelError, and no Reply", []Line{
+		{Text: half, Err: &converse.ModelError{Message: "the connection is gone", Retryable: true}},
+	}, errorBroken},
+	{"End/before", "an exchange with a context that has ended fails soon, with the context's error", dialogue, endBefore},
+	{"End/during", "the end of the context ends an exchange soon, with the context's error", []Line{{Text: half, Wait: never}}, endDuring},
+	{"End/left", "leaving the loop ends the exchange soon, and others go on", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeft},
+	{"End/leaves-nothing", "nothing is left when an exchange is over, however it ended", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeavesNothing},
+	{"Bind/same", "a bound model gives the same answers to the same requests, and sends the same", dialogue, bindSame},
+	{"Screen/same", "Screen says the same of the same definition, has nothing against plain ones, and changes nothing", dialogue, screenSame},
+}
+
+var texts = []Line{
+	{Text: "Hello."},
+	{Text: half},
+	{Text: "žluťoučký 東京 🎻 \u2028 line\nline\r\n\ttab \"quoted\" \\ {} data: [DONE]"},
+	{Text: " white space \n"},
+	{Text: strings.Repeat("A long answer. ", 5_000)},
+}
+
+// calls are as odd as the calls of models.
+var calls = []Call{
+	{Name: "b__tool", Arguments: `{"n": 1, "text": "\u00e9 \"x\""}`, CallID: "call_1"},
+	{Name: "a__tool", Arguments: `{"n":2}`, CallID: "call_2"},
+	{Name: "b__tool", Arguments: `{"n": `, CallID: "call_3"},
+	{Name: "no_such_tool", Arguments: `{}`, CallID: "call_4"},
+}
+
+func answerText(s *subject) {
+	for n, line := range s.lines {
+		x := s.answer(s.Model, s.request(n))
+		s.compare(x.reply, line)
+		if len(x.reply.Invocations) > 0 {
+			s.Errorf("the answer asks for %d tools", len(x.reply.Invocations))
+		}
+		if s.Whole && x.deltas == 0 {
+			continue
+		}
+		if x.text != line.Text {
+			s.Errorf("the deltas say %s, want %s", clip(x.text), clip(line.Text))
+		}
+		if !s.Whole && len(line.Text) >= len(half) && x.deltas < 2 {
+			s.Errorf("an answer of %d bytes came in %d deltas", len(line.Text), x.deltas)
+		}
+	}
+}
+
+func answerStreamed(s *subject) {
+	if s.Whole {
+		s.Skip("the model does not stream")
+	}
+	var text string
+	s.soon("the text of an answer whose end does not come", func() {
+		for event, err := range s.Model.Exchange(s.context(), s.request(0)) {
+			if err != nil {
+				s.Errorf("after %q: %v", text, err)
+				return
+			}
+			if delta, ok := event.(converse.Delta); ok {
+				text += delta.Text
+			}
+			if text == half {
+				return
+			}
+		}
+	})
+}
+
+func answerEmpty(s *subject) {
+	x := s.answer(s.Model, s.request(0))
+	if len(x.reply.Message.Content) != 0 || len(x.reply.Invocations) != 0 || x.text != "" {
+		s.Errorf("an empty answer comes as %+v, with deltas %q", x.reply, x.text)
+	}
+	if x.reply.Message.ID == "" {
+		s.Error("the message has no identity")
+	}
+}
+
+func answerCalls(s *subject) {
+	for n, line := range s.lines {
+		x := s.answer(s.Model, s.request(n))
+		s.compare(x.reply, line)
+		if x.reply.Message.Finish != canister.FinishInvocations {
+			s.Errorf("an answer with calls finishes with %q", x.reply.Message.Finish)
+		}
+	}
+}
+
+func answerIdentities(s *subject) {
+	taken := map[string]bool{}
+	for n := range s.lines {
+		x := s.answer(s.Model, s.request(n))
+		made := []string{x.reply.Message.ID}
+		for _, invocation := range x.reply.Invocations {
+			made = append(made, invocation.ID)
+			if invocation.Message != x.reply.Message.ID {
+				s.Errorf("a call names the message %q, want %q", invocation.Message, x.reply.Message.ID)
+			}
+		}
+		for _, id := range made {
+			if !strings.HasPrefix(id, "made-") || taken[id] {
+				s.Errorf("the identity %q is not from NewID, or there twice", id)
+			}
+			taken[id] = true
+		}
+	}
+}
+
+func answerCallIDs(s *subject) {
+	for n, line := range s.lines {
+		x := s.answer(s.Model, s.request(n))
+		if len(x.reply.Invocations) != len(line.Calls) {
+			s.Fatalf("the answer asks for %d tools, want %d", len(x.reply.Invocations), len(line.Calls))
+		}
+		taken := map[string]bool{}
+		for i, invocation := range x.reply.Invocations {
+			if invocation.CallID == "" || taken[invocation.CallID] {
+				s.Errorf("line %d: the CallID %q is empty or there twice", n, invocation.CallID)
+			}
+			taken[invocation.CallID] = true
+			if n == 0 && invocation.CallID != line.Calls[i].CallID {
+				s.Errorf("the CallID is %q, want %q", invocation.CallID, line.Calls[i].CallID)
+			}
+		}
+	}
+}
+
+func answerFinish(s *subject) {
+	for n, line := range s.lines {
+		s.compare(s.answer(s.Model, s.request(n)).reply, line)
+	}
+}
+
+func answerUsage(s *subject) {
+	for n, line := range s.lines {
+		got := s.answer(s.Model, s.request(n)).reply.Message.Usage
+		if !reflect.DeepEqual(got, line.Usage) {
+			s.Errorf("the usage is %+v, want %+v", got, line.Usage)
+		}
+	}
+}
+
+func requestHistory(s *subject) {
+	request := s.request(3)
+	s.compare(s.answer(s.Model, request).reply, s.lines[3])
+	if s.Received == nil {
+		return
+	}
+	received := s.Received()
+	for _, piece := range []string{
+		"Answer in one sentence", "Opening hours", "nine to five", // supervisor, document
+		"Is it raining", "Let me look", "It rains", "Thank you", // user, assistant
+		"local__weather", "Bergen", "call_b", // invocation
+		"three degrees", "no such file", // result, failure
+		"Report the weather", "name of a city", // tool
+	} {
+		if !strings.Contains(received, piece) {
+			s.Errorf("the server did not get %q", piece)
+		}
+	}
+	if strings.Contains(received, "for programs alone") {
+		s.Error("the server got metadata")
+	}
+}
+
+func requestNoInvocations(s *subject) {
+	request := s.request(2)
+	s.compare(s.answer(s.Model, request).reply, s.lines[2])
+	if s.Received == nil {
+		return
+	}
+	with := s.Received()
+	request.NoInvocations = true
+	s.compare(s.answer(s.Model, request).reply, s.lines[2])
+	without := s.Received()
+	if with == without {
+		s.Error("NoInvocations does not change the request")
+	}
+	if !strings.Contains(without, "Report the weather") {
+		s.Error("the tools are not in a request with NoInvocations")
+	}
+}
+
+func requestStable(s *subject) {
+	bare := s.request(2)
+	bare.Tools = &converse.Toolset{}
+	for _, request := range []*converse.Request{s.request(2), bare} {
+		var sent []string
+		for range 3 {
+			s.compare(s.answer(s.Model, request).reply, s.lines[2])
+			if s.Received != nil {
+				sent = append(sent, s.Received())
+			}
+			request = &converse.Request{History: history(2), Tools: &converse.Toolset{Definitions: request.Tools.Definitions}, NewID: s.newID}
+		}
+		if len(slices.Compact(sent)) > 1 {
+			s.Error("the same request is sent as different bytes")
+		}
+	}
+}
+
+func requestUnchanged(s *subject) {
+	request := s.request(3)
+	s.answer(s.Model, request)
+	if !reflect.DeepEqual(request.History, history(3)) {
+		s.Error("the model changed the history")
+	}
+	if !reflect.DeepEqual(request.Tools, tools()) {
+		s.Error("the model changed the tools")
+	}
+}
+
+func requestConcurrent(s *subject) {
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			n := i % len(s.lines)
+			x := s.exchange(s.context(), s.Model, s.request(n))
+			if x.err != nil {
+				s.Errorf("an exchange failed beside others: %v", x.err)
+				return
+			}
+			s.compare(x.reply, s.lines[n])
+		})
+	}
+	s.soon("many exchanges", all.Wait)
+}
+
+func errorRefused(s *subject) {
+	failed := s.modelError(s.lines[0])
+	if want := s.lines[0].Err.(*converse.ModelError); failed.Status != want.Status || !strings.Contains(failed.Message, want.Message) {
+		s.Errorf("the error has the status %d and says %q, want %d and %q", failed.Status, failed.Message, want.Status, want.Message)
+	}
+}
+
+func errorBusy(s *subject) {
+	failed := s.modelError(s.lines[0])
+	if want := s.lines[0].Err.(*converse.ModelError); failed.Status != want.Status {
+		s.Errorf("the error has the status %d, want %d", failed.Status, want.Status)
+	}
+}
+
+func errorBroken(s *subject) { s.modelError(s.lines[0]) }
+
+// modelError returns the error of an exchange that the server fails.
+func (s *subject) modelError(line Line) *converse.ModelError {
+	s.Helper()
+	err := s.failure(s.context(), s.request(0))
+	var failed *converse.ModelError
+	if !errors.As(err, &failed) {
+		s.Fatalf("the error is no ModelError: %v", err)
+	}
+	if want := line.Err.(*converse.ModelError).Retryable; failed.Retryable != want {
+		s.Errorf("the error is retryable: %t, want %t", failed.Retryable, want)
+	}
+	return failed
+}
+
+func endBefore(s *subject) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.failure(ctx, s.request(0)); !errors.Is(err, context.Canceled) {
+		s.Errorf("the error is %v", err)
+	}
+}
+
+func endDuring(s *subject) {
+	ctx, cancel := context.WithCancel(s.context())
+	defer cancel()
+	var failed error
+	s.soon("the end of the exchange", func() {
+		if s.Whole { // nothing tells that the server is at it
+			time.AfterFunc(50*time.Millisecond, cancel)
+		}
+		for event, err := range s.Model.Exchange(ctx, s.request(0)) {
+			if _, ok := event.(converse.Reply); ok {
+				s.Error("the exchange yields a reply")
+			}
+			cancel()
+			failed = err
+		}
+	})
+	if !errors.Is(failed, context.Canceled) {
+		s.Errorf("the error is %v", failed)
+	}
+}
+
+func endLeft(s *subject) {
+	s.soon("leaving", func() { s.leave() })
+	s.compare(s.answer(s.Model, s.request(1)).reply, s.lines[1])
+}
+
+// leave begins an exchange that does not end and leaves it, at the first delta
+// if the model streams, and otherwise by ending its context.
+func (s *subject) leave() {
+	ctx := s.context()
+	if s.Whole {
+		brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		ctx = brief
+	}
+	for range s.Model.Exchange(ctx, s.request(0)) {
+		break
+	}
+}
+
+func endLeavesNothing(s *subject) {
+	const rounds = 20
+	round := func() {
+		s.soon("leaving", s.leave)
+		s.answer(s.Model, s.request(1))
+		ctx, cancel := context.WithCancel(s.context())
+		for range s.Model.Exchange(ctx, s.request(0)) {
+			cancel()
+		}
+		cancel()
+	}
+	if s.Whole {
+		round = func() { s.leave(); s.answer(s.Model, s.request(1)) }
+	}
+	round() // starts what is started once
+	before := runtime.NumGoroutine()
+	for range rounds {
+		round()
+	}
+	for deadline := time.Now().Add(s.Patience); runtime.NumGoroutine() >= before+rounds; {
+		if time.Now().After(deadline) {
+			s.Fatalf("%d goroutines after %d exchanges, %d before", runtime.NumGoroutine(), 3*rounds, before)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// bindSame plays histories that grow, one that falls back, and one with
+// nothing in common with those before.
+func bindSame(s *subject) {
+	binder, ok := s.Model.(converse.Binder)
+	if !ok {
+		s.Skip("the model is no Binder")
+	}
+	bound := binder.Bind()
+	other := &converse.Request{History: []canister.Canister{
+		canister.User{Head: canister.Head{ID: "other"}, Content: canister.Texts("Something else.")},
+	}, Tools: tools(), NewID: s.newID}
+	final := s.request(2)
+	final.NoInvocations = true
+	for _, request := range []*converse.Request{
+		s.request(0), s.request(1), s.request(2), s.request(3), s.request(1), other, s.request(2), final,
+	} {
+		n := assistants(request.History)
+		s.compare(s.answer(bound, request).reply, s.lines[n])
+		if s.Received == nil {
+			continue
+		}
+		sent := s.Received()
+		s.answer(s.Model, request)
+		if sent != s.Received() {
+			s.Errorf("a bound model sends other bytes for the request of line %d", n)
+		}
+	}
+}
+
+func screenSame(s *subject) {
+	screener, ok := s.Model.(converse.Screener)
+	if !ok {
+		s.Skip("the model is no Screener")
+	}
+	odd := []*invoker.Definition{
+		{Name: "odd", InputSchema: json.RawMessage(`{"type":"string"}`)},
+		{Name: "odder", InputSchema: json.RawMessage(`{"$ref":"#/nowhere"}`)},
+		{Name: "oddest", InputSchema: json.RawMessage(`[`)},
+	}
+	plain := tools().Definitions
+	first := make([]string, len(odd))
+	for i, definition := range odd {
+		first[i] = fmt.Sprint(screener.Screen(definition))
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i, definition := range odd {
+				if again := fmt.Sprint(screener.Screen(definition)); again != first[i] {
+					s.Errorf("Screen says %q and then %q", first[i], again)
+				}
+			}
+			for _, definition := range plain {
+				if err := screener.Screen(definition); err != nil {
+					s.Errorf("Screen has something against %s: %v", definition.Name, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if !reflect.DeepEqual(plain, tools().Definitions) {
+		s.Error("Screen changed a definition")
+	}
+}
