@@ -64,56 +64,57 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 	if out.schema == nil {
 		out.schema = map[string]any{}
 	}
-	ref, refers := node["$ref"].(string)
-	changed := refers
-	if refers && a.legacy {
-		maps.DeleteFunc(out.schema, func(name string, _ any) bool {
-			return !annotations[name] && name != "$defs" && name != "definitions"
-		})
+	if !composed(node) {
+		return out, nil
 	}
-	if out.take("not", "enum", "const", "if", "then", "else") {
-		changed = true
+	if err := a.flattenRef(out, depth); err != nil {
+		return nil, err
 	}
-	if refers {
-		delete(out.schema, "$ref")
-		target, err := a.find(a.local(ref))
-		if err != nil {
-			return nil, err
-		}
-		if err := a.join(out, target, depth); err != nil {
-			return nil, err
-		}
-	}
-	for _, branch := range listOf(out.schema["allOf"]) {
-		changed = true
+	out.take("not", "enum", "const", "if", "then", "else")
+	branches := listOf(out.schema["allOf"])
+	delete(out.schema, "allOf")
+	for _, branch := range branches {
 		if err := a.join(out, branch, depth); err != nil {
 			return nil, err
 		}
 	}
-	delete(out.schema, "allOf")
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		branches := listOf(out.schema[keyword])
-		if len(branches) == 0 {
-			delete(out.schema, keyword)
-			continue
+		if branches := listOf(out.schema[keyword]); len(branches) > 0 {
+			either, err := a.either(branches, depth)
+			if err != nil {
+				return nil, err
+			}
+			out.take(keyword)
+			out.merge(either)
 		}
-		either, err := a.either(branches, depth)
-		if err != nil {
-			return nil, err
-		}
-		changed = true
-		out.take(keyword)
-		out.merge(either)
+		delete(out.schema, keyword)
 	}
-	if changed {
-		delete(out.schema, "unevaluatedProperties") // it looked into the branches
-	}
+	delete(out.schema, "unevaluatedProperties") // it looked into the branches
 	return out, nil
+}
+
+// flattenRef puts what a reference at the root points at in its place.
+func (a *adapter) flattenRef(f *flat, depth int) error {
+	ref, ok := f.schema["$ref"].(string)
+	delete(f.schema, "$ref")
+	if !ok {
+		return nil
+	}
+	if a.legacy { // what stands beside a reference does not count
+		maps.DeleteFunc(f.schema, func(name string, _ any) bool {
+			return !annotations[name] && name != "$defs" && name != "definitions"
+		})
+	}
+	target, err := a.find(a.local(ref))
+	if err != nil {
+		return err
+	}
+	return a.join(f, target, depth)
 }
 
 // composed reports whether a root is not an object by itself.
 func composed(root map[string]any) bool {
-	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const", "if"} {
+	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"} {
 		if _, ok := root[keyword]; ok {
 			return true
 		}
