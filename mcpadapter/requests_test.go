@@ -228,3 +228,31 @@ func TestSlowListener(t *testing.T) {
 		t.Errorf("a late report was delivered: %v", reports)
 	}
 }
+
+// TestRounds: with the newest protocol a tool asks by way of its result, and
+// is called again with the answer (SEP-2322).
+func TestRounds(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "rounds", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
+		if !ok {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Mode: "form", Message: "who?"}}, RequestState: "s"}, nil
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action + " " + req.Params.RequestState}}}, nil
+	})
+	options := &mcpadapter.ClientOptions{Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+		return &mcpadapter.ElicitResult{Action: mcpadapter.Decline}, nil
+	}}
+	c := open(t, mcpadapter.InMemory(server, options))
+	if c.Peer().Protocol != "MCP 2026-07-28" {
+		t.Fatalf("the protocol is %s", c.Peer().Protocol)
+	}
+	out, err := tool(t, c, "ask").Invoke(within(t), rawCall(`{}`))
+	if err != nil || canister.TextOf(out.Content) != "decline s" {
+		t.Errorf("got %q, %v", canister.TextOf(out.Content), err)
+	}
+	c = open(t, mcpadapter.InMemory(server, nil))
+	if _, err := tool(t, c, "ask").Invoke(within(t), rawCall(`{}`)); code(err) != invoker.ExecutionFailed {
+		t.Errorf("a question that nobody answers gave %v, want EXECUTION_FAILED", err)
+	}
+}
