@@ -19,16 +19,6 @@ func (p *program) document(v any) error {
 	return nil
 }
 
-// line writes v to standard output as one line of JSON.
-func (p *program) line(v any) error {
-	encoder := json.NewEncoder(p.screen)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("writing a line of JSON: %w", err)
-	}
-	return nil
-}
-
 // milliseconds is how durations stand in JSON.
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)

@@ -225,7 +225,7 @@ func (s *screen) draw() {
 	width := s.width()
 	var block strings.Builder
 	for _, line := range s.lines {
-		head := fmt.Sprintf("%s %s", frame, line.text)
+		head := fmt.Sprintf("  %s %s", frame, line.text)
 		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), line.note), " ")
 		head = fit(head, max(width/2, width-columns(tail)))
 		block.WriteString(s.notes.name(head) + s.notes.faint(fit(tail, width-columns(head))) + "\n")

@@ -29,11 +29,12 @@ func (p *program) shower() shows {
 type lines struct{ *program }
 
 func (l lines) show(event converse.Event) error {
-	form, err := newEventJSON(event)
+	form, err := converse.MarshalEvent(event)
 	if err != nil {
 		return err
 	}
-	return l.line(form)
+	l.screen.result(string(form) + "\n")
+	return l.screen.failure()
 }
 
 func (lines) done() {}

@@ -114,6 +114,10 @@ func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 	}
 }
 
+// maxFailure bounds how much is shown of what a tool says about its failure,
+// in columns.
+const maxFailure = 400
+
 // outcome is the line about a call that is over.
 func (v *view) outcome(e converse.InvocationCompleted) string {
 	paint, mark := v.paint(), "✓"
@@ -123,8 +127,11 @@ func (v *view) outcome(e converse.InvocationCompleted) string {
 	}
 	took := fmt.Sprintf("%.2fs", e.Duration.Seconds())
 	call := fit(callText(e.Invocation), v.screen.width()*3/5)
-	left := v.screen.width() - columns(call) - columns(took) - 8
-	return fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), max(20, left)))
+	left := max(20, v.screen.width()-columns(call)-columns(took)-8)
+	if e.Result.Code != "" {
+		left = maxFailure
+	}
+	return fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), left))
 }
 
 // done takes everything away that was going on, also after an error.
