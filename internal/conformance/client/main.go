@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command client is the client that the conformance suite of the protocol
+// looks at. It knows no scenario: it connects to the server whose URL is its
+// last argument, calls every tool on offer, and reads one resource and one
+// prompt, all of it through a roster, as a conversation would. What the suite
+// wants to say to its client comes in the environment:
+//
+//	MCP_CONFORMANCE_CONTEXT           JSON: credentials, the calls to make
+//	MCP_CONFORMANCE_PROTOCOL_VERSION  the version of the protocol that is tested
+//
+// It exits with 1 when there was no connection, or a call could not be made.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+	"go.uber.org/zap"
+)
+
+// Limits of one run. The suite has its own, which is shorter or much longer.
+const (
+	connectTimeout = 40 * time.Second
+	callTimeout    = 40 * time.Second
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("usage: client URL")
+	}
+	task, err := readTask(os.Getenv("MCP_CONFORMANCE_CONTEXT"))
+	if err != nil {
+		return err
+	}
+	logger := logger()
+	source, err := newSource(args[len(args)-1], task, logger)
+	if err != nil {
+		return err
+	}
+	server := ensemble.New("server", source, &ensemble.Options{
+		ConnectTimeout: connectTimeout, CallTimeout: callTimeout, Required: true, Logger: logger,
+	})
+	roster, err := ensemble.NewRoster(server)
+	if err != nil {
+		return err
+	}
+	err = visit(ctx, roster, source, task)
+	return errors.Join(err, roster.Close(context.WithoutCancel(ctx)))
+}
+
+// task is what the suite tells its client.
+type task struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	Issuer       string `json:"issuer"`
+	// ToolCalls, if there are any, are made in place of one call for each tool.
+	ToolCalls []struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"toolCalls"`
+}
+
+func readTask(text string) (task, error) {
+	var t task
+	if text == "" {
+		return t, nil
+	}
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return t, fmt.Errorf("MCP_CONFORMANCE_CONTEXT: %w", err)
+	}
+	return t, nil
+}
+
+// held keeps the connection that the ensemble opened last, for what a
+// connection can do beside calls of tools.
+type held struct {
+	ensemble.Source
+	last ensemble.Connection
+}
+
+// Open implements ensemble.Source. The ensemble opens one at a time.
+func (h *held) Open(ctx context.Context) (ensemble.Connection, error) {
+	connection, err := h.Source.Open(ctx)
+	h.last = connection
+	return connection, err
+}
+
+func newSource(url string, task task, logger *zap.Logger) (*held, error) {
+	handler, err := authorization(task)
+	if err != nil {
+		return nil, err
+	}
+	return &held{Source: mcpadapter.HTTP(url, &mcpadapter.HTTPOptions{
+		ClientOptions: mcpadapter.ClientOptions{
+			ClientName: "consort-conformance", ClientVersion: "1.0.0",
+			Logger:   logger,
+			Protocol: pinned(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")),
+			Elicit:   answer,
+			Roots:    []mcpadapter.Root{{URI: "file:///conformance", Name: "conformance"}},
+			Sample: func(context.Context, *mcpadapter.SampleRequest) (*mcpadapter.SampleResult, error) {
+				return &mcpadapter.SampleResult{Text: "Hello.", Model: "none", Finish: "endTurn"}, nil
+			},
+		},
+		OAuth: handler,
+	})}, nil
+}
+
+// pinned is the version to ask for by name: none when the newest is tested,
+// since finding it is part of the test.
+func pinned(version string) string {
+	if version == "2026-07-28" {
+		return ""
+	}
+	return version
+}
+
+// answer accepts every question, filling in what has no default.
+func answer(_ context.Context, request *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+	var content map[string]any
+	if err := json.Unmarshal(sample(request.Schema, required), &content); request.Schema != nil && err != nil {
+		return nil, err
+	}
+	return &mcpadapter.ElicitResult{Action: mcpadapter.Accept, Content: content}, nil
+}
+
+func logger() *zap.Logger {
+	config := zap.NewDevelopmentConfig() // to standard error
+	config.DisableStacktrace, config.DisableCaller = true, true
+	logger, err := config.Build()
+	if err != nil {
+		return zap.NewNop()
+	}
+	return logger
+}
+
+// text is what a result says, for the log.
+func text(contents []canister.Content) string {
+	const most = 200
+	s := canister.TextOf(contents)
+	return s[:min(most, len(s))]
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// visit makes use of everything that the server offers.
+func visit(ctx context.Context, roster *ensemble.Roster, source *held, task task) error {
+	catalog, err := roster.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	for _, aside := range catalog.Aside() {
+		fmt.Fprintf(os.Stderr, "set aside: %s: %s\n", aside.Tool, aside.Reason)
+	}
+	var errs []error
+	for _, call := range calls(catalog, task) {
+		errs = append(errs, call.make(ctx, catalog))
+	}
+	if reader, ok := source.last.(mcpadapter.Reader); ok {
+		errs = append(errs, readOne(ctx, reader), promptOne(ctx, reader))
+	}
+	return errors.Join(errs...)
+}
+
+// toolCall is one call to make.
+type toolCall struct {
+	name      string // for the model
+	arguments json.RawMessage
+}
+
+// calls are those of the task, or one for each tool.
+func calls(catalog *ensemble.Catalog, task task) []toolCall {
+	var list []toolCall
+	for _, c := range task.ToolCalls {
+		list = append(list, toolCall{ensemble.NameFor("server", c.Name), c.Arguments})
+	}
+	if list != nil {
+		return list
+	}
+	for _, tool := range catalog.Tools() {
+		list = append(list, toolCall{tool.Name(), arguments(catalog, tool)})
+	}
+	return list
+}
+
+// arguments makes up arguments that the tool's schema allows. A tool that wants
+// to see a schema gets that of another tool, byte for byte.
+func arguments(catalog *ensemble.Catalog, tool *ensemble.Tool) json.RawMessage {
+	const echo, subject = "json_schema_echo", "json_schema_2020_12_tool"
+	if tool.Definition().Name != echo {
+		return sample(tool.Definition().InputSchema, optional)
+	}
+	if other, ok := catalog.Find(ensemble.NameFor("server", subject)); ok {
+		schema := other.Definition().InputSchema
+		return json.RawMessage(fmt.Sprintf(`{"schema":%s}`, schema))
+	}
+	return json.RawMessage(`{}`)
+}
+
+// make makes the call. A tool that fails is news, not an error of this client;
+// a call that the server never answered is one.
+func (c toolCall) make(ctx context.Context, catalog *ensemble.Catalog) error {
+	tool, ok := catalog.Find(c.name)
+	if !ok {
+		return fmt.Errorf("%s: no such tool", c.name)
+	}
+	output, err := tool.Invoke(ctx, &invoker.Call{ID: c.name, Arguments: c.arguments, Progress: func(invoker.Progress) {}})
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, text(output.Content))
+		return nil
+	}
+	failure := invoker.AsFailure(err)
+	if failure.Code == invoker.ExecutionFailed {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", c.name, failure)
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", c.name, c.arguments, failure)
+}
+
+func readOne(ctx context.Context, reader mcpadapter.Reader) error {
+	resources, err := reader.Resources(ctx)
+	if err != nil || len(resources) == 0 {
+		return err
+	}
+	_, err = reader.ReadResource(ctx, resources[0].URI)
+	return err
+}
+
+func promptOne(ctx context.Context, reader mcpadapter.Reader) error {
+	prompts, err := reader.Prompts(ctx)
+	if err != nil || len(prompts) == 0 {
+		return err
+	}
+	_, err = reader.Prompt(ctx, prompts[0], nil)
+	return err
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Reader is what the connections of this package can do beside calls of tools.
+// Whoever holds an [ensemble.Connection] that may be one of them asks with a
+// type assertion. All methods may be called concurrently; their errors are
+// those of calls.
+type Reader interface {
+	// Resources lists the resources of the server, all pages of them
+	// (MCP 2025-11-25, server/resources). A server without any has none.
+	Resources(ctx context.Context) ([]canister.LinkContent, error)
+	// ReadResource returns what a resource holds, which may be several parts.
+	ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error)
+	// Prompts lists the names of the server's prompts, all pages of them
+	// (MCP 2025-11-25, server/prompts). A server without any has none.
+	Prompts(ctx context.Context) ([]string, error)
+	// Prompt returns the messages of a prompt.
+	Prompt(ctx context.Context, name string, arguments map[string]string) ([]SampleMessage, error)
+}
+
+var _ Reader = (*connection)(nil)
+
+// readOnly is how all requests of a [Reader] behave.
+var readOnly = invoker.Hints{ReadOnly: true}
+
+// Resources implements [Reader].
+func (c *connection) Resources(ctx context.Context) ([]canister.LinkContent, error) {
+	if s := c.session.InitializeResult(); s.Capabilities == nil || s.Capabilities.Resources == nil {
+		return nil, nil
+	}
+	return everyPage(ctx, c, "resources", func(ctx context.Context, cursor string) error {
+		_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		return err
+	}, func(raw json.RawMessage) (canister.LinkContent, error) {
+		m, err := members(raw)
+		if err != nil {
+			return canister.LinkContent{}, err
+		}
+		d := decoder{m: m}
+		link, _ := d.link().(canister.LinkContent)
+		if d.failed {
+			return link, fmt.Errorf("a resource is described wrongly: %s", shortened(string(raw)))
+		}
+		return link, nil
+	})
+}
+
+// ReadResource implements [Reader].
+func (c *connection) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	var answer struct{ Contents []json.RawMessage }
+	err := c.read(ctx, &answer, `{"contents":[]}`, func(ctx context.Context) error {
+		_, err := c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server %q: reading a resource: %w", c.options.Server, err)
+	}
+	var contents []canister.ResourceContent
+	for _, part := range answer.Contents {
+		d := decoder{m: map[string]json.RawMessage{"resource": part}}
+		content, ok := d.resource().(canister.ResourceContent)
+		if !ok || d.failed {
+			return nil, fmt.Errorf("server %q: reading a resource: %w", c.options.Server, invoker.Failf(invoker.Protocol, "a part of it is neither text nor base64"))
+		}
+		contents = append(contents, content)
+	}
+	return contents, nil
+}
+
+// Prompts implements [Reader].
+func (c *connection) Prompts(ctx context.Context) ([]string, error) {
+	if s := c.session.InitializeResult(); s.Capabilities == nil || s.Capabilities.Prompts == nil {
+		return nil, nil
+	}
+	return everyPage(ctx, c, "prompts", func(ctx context.Context, cursor string) error {
+		_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		return err
+	}, func(raw json.RawMessage) (string, error) {
+		var prompt struct{ Name string }
+		err := json.Unmarshal(raw, &prompt)
+		return prompt.Name, err
+	})
+}
+
+// Prompt implements [Reader].
+func (c *connection) Prompt(ctx context.Context, name string, arguments map[string]string) ([]SampleMessage, error) {
+	var answer struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	err := c.read(ctx, &answer, `{"messages":[]}`, func(ctx context.Context) error {
+		_, err := c.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server %q: getting prompt %q: %w", c.options.Server, name, err)
+	}
+	var messages []SampleMessage
+	for _, m := range answer.Messages {
+		messages = append(messages, SampleMessage{Role: m.Role, Content: []canister.Content{contentOf(m.Content)}})
+	}
+	return messages, nil
+}
+
+// read makes one request and decodes its answer into value. The SDK is shown
+// the empty answer, so that it cannot stumble over what it does not know.
+func (c *connection) read(ctx context.Context, value any, empty string, send func(context.Context) error) error {
+	var broken error
+	x := &exchange{answer: func(_ string, response *jsonrpc.Response) {
+		if response.Error == nil && !needsInput(response.Result) {
+			broken, response.Result = json.Unmarshal(response.Result, value), json.RawMessage(empty)
+		}
+	}}
+	defer c.wire.forget("", x)
+	if err := c.request(ctx, x, send); err != nil {
+		return c.failure(err, x, "", readOnly)
+	}
+	if broken != nil {
+		return invoker.Failf(invoker.Protocol, "the answer cannot be read: %w", broken)
+	}
+	return nil
+}
+
+// everyPage gathers the pages of a list, member being what it is called in the
+// answer (MCP 2025-11-25, server/utilities/pagination).
+func everyPage[T any](ctx context.Context, c *connection, member string, send func(ctx context.Context, cursor string) error, decode func(json.RawMessage) (T, error)) ([]T, error) {
+	failed := func(err error) ([]T, error) {
+		return nil, fmt.Errorf("server %q: listing %s: %w", c.options.Server, member, err)
+	}
+	var all []T
+	cursor, seen := "", make(map[string]bool)
+	for range maxPages {
+		var page map[string]json.RawMessage
+		err := c.read(ctx, &page, `{"`+member+`":[]}`, func(ctx context.Context) error { return send(ctx, cursor) })
+		if err != nil {
+			return failed(err)
+		}
+		var raws []json.RawMessage
+		_ = json.Unmarshal(page[member], &raws) // none is no list
+		for _, raw := range raws {
+			one, err := decode(raw)
+			if err != nil {
+				return failed(invoker.Failf(invoker.Protocol, "%w", err))
+			}
+			all = append(all, one)
+		}
+		cursor = ""
+		_ = json.Unmarshal(page["nextCursor"], &cursor) // none ends the list
+		if cursor == "" {
+			return all, nil
+		}
+		if seen[cursor] || len(all) > maxTools {
+			return failed(invoker.Failf(invoker.Protocol, "it has no end"))
+		}
+		seen[cursor] = true
+	}
+	return failed(invoker.Failf(invoker.Protocol, "it has more than %d pages", maxPages))
+}
