@@ -288,3 +288,34 @@ func TestSSEEndpointElsewhere(t *testing.T) {
 		t.Errorf("Open: %v", err)
 	}
 }
+
+// TestCloseCancels: the server is told that the calls in flight are off.
+func TestCloseCancels(t *testing.T) {
+	begun, cancelled := make(chan struct{}), make(chan message, 8)
+	s := newScripted(t, func(_ http.ResponseWriter, r *http.Request, m message) bool {
+		switch m.Method {
+		case "tools/call":
+			close(begun)
+			<-r.Context().Done()
+			return true
+		case "notifications/cancelled":
+			cancelled <- m
+		}
+		return false
+	})
+	c := openScripted(t, s)
+	write := tool(t, c, "write")
+	done := make(chan error, 1)
+	go func() {
+		_, err := write.Invoke(within(t), rawCall(`{}`))
+		done <- err
+	}()
+	await(t, "the call", begun)
+	if err := c.Close(within(t)); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := await(t, "the end of the call", done); code(err) != invoker.OutcomeUnknown {
+		t.Errorf("the call failed with %v, want OUTCOME_UNKNOWN", err)
+	}
+	await(t, "notifications/cancelled", cancelled)
+}

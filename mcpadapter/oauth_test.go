@@ -100,3 +100,24 @@ func TestTokenFails(t *testing.T) {
 		t.Error("a request was sent without its token")
 	}
 }
+
+// expired is an OAuthHandler whose first token can no longer be refreshed.
+type expired struct{ askedFor }
+
+func (e *expired) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+	if e.times.Load() == 0 {
+		return e, nil
+	}
+	return e.askedFor.TokenSource(ctx)
+}
+
+func (e *expired) Token() (*oauth2.Token, error) {
+	return nil, &oauth2.RetrieveError{ErrorCode: "invalid_grant", Response: &http.Response{Status: "400 Bad Request"}}
+}
+
+func TestOAuthExpired(t *testing.T) {
+	var wants atomic.Value
+	wants.Store("token-1")
+	s := guarded(t, &wants)
+	tool(t, open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: new(expired)})), "write")
+}

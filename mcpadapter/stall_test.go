@@ -83,3 +83,32 @@ func serveOnce(conn net.Conn) {
 		}
 	}
 }
+
+// TestReportsFirst: when the last report and the answer are there at once, the
+// report is delivered first, whichever select picks.
+func TestReportsFirst(t *testing.T) {
+	options := new(ClientOptions).withDefaults("server")
+	c := newConnection(&options, &memoryLink{})
+	defer c.end()
+	for range 100 {
+		x := &exchange{progress: newProgressQueue()}
+		listening, answered := make(chan struct{}), make(chan struct{})
+		reports := 0
+		call := &invoker.Call{Progress: func(invoker.Progress) {
+			if reports++; reports == 1 {
+				close(listening)
+				<-answered
+			}
+		}}
+		err := c.requestFor(t.Context(), call, x, func(context.Context) error {
+			defer time.AfterFunc(time.Millisecond, func() { close(answered) }) // about when the answer is there
+			x.progress.add(invoker.Progress{Done: 1})
+			<-listening
+			x.progress.add(invoker.Progress{Done: 2})
+			return nil
+		})
+		if err != nil || reports != 2 {
+			t.Fatalf("%d reports, %v", reports, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package mcpadapter_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // lists answers tools/list with a page for each cursor.
@@ -114,4 +117,17 @@ func TestOddTools(t *testing.T) {
 	if got := string(listing.Invokers[1].Definition().InputSchema); got != `{"type":"object"}` {
 		t.Errorf("a tool without a schema got %s", got)
 	}
+}
+
+// TestCachedList: a server that allows its list to be cached for long
+// (SEP-2549) is asked all the same.
+func TestCachedList(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "cached", Version: "1"}, &mcp.ServerOptions{
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs = 3_600_000 },
+	})
+	addTool(t.Context(), server, suiteTool("first"))
+	c := open(t, mcpadapter.InMemory(server, nil))
+	tool(t, c, "first")
+	addTool(t.Context(), server, suiteTool("second"))
+	tool(t, c, "second")
 }
