@@ -109,6 +109,24 @@ func TestRetryComesBeforeTheWait(t *testing.T) {
 	}
 }
 
+// TestWaitIsAsSaid: where chance decides how long the SDK waits, it has decided
+// before the event.
+func TestWaitIsAsSaid(t *testing.T) {
+	var answer *http.Response
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		r.Body.Close()
+		answer = &http.Response{StatusCode: 500, Header: http.Header{}, Body: http.NoBody, Request: r}
+		return answer, nil
+	})}
+	for event := range newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}).Exchange(t.Context(), newRequest()) {
+		wait := event.(converse.Retry).Wait
+		if told := answer.Header.Get("Retry-After-Ms"); told != fmt.Sprint(wait.Milliseconds()) || wait < 375*time.Millisecond || wait > 500*time.Millisecond {
+			t.Errorf("the event says %v, the SDK is told %q", wait, told)
+		}
+		break
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
@@ -565,6 +583,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, hello)
+		w.(http.Flusher).Flush() // the end of the body comes by itself
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
