@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+func TestStreamingPassesSuite(t *testing.T) {
+	conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {
+		return newHarness(t, lines, openaimodel.Options{})
+	})
+}
+
+func TestNoStreamPassesSuite(t *testing.T) {
+	conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {
+		return newHarness(t, lines, openaimodel.Options{NoStream: true})
+	})
+}
+
+// newHarness makes a model of a server that answers as the suite wants it: the
+// server of package openaiserver counts assistant messages as the suite does.
+func newHarness(t *testing.T, lines []conversetest.Line, options openaimodel.Options) conversetest.Harness {
+	var script openaiserver.Script
+	for _, line := range lines {
+		script.Steps = append(script.Steps, openaiserver.Step{Reply: replyOf(line, !options.NoStream)})
+	}
+	server, err := openaiserver.Start(script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.BaseURL, options.MaxRetries = server.URL(), -1
+	model, err := openaimodel.New("test", &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := model.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	received := func() string {
+		requests := server.Requests()
+		return string(requests[len(requests)-1].Body)
+	}
+	return conversetest.Harness{Model: model, Received: received, Whole: options.NoStream}
+}
+
+// replyOf is what the server sends for a line of the suite.
+func replyOf(line conversetest.Line, stream bool) openaiserver.Reply {
+	if failure, ok := line.Err.(*converse.ModelError); ok && line.Text == "" {
+		return openaiserver.Failure{Status: failure.Status, Message: failure.Message}
+	}
+	replay := openaiserver.Replay{End: openaiserver.EndClean}
+	if stream {
+		replay.Parts = streamOf(line)
+	} else {
+		replay.Header = http.Header{"Content-Type": {"application/json"}}
+		replay.Parts = []openaiserver.Part{{Data: completion("message", saying(line, line.Text), &line)}}
+	}
+	last := len(replay.Parts) - 1
+	switch {
+	case line.Wait != nil:
+		replay.End = openaiserver.EndStall
+	case line.Err != nil:
+		replay.End = openaiserver.EndCut
+	default:
+		return replay
+	}
+	if stream { // the last event is missing, or else the last byte
+		replay.Parts = replay.Parts[:last]
+	} else {
+		whole := replay.Parts[last].Data
+		replay.Parts[last].Data = whole[:len(whole)-1]
+	}
+	return replay
+}
+
+// streamOf sends the text in two pieces or more, and all the rest in one.
+func streamOf(line conversetest.Line) []openaiserver.Part {
+	var parts []openaiserver.Part
+	event := func(data []byte) {
+		parts = append(parts, openaiserver.Part{Data: fmt.Appendf(nil, "data: %s\n\n", data)})
+	}
+	runes := []rune(line.Text)
+	for len(runes) > 0 {
+		n := min(len(runes), max(20, len(line.Text)/10))
+		event(completion("delta", saying(conversetest.Line{Finish: line.Finish}, string(runes[:n])), nil))
+		runes = runes[n:]
+	}
+	event(append(completion("delta", saying(line, ""), &line), "\n\ndata: [DONE]"...))
+	return parts
+}
+
+// saying is the message of an answer, or a piece of it.
+func saying(line conversetest.Line, text string) map[string]any {
+	message := map[string]any{"role": "assistant"}
+	switch {
+	case text == "":
+	case line.Finish == canister.FinishRefusal:
+		message["refusal"] = text
+	default:
+		message["content"] = text
+	}
+	var calls []any
+	for i, call := range line.Calls {
+		calls = append(calls, map[string]any{"index": i, "id": call.CallID, "type": "function",
+			"function": map[string]any{"name": call.Name, "arguments": call.Arguments}})
+	}
+	if calls != nil {
+		message["tool_calls"] = calls
+	}
+	return message
+}
+
+// completion is a whole answer, or an event of a stream; line is how the answer
+// ends, and nil for an event that does not end it.
+func completion(key string, message map[string]any, line *conversetest.Line) []byte {
+	choice := map[string]any{"index": 0, key: message}
+	answer := map[string]any{"id": "chatcmpl-1", "model": "test", "choices": []any{choice}}
+	if line != nil {
+		choice["finish_reason"] = finishOf(*line)
+	}
+	if line != nil && line.Usage != nil {
+		answer["usage"] = map[string]any{
+			"prompt_tokens": line.Usage.Input, "completion_tokens": line.Usage.Output,
+			"prompt_tokens_details":     map[string]any{"cached_tokens": line.Usage.Cached},
+			"completion_tokens_details": map[string]any{"reasoning_tokens": line.Usage.Reasoning},
+		}
+	}
+	data, err := json.Marshal(answer)
+	if err != nil {
+		panic(err) // plain values
+	}
+	return data
+}
+
+// finishOf is OpenAI's word for the end of an answer.
+func finishOf(line conversetest.Line) string {
+	switch line.Finish {
+	case canister.FinishLength, canister.FinishContentFilter:
+		return string(line.Finish)
+	}
+	if len(line.Calls) > 0 {
+		return "tool_calls"
+	}
+	return "stop"
+}
