@@ -105,7 +105,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		}
 	}
 	if got.err == nil && ctx.Err() == nil {
-		c.begin(got.session)
+		c.begin(ctx, got.session)
 		return nil
 	}
 	return c.abandon(ctx, got.session, got.err)
@@ -169,8 +169,8 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	return err
 }
 
-// begin starts what runs beside the calls.
-func (c *connection) begin(session *mcp.ClientSession) {
+// begin starts what runs beside the calls. ctx bounds only the waiting.
+func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.session = session
 	info := session.InitializeResult()
 	c.modern = info.ProtocolVersion >= modern
@@ -181,8 +181,8 @@ func (c *connection) begin(session *mcp.ClientSession) {
 	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
 		l.negotiated(info.ProtocolVersion)
 	}
-	if l, ok := c.link.(interface{ listen(missed func()) }); ok && !c.modern {
-		l.listen(c.changes.note)
+	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
+		l.listen(ctx, c.changes.note)
 	}
 	tools := info.Capabilities != nil && info.Capabilities.Tools != nil && info.Capabilities.Tools.ListChanged
 	if c.modern && tools {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,6 +18,9 @@ import (
 // maxResumes is how often a stream that was cut is taken up again without
 // anything new on it.
 const maxResumes = 3
+
+// streamWait is how long connecting waits for the standing stream.
+const streamWait = 2 * time.Second
 
 // HTTP returns an MCP server that is reached over streamable HTTP
 // (MCP 2025-11-25, basic/transports § Streamable HTTP). What is wrong with
@@ -101,9 +105,19 @@ func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
 }
 
 // listen opens the stream on which a server of the older protocols says what
-// no request asked for.
-func (l *httpLink) listen(missed func()) {
-	l.conn.streams.Go(func() { l.conn.listen(missed) })
+// no request asked for, and waits for it: a server may drop what it has to say
+// before that, a question to the client included. A server that keeps back the
+// headers until it has something to say is not waited for any longer.
+func (l *httpLink) listen(ctx context.Context, missed func()) {
+	tried := make(chan struct{})
+	l.conn.streams.Go(func() { l.conn.listen(sync.OnceFunc(func() { close(tried) }), missed) })
+	bound := time.NewTimer(streamWait)
+	defer bound.Stop()
+	select {
+	case <-tried:
+	case <-bound.C:
+	case <-ctx.Done():
+	}
 }
 
 func (l *httpLink) close(context.Context) error {

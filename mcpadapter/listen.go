@@ -30,13 +30,16 @@ var errNoStream = errors.New("the server has no stream to listen on")
 
 // listen keeps the standing stream of a server of the older protocols open
 // (MCP 2025-11-25, basic/transports § Listening for Messages from the Server)
-// until the connection stops. A server need not have one. missed is called
-// when the stream was taken up again, since something may have been lost.
-func (c *httpConnection) listen(missed func()) {
+// until the connection stops. A server need not have one. tried is called when
+// it is known whether there is a stream; missed when it was taken up again, or
+// came late, since something may have been lost.
+func (c *httpConnection) listen(tried, missed func()) {
+	defer tried()
 	wait, refused, opened, lastID := firstRetry, 0, false, ""
-	for {
+	for first := time.Now(); ; {
 		began := time.Now()
 		resp, err := c.openStream(lastID)
+		tried()
 		if err != nil {
 			refused++
 			if c.gaveUp(err, refused) {
@@ -44,7 +47,7 @@ func (c *httpConnection) listen(missed func()) {
 			}
 			wait = min(2*wait, lastRetry)
 		} else {
-			if opened {
+			if opened || time.Since(first) > streamWait {
 				missed()
 			}
 			opened, refused = true, 0
