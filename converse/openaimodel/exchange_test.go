@@ -583,7 +583,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		io.WriteString(w, hello)
-		w.(http.Flusher).Flush() // the end of the body comes by itself
+		w.(http.Flusher).Flush()
+		time.Sleep(5 * time.Millisecond) // the end of the body is under way for a while
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -593,7 +594,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	model := newModel(t, server.URL, openaimodel.Options{})
-	for range 100 {
+	for range 20 {
 		if got := run(t.Context(), model, newRequest()); got.err != nil {
 			t.Fatal(got.err)
 		}
