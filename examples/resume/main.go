@@ -8,7 +8,8 @@
 //	go run ./examples/resume FILE              goes on, until it says Done
 //
 // A program that does not want to stop after each step calls Continue in place
-// of Step; it can be killed at any time all the same.
+// of Step, and can be killed at any time all the same: a call that was under way
+// is then made once more, with the identity that it had.
 package main
 
 import (
