@@ -61,8 +61,8 @@
 // name and whether the arguments before are whole; they count as calls
 // whatever the finish reason says. An answer is whole when the server said why
 // the model stopped, or sent [DONE]; anything else is an error, never half a
-// message. Arguments that were cut off at the limit of tokens stay as they are:
-// check Finish, and that they are valid.
+// message. Arguments that were cut off at the limit of tokens stay as they are,
+// which is not valid JSON; a call that was cut off before them was not made.
 //
 // Failed attempts are tried again by the SDK, and each is a [converse.Retry]
 // before the wait. A stream that breaks off is tried again only as long as it

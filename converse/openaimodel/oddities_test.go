@@ -137,6 +137,18 @@ func TestMoreDialects(t *testing.T) {
 	}
 }
 
+// TestCutBeforeArguments: a call that was cut off before its arguments is not
+// one without arguments, which would run.
+func TestCutBeforeArguments(t *testing.T) {
+	server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all","arguments":""}}]},"finish_reason":"length"}]}`)
+	})
+	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+	if calls := got.reply.Invocations; got.err != nil || len(calls) != 1 || calls[0].Name != "f" || calls[0].Arguments != "{}" || got.reply.Message.Finish != canister.FinishLength {
+		t.Errorf("%+v", got)
+	}
+}
+
 func checkWant(t *testing.T, got outcome, want openaiserver.Want) {
 	t.Helper()
 	if got.text != want.Text+want.Refusal || got.reasoning != want.Reasoning {

@@ -41,10 +41,10 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 			call.CallID = madeCallID(call.ID)
 		}
 		taken[call.CallID] = true
-		// Nothing at all means a call without arguments, unless this is where
-		// the answer was cut off.
-		cut := message.Finish == canister.FinishLength && i == len(a.calls)-1
-		if strings.TrimSpace(call.Arguments) == "" && !cut {
+		if strings.TrimSpace(call.Arguments) == "" {
+			if message.Finish == canister.FinishLength && i == len(a.calls)-1 {
+				break // cut off before its arguments: a call that was not made
+			}
 			call.Arguments = "{}"
 		}
 		if c.extra != "" {
