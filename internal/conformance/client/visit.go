@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/consort-go/consort/ensemble"
@@ -68,14 +69,20 @@ func arguments(catalog *ensemble.Catalog, tool *ensemble.Tool) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// make makes the call. A tool that fails is news, not an error of this client;
+// make makes the call, and once more if the arguments were refused and can be
+// repaired, as a model would. A tool that fails is news, not an error of this client;
 // a call that the server never answered is one.
 func (c toolCall) make(ctx context.Context, catalog *ensemble.Catalog) error {
 	tool, ok := catalog.Find(c.name)
 	if !ok {
 		return fmt.Errorf("%s: no such tool", c.name)
 	}
-	output, err := tool.Invoke(ctx, &invoker.Call{ID: c.name, Arguments: c.arguments, Progress: func(invoker.Progress) {}})
+	output, err := c.invoke(ctx, tool)
+	if repaired := withoutNulls(c.arguments); err != nil && invoker.AsFailure(err).Code == invoker.InvalidArguments && len(repaired) < len(c.arguments) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", c.name, err)
+		c.arguments = repaired
+		output, err = c.invoke(ctx, tool)
+	}
 	if err == nil {
 		fmt.Fprintf(os.Stderr, "%s: %s\n", c.name, text(output.Content))
 		return nil
@@ -86,6 +93,24 @@ func (c toolCall) make(ctx context.Context, catalog *ensemble.Catalog) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", c.name, c.arguments, failure)
+}
+
+func (c toolCall) invoke(ctx context.Context, tool *ensemble.Tool) (invoker.Output, error) {
+	return tool.Invoke(ctx, &invoker.Call{ID: c.name, Arguments: c.arguments, Progress: func(invoker.Progress) {}})
+}
+
+// withoutNulls leaves out the members that are null.
+func withoutNulls(arguments json.RawMessage) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(arguments, &m) != nil {
+		return arguments
+	}
+	maps.DeleteFunc(m, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	out, err := json.Marshal(m)
+	if err != nil {
+		return arguments
+	}
+	return out
 }
 
 func readOne(ctx context.Context, reader mcpadapter.Reader) error {
