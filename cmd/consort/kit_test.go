@@ -91,7 +91,7 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color"), r.env...)
+	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "GORACE="+raceOptions), r.env...)
 	return cmd
 }
 
@@ -174,8 +174,12 @@ func atlas(pace time.Duration) string { return stdio("atlas", pace) }
 func satchel(pace time.Duration) string { return stdio("satchel", pace) }
 
 func stdio(name string, pace time.Duration) string {
-	return fmt.Sprintf("[mcp.%s]\ntransport = \"stdio\"\ncommand = [%q, \"demo-server\", %q, \"--pace\", %q]\n", name, binary, name, pace)
+	return fmt.Sprintf("[mcp.%s]\ntransport = \"stdio\"\ncommand = [%q, \"demo-server\", %q, \"--pace\", %q]\nenvironment = {GORACE = %q}\n",
+		name, binary, name, pace, raceOptions)
 }
+
+// raceOptions keep a command built with -race from sleeping when it exits.
+const raceOptions = "atexit_sleep_ms=0"
 
 // broken is the table of a server that does not start.
 const broken = "[mcp.broken]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", \"echo no licence >&2; exit 3\"]\n"

@@ -169,16 +169,16 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 func TestTheModelHasASay(t *testing.T) {
 	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
 	o := consort(t, "check", "--config", path).expect(t, statusDone)
-	contains(t, "the report", o.stdout, "list is set aside")
+	contains(t, "the report", o.stdout, "list is set aside", "models' servers")
 }
 
-// oddServer offers a tool whose arguments are no object.
+// oddServer offers a tool whose schema Go can check, but no model can be given.
 const oddServer = `
 read -r initialize
 echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}}'
 read -r initialized
 read -r list
-echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"list","inputSchema":{"type":"object","$ref":"#/$defs/missing"}}]}}'
+echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"list","inputSchema":{"type":"object","$dynamicAnchor":"n","properties":{"of":{"$dynamicRef":"#n"}}}}]}}'
 cat >/dev/null
 `
 
