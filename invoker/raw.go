@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -26,7 +28,8 @@ type RawOptions struct {
 //
 // Arguments are checked as [New] checks them. The function's context carries
 // the call, and so does its second argument, whose Arguments are one JSON
-// object that the schema allows, byte for byte as the model wrote it. If the
+// object that the schema allows, byte for byte as the model wrote it, unless
+// members were left out because they were null. If the
 // definition has an output schema, a result must have structured content, and
 // that must fit (MCP 2025-11-25, server/tools, output schema); if not the
 // result becomes a [Failure] with the code [Protocol] which keeps all content
@@ -132,8 +135,9 @@ func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
 	if isNull(own.Arguments) {
 		own.Arguments = json.RawMessage(`{}`)
 	}
-	arguments, violations := t.arguments(own.Arguments)
-	if len(violations) > 0 {
+	var arguments any
+	var violations []violation
+	if own.Arguments, arguments, violations = t.arguments(own.Arguments); len(violations) > 0 {
 		return Output{}, badArguments(violations)
 	}
 	ctx = WithCall(ctx, &own)
@@ -149,16 +153,38 @@ func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
 	return output, nil
 }
 
-// arguments parses and checks the arguments of a call.
-func (t *tool) arguments(text json.RawMessage) (any, []violation) {
+// arguments parses and checks the arguments of a call, and returns them as the
+// function gets them.
+func (t *tool) arguments(text json.RawMessage) (json.RawMessage, any, []violation) {
 	value, _, faults := parse(text)
 	if len(faults) > 0 {
-		return nil, faults
+		return text, nil, faults
 	}
-	if _, ok := value.(map[string]any); !ok {
-		return nil, []violation{{text: subject(value) + " is not an object; write them as a JSON object"}}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return text, nil, []violation{{text: subject(value) + " is not an object; write them as a JSON object"}}
 	}
-	return value, t.input.check(value)
+	faults = t.input.check(value)
+	if len(faults) > 0 {
+		if bare, without, ok := t.withoutNulls(object, faults); ok {
+			return bare, without, nil
+		}
+	}
+	return text, value, faults
+}
+
+// withoutNulls leaves out the members whose null is all that is wrong with the
+// arguments: models write null for what they do not want to give.
+func (t *tool) withoutNulls(object map[string]any, faults []violation) (json.RawMessage, any, bool) {
+	without := maps.Clone(object)
+	maps.DeleteFunc(without, func(name string, value any) bool {
+		return value == nil && slices.ContainsFunc(faults, func(f violation) bool { return f.pointer == pointerOf([]string{name}) })
+	})
+	if len(without) == len(object) || len(t.input.check(without)) > 0 {
+		return nil, nil, false
+	}
+	bare, err := json.Marshal(without)
+	return bare, without, err == nil
 }
 
 // checkResult holds all structured content against the output schema.

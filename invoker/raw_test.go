@@ -120,6 +120,39 @@ func TestViolationsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// Models write null for what they do not want to give.
+func TestNullIsNotGiven(t *testing.T) {
+	var got string
+	tool, err := invoker.Raw(invoker.Definition{Name: "weather", InputSchema: json.RawMessage(weatherSchema)},
+		func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			got = string(call.Arguments)
+			return invoker.Output{}, nil
+		}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ arguments, want, failure string }{
+		{`{"days":null,"city":"Oslo","unit":null}`, `{"city":"Oslo"}`, ""},
+		{`{"when":null, "city":"Oslo"}`, `{"when":null, "city":"Oslo"}`, ""},                   // may be null
+		{`{"days":null,"city":"Oslo","when":null}`, `{"city":"Oslo","when":null}`, ""},         // one may, one may not
+		{`{"city":null}`, "", "/city: null is not a string"},                                   // required
+		{`{"city":"Oslo","days":null,"unit":"k"}`, "", "/days: null is not an integer"},        // not all that is wrong
+		{`{"city":"Oslo","area":{"kind":"box","w":null,"h":1}}`, "", "/area/w: null is not a"}, // deeper: as it is
+		{`{"city":"Oslo","citty":null,"days":null}`, `{"city":"Oslo"}`, ""},                    // not given either
+	} {
+		got = ""
+		_, failure := invoke(t, tool, test.arguments)
+		switch {
+		case failure == nil && test.failure == "":
+			if got != test.want {
+				t.Errorf("%s reached the function as %s, want %s", test.arguments, got, test.want)
+			}
+		case failure == nil || test.failure == "" || !strings.Contains(failure.Message, test.failure):
+			t.Errorf("%s: %v, want %q", test.arguments, failure, test.failure)
+		}
+	}
+}
+
 func TestEveryKeywordHasWords(t *testing.T) {
 	for _, test := range []struct{ schema, arguments, want string }{
 		{`{"minProperties":2}`, `{"a":1}`, `arguments: has 1 property; at least 2 needed`},

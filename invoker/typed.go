@@ -45,7 +45,8 @@ type Options struct {
 // []byte is base64, types with text methods are strings, and types with JSON
 // methods of their own may be anything.
 //
-// Arguments are checked before the function runs; none at all, and null, mean {}. A call whose
+// Arguments are checked before the function runs; none at all, and null, mean
+// {}, and a member that is null and may not be counts as not given. A call whose
 // arguments break the schema fails with [InvalidArguments] and a message that
 // lists every violation by its JSON pointer. Package json's leniencies do not
 // apply: a member given twice, or written in another case than the field's, is
