@@ -37,7 +37,10 @@ type Line struct {
 	// Err fails the exchange after the text was streamed.
 	Err error
 
-	recorded *converse.Reply // in place of Calls, Finish and Usage; see Transcript.Script
+	// Those of a transcript have these in place of the above.
+	events   []converse.ModelEvent        // before the reply
+	recorded *converse.Reply              // with identities of the transcript
+	answered func(was, is converse.Reply) // told of the new identities
 }
 
 // Call is a tool that a scripted model asks for.
@@ -145,6 +148,9 @@ func (l Line) play(ctx context.Context, number int, request *converse.Request, y
 
 // stream yields what comes before the reply.
 func (l Line) stream() iter.Seq[converse.ModelEvent] {
+	if l.events != nil {
+		return slices.Values(l.events)
+	}
 	return func(yield func(converse.ModelEvent) bool) {
 		for _, retry := range l.Retries {
 			if !yield(retry) {
@@ -195,7 +201,9 @@ func pieces(s string) iter.Seq[string] {
 
 func (l Line) reply(number int, request *converse.Request) converse.Reply {
 	if l.recorded != nil {
-		return withNewIDs(*l.recorded, request.NewID)
+		reply := withNewIDs(*l.recorded, request.NewID)
+		l.answered(*l.recorded, reply)
+		return reply
 	}
 	message := canister.Assistant{Model: "script", Finish: l.Finish, Usage: l.Usage}
 	message.ID = request.NewID()
