@@ -30,6 +30,7 @@ type Approval struct {
 type Decision struct {
 	denied    bool
 	reason    string
+	changed   bool
 	arguments json.RawMessage
 }
 
@@ -41,4 +42,4 @@ func Deny(reason string) Decision { return Decision{denied: true, reason: reason
 
 // Change lets the invocation run with other arguments, a JSON object; the
 // model is told of it with the result.
-func Change(arguments json.RawMessage) Decision { return Decision{arguments: arguments} }
+func Change(arguments json.RawMessage) Decision { return Decision{changed: true, arguments: arguments} }

@@ -79,17 +79,26 @@ func what(c canister.Content) string {
 	case canister.TextContent:
 		return "text"
 	case canister.ImageContent:
-		return "an image (" + c.MIME + ")"
+		return "an image (" + clip(c.MIME) + ")"
 	case canister.AudioContent:
-		return "a sound (" + c.MIME + ")"
+		return "a sound (" + clip(c.MIME) + ")"
 	case canister.ResourceContent:
-		return "the resource " + c.URI
+		return "the resource " + clip(c.URI)
 	case canister.LinkContent:
-		return "a link to " + c.URI
+		return "a link to " + clip(c.URI)
 	case canister.StructuredContent:
 		return "structured content"
 	}
 	return fmt.Sprintf("%T", c)
+}
+
+// clip shortens what a server wrote to what fits into a line.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return cutText(s, most) + "…"
 }
 
 // cutText returns the longest beginning of s with at most n bytes that does

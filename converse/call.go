@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,20 +25,18 @@ func (b *batch) run(c *call) outcome {
 	if failure != nil {
 		return outcome{call: c, result: b.result(c, invoker.Output{}, failure)}
 	}
-	if decision.arguments != nil {
+	if decision.changed {
 		arguments = decision.arguments
 	}
 	b.started <- c
 	began := b.opts.Now()
-	report, stop := b.listen(c)
 	output, err := c.tool.Invoke(b.ctx, &invoker.Call{
 		ID:        c.invocation.ID,
 		Arguments: arguments,
-		Progress:  report,
+		Progress:  func(p invoker.Progress) { b.report(c, p) },
 	})
-	stop()
 	result := b.result(c, output, b.interrupted(c, invoker.AsFailure(err)))
-	if decision.arguments != nil {
+	if decision.changed {
 		result = withChangedArguments(result, arguments)
 	}
 	return outcome{call: c, result: result, duration: b.since(began)}
@@ -48,20 +47,20 @@ func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	text := strings.TrimSpace(c.invocation.Arguments)
 	switch {
 	case b.ctx.Err() != nil:
-		return nil, invoker.Failf(invoker.Canceled, "The call was not started: %s.", b.whyOver())
+		return nil, invoker.Failf(invoker.Canceled, "%s", b.unstarted(b.whyOver()))
 	case b.refused:
 		return nil, invoker.Failf(invoker.Denied, "The call was not started: no further tool calls are allowed in this turn.")
 	case c.tool == nil:
-		return nil, b.offered.missing(c.invocation.Name)
+		return nil, b.tools.missing(c.invocation.Name)
 	case text == "":
 		return json.RawMessage("{}"), nil
 	}
-	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
+	arguments := json.RawMessage(text)
+	if !json.Valid(arguments) {
 		return nil, invoker.Failf(invoker.InvalidArguments,
-			"The arguments are not valid JSON, so the tool was not called: %v. Send one JSON object.", err)
+			"The arguments are not valid JSON, so the tool was not called: %v. Send one JSON object.", json.Unmarshal(arguments, new(any)))
 	}
-	return json.RawMessage(text), nil
+	return arguments, nil
 }
 
 // decide asks for approval, and returns a failure if there is none.
@@ -84,11 +83,16 @@ func (b *batch) decide(c *call, arguments json.RawMessage) (Decision, *invoker.F
 		return decision, invoker.Failf(invoker.Denied, "The call was not started: it needs an approval, and no decision was reached.")
 	case decision.denied:
 		return decision, invoker.Failf(invoker.Denied, "The call was denied and not started: %s", decision.reason)
-	case decision.arguments != nil && !json.Valid(decision.arguments):
-		b.opts.Logger.Error("approval changed the arguments into something that is not JSON", zap.String("tool", c.invocation.Name))
+	case decision.changed && !isObject(decision.arguments):
+		b.opts.Logger.Error("approval changed the arguments into something that is not a JSON object", zap.String("tool", c.invocation.Name))
 		return decision, invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")
 	}
 	return decision, nil
+}
+
+// isObject reports whether text is one JSON object.
+func isObject(text json.RawMessage) bool {
+	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
 }
 
 // askApproval calls the embedder's function, which may panic, and does not
@@ -142,7 +146,7 @@ func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure 
 
 // whyOver says in a clause why the context of the work has ended.
 func (b *batch) whyOver() string {
-	if errors.Is(context.Cause(b.ctx), errTimeLimit) {
+	if b.turn.ctx.Err() == nil && errors.Is(context.Cause(b.ctx), errTimeLimit) {
 		return fmt.Sprintf("the turn reached its time limit of %v", b.opts.Limits.Time)
 	}
 	return "the turn was cancelled"

@@ -34,7 +34,10 @@ type Conversation struct {
 	closed  bool
 	strays  sync.WaitGroup // approvals that outlive their call
 
-	offered *offer // the tools of the latest turn; owned by the work under way
+	// Owned by the work under way:
+
+	offered   *offer // the tools of the latest turn
+	offeredAt int    // where in the history that turn begins
 }
 
 // work is one Send, Continue, Step or Add.
@@ -111,7 +114,7 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 			return
 		}
 		w.answerPending("The call was interrupted before it had a result. It may or may not have taken effect.")
-		w.append(canister.User{Content: content})
+		w.append(canister.User{Content: slices.Clone(content)})
 		w.work()
 	})
 }
@@ -166,6 +169,15 @@ func (c *Conversation) Close(ctx context.Context) error {
 	c.closed = true
 	working := c.working
 	c.mu.Unlock()
+	err := c.end(ctx, working)
+	if c.opts.OwnRoster && c.roster != nil {
+		err = errors.Join(err, c.roster.Close(ctx))
+	}
+	return err
+}
+
+// end ends what is under way and waits for it.
+func (c *Conversation) end(ctx context.Context, working *work) error {
 	if working != nil {
 		working.cancel(ErrClosed)
 		if err := wait(ctx, working.done); err != nil {
@@ -176,9 +188,6 @@ func (c *Conversation) Close(ctx context.Context) error {
 	go func() { c.strays.Wait(); close(strays) }()
 	if err := wait(ctx, strays); err != nil {
 		return fmt.Errorf("converse: closing, an approval has not returned: %w", err)
-	}
-	if c.opts.OwnRoster && c.roster != nil {
-		return c.roster.Close(ctx)
 	}
 	return nil
 }
@@ -204,11 +213,11 @@ func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event,
 		}
 		defer c.release(working)
 		t := &turn{Conversation: c, ctx: ctx, cancel: cancel, yield: yield}
+		defer t.finish() // also when the body of the loop panics
 		if len(c.history) == 0 && c.opts.Instructions != "" {
 			t.append(canister.Supervisor{Content: canister.Texts(c.opts.Instructions)})
 		}
 		do(t)
-		t.finish()
 	}
 }
 

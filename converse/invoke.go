@@ -4,7 +4,6 @@ package converse
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -30,7 +29,7 @@ type batch struct {
 	recorded int // how many results are in the history
 
 	started  chan *call
-	progress chan InvocationProgressed
+	progress chan report
 	done     chan outcome
 }
 
@@ -39,6 +38,13 @@ type call struct {
 	invocation canister.Invocation
 	tool       *ensemble.Tool   // nil when there is none of that name
 	result     *canister.Result // nil until it is complete
+	over       bool             // its last event has been, or is being, yielded
+}
+
+// report is progress of a call.
+type report struct {
+	call     *call
+	progress invoker.Progress
 }
 
 // outcome is what the goroutine of a call hands back.
@@ -59,25 +65,41 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		ctx:      ctx,
 		refused:  command.Refused,
 		started:  make(chan *call),
-		progress: make(chan InvocationProgressed, progressBuffer),
+		progress: make(chan report, progressBuffer),
 		done:     make(chan outcome, len(command.Pending)),
 	}
 	for _, invocation := range command.Pending {
-		tool, _ := t.offered.find(invocation.Name)
+		tool, _ := t.tools.find(invocation.Name)
 		b.calls = append(b.calls, &call{invocation: invocation, tool: tool})
 	}
+	defer b.abandon()
+	b.collect()
+	t.timedOut(ctx)
+}
+
+// collect sees the calls through to the last.
+func (b *batch) collect() {
 	for b.finished < len(b.calls) {
 		b.startMore()
 		select {
 		case c := <-b.started:
-			t.emit(InvocationStarted{Invocation: c.invocation})
-		case p := <-b.progress:
-			t.emit(p)
+			b.emit(InvocationStarted{Invocation: c.invocation})
+		case r := <-b.progress:
+			b.emitProgress(r)
 		case o := <-b.done:
 			b.complete(o)
 		}
 	}
-	t.timedOut(ctx)
+}
+
+// abandon ends and collects the calls that a panic, in the caller's loop or in
+// the journal, would otherwise leave behind.
+func (b *batch) abandon() {
+	if b.finished < len(b.calls) {
+		b.left = true
+		b.cancel(errLeft)
+		b.collect()
+	}
 }
 
 // startMore starts as many of the calls, in order, as may run now.
@@ -104,7 +126,6 @@ func (b *batch) complete(o outcome) {
 	b.running--
 	b.finished++
 	b.alone = false
-	b.drainProgress()
 	o.call.result = &o.result
 	for b.recorded < len(b.calls) && b.calls[b.recorded].result != nil {
 		if !b.append(*b.calls[b.recorded].result) {
@@ -113,6 +134,8 @@ func (b *batch) complete(o outcome) {
 		}
 		b.recorded++
 	}
+	b.drainProgress()
+	o.call.over = true
 	b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration})
 }
 
@@ -120,26 +143,25 @@ func (b *batch) complete(o outcome) {
 func (b *batch) drainProgress() {
 	for {
 		select {
-		case p := <-b.progress:
-			b.emit(p)
+		case r := <-b.progress:
+			b.emitProgress(r)
 		default:
 			return
 		}
 	}
 }
 
-// listen returns a function that passes the progress of c on until stop is
-// called.
-func (b *batch) listen(c *call) (report func(invoker.Progress), stop func()) {
-	var stopped atomic.Bool
-	report = func(p invoker.Progress) {
-		if stopped.Load() {
-			return
-		}
-		select {
-		case b.progress <- InvocationProgressed{Invocation: c.invocation, Progress: p}:
-		default:
-		}
+// emitProgress yields a report, unless it comes after the result.
+func (b *batch) emitProgress(r report) {
+	if !r.call.over {
+		b.emit(InvocationProgressed{Invocation: r.call.invocation, Progress: r.progress})
 	}
-	return report, func() { stopped.Store(true) }
+}
+
+// report takes in the progress of a call; it is called from any goroutine.
+func (b *batch) report(c *call, p invoker.Progress) {
+	select {
+	case b.progress <- report{c, p}:
+	default:
+	}
 }

@@ -81,6 +81,7 @@ func reasonOf(finish canister.Finish) Reason {
 // turnState is what a history says about its last turn.
 type turnState struct {
 	begun       bool      // there is a User canister
+	begin       int       // its index, or -1
 	start       time.Time // of the turn
 	exchanges   int
 	invocations int
@@ -94,9 +95,8 @@ type turnState struct {
 // readTurn reads the last turn of a history. Limits have their defaults.
 func readTurn(history []canister.Canister, limits Limits) turnState {
 	var t turnState
-	begin := len(history) - 1
-	for ; begin >= 0; begin-- {
-		if user, ok := history[begin].(canister.User); ok {
+	for t.begin = len(history) - 1; t.begin >= 0; t.begin-- {
+		if user, ok := history[t.begin].(canister.User); ok {
 			t.begun, t.start = true, user.Time
 			break
 		}
@@ -104,7 +104,7 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 	if !t.begun {
 		return t
 	}
-	for _, c := range history[begin+1:] {
+	for _, c := range history[t.begin+1:] {
 		switch c := c.(type) {
 		case canister.Assistant:
 			if limits.FinalAnswer {

@@ -5,6 +5,7 @@ package converse
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,30 +22,46 @@ type offer struct {
 	aside   []ensemble.Aside
 }
 
-// openTools fixes the tools for the turn and says what has changed.
-func (t *turn) openTools(ctx context.Context) {
+// openTools fixes the tools for the turn that begins at an index of the
+// history, unless that was done already, and says what has changed.
+func (t *turn) openTools(ctx context.Context, begin int) {
 	before := t.offered
-	var catalog *ensemble.Catalog
-	if t.roster != nil {
-		var err error
-		if catalog, err = t.roster.Catalog(ctx); err != nil && !t.timedOut(ctx) && !t.over() {
+	if before == nil || t.offeredAt != begin {
+		catalog, err := t.catalog(ctx)
+		switch {
+		case err == nil:
+		case t.timedOut(ctx): // no tool will run, and the model is not asked
+			t.tools = &offer{set: &Toolset{}}
+			t.emit(TurnStarted{})
+			return
+		case !t.over():
 			t.fail(err)
+			return
+		default:
+			return
 		}
+		if before == nil || before.catalog != catalog {
+			t.offered = offerOf(catalog, t.origin)
+		}
+		t.offeredAt = begin
 	}
-	if before == nil || before.catalog != catalog {
-		t.offered = offerOf(catalog, t.origin)
-	}
-	if t.err != nil {
-		return
-	}
-	started := TurnStarted{Tools: len(t.offered.set.Definitions), Aside: t.offered.aside}
-	if catalog != nil {
-		started.Away = catalog.Away()
+	t.tools = t.offered
+	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.tools.aside}
+	if t.tools.catalog != nil {
+		started.Away = t.tools.catalog.Away()
 	}
 	if before != nil {
-		started.Added, started.Removed = difference(before.set, t.offered.set)
+		started.Added, started.Removed = difference(before.set, t.tools.set)
 	}
 	t.emit(started)
+}
+
+// catalog returns what the roster offers now, or nil without a roster.
+func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
+	if t.roster == nil {
+		return nil, nil
+	}
+	return t.roster.Catalog(ctx)
 }
 
 // offerOf returns the offer of a catalog for a model, made once for each.
@@ -53,6 +70,9 @@ func offerOf(catalog *ensemble.Catalog, model Model) *offer {
 		return &offer{set: &Toolset{}}
 	}
 	screener, _ := model.(Screener)
+	if screener != nil && !reflect.ValueOf(screener).Comparable() {
+		return newOffer(catalog, screener) // it cannot be the key of a map
+	}
 	return catalog.Derive(screener, func() any { return newOffer(catalog, screener) }).(*offer)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -25,16 +26,23 @@ type turn struct {
 	cancel context.CancelCauseFunc
 	yield  func(Event, error) bool
 
-	left    bool  // the caller has left the loop
-	expired bool  // Limits.Time has ended the work
-	broken  bool  // the journal has failed: the history takes no more
-	err     error // what else has ended the work
+	tools   *offer // those of the work
+	taken   bool   // what the history calls for has been taken up
+	asked   bool   // a reply has entered: what is open now was not before
+	left    bool   // the caller has left the loop
+	expired bool   // Limits.Time has ended the work
+	broken  bool   // the journal has failed: the history takes no more
+	done    bool   // the work is complete, and nothing can interrupt it
+	err     error  // what else has ended the work
 }
 
 // emit yields an event, and cancels everything when the caller has left.
 func (t *turn) emit(event Event) {
-	if !t.left && !t.yield(event, nil) {
-		t.left = true
+	if t.left {
+		return
+	}
+	t.left = true // for as long as yield runs: its panic leaves the loop, too
+	if t.left = !t.yield(event, nil); t.left {
 		t.cancel(errLeft)
 	}
 }
@@ -61,8 +69,11 @@ func (t *turn) interruption() error {
 // finish leaves every invocation with a result when the work was interrupted,
 // and reports the error.
 func (t *turn) finish() {
-	if t.over() {
-		t.answerPending("The call was not started: the turn was interrupted first.")
+	if t.done {
+		return
+	}
+	if t.over() && t.taken && (t.left || t.ctx.Err() != nil) {
+		t.answerPending(t.unstarted("the turn was interrupted first"))
 	}
 	if t.err != nil && !t.left {
 		t.left = true
@@ -87,9 +98,10 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 		canisters[i] = canister.WithHead(c, head)
 	}
 	if t.opts.Journal != nil {
+		t.broken = true // should it panic
 		// What has happened is written down even when the turn was cancelled.
-		if err := t.opts.Journal(context.WithoutCancel(t.ctx), canisters); err != nil {
-			t.broken = true
+		err := t.opts.Journal(context.WithoutCancel(t.ctx), canisters)
+		if t.broken = err != nil; t.broken {
 			t.fail(fmt.Errorf("converse: the journal failed: %w", err))
 			return false
 		}
@@ -102,6 +114,9 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 
 // add appends a caller's canisters if the history is sound with them.
 func (t *turn) add(canisters []canister.Canister) {
+	if t.over() {
+		return
+	}
 	for i, c := range canisters {
 		if c == nil {
 			t.fail(fmt.Errorf("converse: canister %d to add is nil", i))
@@ -115,7 +130,7 @@ func (t *turn) add(canisters []canister.Canister) {
 			return
 		}
 	}
-	t.append(whole[len(whole)-len(canisters):]...)
+	t.done = t.append(whole[len(whole)-len(canisters):]...)
 }
 
 // answerPending gives each invocation that lacks a result one that says that
@@ -130,6 +145,15 @@ func (t *turn) answerPending(message string) {
 	}
 }
 
+// unstarted says why a call was not made in this work. One that was open when
+// the work began may have been made in an earlier one.
+func (t *turn) unstarted(why string) string {
+	if t.asked {
+		return "The call was not started: " + why + "."
+	}
+	return "The call was interrupted before it had a result: " + why + ". It may or may not have taken effect."
+}
+
 // work carries the history on until the turn is done.
 func (t *turn) work() { t.step(-1) }
 
@@ -138,10 +162,12 @@ func (t *turn) step(n int) {
 	if t.over() {
 		return
 	}
-	ctx, cancel := t.limitTime()
+	state := readTurn(t.history, t.opts.Limits)
+	ctx, cancel := t.limitTime(state)
 	defer cancel()
 	if _, done := t.next().(Done); !done {
-		t.openTools(ctx)
+		t.taken = true
+		t.openTools(ctx, state.begin)
 	}
 	for ; n != 0 && !t.over(); n-- {
 		switch command := t.next().(type) {
@@ -153,7 +179,8 @@ func (t *turn) step(n int) {
 			}
 			t.invoke(ctx, command)
 		case Done:
-			state := readTurn(t.history, t.opts.Limits)
+			state = readTurn(t.history, t.opts.Limits)
+			t.done = true
 			t.emit(TurnCompleted{Turn: state.turn(command.Reason)})
 			return
 		}
@@ -170,9 +197,8 @@ func (t *turn) next() Command {
 }
 
 // limitTime returns the context of the work, which ends with the turn's time.
-func (t *turn) limitTime() (context.Context, context.CancelFunc) {
+func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) {
 	limit := t.opts.Limits.Time
-	state := readTurn(t.history, t.opts.Limits)
 	if limit <= 0 || !state.begun {
 		return t.ctx, func() {}
 	}
@@ -193,12 +219,16 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
 	reply := t.ask(ctx, &Request{
-		History:       t.history,
-		Tools:         t.offered.set,
+		History:       slices.Clip(t.history),
+		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         t.opts.NewID,
 	})
 	if reply == nil {
+		return
+	}
+	if err := reply.fits(t.history); err != nil {
+		t.fail(&ModelError{Message: "the reply cannot enter the history: " + err.Error()})
 		return
 	}
 	added := make([]canister.Canister, 0, 1+len(reply.Invocations))
@@ -209,6 +239,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	if !t.append(added...) {
 		return
 	}
+	t.asked = true
 	for _, c := range added {
 		switch c := c.(type) {
 		case canister.Assistant:
@@ -245,6 +276,9 @@ func (t *turn) ask(ctx context.Context, request *Request) *Reply {
 		}
 		if t.left {
 			return nil
+		}
+		if ctx.Err() != nil { // which the model has not noticed yet
+			break
 		}
 	}
 	t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
