@@ -77,5 +77,12 @@
 //
 // Whoever writes a [converse.Model] runs [TestModel] over it: the suite that
 // every Model must pass. The server behind the model is scripted with lines
-// too; what else the suite needs is in [Harness].
+// too; what else the suite needs is in [Harness]:
+//
+//	func TestSuite(t *testing.T) {
+//		conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {
+//			server := startServer(t, lines)
+//			return conversetest.Harness{Model: mymodel.New(server.URL), Received: server.LastBody}
+//		})
+//	}
 package conversetest

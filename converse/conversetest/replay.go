@@ -201,9 +201,7 @@ func (p *player) readEvents(turn turn) {
 	if line == nil {
 		return
 	}
-	if line.Err == nil {
-		line.Wait = never // something else ended the turn
-	}
+	line.endless = line.Err == nil // something else ended the turn
 	p.lines = append(p.lines, *line)
 }
 

@@ -41,6 +41,7 @@ type Line struct {
 	events   []converse.ModelEvent        // before the reply
 	recorded *converse.Reply              // with identities of the transcript
 	answered func(was, is converse.Reply) // told of the new identities
+	endless  bool                         // the reply never comes
 }
 
 // Call is a tool that a scripted model asks for.
@@ -172,7 +173,7 @@ func (l Line) stream() iter.Seq[converse.ModelEvent] {
 
 // wait returns the channel whose closing lets the reply go.
 func (l Line) wait() <-chan struct{} {
-	if l.Wait != nil {
+	if l.Wait != nil || l.endless {
 		return l.Wait
 	}
 	open := make(chan struct{})

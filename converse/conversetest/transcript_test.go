@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -135,6 +136,16 @@ func scenarios() []scenario {
 			},
 		},
 		{
+			name:    "time-limit",
+			lines:   []conversetest.Line{{Calls: []conversetest.Call{weather, stuck}}},
+			options: converse.Options{Limits: converse.Limits{Time: time.Minute / 4}},
+		},
+		{
+			name:    "time-limit-of-model",
+			lines:   []conversetest.Line{{Text: "Half of it.", Wait: make(chan struct{})}},
+			options: converse.Options{Limits: converse.Limits{Time: time.Minute / 4}},
+		},
+		{
 			name: "model-error",
 			lines: []conversetest.Line{
 				{
@@ -213,9 +224,23 @@ func (s scenario) play(t *testing.T) *conversetest.Transcript {
 
 func (s scenario) path() string { return filepath.Join("testdata", s.name+".txtar") }
 
+// synced runs a test of a scenario in a bubble, which has a clock of its own
+// and fails when anything is left.
+func synced(t *testing.T, s scenario, test func(*testing.T, scenario)) {
+	t.Run(s.name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			for _, inside := range scenarios() { // channels must be of the bubble
+				if inside.name == s.name {
+					test(t, inside)
+				}
+			}
+		})
+	})
+}
+
 func TestTranscripts(t *testing.T) {
 	for _, s := range scenarios() {
-		t.Run(s.name, func(t *testing.T) {
+		synced(t, s, func(t *testing.T, s scenario) {
 			conversetest.CompareFile(t, s.path(), s.play(t), *update)
 		})
 	}
@@ -224,7 +249,7 @@ func TestTranscripts(t *testing.T) {
 // Each file is played again, with the tools themselves and with what they did.
 func TestReplay(t *testing.T) {
 	for _, s := range scenarios() {
-		t.Run(s.name, func(t *testing.T) {
+		synced(t, s, func(t *testing.T, s scenario) {
 			want := s.play(t)
 			for round := range 10 { // the order of what runs side by side differs
 				for name, roster := range map[string]*ensemble.Roster{"tools": testRoster(t), "fakes": nil} {

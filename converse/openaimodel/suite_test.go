@@ -12,6 +12,8 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/internal/openaiserver"
 )
 
@@ -25,6 +27,38 @@ func TestNoStreamPassesSuite(t *testing.T) {
 	conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {
 		return newHarness(t, lines, openaimodel.Options{NoStream: true})
 	})
+}
+
+// A conversation with this model over HTTP is played again without it.
+func TestConversationIsPlayedAgain(t *testing.T) {
+	h := newHarness(t, []conversetest.Line{
+		{Text: "Let me look at all of them.", Calls: []conversetest.Call{
+			{Name: "local__echo", Arguments: `{"text":"a"}`, CallID: "one"}, {Name: "local__fail", Arguments: `{"text":"b"}`},
+		}, Usage: &canister.Usage{Input: 9, Output: 3}},
+		{Text: "I cannot help with", Finish: canister.FinishLength},
+	}, openaimodel.Options{})
+	roster, err := ensemble.NewRoster(ensemble.Local("local", ensembletest.ServerTools()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roster.Close(t.Context())
+	record := conversetest.Record(converse.New(h.Model, roster, nil), roster)
+	for _, err := range record.Send(t.Context(), canister.Text("Go.")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := record.Transcript()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := want.Replay(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if difference := conversetest.Diff(want, got); difference != "" {
+		t.Error(difference)
+	}
 }
 
 // newHarness makes a model of a server that answers as the suite wants it: the
