@@ -11,7 +11,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
@@ -238,10 +237,8 @@ func everythingLogging(t *testing.T, r *realRoster, logs *observer.ObservedLogs)
 		return false
 	}
 	for _, text := range []string{"Roots updated: 1 root", "level"} { // the level is the server's whim
-		for deadline := time.Now().Add(patience); !fromServer(text); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("no entry with %q in the log; it has %v", text, logs.All())
-			}
+		if !comesTrue(func() bool { return fromServer(text) }) {
+			t.Fatalf("no entry with %q in the log; it has %v", text, logs.All())
 		}
 	}
 	r.says(t, "everything__toggle-simulated-logging", `{}`, "Stopped")

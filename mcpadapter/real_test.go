@@ -77,19 +77,28 @@ func (r *realRoster) offers(t *testing.T, want ...string) *ensemble.Catalog {
 	t.Helper()
 	slices.Sort(want)
 	var got []string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		catalog := r.catalog(t)
-		got = nil
+	var catalog *ensemble.Catalog
+	if !comesTrue(func() bool {
+		catalog, got = r.catalog(t), nil
 		for _, tool := range catalog.Tools() {
 			got = append(got, tool.Definition().Name)
 		}
 		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return catalog
+		return slices.Equal(got, want)
+	}) {
+		t.Fatalf("the tools on offer are\n%q, want\n%q", got, want)
+	}
+	return catalog
+}
+
+// comesTrue reports whether a condition comes true in time.
+func comesTrue(condition func() bool) bool {
+	for deadline := time.Now().Add(realPatience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return true
 		}
 	}
-	t.Fatalf("the tools on offer are\n%q, want\n%q", got, want)
-	return nil
+	return false
 }
 
 // invoke calls a tool by the name that a model has for it.
