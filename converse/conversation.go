@@ -36,8 +36,9 @@ type Conversation struct {
 
 	// Owned by the work under way:
 
-	offered   *offer // the tools of the latest turn
-	offeredAt int    // where in the history that turn begins
+	offered   *offer              // the tools of the latest turn
+	offeredAt int                 // where in the history that turn begins
+	owed      []canister.Canister // results that the journal did not take
 }
 
 // work is one Send, Continue, Step or Add.
@@ -217,6 +218,7 @@ func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event,
 		if len(c.history) == 0 && c.opts.Instructions != "" {
 			t.append(canister.Supervisor{Content: canister.Texts(c.opts.Instructions)})
 		}
+		t.settle()
 		do(t)
 	}
 }

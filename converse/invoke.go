@@ -72,7 +72,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		tool, _ := t.tools.find(invocation.Name)
 		b.calls = append(b.calls, &call{invocation: invocation, tool: tool})
 	}
-	defer b.abandon()
+	defer b.close()
 	b.collect()
 	t.timedOut(ctx)
 }
@@ -92,13 +92,17 @@ func (b *batch) collect() {
 	}
 }
 
-// abandon ends and collects the calls that a panic, in the caller's loop or in
-// the journal, would otherwise leave behind.
-func (b *batch) abandon() {
+// close ends and collects the calls that a panic, in the caller's loop or in
+// the journal, would otherwise leave behind, and keeps the results that the
+// journal did not take.
+func (b *batch) close() {
 	if b.finished < len(b.calls) {
 		b.left = true
 		b.cancel(errLeft)
 		b.collect()
+	}
+	for _, c := range b.calls[b.recorded:] {
+		b.owed = append(b.owed, *c.result)
 	}
 }
 

@@ -29,24 +29,22 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 	if before == nil || t.offeredAt != begin {
 		catalog, err := t.catalog(ctx)
 		switch {
-		case err == nil:
-		case t.timedOut(ctx): // no tool will run, and the model is not asked
+		case err != nil && t.timedOut(ctx): // no tool will run, and the model is not asked
 			t.tools = &offer{set: &Toolset{}}
 			t.emit(TurnStarted{})
 			return
-		case !t.over():
+		case err != nil && !t.over():
 			t.fail(err)
 			return
-		default:
+		case err != nil:
 			return
-		}
-		if before == nil || before.catalog != catalog {
+		case before == nil || before.catalog != catalog:
 			t.offered = offerOf(catalog, t.origin)
 		}
 		t.offeredAt = begin
 	}
 	t.tools = t.offered
-	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.tools.aside}
+	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: slices.Clone(t.tools.aside)}
 	if t.tools.catalog != nil {
 		started.Away = t.tools.catalog.Away()
 	}

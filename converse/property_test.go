@@ -47,15 +47,15 @@ func TestWhateverHappens(t *testing.T) {
 // world is one conversation with everything around it, all of it random.
 type world struct {
 	*testing.T
-	talk   *converse.Conversation
-	roster *ensemble.Roster
+	talk *converse.Conversation
+	opts converse.Options
 
 	mu      sync.Mutex // guards the rest
 	rng     *rand.Rand
 	kind    bool // nothing bad happens any more
 	journal []canister.Canister
 	failed  bool           // the journal has failed during the latest work
-	lost    bool           // or at any time
+	closed  bool           // somebody closed the conversation meanwhile
 	ran     map[string]int // how often the tool of an invocation was entered
 	ended   map[string]int // how often it returned
 	ids     int
@@ -63,15 +63,19 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 1)), ran: map[string]int{}, ended: map[string]int{}}
+	w.opts = *w.options()
+	w.talk = converse.New(w, w.newRoster(), &w.opts)
+	return w
+}
+
+func (w *world) newRoster() *ensemble.Roster {
 	roster, err := ensemble.NewRoster(ensemble.Local("local",
 		w.tool("ok"), w.tool("slow"), w.tool("deaf"), w.tool("fails"), w.tool("panics"), w.tool("storm"),
 		exclusive(w.tool("alone")), readOnly(w.tool("reads"))))
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.roster = roster
-	w.talk = converse.New(w, roster, w.options())
-	return w
+	return roster
 }
 
 func (w *world) options() *converse.Options {
@@ -122,7 +126,7 @@ func (w *world) write(_ context.Context, added []canister.Canister) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if fails || panics {
-		w.failed, w.lost = true, true
+		w.failed = true
 	}
 	if panics {
 		panic(planned)
@@ -197,7 +201,8 @@ func (w *world) Exchange(ctx context.Context, request *converse.Request) iter.Se
 			w.Errorf("the model is shown a broken history: %v", problem)
 		}
 		_ = append(request.History, canister.User{}) // must not reach the conversation
-		for range w.of(0, 1, 3) {
+		for w.chance(2) {
+			time.Sleep(time.Duration(w.of(0, 1, 300)) * time.Millisecond) // heedless of ctx
 			if !yield(converse.Delta{Text: "a"}, nil) || w.chance(5) && !yield(nil, nil) {
 				return
 			}
@@ -267,6 +272,9 @@ func (w *world) live() {
 		kind := w.of(0, 0, 0, 1, 2, 3)
 		interrupted := w.work(kind)
 		w.judge(before, kind, interrupted)
+		if w.closed || w.chance(3) && !w.failed {
+			w.move()
+		}
 	}
 	w.mu.Lock()
 	w.kind = true
@@ -281,11 +289,46 @@ func (w *world) live() {
 	}
 }
 
+// move takes the conversation up in another process.
+func (w *world) move() {
+	w.closed = false
+	history := w.talk.History()
+	if err := w.talk.Close(context.Background()); err != nil {
+		w.Error(err)
+	}
+	next := w.talk.Next()
+	for _, open := range canister.Pending(history) {
+		delete(w.ran, open.ID) // of a result that could not be written, the new process knows nothing
+	}
+	opts := w.opts
+	opts.History = through(w.T, history)
+	w.talk = converse.New(w, w.newRoster(), &opts)
+	if got := w.talk.Next(); fmt.Sprintf("%T", got) != fmt.Sprintf("%T", next) {
+		w.Errorf("next is %T, was %T", got, next)
+	}
+}
+
 // work does one Send, Continue, Step or Add, and reports whether its context
 // ended, its loop was left, or it panicked.
 func (w *world) work(kind int) (interrupted bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if w.chance(10) {
+		var closing sync.WaitGroup
+		timer := time.AfterFunc(time.Duration(w.of(1, 1e6, 1e9)), func() {
+			closing.Go(func() {
+				if err := w.talk.Close(context.Background()); err != nil {
+					w.Error(err)
+				}
+			})
+		})
+		defer func() { // with a conversation that is not closed
+			timer.Stop()
+			synctest.Wait()
+			closing.Wait()
+			w.closed = true
+		}()
+	}
 	if w.chance(3) {
 		defer time.AfterFunc(time.Duration(1+w.of(0, 1e6, 1e9, 2e9)), cancel).Stop()
 	}
@@ -303,6 +346,9 @@ func (w *world) work(kind int) (interrupted bool) {
 	for event, err := range []iter.Seq2[converse.Event, error]{
 		w.talk.Send(ctx, canister.Text("Go.")), w.talk.Continue(ctx), w.talk.Step(ctx),
 	}[kind] {
+		if _, ok := event.(converse.TextDelta); ok && ctx.Err() != nil {
+			w.Error("there was a delta after the end of the context")
+		}
 		order.see(event, err)
 		if leave--; leave == 0 {
 			if w.chance(4) {
@@ -341,7 +387,7 @@ func (w *world) judge(before []canister.Canister, kind int, interrupted bool) {
 		}
 	}
 	for id, n := range w.ran {
-		if n > 1 && !w.lost {
+		if n > 1 {
 			w.Errorf("the tool of %s ran %d times", id, n)
 		}
 	}

@@ -112,6 +112,14 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 	return true
 }
 
+// settle adds the results that are known but could not be written down, so
+// that their calls are not made again.
+func (t *turn) settle() {
+	if len(t.owed) > 0 && t.append(t.owed...) {
+		t.owed = nil
+	}
+}
+
 // add appends a caller's canisters if the history is sound with them.
 func (t *turn) add(canisters []canister.Canister) {
 	if t.over() {
@@ -262,8 +270,15 @@ func (t *turn) ask(ctx context.Context, request *Request) *Reply {
 		return nil
 	}
 	for event, err := range t.model.Exchange(ctx, request) {
-		if err != nil {
+		reply, last := event.(Reply)
+		switch {
+		case err != nil:
 			t.failExchange(ctx, err)
+			return nil
+		case last:
+			return &reply
+		case ctx.Err() != nil: // which the model has not noticed yet
+			t.failExchange(ctx, ctx.Err())
 			return nil
 		}
 		switch event := event.(type) {
@@ -271,14 +286,9 @@ func (t *turn) ask(ctx context.Context, request *Request) *Reply {
 			t.emitDelta(event)
 		case Retry:
 			t.emit(ExchangeRetried{Retry: event})
-		case Reply:
-			return &event
 		}
 		if t.left {
 			return nil
-		}
-		if ctx.Err() != nil { // which the model has not noticed yet
-			break
 		}
 	}
 	t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
