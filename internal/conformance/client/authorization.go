@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
@@ -20,8 +21,13 @@ const (
 )
 
 // authorization is the authorization code flow with each way of registration
-// that a client may have (MCP 2025-11-25, basic/authorization).
+// that a client may have (MCP 2025-11-25, basic/authorization); or, where the
+// suite plays a machine's authorization server, the client credentials grant
+// (SEP-1046).
 func authorization(task task) (auth.OAuthHandler, error) {
+	if task.Name == "auth/client-credentials-basic" {
+		return extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{Credentials: task.credentials()})
+	}
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:                    callback,
 		AuthorizationCodeFetcher:       authorize,
@@ -33,12 +39,16 @@ func authorization(task task) (auth.OAuthHandler, error) {
 		},
 	}
 	if task.ClientID != "" && task.ClientSecret != "" {
-		config.PreregisteredClient = &oauthex.ClientCredentials{
-			ClientID: task.ClientID, Issuer: task.Issuer,
-			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: task.ClientSecret},
-		}
+		config.PreregisteredClient = task.credentials()
 	}
 	return auth.NewAuthorizationCodeHandler(config)
+}
+
+func (t task) credentials() *oauthex.ClientCredentials {
+	return &oauthex.ClientCredentials{
+		ClientID: t.ClientID, Issuer: t.Issuer,
+		ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: t.ClientSecret},
+	}
 }
 
 // authorize stands in for the person: the suite's authorization server agrees

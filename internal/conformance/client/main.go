@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command client is the client that the conformance suite of the protocol
-// looks at. It knows no scenario: it connects to the server whose URL is its
+// looks at. It knows next to nothing of scenarios: it connects to the server whose URL is its
 // last argument, calls every tool on offer, and reads one resource and one
 // prompt, all of it through a roster, as a conversation would. What the suite
 // wants to say to its client comes in the environment:
@@ -69,6 +69,7 @@ func run(ctx context.Context, args []string) error {
 
 // task is what the suite tells its client.
 type task struct {
+	Name         string `json:"name"` // of the scenario; only one kind of client cares
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 	Issuer       string `json:"issuer"`
