@@ -15,13 +15,14 @@ import (
 // approve puts an invocation to the person.
 func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
 	paint := c.screen.notes
-	var preface strings.Builder
-	fmt.Fprintf(&preface, "\n%s %s of %s%s\n", paint.bold("? The model wants to call"),
+	var question strings.Builder
+	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.bold("? The model wants to call"),
 		paint.name(oneLine(ask.Tool)), oneLine(ask.Ensemble), paint.faint(hintText(ask)))
 	for line := range strings.Lines(indented(ask.Arguments)) {
-		preface.WriteString("  " + line)
+		question.WriteString("  " + line)
 	}
-	answer, err := c.console.question(ctx, preface.String(), "\n  run it? [y/N, or a reason why not] ")
+	question.WriteString("\n  run it? [y/N, or a reason why not] ")
+	answer, err := c.console.question(ctx, question.String())
 	if err != nil {
 		return converse.Decision{}, c.heard(err)
 	}

@@ -33,14 +33,15 @@ func newConsole(p *program, interrupts <-chan os.Signal) *console {
 	return c
 }
 
-// message asks for a message, which the history remembers.
+// message asks for a message, which the history remembers. Only a terminal
+// shows the prompt.
 func (c *console) message(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, true)
 }
 
-// question asks for an answer; preface is shown above it.
-func (c *console) question(ctx context.Context, preface, prompt string) (string, error) {
-	return c.read(ctx, preface+prompt, false)
+// question asks for an answer. The prompt may have several lines.
+func (c *console) question(ctx context.Context, prompt string) (string, error) {
+	return c.read(ctx, prompt, false)
 }
 
 func (c *console) read(ctx context.Context, prompt string, remember bool) (string, error) {
@@ -50,17 +51,19 @@ func (c *console) read(ctx context.Context, prompt string, remember bool) (strin
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	preface, last := "", prompt
-	if end := strings.LastIndexByte(prompt, '\n'); end >= 0 {
-		preface, last = prompt[:end], prompt[end+1:]
-	}
-	if preface != "" {
-		c.screen.note("%s", preface)
-	}
 	if c.terminal == nil {
+		if !remember {
+			c.screen.note("%s", prompt)
+		}
 		return c.input.line(ctx)
 	}
-	return c.edit(ctx, last, remember)
+	if end := strings.LastIndexByte(prompt, '\n'); end >= 0 {
+		if end > 0 {
+			c.screen.note("%s", prompt[:end])
+		}
+		prompt = prompt[end+1:]
+	}
+	return c.edit(ctx, prompt, remember)
 }
 
 // edit reads a line from the terminal, in raw mode until it is there.

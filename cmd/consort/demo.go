@@ -25,7 +25,7 @@ var demoPrompts = []string{
 // or with JSON just long enough that parallel calls overlap.
 const (
 	demoPace     = 240 * time.Millisecond
-	demoPaceJSON = 20 * time.Millisecond
+	demoPaceJSON = 50 * time.Millisecond
 )
 
 // demo is a demonstration under way.

@@ -19,50 +19,45 @@ const maxTries = 5
 // elicit puts a server's question to the person (MCP 2025-11-25,
 // client/elicitation).
 func (c *chat) elicit(ctx context.Context, ask *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
-	if ask.URL != "" {
-		return c.elicitVisit(ctx, ask)
+	question := "\n" + c.screen.notes.bold("? A server asks: ") + printable(ask.Message)
+	if ask.URL != "" { // nothing opens it for the person
+		return c.consent(ctx, question+"\n  visit "+printable(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the form cannot be shown: %w", err)
 	}
-	preface := "\n" + c.screen.notes.bold("? A server asks: ") + printable(ask.Message) +
-		c.screen.notes.faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	if len(fields) == 0 {
+		return c.consent(ctx, question+"\n  yes? [y/N] ")
+	}
 	content := map[string]any{}
-	for i := 0; i < max(1, len(fields)); i++ {
-		prompt := "\n  send an empty answer? [y/N] "
-		if len(fields) > 0 {
-			prompt = "\n  " + fields[i].prompt()
-		}
-		value, action, err := c.field(ctx, fields, i, preface, prompt)
+	question += c.screen.notes.faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	for _, field := range fields {
+		value, action, err := c.field(ctx, &field, question)
 		if err != nil || action != mcpadapter.Accept {
 			return &mcpadapter.ElicitResult{Action: action}, err
 		}
 		if value != nil {
-			content[fields[i].name] = value
+			content[field.name] = value
 		}
-		preface = ""
+		question = ""
 	}
 	return &mcpadapter.ElicitResult{Action: mcpadapter.Accept, Content: content}, nil
 }
 
-// field asks for one field until its answer fits. A form without fields asks
-// for consent.
-func (c *chat) field(ctx context.Context, fields []formField, i int, preface, prompt string) (any, mcpadapter.Action, error) {
+// field asks for one field, below the preface, until the answer fits.
+func (c *chat) field(ctx context.Context, field *formField, preface string) (any, mcpadapter.Action, error) {
 	for range maxTries {
-		answer, err := c.console.question(ctx, preface, prompt)
-		answer = strings.TrimSpace(answer)
-		switch {
+		answer, err := c.console.question(ctx, preface+"\n  "+field.prompt())
+		switch answer = strings.TrimSpace(answer); {
 		case errors.Is(err, io.EOF):
 			return nil, mcpadapter.Dismiss, nil
 		case err != nil:
 			return nil, mcpadapter.Dismiss, c.heard(err)
 		case answer == "/no":
 			return nil, mcpadapter.Decline, nil
-		case len(fields) == 0:
-			return nil, consent(answer), nil
 		}
-		value, err := fields[i].parse(answer)
+		value, err := field.parse(answer)
 		if err == nil {
 			return value, mcpadapter.Accept, nil
 		}
@@ -71,24 +66,17 @@ func (c *chat) field(ctx context.Context, fields []formField, i int, preface, pr
 	return nil, mcpadapter.Dismiss, nil
 }
 
-// elicitVisit asks the person to visit a page, which nothing opens for them.
-func (c *chat) elicitVisit(ctx context.Context, ask *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
-	preface := "\n" + c.screen.notes.bold("? A server asks you to visit a page: ") + printable(ask.Message) + "\n  " + printable(ask.URL)
-	answer, err := c.console.question(ctx, preface, "\n  did you? [y/N] ")
-	if errors.Is(err, io.EOF) {
-		return &mcpadapter.ElicitResult{Action: mcpadapter.Dismiss}, nil
-	}
-	if err != nil {
+// consent asks for a yes or no.
+func (c *chat) consent(ctx context.Context, question string) (*mcpadapter.ElicitResult, error) {
+	answer, err := c.console.question(ctx, question)
+	action := mcpadapter.Decline
+	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
+	case errors.Is(err, io.EOF):
+		action = mcpadapter.Dismiss
+	case err != nil:
 		return nil, c.heard(err)
+	case answer == "y", answer == "yes":
+		action = mcpadapter.Accept
 	}
-	return &mcpadapter.ElicitResult{Action: consent(strings.TrimSpace(answer))}, nil
-}
-
-// consent is what a yes or no comes to.
-func consent(answer string) mcpadapter.Action {
-	switch strings.ToLower(answer) {
-	case "y", "yes":
-		return mcpadapter.Accept
-	}
-	return mcpadapter.Decline
+	return &mcpadapter.ElicitResult{Action: action}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +144,7 @@ func parseBoolean(answer string) (any, error) {
 func (f *formField) parseNumber(answer string) (any, error) {
 	number, err := strconv.ParseFloat(answer, 64)
 	switch {
-	case err != nil:
+	case err != nil, math.IsNaN(number), math.IsInf(number, 0):
 		return nil, fmt.Errorf("%q is not a number", answer)
 	case f.Type == "integer" && number != float64(int64(number)):
 		return nil, fmt.Errorf("%q is not a whole number", answer)

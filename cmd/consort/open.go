@@ -89,7 +89,13 @@ func (p *program) close(assembly *config.Assembly) error {
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
 	if err := assembly.Close(ctx); err != nil {
-		return fmt.Errorf("closing: %w", err)
+		return &closeError{err}
 	}
 	return nil
 }
+
+// closeError says what is left after all.
+type closeError struct{ err error }
+
+func (e *closeError) Error() string { return "closing: " + e.err.Error() }
+func (e *closeError) Unwrap() error { return e.err }

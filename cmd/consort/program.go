@@ -54,11 +54,22 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	return int(statusOf(err))
 }
 
-// complaint is what a person is told of err; empty for nothing.
+// complaint is what a person is told of err; empty for nothing, as when all
+// was said.
 func complaint(err error) string {
-	var e *exit
-	if err == nil || errors.As(err, &e) && e.err == nil {
+	switch e := err.(type) {
+	case nil:
 		return ""
+	case *exit:
+		return complaint(e.err)
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, part := range e.Unwrap() {
+			if text := complaint(part); text != "" {
+				texts = append(texts, text)
+			}
+		}
+		return strings.Join(texts, "\n")
 	}
 	return printable(strings.TrimRight(err.Error(), "\n"))
 }
@@ -105,19 +116,16 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 		defer stop()
 		err := run(ctx, args)
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("stopped: %w", context.Cause(ctx))
+			var unclosed *closeError
+			stopped := fmt.Errorf("stopped: %w", context.Cause(ctx))
+			if errors.As(err, &unclosed) {
+				stopped = errors.Join(stopped, unclosed)
+			}
+			err = stopped
 		}
 		if err != nil {
-			err = &exit{statusOf(err), complained(err)}
+			err = &exit{statusOf(err), err}
 		}
 		return err
 	}
-}
-
-// complained returns what of err is still to be said, or nil.
-func complained(err error) error {
-	if complaint(err) == "" {
-		return nil
-	}
-	return err
 }

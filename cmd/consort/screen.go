@@ -47,6 +47,9 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 
 const tick = 80 * time.Millisecond
 
+// maxLive bounds the lines of the block, which must fit on the screen.
+const maxLive = 10
+
 func newScreen(stdout, stderr *os.File) *screen {
 	return &screen{
 		stdout: stdout, stderr: stderr,
@@ -224,14 +227,19 @@ func (s *screen) draw() {
 	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
 	width := s.width()
 	var block strings.Builder
-	for _, line := range s.lines {
+	shown := s.lines[:min(len(s.lines), maxLive)]
+	for _, line := range shown {
 		head := fmt.Sprintf("  %s %s", frame, line.text)
 		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), line.note), " ")
 		head = fit(head, max(width/2, width-columns(tail)))
 		block.WriteString(s.notes.name(head) + s.notes.faint(fit(tail, width-columns(head))) + "\n")
 	}
+	s.drawn = len(shown)
+	if more := len(s.lines) - len(shown); more > 0 {
+		fmt.Fprintf(&block, "  … and %d more\n", more)
+		s.drawn++
+	}
 	io.WriteString(s.stderr, block.String())
-	s.drawn = len(s.lines)
 }
 
 // width is how many columns a line has, or may have where that is not known.

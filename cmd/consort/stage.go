@@ -116,6 +116,7 @@ const (
 
 // startNeighbour starts a process and waits until it has printed its URL.
 func startNeighbour(ctx context.Context, cmd *exec.Cmd, environment ...string) (*neighbour, error) {
+	cmd.Stderr = os.Stderr // it has nothing to say unless it fails
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.SysProcAttr = ownGroup() // what a terminal's Ctrl-C ends is decided here
 	stdin, err := cmd.StdinPipe()

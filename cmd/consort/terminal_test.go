@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/consort-go/consort/internal/openaiserver"
 	"github.com/creack/pty"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/term"
 )
 
 // terminal is a run of the command on a terminal.
@@ -219,6 +221,12 @@ func TestCtrlCAtThePrompt(t *testing.T) {
 }
 
 func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
+	fresh, other, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	defer other.Close()
 	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t), atlas(0)))
 	x.expect("> ")
 	x.types("/tools\r")
@@ -226,9 +234,39 @@ func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
 	x.expect("> ")
 	x.cmd.Process.Signal(os.Interrupt) // from elsewhere: like Ctrl-C
 	x.expect("Ctrl-C again leaves.")
+	x.expect("> ")
+	if reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
+		t.Error("the terminal is not in raw mode at the prompt")
+	}
 	x.cmd.Process.Signal(sigterm)
+	x.cmd.Wait()
+	if !reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
+		t.Error("the terminal is not as it was before")
+	}
 	shown := x.ends(statusFailed)
 	contains(t, "the screen", shown, "stopped")
+}
+
+func stateOf(t *testing.T, terminal *os.File) *term.State {
+	t.Helper()
+	state, err := term.GetState(int(terminal.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// The first cancels, the second leaves, whether or not the turn is over by then.
+func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
+	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(time.Minute))
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Oslo?\r")
+	x.expect("atlas__weather")
+	x.types("\x03")
+	x.expect("CANCELED") // the turn still has to be brought to its end
+	x.types("\x03")
+	x.ends(statusDone)
 }
 
 // elicitor is an MCP server whose tool asks the person something.
