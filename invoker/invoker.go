@@ -5,6 +5,7 @@ package invoker
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -82,6 +83,9 @@ type Call struct {
 	// It may be called from any goroutine and does not block for long;
 	// reports after Invoke has returned are dropped.
 	Progress func(Progress)
+	// Pause stops the time limits of the call until resume is called; nil when
+	// it has none. Use [Call.Hold].
+	Pause func() (resume func())
 }
 
 // Report passes p to the listener of the call, if there is one.
@@ -89,6 +93,18 @@ func (c *Call) Report(p Progress) {
 	if c != nil && c.Progress != nil {
 		c.Progress(p)
 	}
+}
+
+// Hold stops the time limits of the call while something is waited for that is
+// not the tool's to hurry, such as a person's answer; whoever holds bounds that
+// wait. Calling resume lets them go on, the second time it does nothing. Calls
+// may be held several times at once. Hold returns at once and never nil, also
+// for a nil call.
+func (c *Call) Hold() (resume func()) {
+	if c == nil || c.Pause == nil {
+		return func() {}
+	}
+	return sync.OnceFunc(c.Pause())
 }
 
 // Progress is a report of how far a call has come.

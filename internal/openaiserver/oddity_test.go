@@ -56,10 +56,9 @@ type assembly struct {
 }
 
 type slot struct {
-	index           *int
-	id, name, args  string
-	extra           json.RawMessage
-	hasArgs, idSent bool
+	index          *int
+	id, name, args string
+	extra          json.RawMessage
 }
 
 type fragment struct {
