@@ -36,6 +36,12 @@ func TestApproval(t *testing.T) {
 		{"change into nonsense", func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Change(json.RawMessage(`{"n"`)), nil
 		}, invoker.Internal, "not started"},
+		{"change into an array", func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Change(json.RawMessage(`[2]`)), nil
+		}, invoker.Internal, "not started"},
+		{"change into nothing", func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Change(nil), nil
+		}, invoker.Internal, "not started"},
 		{"error", func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Allow(), errors.New("private reason")
 		}, invoker.Denied, "no decision was reached"},

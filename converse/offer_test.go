@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -182,5 +183,62 @@ func TestOrderOfToolsIsStable(t *testing.T) {
 		} else if got != first {
 			t.Fatalf("the order is %s, was %s", got, first)
 		}
+	}
+}
+
+// The tools stay the same over the steps of a turn.
+func TestToolsAreStableOverSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := ensembletest.NewSource(echo("old"))
+		roster := rosterOf(t, ensemble.New("server", source, nil))
+		ask := conversetest.Call{Name: "server__old", Arguments: "{}"}
+		script := conversetest.NewScript(
+			conversetest.Line{Expect: offers("server__old"), Calls: []conversetest.Call{ask}},
+			conversetest.Line{Expect: offers("server__old"), Text: "Done."},
+			conversetest.Line{Expect: offers("server__new"), Text: "Done."},
+		)
+		talk := converse.New(script, roster, nil)
+		for range 2 {
+			if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}); err != nil {
+				t.Fatal(err)
+			}
+			for _, done := talk.Next().(converse.Done); !done; _, done = talk.Next().(converse.Done) {
+				if err := drain(talk.Step(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				source.SetTools(echo("new"))
+				synctest.Wait()
+			}
+		}
+		played(t, script)
+	})
+}
+
+// A turn whose tools could not be had in time is no turn without tools.
+func TestNothingIsAddedAfterAFailure(t *testing.T) {
+	for _, limit := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			source := ensembletest.NewSource(echo("a"))
+			roster := rosterOf(t, ensemble.New("server", source, nil))
+			script := conversetest.NewScript(conversetest.Line{Text: "ok"}, conversetest.Line{Text: "ok"})
+			talk := converse.New(script, roster, &converse.Options{Limits: converse.Limits{Time: limit}})
+			for range 2 {
+				release := source.Hang(ensembletest.Open, false)
+				source.Lose(errors.New("gone"))
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				turn, err := talk.Ask(ctx, canister.Text("Go."))
+				if limit == 0 && !errors.Is(err, context.DeadlineExceeded) || limit > 0 && turn.Reason != converse.ReasonTime {
+					t.Errorf("the turn is %+v, %v", turn, err)
+				}
+				cancel()
+				release()
+				time.Sleep(time.Hour) // of the bubble's clock: the failure is forgotten
+				started := play(t, talk, "Go.")[0].(converse.TurnStarted)
+				if started.Tools != 1 || started.Added != nil || started.Removed != nil {
+					t.Errorf("%d tools, added %q, removed %q", started.Tools, started.Added, started.Removed)
+				}
+			}
+		})
 	}
 }

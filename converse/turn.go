@@ -62,8 +62,13 @@ func (t *turn) over() bool {
 	return t.left || t.err != nil
 }
 
+// interruption is both the end of the context and its cause.
 func (t *turn) interruption() error {
-	return fmt.Errorf("converse: the turn was interrupted: %w", context.Cause(t.ctx))
+	cause, ended := context.Cause(t.ctx), t.ctx.Err()
+	if errors.Is(cause, ended) {
+		return fmt.Errorf("converse: the turn was interrupted: %w", cause)
+	}
+	return fmt.Errorf("converse: the turn was interrupted: %w (%w)", cause, ended)
 }
 
 // finish leaves every invocation with a result when the work was interrupted,
