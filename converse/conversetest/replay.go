@@ -174,10 +174,8 @@ func (t turn) cut() bool {
 // readEvents makes the lines of the model, one for each exchange.
 func (p *player) readEvents(turn turn) {
 	var line *Line // of the exchange that is under way
-	cancelled := false
 	for _, text := range turn.events {
-		cancelled = cancelled || text == cancels
-		if message, ok := strings.CutPrefix(text, failed); ok && line != nil && !cancelled {
+		if message, ok := strings.CutPrefix(text, failed); ok && line != nil {
 			line.Err = errors.New(message)
 		}
 		event, err := readEvent(text)

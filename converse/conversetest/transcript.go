@@ -107,11 +107,7 @@ func ParseTranscript(data []byte) (*Transcript, error) {
 	t := &Transcript{Comment: strings.Trim(string(archive.Comment), "\n")}
 	for _, file := range archive.Files {
 		for i, line := range strings.Split(string(file.Data), "\n") {
-			line = strings.TrimSpace(line)
-			if line == "" && i > 0 {
-				continue
-			}
-			if err := t.parse(file.Name, line); err != nil {
+			if err := t.parse(file.Name, strings.TrimSpace(line)); err != nil {
 				return nil, fmt.Errorf("conversetest: section %q, line %d: %w", file.Name, i+1, err)
 			}
 		}
@@ -119,7 +115,7 @@ func ParseTranscript(data []byte) (*Transcript, error) {
 	return t, nil
 }
 
-// parse takes in one line of a section; the first may be empty.
+// parse takes in one line of a section, which may be empty.
 func (t *Transcript) parse(section, line string) error {
 	if section == "tools" {
 		var tool toolForm

@@ -47,7 +47,7 @@ func scenarios() []scenario {
 			name: "answer",
 			lines: []conversetest.Line{
 				{Text: "Hello to you, whoever you are.", Usage: &canister.Usage{Input: 20, Output: 8}},
-				{Reasoning: "Again?", Text: "And once more."},
+				{Reasoning: "Again? Very well, again.", Text: "And once more."},
 			},
 			options: converse.Options{Instructions: "Answer in one sentence."},
 			hold: func(t *testing.T, talk *converse.Conversation, record *conversetest.Recorder) {
@@ -109,6 +109,35 @@ func scenarios() []scenario {
 					t.Errorf("the turn ends with %v", err)
 				}
 				drain(t, record.Send(t.Context(), canister.Text("And?")))
+			},
+		},
+		{
+			name:  "cancelled-before",
+			lines: []conversetest.Line{{Text: "Here."}},
+			hold: func(t *testing.T, _ *converse.Conversation, record *conversetest.Recorder) {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := until(record.Send(ctx, canister.Text("Go.")), nil, nil); !errors.Is(err, context.Canceled) {
+					t.Errorf("the turn ends with %v", err)
+				}
+				drain(t, record.Send(t.Context(), canister.Text("Are you there?")))
+			},
+		},
+		{
+			name:  "cancelled-text",
+			lines: []conversetest.Line{{Text: "Half of an answer, and the other half of it."}},
+			hold: func(t *testing.T, _ *converse.Conversation, record *conversetest.Recorder) {
+				ctx, cancel := context.WithCancel(t.Context())
+				over := func(event converse.Event) bool { _, ok := event.(converse.TextDelta); return ok }
+				if err := until(record.Send(ctx, canister.Text("Go.")), over, cancel); !errors.Is(err, context.Canceled) {
+					t.Errorf("the turn ends with %v", err)
+				}
+			},
+		},
+		{
+			name: "failure", // of a sort that fakes could take for something else
+			lines: []conversetest.Line{
+				{Calls: []conversetest.Call{{Name: "local__odd", Arguments: "{}"}, weather}}, {Text: "Odd."},
 			},
 		},
 		{
@@ -189,7 +218,12 @@ func testRoster(t *testing.T) *ensemble.Roster {
 	tools := ensembletest.ServerTools()
 	report := ensembletest.NewTool("weather", tools[0].(*ensembletest.Tool).Invoke)
 	report.Def.Hints.ReadOnly = true
-	roster, err := ensemble.NewRoster(ensemble.Local("local", append(tools, report)...))
+	odd := ensembletest.Fails("odd", &invoker.Failure{
+		Code: invoker.Canceled, Message: "the meter was switched off", Retryable: true,
+		Metadata: canister.Fields{"meter": json.RawMessage("7")},
+	})
+	odd.Def.Exclusive = true
+	roster, err := ensemble.NewRoster(ensemble.Local("local", append(tools, report, odd)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,6 +372,32 @@ func TestParseTranscript(t *testing.T) {
 	} {
 		if _, err := conversetest.ParseTranscript([]byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q gives %v, want %q", test.text, err, test.want)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	const one, two = "-- turn 1/events --\n{}\n", "-- turn 2/events --\n{}\n"
+	const given = "-- turn 1/given --\n{\"kind\":\"user\"}\n"
+	for _, test := range []struct{ want, got, difference string }{
+		{one, one, ""},
+		{"Prose.\n" + one, "Other prose.\n\n" + one, ""},
+		{one, one + two, `there is a section "turn 2/events" that is not wanted`},
+		{one + two, one, `there is no section "turn 2/events"`},
+		{given + one, one, `there is a section "turn 1/events" in place of "turn 1/given"`},
+		{one, "-- turn 1/events --\n{}\n\n{\"event\":\"x\"}\n", "section \"turn 1/events\", line 2:\nwant (nothing)\n got {\"event\":\"x\"}"},
+		{one, "-- turn 1/events --\n", "section \"turn 1/events\", line 1:\nwant {}\n got (nothing)"},
+	} {
+		want, err := conversetest.ParseTranscript([]byte(test.want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := conversetest.ParseTranscript([]byte(test.got))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if difference := conversetest.Diff(want, got); difference != test.difference {
+			t.Errorf("%q and %q differ by %q, want %q", test.want, test.got, difference, test.difference)
 		}
 	}
 }
