@@ -4,8 +4,11 @@ package converse_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log"
 	"math"
 	"os"
 	"regexp"
@@ -15,9 +18,33 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
+
+func ExampleMarshalEvent() {
+	for event, err := range converse.New(conversetest.NewScript(conversetest.Line{Text: "No."}), nil, &converse.Options{
+		NewID: counter(),
+		Now:   func() time.Time { return time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC) },
+	}).Send(context.Background(), canister.Text("Is it cold?")) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		line, err := converse.MarshalEvent(event)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(string(line))
+	}
+	// Output:
+	// {"event":"turn_started"}
+	// {"event":"message_started"}
+	// {"event":"text_delta","text":"No."}
+	// {"event":"message_completed","canister":{"kind":"assistant","id":"id-2","time":"2026-03-01T09:30:00Z","content":[{"type":"text","text":"No."}],"model":"script","finish":"stop"}}
+	// {"event":"exchange_completed","finish":"stop"}
+	// {"event":"turn_completed","reason":"answered","answer":"id-2","exchanges":1,"usage":{}}
+}
 
 // The events of the examples in docs/events.md, in the order of the page.
 func documentedEvents() []converse.Event {
