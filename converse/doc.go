@@ -30,6 +30,8 @@
 // runs, its progress, and an [InvocationCompleted]. Whatever order they finish
 // in, their results enter the history in the order of the request.
 //
+// [MarshalEvent] gives each event the JSON form of docs/events.md.
+//
 // # Two kinds of failure
 //
 // A tool that fails is news for the model: an unknown name, arguments that are
