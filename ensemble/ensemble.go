@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -34,10 +35,20 @@ type Ensemble struct {
 	// attempts remembers the attempts that failed since one succeeded.
 	attempts backoff
 
+	setbacks []time.Time    // losses and failed attempts within Restart.Window
+	retry    *time.Timer    // connects again; nil when that is not planned
+	random   func() float64 // from 0 to 1, for the wait before it
+	parked   error          // says why, while the state is Parked
+	broken   bool           // the connection was lost, and none is open since
+
 	offer           *offer // of the last listing, kept from connection to connection
+	listed          bool   // there was one
+	asleep          bool   // idle for want of use: the offer stands
+	lastChange      Change
 	peer            Peer
 	lastErr         error
 	connectDuration time.Duration
+	tally           tally
 
 	// jobs are the calls and listings that have not returned, and abandoned
 	// counts by name those of them that nobody waits for any more.
@@ -55,6 +66,7 @@ func New(name string, source Source, options *Options) *Ensemble {
 		options: options.withDefaults(),
 		state:   Idle,
 		since:   time.Now(),
+		random:  rand.Float64,
 		offer:   &offer{},
 		jobs:    make(map[*job]struct{}),
 
@@ -76,7 +88,7 @@ func (e *Ensemble) Name() string { return e.name }
 //
 // After an attempt has failed, other uses of the ensemble report that failure
 // for a while, 1 s at first and 30 s at last, in place of trying again.
-// Connect always tries.
+// Connect always tries, and revives an ensemble that is Parked.
 func (e *Ensemble) Connect(ctx context.Context) error {
 	_, err := e.ready(ctx, true)
 	return err
@@ -86,6 +98,8 @@ func (e *Ensemble) Connect(ctx context.Context) error {
 // them by. It connects if need be. The list is the one that the connection
 // gave when it was made, or later when it said that its tools had changed; if
 // asking anew fails, the old list stands and is asked for again after a while.
+// An ensemble that was disconnected for want of use is not woken for it: its
+// last list stands.
 func (e *Ensemble) Tools(ctx context.Context) ([]*Tool, error) {
 	offer, err := e.offered(ctx)
 	if err != nil {
@@ -127,7 +141,8 @@ func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
 	}
 	if e.state != Closed {
 		e.enter(state)
-		e.attempts = backoff{}
+		e.forgive()
+		e.asleep = false
 	}
 	jobs := e.endedJobs()
 	e.mu.Unlock()

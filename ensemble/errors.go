@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -17,6 +18,10 @@ var ErrClosed = errors.New("closed for good")
 // connects again.
 var ErrDisconnected = errors.New("disconnected on request")
 
+// ErrParked is in the chain of the error of every use of an ensemble that is
+// [Parked].
+var ErrParked = errors.New("parked")
+
 // limitError says which limit was reached.
 type limitError struct {
 	what  string // such as "no connection"
@@ -24,6 +29,9 @@ type limitError struct {
 }
 
 func (e *limitError) Error() string { return fmt.Sprintf("%s within %s", e.what, e.limit) }
+
+// Is makes the error one that says that a deadline has passed.
+func (e *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Timeout makes the error one of the net.Error kind that timed out.
 func (e *limitError) Timeout() bool { return true }

@@ -23,6 +23,8 @@ type job struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the function has returned
 
+	answered bool // the function returned no error; set before finish
+
 	// Guarded by Ensemble.mu.
 
 	ended     error // why the life ended it
@@ -64,6 +66,9 @@ func (e *Ensemble) finish(j *job) {
 	delete(e.jobs, j)
 	if j.abandoned {
 		e.abandoned[j.name]--
+		if j.answered {
+			e.tally.late++
+		}
 	}
 	e.mu.Unlock()
 	close(j.done)
@@ -108,6 +113,7 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 	go func() {
 		defer e.finish(j)
 		outcome.value, outcome.err = guard(e.log, func() (T, error) { return f(ctx) })
+		j.answered = outcome.err == nil
 	}()
 	select {
 	case <-j.done:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/invoker"
@@ -26,6 +27,9 @@ type life struct {
 	hurry   context.CancelFunc
 
 	listing chan struct{} // holds a value while somebody asks for the list
+
+	heard   atomic.Int64 // the last sign of life, in Unix nanoseconds
+	suspect atomic.Bool  // since then a call waited in vain
 
 	// The rest is guarded by Ensemble.mu.
 
@@ -93,9 +97,15 @@ func (e *Ensemble) currentOrNew(byHand bool) (*life, error) {
 		return nil, fmt.Errorf("ensemble %q: %w", e.name, ErrClosed)
 	case e.current != nil:
 		return e.current, nil
+	case e.state == Parked && byHand:
+		e.forgive()
+	case e.state == Parked:
+		return nil, e.parked
 	case !byHand && !e.attempts.due():
 		return nil, e.attempts.err
 	}
+	e.stopRetry()
+	e.asleep = false
 	e.current = newLife()
 	e.enter(Connecting)
 	go e.live(e.current, e.last)
@@ -204,9 +214,16 @@ func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers
 		return // given up in the meantime
 	}
 	l.connection, l.invokers, l.offer = connection, invokers, offer
+	l.hear()
 	close(l.opened)
-	e.offer, e.peer, e.connectDuration = offer, peer, took
+	e.take(offer)
+	e.peer, e.connectDuration = peer, took
 	e.attempts = backoff{}
+	if e.broken {
+		e.broken = false
+		e.tally.restarts++
+	}
+	e.tally.success, e.tally.used = time.Now(), time.Now()
 	e.enter(Ready)
 	e.log.Info("connected", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)), zap.Duration("took", took))
 }
@@ -220,33 +237,9 @@ func (e *Ensemble) failed(l *life, err error) {
 	}
 	err = fmt.Errorf("ensemble %q: cannot connect: %w", e.name, err)
 	e.attempts.failed(err)
-	e.lastErr = err
 	e.end(l, err)
-	e.enter(Lost)
 	e.log.Warn("cannot connect", zap.Error(err))
-}
-
-// attend watches over a connection until it is lost or to be ended.
-func (e *Ensemble) attend(l *life, connection Connection) {
-	changed := connection.Changed()
-	for {
-		select {
-		case <-l.alive.Done():
-			return
-		case <-connection.Lost():
-			e.mu.Lock()
-			e.noticeLoss()
-			e.mu.Unlock()
-			return
-		case _, open := <-changed:
-			if !open {
-				changed = nil // against the contract, and no news
-			}
-			e.mu.Lock()
-			l.stale = true
-			e.mu.Unlock()
-		}
-	}
+	e.setBack(err)
 }
 
 // isLost reports whether the connection has said that it is lost.
@@ -270,10 +263,25 @@ func (e *Ensemble) noticeLoss() {
 	if cause == nil {
 		cause = errors.New("it ended without saying why")
 	}
-	e.lastErr = fmt.Errorf("ensemble %q: the connection was lost: %w", e.name, cause)
-	e.end(l, e.lastErr)
-	e.enter(Lost)
+	e.lost(l, cause)
+}
+
+// lose ends a connection that is of no use any more, unless it has ended.
+func (e *Ensemble) lose(l *life, cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == l {
+		e.lost(l, cause)
+	}
+}
+
+// lost takes in that the current connection was lost; e.mu is held.
+func (e *Ensemble) lost(l *life, cause error) {
+	err := fmt.Errorf("ensemble %q: the connection was lost: %w", e.name, cause)
+	e.end(l, err)
+	e.broken = true
 	e.log.Warn("lost", zap.Error(cause))
+	e.setBack(err)
 }
 
 // end lets a life take no more calls, ends those that run and lets its

@@ -37,7 +37,9 @@ func TestNoCallBeginsOverEndedLife(t *testing.T) {
 	if err := e.Disconnect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, begun, err := tools[0].invokeOver(t.Context(), l, target, &invoker.Call{})
+	clock := startClock(t.Context(), &e.options)
+	defer clock.stop()
+	_, begun, err := tools[0].invokeOver(t.Context(), clock, l, target, &invoker.Call{})
 	if begun || !errors.Is(err, ErrDisconnected) || c.calls != 0 {
 		t.Errorf("begun %v, %v, %d calls", begun, err, c.calls)
 	}

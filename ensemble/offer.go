@@ -19,6 +19,7 @@ import (
 type offer struct {
 	tools []*Tool // sorted by name
 	aside []Aside // sorted by tool
+	notes []Note  // sorted by tool
 }
 
 // listed is an offer with the invokers behind it, by the tool's own name.
@@ -31,6 +32,9 @@ type listed struct {
 // it may have changed.
 func (e *Ensemble) offered(ctx context.Context) (*offer, error) {
 	for attempt := 1; ; attempt++ {
+		if offer, ok := e.offeredAsleep(); ok {
+			return offer, ctx.Err()
+		}
 		l, err := e.ready(ctx, false)
 		if err != nil {
 			return nil, err
@@ -48,6 +52,13 @@ func (e *Ensemble) offered(ctx context.Context) (*offer, error) {
 			return nil, ended
 		}
 	}
+}
+
+// offeredAsleep returns the offer that stands while the ensemble sleeps.
+func (e *Ensemble) offeredAsleep() (*offer, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.offer, e.asleep
 }
 
 // retryPatience is how long an ensemble whose last attempt failed is waited for.
@@ -76,6 +87,9 @@ func (e *Ensemble) upToDate() (*offer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.noticeLoss()
+	if e.asleep {
+		return e.offer, true
+	}
 	if e.state != Ready || e.current.stale && e.current.listings.due() {
 		return nil, false
 	}
@@ -135,7 +149,8 @@ func (e *Ensemble) relisted(l *life, offer *offer, invokers map[string]invoker.I
 	}
 	l.listings = backoff{}
 	l.offer, l.invokers = offer, invokers
-	e.offer = offer
+	l.hear()
+	e.take(offer)
 	e.log.Info("the tools were listed anew", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)))
 }
 
@@ -166,52 +181,86 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 // assort parts the tools that can be offered from those that cannot. Tools, and
 // the whole offer, that are as they were before are the same values as before.
 func (e *Ensemble) assort(listing Listing, before *offer) listed {
-	invokers := make(map[string]invoker.Invoker, len(listing.Invokers))
 	o := &offer{aside: slices.Clone(listing.Aside)}
+	found := make([]candidate, 0, len(listing.Invokers))
+	for _, i := range listing.Invokers {
+		found = append(found, newCandidate(i))
+	}
+	slices.SortStableFunc(found, compareCandidates)
 	old := make(map[string]*Tool, len(before.tools))
 	for _, t := range before.tools {
 		old[t.definition.Name] = t
 	}
-	for _, i := range listing.Invokers {
-		name, reason := e.screen(i, invokers)
-		if reason != "" {
+	invokers := make(map[string]invoker.Invoker, len(found))
+	for _, c := range found {
+		name := c.definition.Name
+		if reason := e.screen(c, invokers); reason != "" {
 			o.aside = append(o.aside, Aside{Tool: name, Reason: reason})
 			continue
 		}
-		invokers[name] = i
+		invokers[name] = c.invoker
 		tool := old[name]
-		if definition := i.Definition(); tool == nil || !reflect.DeepEqual(tool.definition, definition) {
-			tool = &Tool{name: NameFor(e.name, name), ensemble: e, definition: definition}
+		if tool == nil || !reflect.DeepEqual(tool.definition, c.definition) {
+			tool = &Tool{name: NameFor(e.name, name), ensemble: e, definition: c.definition}
 		}
 		o.tools = append(o.tools, tool)
+		o.notes = append(o.notes, c.notes...)
 	}
 	for i := range o.aside {
 		o.aside[i].Ensemble = e.name
 	}
 	slices.SortFunc(o.tools, compareTools)
 	slices.SortFunc(o.aside, compareAside)
-	if slices.Equal(o.tools, before.tools) && slices.Equal(o.aside, before.aside) {
+	if slices.Equal(o.tools, before.tools) && slices.Equal(o.aside, before.aside) && slices.Equal(o.notes, before.notes) {
 		o = before
 	}
 	return listed{o, invokers}
 }
 
-// screen returns the tool's own name, and why it cannot be offered if so.
-func (e *Ensemble) screen(i invoker.Invoker, taken map[string]invoker.Invoker) (name, reason string) {
+// candidate is a tool that may be offered.
+type candidate struct {
+	invoker    invoker.Invoker
+	definition *invoker.Definition // cleaned; empty if there is none
+	notes      []Note              // what was taken out
+	given      string              // the name before it was cleaned
+}
+
+func newCandidate(i invoker.Invoker) candidate {
 	if i == nil || i.Definition() == nil {
-		return "", "it has no definition"
+		return candidate{definition: &invoker.Definition{}}
 	}
-	name = i.Definition().Name
-	if name == "" {
-		return name, "it has no name"
+	d, notes := cleanDefinition(i.Definition())
+	return candidate{i, d, notes, i.Definition().Name}
+}
+
+// compareCandidates sorts by name, so that it does not depend on the order of
+// the listing which are offered. Of those that have one name, the tool that
+// always had it is first, before any that cleaning gave it to.
+func compareCandidates(a, b candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.definition.Name, b.definition.Name),
+		cmp.Compare(len(a.given), len(b.given)),
+		cmp.Compare(a.given, b.given),
+	)
+}
+
+// screen returns why a tool cannot be offered; empty if it can.
+func (e *Ensemble) screen(c candidate, taken map[string]invoker.Invoker) string {
+	switch name := c.definition.Name; {
+	case c.invoker == nil:
+		return "it has no definition"
+	case c.given == "":
+		return "it has no name"
+	case name == "":
+		return "its name has no characters that can be seen"
+	case e.filter.refuses(name) != "":
+		return e.filter.refuses(name)
+	case taken[name] != nil:
+		return "the ensemble has another tool of this name"
+	case len(taken) >= e.options.MaxTools:
+		return fmt.Sprintf("the ensemble has more than %d tools, which is the limit", e.options.MaxTools)
 	}
-	if reason := e.filter.refuses(name); reason != "" {
-		return name, reason
-	}
-	if _, ok := taken[name]; ok {
-		return name, "the ensemble has another tool of this name"
-	}
-	return name, ""
+	return ""
 }
 
 func compareTools(a, b *Tool) int {

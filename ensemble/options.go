@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,20 +15,45 @@ import (
 const (
 	DefaultConnectTimeout = 5 * time.Second
 	DefaultCallTimeout    = 30 * time.Second
+	DefaultCallLimit      = 10 * time.Minute
 	DefaultCloseTimeout   = 10 * time.Second
+	DefaultMaxTools       = 1000
 )
 
 // Options are the choices of an ensemble. Nil, and the zero value of each
 // field, mean the default that the field names.
 type Options struct {
 	// ConnectTimeout bounds one attempt to connect, the first listing of the
-	// tools included, and each later listing; default 5 s.
+	// tools included, each later listing and each ping; default 5 s.
 	ConnectTimeout time.Duration
-	// CallTimeout bounds one call; default 30 s.
+	// CallTimeout ends a call that gives no sign of life for so long: neither
+	// an answer nor a report of progress. Default 30 s.
 	CallTimeout time.Duration
+	// CallLimit ends a call that takes so long, whatever it reports, its
+	// repetition included; default 10 min. Both limits of a call stand still
+	// while it is held; see [invoker.Call.Hold].
+	CallLimit time.Duration
 	// CloseTimeout bounds how long a connection that is closed is given to
 	// end politely; default 10 s.
 	CloseTimeout time.Duration
+	// Restart says what happens after a loss or a failed attempt to connect;
+	// by default the next use connects again.
+	Restart Restart
+	// KeepAlive is how long a connection may be silent before it is pinged, if
+	// it is a [Pinger]; when no answer comes, it is lost. Calls that are being
+	// answered count as answers, and while one runs that has not waited in
+	// vain, no ping is sent. 0 is off.
+	KeepAlive time.Duration
+	// IdleDisconnect is how long a connection may be without a call before it
+	// is closed; the next call opens a fresh one. The tools stay on offer
+	// meanwhile, as they were listed last. 0 is off.
+	IdleDisconnect time.Duration
+	// Trust says which tools' hints are believed when a call may or may not
+	// have taken effect; default TrustReads.
+	Trust Trust
+	// MaxTools is how many tools are offered at most, in the order of their
+	// own names; the others are set aside. Default 1000.
+	MaxTools int
 	// Settings belong to the ensemble; its invokers read them with the
 	// function [Settings]. They are shared by all calls, so nobody changes
 	// them. May be nil.
@@ -42,6 +68,10 @@ type Options struct {
 	// Required makes it an error of [Roster.Catalog], and so of a
 	// conversation's turn, when this ensemble cannot be reached.
 	Required bool
+	// Redact takes what is secret out of the texts that [Roster.Health] tells
+	// of the ensemble; nil leaves them as they are. It may be called
+	// concurrently.
+	Redact func(text string) string
 	// Logger takes what is worth knowing; nil is silent.
 	Logger *zap.Logger
 }
@@ -59,6 +89,17 @@ func (o *Options) withDefaults() Options {
 	}
 	if full.CallTimeout <= 0 {
 		full.CallTimeout = DefaultCallTimeout
+	}
+	if full.CallLimit <= 0 {
+		full.CallLimit = DefaultCallLimit
+	}
+	full.Restart = full.Restart.withDefaults()
+	full.Trust = cmp.Or(full.Trust, TrustReads)
+	if full.MaxTools <= 0 {
+		full.MaxTools = DefaultMaxTools
+	}
+	if full.Redact == nil {
+		full.Redact = func(text string) string { return text }
 	}
 	if full.CloseTimeout <= 0 {
 		full.CloseTimeout = DefaultCloseTimeout

@@ -48,6 +48,14 @@ type Connection interface {
 	Close(ctx context.Context) error
 }
 
+// Pinger is an ability that a [Connection] may have, for Options.KeepAlive.
+type Pinger interface {
+	// Ping asks the other end for a sign of life. Any answer is one, also an
+	// error that the other end reports; Ping fails when there is none before
+	// ctx ends. It returns soon after.
+	Ping(ctx context.Context) error
+}
+
 // Listing is what a connection offers.
 type Listing struct {
 	Invokers []invoker.Invoker

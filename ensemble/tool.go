@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,37 +38,59 @@ func (t *Tool) Ensemble() *Ensemble { return t.ensemble }
 // own name.
 func (t *Tool) Definition() *invoker.Definition { return t.definition }
 
-// Invoke calls the tool once, connecting first if need be. Its error is always
-// an [*invoker.Failure]; beyond those of the tool itself:
+// Invoke calls the tool, connecting first if need be. Its error is always an
+// [*invoker.Failure]; beyond those of the tool itself:
 //
 //   - UNAVAILABLE: there is no connection; the call never left.
 //   - TOOL_NOT_FOUND: the ensemble offers no such tool any more.
-//   - TIMEOUT: no answer within Options.CallTimeout, or before ctx's deadline.
+//   - TIMEOUT: no sign of life within Options.CallTimeout, no answer within
+//     Options.CallLimit, or none before ctx's deadline.
 //   - CANCELED: ctx was cancelled, or the ensemble disconnected or closed.
 //   - OUTCOME_UNKNOWN: the connection was lost during the call.
 //   - EXECUTION_FAILED: the tool panicked.
+//
+// A call that certainly had no effect, because its connection was lost before,
+// is made again over a fresh one, and one that may have had an effect is
+// repeated once if Options.Trust allows it: with the same ID, and within the
+// same limits.
 //
 // The function behind the tool runs with a context that carries the call, for
 // [invoker.CallFrom], and the ensemble's [Settings]. Invoke returns soon after
 // ctx ends. A function that ignores its context is then left behind, its
 // answer and its progress dropped; [Ensemble.Disconnect] and [Ensemble.Close]
 // wait for it.
-func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.Output, err error) {
 	if call == nil {
 		call = &invoker.Call{}
 	}
+	l, target, err := t.target(ctx)
+	if err != nil {
+		return output, err
+	}
+	e := t.ensemble
+	clock := startClock(ctx, &e.options)
+	e.beginCall()
+	defer func() {
+		e.endCall(clock.elapsed(), err == nil)
+		clock.stop()
+	}()
+	var unknown error // the failure of an attempt that may have had an effect
 	for attempt := 1; ; attempt++ {
-		l, target, err := t.target(ctx)
-		if err != nil {
-			return invoker.Output{}, err
-		}
-		output, begun, err := t.invokeOver(ctx, l, target, call)
+		output, made, err := t.invokeOver(ctx, clock, l, target, call)
 		switch {
-		case begun && (attempt == attempts || !l.neverReached(err)):
-			return output, err
+		case err == nil:
+			return output, nil
+		case made && (unknown != nil || attempt == attempts || !t.mayRepeat(l, err)):
+			return invoker.Output{}, err
+		case made:
+			unknown = err
 		case attempt == attempts:
-			return invoker.Output{}, neverSent(ctx, err)
+			return invoker.Output{}, cmp.Or(unknown, err)
 		}
+		if l, target, err = t.target(clock.ctx); err != nil {
+			return invoker.Output{}, cmp.Or(unknown, err)
+		}
+		e.repeatCall()
 	}
 }
 
@@ -92,7 +115,7 @@ func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 }
 
 // neverReached reports whether a call failed because its connection was lost
-// before: the source says that nothing was done.
+// before it: the source says that nothing was done.
 func (l *life) neverReached(err error) bool {
 	var failure *invoker.Failure
 	return errors.As(err, &failure) && failure.Code == invoker.Unavailable && l.isLost()
@@ -110,34 +133,45 @@ func (e *Ensemble) invokerOf(l *life, tool string) (invoker.Invoker, bool) {
 type call struct {
 	job
 	invoker.Call
-	listener func(invoker.Progress)
-	over     atomic.Bool
+	asked *invoker.Call
+	clock *clock
+	over  atomic.Bool
 }
 
 // report passes progress on until the call is over.
 func (c *call) report(p invoker.Progress) {
-	if !c.over.Load() {
-		c.listener(p)
+	if c.over.Load() {
+		return
 	}
+	c.life.hear()
+	c.clock.report(p)
+	c.asked.Report(p)
 }
 
-// invokeOver makes the call over one connection. It has not begun when the
-// connection ended before.
-func (t *Tool) invokeOver(ctx context.Context, l *life, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, begun bool, err error) {
+// hold stops the limits of the call, and those of whoever made it.
+func (c *call) hold() (resume func()) {
+	outer, own := c.asked.Hold(), c.clock.hold()
+	return func() { own(); outer() }
+}
+
+// invokeOver makes the call over one connection. It is not made when that
+// turns out to have ended before.
+func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, made bool, err error) {
 	e := t.ensemble
-	bounded, cancel := context.WithTimeout(ctx, e.options.CallTimeout)
+	bounded, cancel := context.WithCancel(clock.ctx)
 	defer cancel()
 	c := &call{
-		job:  job{name: t.definition.Name, life: l, cancel: cancel, done: make(chan struct{})},
-		Call: *asked,
+		job:   job{name: t.definition.Name, life: l, cancel: cancel, done: make(chan struct{})},
+		Call:  *asked,
+		asked: asked,
+		clock: clock,
 	}
-	if asked.Progress != nil {
-		c.listener, c.Progress = asked.Progress, c.report
-	}
+	c.Progress, c.Pause = c.report, c.hold
 	defer c.over.Store(true)
 	if err := e.begin(&c.job); err != nil {
-		return output, false, err
+		return output, false, neverSent(clock.ctx, err)
 	}
+	clock.hear()
 	inner := invoker.WithCall(bounded, &c.Call)
 	if e.options.Settings != nil {
 		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
@@ -145,47 +179,62 @@ func (t *Tool) invokeOver(ctx context.Context, l *life, target invoker.Invoker, 
 	output, err = run(inner, e, &c.job, func(ctx context.Context) (invoker.Output, error) {
 		return target.Invoke(ctx, &c.Call)
 	})
-	if err != nil {
-		return invoker.Output{}, true, t.failure(ctx, bounded, c, err)
+	if err == nil {
+		l.hear()
+		return output, true, nil
 	}
-	return output, true, nil
+	failure := t.failure(ctx, c, err)
+	return invoker.Output{}, !l.neverReached(failure), failure
 }
 
 // neverSent says that the call could not be made.
 func neverSent(ctx context.Context, err error) *invoker.Failure {
 	if ended := ctx.Err(); ended != nil {
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) { // as of a clock
+			ended = context.DeadlineExceeded
+		}
 		return &invoker.Failure{Code: invoker.AsFailure(ended).Code, Message: "The call ended before it could be made; nothing was done.", Retryable: true, Cause: err}
 	}
 	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, and the call was not made: %w", err)
-	failure.Retryable = !errors.Is(err, ErrClosed)
+	failure.Retryable = !errors.Is(err, ErrClosed) && !errors.Is(err, ErrParked)
 	return failure
 }
 
 // failure says what came of a call that returned err. An end that came from
 // outside the tool is told from the tool's own failures.
-func (t *Tool) failure(ctx, bounded context.Context, c *call, err error) *invoker.Failure {
+func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure {
 	var panicked *panicError
 	if errors.As(err, &panicked) {
-		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool crashed while it ran. It may or may not have taken effect.", Cause: err}
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool crashed while it ran. " + unknownEffect, Cause: err}
 	}
 	own := invoker.AsFailure(err)
 	if !isContextError(err) || own.Code != invoker.Timeout && own.Code != invoker.Canceled {
+		if own.Code != invoker.OutcomeUnknown {
+			c.life.hear()
+		}
 		return own // the tool knows best
 	}
-	e, repeatable := t.ensemble, t.definition.Hints.Repeatable()
-	const unknown = "It may or may not have taken effect."
-	switch ended := e.endedBy(&c.job); {
+	effect, repeatable := unknownEffect, t.repeatable()
+	if repeatable {
+		effect = "The tool says that a second call does no harm."
+	}
+	var ran *limitError
+	switch ended := t.ensemble.endedBy(&c.job); {
 	case errors.Is(ended, ErrClosed), errors.Is(ended, ErrDisconnected):
-		return &invoker.Failure{Code: invoker.Canceled, Message: "The call was interrupted, because its tools were shut down. " + unknown, Cause: ended}
+		return &invoker.Failure{Code: invoker.Canceled, Message: "The call was interrupted, because its tools were shut down. " + effect, Cause: ended}
 	case ended != nil:
-		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: fmt.Sprintf("The connection was lost before the answer came. %s (%v)", unknown, ended), Retryable: repeatable, Cause: ended}
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: fmt.Sprintf("The connection was lost before the answer came. %s (%v)", effect, ended), Retryable: repeatable, Cause: ended}
 	case ctx.Err() != nil:
 		own = invoker.AsFailure(ctx.Err())
-	case bounded.Err() != nil:
-		return &invoker.Failure{Code: invoker.Timeout, Message: fmt.Sprintf("No answer within %s. %s", e.options.CallTimeout, unknown), Retryable: repeatable, Cause: err}
+	case errors.As(context.Cause(c.clock.ctx), &ran):
+		c.life.suspect.Store(true)
+		return &invoker.Failure{Code: invoker.Timeout, Message: c.clock.outOfTime(ran) + " " + effect, Retryable: repeatable, Cause: err}
 	}
 	return &invoker.Failure{Code: own.Code, Message: own.Message, Retryable: own.Retryable && repeatable, Content: own.Content, Metadata: own.Metadata, Cause: err}
 }
+
+// unknownEffect leads a model to check before it tries again.
+const unknownEffect = "It may or may not have taken effect: find out before you call it again."
 
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

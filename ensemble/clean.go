@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// Note is what is worth knowing of a tool that is offered.
+type Note struct {
+	Tool string // the tool's own name, as it is offered
+	Text string // a clause
+}
+
+// isInvisible reports whether a character of a text can hide something from
+// the people who read it: control characters but line breaks and tabs, format
+// characters, among them those that change the direction and the tags (Unicode
+// category Cf), and whatever else is not shown. The two variation selectors of
+// text and emoji are common and can hold nothing.
+func isInvisible(r rune) bool {
+	switch r {
+	case '\n', '\t', '\ufe0e', '\ufe0f':
+		return false
+	case '\u2028', '\u2029':
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// isInvisibleInName is isInvisible for a name, which has one line.
+func isInvisibleInName(r rune) bool { return isInvisible(r) || r == '\n' || r == '\t' }
+
+// cleaned returns s without the characters that are invisible, and which they
+// were, each named once and in order.
+func cleaned(s string, invisible func(rune) bool) (clean string, taken []string) {
+	if strings.IndexFunc(s, invisible) < 0 {
+		return s, nil
+	}
+	s = strings.ReplaceAll(s, "\r\n", "\n") // a line break, and no news
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if !invisible(r) {
+			b.WriteString(s[:size]) // bytes that are no UTF-8 stay what they are
+		} else if name := fmt.Sprintf("U+%04X", r); !slices.Contains(taken, name) {
+			taken = append(taken, name)
+		}
+		s = s[size:]
+	}
+	return b.String(), taken
+}
+
+// maxNamed is how many characters a note names.
+const maxNamed = 8
+
+// cleanDefinition returns the definition without invisible characters in what
+// people and models read, and notes on what was taken out. The schemas stay as
+// they are.
+func cleanDefinition(d *invoker.Definition) (*invoker.Definition, []Note) {
+	clean := *d
+	var notes []Note
+	sweep := func(what string, text *string, invisible func(rune) bool) {
+		var taken []string
+		if *text, taken = cleaned(*text, invisible); len(taken) == 0 {
+			return
+		}
+		if len(taken) > maxNamed {
+			taken = append(taken[:maxNamed], "and more")
+		}
+		notes = append(notes, Note{Text: fmt.Sprintf("characters that cannot be seen were taken out of its %s: %s", what, strings.Join(taken, ", "))})
+	}
+	sweep("name", &clean.Name, isInvisibleInName)
+	sweep("title", &clean.Title, isInvisibleInName)
+	sweep("description", &clean.Description, isInvisible)
+	for i := range notes {
+		notes[i].Tool = clean.Name
+	}
+	if clean.Name == d.Name && clean.Title == d.Title && clean.Description == d.Description {
+		return d, nil
+	}
+	return &clean, notes
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// attend watches over a connection until it is lost or to be ended: it hears
+// of changes, asks for signs of life, and lets an unused connection go.
+func (e *Ensemble) attend(l *life, connection Connection) {
+	changed := connection.Changed()
+	pinger, ok := connection.(Pinger)
+	ping := newAlarm(e.options.KeepAlive, ok)
+	defer ping.stop()
+	idle := newAlarm(e.options.IdleDisconnect, true)
+	defer idle.stop()
+	var pinged chan error // while a ping is under way
+	defer func() {
+		if pinged != nil {
+			<-pinged // soon, since the life has ended
+		}
+	}()
+	for {
+		select {
+		case <-l.alive.Done():
+			return
+		case <-connection.Lost():
+			e.mu.Lock()
+			e.noticeLoss()
+			e.mu.Unlock()
+			return
+		case _, open := <-changed:
+			if !open {
+				changed = nil // against the contract, and no news
+			}
+			e.mu.Lock()
+			l.stale = true
+			e.mu.Unlock()
+		case <-ping.rings:
+			if wait := e.pingWait(l); wait > 0 {
+				ping.timer.Reset(wait)
+				continue
+			}
+			pinged = make(chan error, 1)
+			go func() { pinged <- e.ping(l, pinger) }()
+		case err := <-pinged:
+			pinged = nil
+			if err != nil {
+				e.lose(l, fmt.Errorf("keep-alive: %w", err))
+				return
+			}
+			l.hear()
+			ping.timer.Reset(e.options.KeepAlive)
+		case <-idle.rings:
+			idle.timer.Reset(e.sleepOrWait(l))
+		}
+	}
+}
+
+// alarm is a timer that may be off: then it never rings.
+type alarm struct {
+	timer *time.Timer
+	rings <-chan time.Time
+}
+
+// newAlarm sets an alarm, unless it is not wanted or its time is not positive.
+func newAlarm(after time.Duration, wanted bool) alarm {
+	if after <= 0 || !wanted {
+		return alarm{}
+	}
+	timer := time.NewTimer(after)
+	return alarm{timer, timer.C}
+}
+
+func (a alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// hear notes a sign of life from the other end.
+func (l *life) hear() {
+	l.heard.Store(time.Now().UnixNano())
+	l.suspect.Store(false)
+}
+
+// pingWait returns how long until a ping is due. Whatever the other end says
+// is as good as the answer to one. A call under way puts it off too, because
+// many a server hears nothing while it works; but not for ever: once a call
+// has waited in vain, the silence is suspect.
+func (e *Ensemble) pingWait(l *life) time.Duration {
+	every := e.options.KeepAlive
+	if wait := every - time.Since(time.Unix(0, l.heard.Load())); wait > 0 {
+		return wait
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tally.inFlight > 0 && !l.suspect.Load() {
+		return every
+	}
+	return 0
+}
+
+// ping asks the other end for a sign of life.
+func (e *Ensemble) ping(l *life, pinger Pinger) error {
+	limit := e.options.ConnectTimeout
+	ctx, cancel := context.WithTimeout(l.alive, limit)
+	defer cancel()
+	j := &job{name: "a ping", life: l, cancel: cancel, done: make(chan struct{})}
+	if err := e.begin(j); err != nil {
+		return err
+	}
+	_, err := run(ctx, e, j, func(ctx context.Context) (struct{}, error) { return struct{}{}, pinger.Ping(ctx) })
+	if err != nil && ctx.Err() == context.DeadlineExceeded {
+		return &limitError{"no answer", limit}
+	}
+	return err
+}
+
+// errUnused ends a connection that was not used for a while.
+var errUnused = errors.New("disconnected because it was not used")
+
+// sleepOrWait disconnects the ensemble if it has not been used for
+// Options.IdleDisconnect, and returns when to look again.
+func (e *Ensemble) sleepOrWait(l *life) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	most := e.options.IdleDisconnect
+	if e.current != l || e.tally.inFlight > 0 {
+		return most
+	}
+	if wait := most - time.Since(e.tally.used); wait > 0 {
+		return wait
+	}
+	e.asleep = !l.stale // if the tools may have changed, who asks for them wakes it
+	e.end(l, fmt.Errorf("ensemble %q: %w", e.name, errUnused))
+	e.enter(Idle)
+	e.log.Info("disconnected until it is used", zap.Duration("unused", most))
+	return most
+}
