@@ -105,6 +105,8 @@ func (c *Conversation) Next() Command {
 // runtime, such as a model that cannot be reached, is an error that ends the
 // sequence. Leaving the loop, like the end of ctx, stops the work at once;
 // every invocation then still has a result, and the conversation can go on.
+// The user's message stays in the history whatever happens after it: Continue
+// tries again, another Send would say it twice.
 //
 // If the history ends with invocations that lack a result, because a process
 // died while they ran, Send first answers them as interrupted.
@@ -138,20 +140,27 @@ func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Tu
 // invocations that lack a result run, the model is asked. It takes up a
 // history that was put down after any step, and does nothing more than yield
 // a [TurnCompleted] when there is nothing to do.
+//
+// A history does not tell whether an invocation that lacks a result was under
+// way when a process died. Continue runs it, maybe for a second time, under the
+// same [invoker.Call] ID; Send does not, and tells the model.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, (*turn).work)
 }
 
 // Step does one step of [Conversation.Continue]: one exchange with the model,
 // or one invocation. Unless it is interrupted it leaves what comes next to the
-// next Step.
+// next Step. Only the Step that finds nothing to do yields a [TurnCompleted].
+// The tools stay the same over the steps of a turn.
 func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, func(w *turn) { w.step(1) })
 }
 
 // Add appends canisters without asking the model: documents, instructions, or
 // a user's message for a later Continue. Identities and times that are missing
-// are filled in. Invocations and their results enter together.
+// are filled in. All enter, or none and there is an error: what does not keep
+// the rules of [canister.Check] is refused. Invocations without results may
+// only stand at the end, and run with the next Continue.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
 	for _, err := range c.run(ctx, func(w *turn) { w.add(canisters) }) {
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // ErrBusy is returned by a conversation that is asked for a second piece of
 // work while it is doing one. Wait for the first, or use two conversations.
-var ErrBusy = errors.New("converse: the conversation is busy with another Send, Continue or Step")
+var ErrBusy = errors.New("converse: the conversation is busy with another Send, Continue, Step or Add")
 
 // ErrClosed is returned by a conversation after Close.
 var ErrClosed = errors.New("converse: the conversation is closed")

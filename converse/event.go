@@ -52,7 +52,8 @@ type InvocationRequested struct{ Invocation canister.Invocation }
 // InvocationStarted says that a call begins to run, approved if need be.
 type InvocationStarted struct{ Invocation canister.Invocation }
 
-// InvocationProgressed is a report of a tool while it runs.
+// InvocationProgressed is a report of a tool while it runs. Who is slow to read
+// the events misses some.
 type InvocationProgressed struct {
 	Invocation canister.Invocation
 	Progress   invoker.Progress

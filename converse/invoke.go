@@ -21,7 +21,7 @@ type batch struct {
 	*turn
 	ctx      context.Context
 	refused  bool
-	calls    []*call
+	calls    []call
 	next     int // the first call that was not started
 	running  int
 	alone    bool // an exclusive call is running
@@ -68,9 +68,10 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		progress: make(chan report, progressBuffer),
 		done:     make(chan outcome, len(command.Pending)),
 	}
-	for _, invocation := range command.Pending {
+	b.calls = make([]call, len(command.Pending))
+	for i, invocation := range command.Pending {
 		tool, _ := t.tools.find(invocation.Name)
-		b.calls = append(b.calls, &call{invocation: invocation, tool: tool})
+		b.calls[i] = call{invocation: invocation, tool: tool}
 	}
 	defer b.close()
 	b.collect()
@@ -110,7 +111,7 @@ func (b *batch) close() {
 func (b *batch) startMore() {
 	limit := b.opts.Limits.Parallel
 	for b.next < len(b.calls) && !b.alone && (limit < 0 || b.running < limit) {
-		c := b.calls[b.next]
+		c := &b.calls[b.next]
 		if c.exclusive() {
 			if b.running > 0 {
 				return

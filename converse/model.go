@@ -96,8 +96,9 @@ type Reply struct {
 	// Message is the answer, with Head.ID from Request.NewID; its time is set
 	// by the conversation.
 	Message canister.Assistant
-	// Invocations are the calls that the model asks for, in its order. Their
-	// Message is the ID of Message, their CallIDs differ.
+	// Invocations are the calls that the model asks for, in its order, each
+	// with an ID from Request.NewID. Their Message is the ID of Message, their
+	// CallIDs differ. A reply that breaks these rules is an error.
 	Invocations []canister.Invocation
 }
 

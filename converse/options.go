@@ -33,15 +33,20 @@ type Options struct {
 	// Approve is asked about each invocation before it runs. Nil lets all run.
 	Approve ApproveFunc
 	// Journal is called with canisters before they enter the history, in
-	// order; when it fails, so does the turn, and they do not enter. It is the
-	// seam for programs that keep conversations. Calls never overlap.
+	// order; when it fails, so does the turn, and they do not enter. Results
+	// that it did not take are given to it again with the next work, so that
+	// no call is made twice. It is the seam for programs that keep
+	// conversations. Calls never overlap. Its ctx does not end with the turn.
 	Journal func(ctx context.Context, added []canister.Canister) error
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
-	// NewID makes the identities of canisters. The default makes random ones
-	// that sort by time. It may be called concurrently.
+	// NewID makes the identities of canisters, each of which must differ from
+	// all others of the conversation. The default is [crypto/rand.Text]. It is called
+	// concurrently, from the invocations of a message.
 	NewID func() string
 	// Now tells the time for canisters and limits. The default is time.Now.
+	// It is called concurrently. Limits.Time also ends what runs after that
+	// much real time, even if Now stands still.
 	Now func() time.Time
 	// Logger takes what is worth knowing beside the events; nil is silent.
 	Logger *zap.Logger

@@ -3,34 +3,58 @@
 package converse
 
 import (
-	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/consort-go/consort/canister"
 )
 
-// fits says what about the reply would make a sound history unsound. Models
-// are written by many hands, and a history that was spoilt once stays so.
-func (r *Reply) fits(history []canister.Canister) error {
-	if r.Message.ID == "" {
-		return errors.New("the message has no ID")
+// identities are those that a model was given for one reply.
+type identities struct {
+	newID func() string
+
+	mu    sync.Mutex
+	given map[string]bool
+}
+
+// next is Request.NewID.
+func (i *identities) next() string {
+	id := i.newID()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.given[id] = true
+	return id
+}
+
+// take takes an identity that was given out, and reports whether it was.
+func (i *identities) take(id string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	given := i.given[id]
+	delete(i.given, id)
+	return given
+}
+
+// canisters returns the reply as it enters the history, or what would spoil
+// the history for good: models are written by many hands.
+func (r *Reply) canisters(ids *identities) ([]canister.Canister, error) {
+	if id := r.Message.ID; !ids.take(id) {
+		return nil, fmt.Errorf("the ID of the message is not from Request.NewID: %q", id)
 	}
-	ids, callIDs := map[string]bool{r.Message.ID: true}, map[string]bool{}
+	added := make([]canister.Canister, 0, 1+len(r.Invocations))
+	added = append(added, r.Message)
+	callIDs := map[string]bool{"": true}
 	for i, invocation := range r.Invocations {
 		switch {
-		case invocation.ID == "" || ids[invocation.ID]:
-			return fmt.Errorf("the ID of invocation %d is empty or taken: %q", i, invocation.ID)
+		case !ids.take(invocation.ID):
+			return nil, fmt.Errorf("the ID of invocation %d is not from Request.NewID, or taken: %q", i, invocation.ID)
 		case invocation.Message != r.Message.ID:
-			return fmt.Errorf("invocation %d does not name the message", i)
-		case invocation.CallID == "" || callIDs[invocation.CallID]:
-			return fmt.Errorf("the CallID of invocation %d is empty or taken: %q", i, invocation.CallID)
+			return nil, fmt.Errorf("the Message of invocation %d is not the ID of the message: %q", i, invocation.Message)
+		case callIDs[invocation.CallID]:
+			return nil, fmt.Errorf("the CallID of invocation %d is empty or taken: %q", i, invocation.CallID)
 		}
-		ids[invocation.ID], callIDs[invocation.CallID] = true, true
+		callIDs[invocation.CallID] = true
+		added = append(added, invocation)
 	}
-	for _, c := range history {
-		if id := c.Header().ID; ids[id] {
-			return fmt.Errorf("the history has the ID %q already; see Request.NewID", id)
-		}
-	}
-	return nil
+	return added, nil
 }

@@ -24,16 +24,16 @@ func (m model) Exchange(_ context.Context, request *converse.Request) iter.Seq2[
 // A model that breaks the rules is an error, and spoils no history.
 func TestBrokenReplies(t *testing.T) {
 	for name, spoil := range map[string]func(*converse.Reply){
-		"":                  func(*converse.Reply) {},
-		"no ID":             func(r *converse.Reply) { r.Message.ID = "" },
-		`has the ID "user"`: func(r *converse.Reply) { r.Message.ID, r.Invocations = "user", nil },
-		"ID of invocation":  func(r *converse.Reply) { r.Invocations[0].ID = "" },
-		"invocation 1":      func(r *converse.Reply) { r.Invocations[1].ID = r.Invocations[0].ID },
-		"invocation 0":      func(r *converse.Reply) { r.Invocations[0].ID = r.Message.ID },
-		`ID "user" already`: func(r *converse.Reply) { r.Invocations[1].ID = "user" },
-		"name the message":  func(r *converse.Reply) { r.Invocations[0].Message = "user" },
-		"CallID":            func(r *converse.Reply) { r.Invocations[0].CallID = "" },
-		"taken":             func(r *converse.Reply) { r.Invocations[1].CallID = r.Invocations[0].CallID },
+		"":                                      func(*converse.Reply) {},
+		`message is not from Request.NewID: ""`: func(r *converse.Reply) { r.Message.ID = "" },
+		`message is not from Request.NewID: "user"`: func(r *converse.Reply) { r.Message.ID = "user" },
+		`invocation 0 is not from Request.NewID`:    func(r *converse.Reply) { r.Invocations[0].ID = "" },
+		`invocation 1 is not from Request.NewID`:    func(r *converse.Reply) { r.Invocations[1].ID = r.Invocations[0].ID },
+		`taken: "user"`:                             func(r *converse.Reply) { r.Invocations[1].ID = "user" },
+		`ID of invocation 0`:                        func(r *converse.Reply) { r.Invocations[0].ID = r.Message.ID },
+		`Message of invocation 1`:                   func(r *converse.Reply) { r.Invocations[1].Message = "user" },
+		`CallID of invocation 0 is empty or taken`:  func(r *converse.Reply) { r.Invocations[0].CallID = "" },
+		`CallID of invocation 1 is empty or taken`:  func(r *converse.Reply) { r.Invocations[1].CallID = r.Invocations[0].CallID },
 	} {
 		t.Run(name, func(t *testing.T) {
 			talk := converse.New(model(func(request *converse.Request, yield func(converse.ModelEvent, error) bool) {

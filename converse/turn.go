@@ -231,23 +231,20 @@ func (t *turn) timedOut(ctx context.Context) bool {
 func (t *turn) exchange(ctx context.Context, command Exchange) {
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
+	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
 	reply := t.ask(ctx, &Request{
 		History:       slices.Clip(t.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
-		NewID:         t.opts.NewID,
+		NewID:         ids.next,
 	})
 	if reply == nil {
 		return
 	}
-	if err := reply.fits(t.history); err != nil {
+	added, err := reply.canisters(ids)
+	if err != nil {
 		t.fail(&ModelError{Message: "the reply cannot enter the history: " + err.Error()})
 		return
-	}
-	added := make([]canister.Canister, 0, 1+len(reply.Invocations))
-	added = append(added, reply.Message)
-	for _, invocation := range reply.Invocations {
-		added = append(added, invocation)
 	}
 	if !t.append(added...) {
 		return
