@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+)
+
+// answerKinds are the faults of an answer as a message, whatever it says.
+func answerKinds() []kind {
+	return []kind{
+		{Info{AnswerTwice, "The same answer is sent two times.",
+			answering(), answering()}, answerTwice},
+		{Info{AnswerLate, "The answer is sent after the client cancelled the request, or after Delay (30s) if it did not. Over HTTP, when the client has also left the response, it is sent on the stream that the client keeps open.",
+			[]Place{BeforeEffect, AfterEffect}, []Place{BeforeEffect, AfterEffect}}, answerLate},
+		{Info{WrongID, "The answer bears an id that was never used. The right one never comes.",
+			answering(), answering()}, wrongID},
+		{Info{BrokenJSON, "In place of the answer comes its first half, as if it were whole.",
+			answering(), answering()}, brokenJSON},
+		{Info{HalfThenDie, "Half of the answer, without an end, and then as Die.",
+			answering(), answering()}, halfThenDie},
+		{Info{HalfThenSilence, "Half of the answer, without an end, and then nothing. Over stdio nothing is ever written again; over HTTP the response stays open.",
+			answering(), answering()}, halfThenSilence},
+	}
+}
+
+func answerTwice(o *occasion) bool {
+	o.answer.twice = true
+	return true
+}
+
+func answerLate(o *occasion) bool {
+	timer := time.NewTimer(o.rule.delay(30 * time.Second))
+	defer timer.Stop()
+	select {
+	case <-o.cancelled:
+	case <-timer.C:
+	case <-o.server.ctx.Done():
+		return false
+	}
+	return true
+}
+
+func wrongID(o *occasion) bool {
+	o.answer.id = otherID(o.answer.id)
+	_ = o.link.message(o.answer.write)
+	return o.hang()
+}
+
+// otherID is an id that no client comes to soon.
+func otherID(id json.RawMessage) json.RawMessage {
+	if n, err := strconv.ParseInt(string(id), 10, 32); err == nil {
+		return strconv.AppendInt(nil, n+1_000_000_000, 10)
+	}
+	return json.RawMessage(`"nobody asked"`)
+}
+
+func brokenJSON(o *occasion) bool {
+	_ = o.link.answer(o.answer.half)
+	return false
+}
+
+func halfThenDie(o *occasion) bool {
+	_ = o.link.raw(o.half())
+	return o.die()
+}
+
+func halfThenSilence(o *occasion) bool {
+	_ = o.link.raw(o.half())
+	o.link.mute()
+	return o.hang()
+}
+
+// half is the first half of the answer as it goes over the wire.
+func (o *occasion) half() writer {
+	return func(w io.Writer) error {
+		if err := o.eventStart(w); err != nil {
+			return err
+		}
+		return o.answer.half(w)
+	}
+}
+
+// eventStart begins an SSE event, where messages are such.
+func (o *occasion) eventStart(w io.Writer) error {
+	if o.server.transport != HTTP {
+		return nil
+	}
+	_, err := io.WriteString(w, "event: message\ndata: ")
+	return err
+}

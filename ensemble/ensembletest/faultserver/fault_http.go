@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// httpKinds are the faults that only HTTP has.
+func httpKinds() []kind {
+	status := func(f Fault, about string, code int) kind {
+		return kind{Info{f, about, nil, asked()}, func(o *occasion) bool { return o.refuse(code) }}
+	}
+	return []kind{
+		{Info{ExpireSession, "All sessions so far are forgotten: their requests are answered 404, the one at hand among them, and their streams end. initialize makes a new one.",
+			nil, []Place{AtList, AfterList, BeforeEffect, AfterEffect, BetweenCalls}}, expireSession},
+		{Info{DropStream, "TCP is cut in the middle of an SSE event of the response; after a list or between calls, of the streams that clients keep open.",
+			nil, connected()}, dropStream},
+		status(Unauthorized, "Status 401, with a WWW-Authenticate header.", http.StatusUnauthorized),
+		status(Forbidden, "Status 403.", http.StatusForbidden),
+		status(NotFound, "Status 404, though the session is known and stays so.", http.StatusNotFound),
+		status(TooManyRequests, "Status 429, with a Retry-After header of Delay (1s) in whole seconds, rounded up.", http.StatusTooManyRequests),
+		status(InternalError, "Status 500.", http.StatusInternalServerError),
+		status(Unavailable, "Status 503, with a Retry-After header if there is a Delay.", http.StatusServiceUnavailable),
+		{Info{RedirectSameHost, "Status 307 to another path of the same origin, which serves. Requests there are not redirected again.",
+			nil, asked()}, redirectSameHost},
+		{Info{RedirectOtherHost, "Status 307 to another origin, at which KindElsewhere in the ledger tells who followed.",
+			nil, asked()}, redirectOtherHost},
+		{Info{HTML, "Status 200 and a page of HTML, as of a proxy that wants a login.",
+			nil, asked()}, html},
+		{Info{WrongContentType, "The right answer, as text/plain.",
+			nil, answering()}, wrongContentType},
+		{Info{SelfSigned, "TLS with a certificate that nobody vouches for. A script with this fault makes the server speak TLS, see Server.Roots, also when the fault does not strike.",
+			nil, []Place{AtStart}}, selfSigned},
+	}
+}
+
+// responder is the link of a request over HTTP.
+type responder interface {
+	// respond answers with a response that is not the protocol's.
+	respond(status int, header map[string]string, body writer) bool
+}
+
+func (o *occasion) respond(status int, header map[string]string, body writer) bool {
+	return o.link.(responder).respond(status, header, body) // the script was checked: it is HTTP
+}
+
+func (o *occasion) refuse(status int) bool {
+	header := map[string]string{"Content-Type": "text/plain; charset=utf-8"}
+	switch status {
+	case http.StatusUnauthorized:
+		header["WWW-Authenticate"] = `Bearer error="invalid_token"`
+	case http.StatusTooManyRequests:
+		header["Retry-After"] = seconds(o.rule.delay(time.Second))
+	case http.StatusServiceUnavailable:
+		if o.rule.Delay > 0 {
+			header["Retry-After"] = seconds(o.rule.Delay)
+		}
+	}
+	return o.respond(status, header, text(http.StatusText(status)+"\n"))
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+func expireSession(o *occasion) bool {
+	o.server.expire()
+	if o.request == nil {
+		return true
+	}
+	return o.refuse(http.StatusNotFound)
+}
+
+func dropStream(o *occasion) bool {
+	_ = o.link.raw(text("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/me"))
+	o.link.cut()
+	return false
+}
+
+// movedPath is where redirects on the same host lead to.
+const movedPath = "/moved/mcp"
+
+func redirectSameHost(o *occasion) bool {
+	return o.respond(http.StatusTemporaryRedirect, map[string]string{"Location": movedPath}, nil)
+}
+
+func redirectOtherHost(o *occasion) bool {
+	return o.respond(http.StatusTemporaryRedirect, map[string]string{"Location": o.server.elsewhere}, nil)
+}
+
+func html(o *occasion) bool {
+	return o.respond(http.StatusOK, map[string]string{"Content-Type": "text/html; charset=utf-8"},
+		text("<!DOCTYPE html>\n<title>Log in</title>\n<p>Please log in to use this network.</p>\n"))
+}
+
+func wrongContentType(o *occasion) bool {
+	return o.respond(http.StatusOK, map[string]string{"Content-Type": "text/plain"}, func(w io.Writer) error { return o.answer.write(w) })
+}
+
+func selfSigned(o *occasion) bool {
+	o.server.set(&o.server.mistrusted)
+	return true
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"fmt"
+	"strings"
+)
+
+// listKinds are the faults of the list of tools. Beside what is wrong the tools
+// of every server stay.
+func listKinds() []kind {
+	at := []Place{AtList}
+	return []kind{
+		{Info{HugeSchema, "There is one tool more, huge_schema, whose schema has Size bytes (1 MiB).",
+			at, at}, hugeSchema},
+		{Info{DeepSchema, "There is one tool more, deep_schema, whose schema has Count levels (10000).",
+			at, at}, deepSchema},
+		{Info{ManyTools, "There are Count tools more (5000): many_1, many_2 and so on.",
+			at, at}, manyTools},
+		{Info{EndlessPages, "Each page of the list names a next one, with a tool more: page_1, page_2 and so on.",
+			at, at}, endlessPages},
+		{Info{CursorLoop, "Each page of the list names the same next one, which has the same tools.",
+			at, at}, cursorLoop},
+	}
+}
+
+func (o *occasion) addTool(name, schema string) bool {
+	o.listing.tools = append(o.listing.tools, extraTool(name, schema))
+	return true
+}
+
+func hugeSchema(o *occasion) bool {
+	var schema strings.Builder
+	schema.WriteString(`{"type":"object","properties":{"p":{"type":"string"}`)
+	for i := 0; int64(schema.Len()) < o.rule.size(1<<20); i++ {
+		fmt.Fprintf(&schema, `,"property_%d":{"type":"string","description":"One of far too many properties."}`, i)
+	}
+	schema.WriteString(`}}`)
+	return o.addTool("huge_schema", schema.String())
+}
+
+func deepSchema(o *occasion) bool {
+	levels := o.rule.count(10_000)
+	schema := strings.Repeat(`{"type":"object","properties":{"a":`, levels) + `{"type":"string"}` + strings.Repeat(`}}`, levels)
+	return o.addTool("deep_schema", schema)
+}
+
+func manyTools(o *occasion) bool {
+	for i := range o.rule.count(5000) {
+		o.addTool(fmt.Sprintf("many_%d", i+1), `{"type":"object","properties":{}}`)
+	}
+	return true
+}
+
+func endlessPages(o *occasion) bool {
+	o.listing.next = endlessCursor + "1"
+	return true
+}
+
+func cursorLoop(o *occasion) bool {
+	o.listing.next = loopCursor
+	return true
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import "strings"
+
+// resultKinds are the faults of what a call answers, after its effect.
+func resultKinds() []kind {
+	at := []Place{AfterEffect}
+	return []kind{
+		{Info{HugeResult, "The result is a text of Size bytes (64 MiB).",
+			at, at}, hugeResult},
+		{Info{DeepResult, "The result has structured content of Count levels (10000).",
+			at, at}, deepResult},
+		{Info{UnknownContent, "The result has a block of content of the type hologram, before a text.",
+			at, at}, unknownContent},
+	}
+}
+
+// say makes the result of the call.
+func (o *occasion) say(result writer) bool {
+	o.answer.result, o.answer.failure = result, nil
+	return true
+}
+
+func hugeResult(o *occasion) bool { return o.say(bigResult(o.rule.size(64 << 20))) }
+
+func deepResult(o *occasion) bool {
+	levels := o.rule.count(10_000)
+	return o.say(text(`{"content":[{"type":"text","text":"deep"}],"structuredContent":` +
+		strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) + "}"))
+}
+
+func unknownContent(o *occasion) bool {
+	return o.say(text(`{"content":[{"type":"hologram","depth":3,"data":"AAAA"},{"type":"text","text":"a hologram"}]}`))
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// streamKinds are the faults of what comes beside the answers.
+func streamKinds() []kind {
+	return []kind{
+		{Info{Junk, "Lines that are no messages, Size bytes in all (200), come first. Over HTTP they are fields of events that no client knows.",
+			anywhere(), connected()}, junkFirst(200)},
+		{Info{FloodStdout, "As Junk, of 10 MiB.",
+			anywhere(), connected()}, junkFirst(10 << 20)},
+		{Info{EndlessLine, "A line of Size bytes (100 MiB) without an end comes, and then nothing ever again; over HTTP within the response.",
+			anywhere(), connected()}, endlessLine},
+		{Info{ListChangedStorm, "Count notifications (1000) come first, that the list of tools changed.",
+			connected(), connected()}, listChangedStorm},
+		{Info{ProgressStorm, "Count notifications (10000) of progress come first: of the call, or of something else when it asked for none.",
+			[]Place{BeforeEffect, AfterEffect}, []Place{BeforeEffect, AfterEffect}}, progressStorm},
+		{Info{LogStorm, "Count log messages (10000) come first.",
+			connected(), connected()}, logStorm},
+	}
+}
+
+// storm sends count messages, as long as they can be sent.
+func (o *occasion) storm(count int, message func(i int) writer) bool {
+	for i := 1; i <= count; i++ {
+		if err := o.link.message(message(i)); err != nil || o.server.hasEnded() {
+			return false
+		}
+	}
+	return true
+}
+
+func listChangedStorm(o *occasion) bool {
+	changed := notification("notifications/tools/list_changed", "{}")
+	return o.storm(o.rule.count(1000), func(int) writer { return changed })
+}
+
+func progressStorm(o *occasion) bool {
+	token := o.request.Params.Meta.Token
+	if len(token) == 0 {
+		token = json.RawMessage(`"nobody asked"`)
+	}
+	count := o.rule.count(10_000)
+	return o.storm(count, func(i int) writer { return progressNotification(token, i, count, "storm") })
+}
+
+func logStorm(o *occasion) bool {
+	return o.storm(o.rule.count(10_000), func(i int) writer {
+		return notification("notifications/message", fmt.Sprintf(`{"level":"info","logger":"storm","data":"message %d"}`, i))
+	})
+}
+
+func junkFirst(otherwise int64) func(*occasion) bool {
+	return func(o *occasion) bool {
+		err := o.link.raw(func(w io.Writer) error {
+			if err := junk(o.rule.size(otherwise))(w); err != nil || o.server.transport != HTTP {
+				return err
+			}
+			_, err := io.WriteString(w, "\n") // the event that it was ends
+			return err
+		})
+		return err == nil
+	}
+}
+
+func endlessLine(o *occasion) bool {
+	err := o.link.raw(func(w io.Writer) error {
+		return errors.Join(o.eventStart(w), fill(w, o.rule.size(100<<20)))
+	})
+	o.link.mute()
+	return err == nil && o.hang()
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options are what a [Server] need not be told.
+type Options struct {
+	// Addr is where to listen; empty means a free port of 127.0.0.1.
+	Addr string
+	// TLS makes the server speak TLS, with a certificate that [Server.Roots]
+	// vouches for. A script with [SelfSigned] implies it.
+	TLS bool
+	// ComeBack is how long after its death the server comes back by itself, at
+	// the same address and without its sessions. Zero means that it stays
+	// dead until [Server.Restart].
+	ComeBack time.Duration
+}
+
+// Server is a server over HTTP in the process of the test. Its methods may be
+// called concurrently.
+type Server struct {
+	script    Script
+	comeBack  time.Duration
+	certs     *certificates // nil without TLS
+	counter   *counter
+	recorder  *recorder
+	elsewhere *elsewhere
+	addr      string
+
+	stderr io.Writer
+
+	watches sync.WaitGroup
+	closing chan struct{} // closed by Close
+
+	mu     sync.Mutex
+	life   *httpLife // the latest
+	closed bool
+}
+
+// StartHTTP starts a server that offers MCP 2025-11-25 over streamable HTTP,
+// with sessions. Rules that cannot strike over HTTP are an error. Options may
+// be nil. What the server would write on stderr goes to that of this process.
+// Close ends the server.
+func StartHTTP(script Script, options *Options) (*Server, error) {
+	return startHTTP(script, options, os.Stderr)
+}
+
+func startHTTP(script Script, options *Options, stderr io.Writer) (*Server, error) {
+	if err := script.check(HTTP); err != nil {
+		return nil, err
+	}
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	s := &Server{
+		script: script, comeBack: o.ComeBack, addr: o.Addr, stderr: stderr,
+		counter: newCounter(script.Dir), closing: make(chan struct{}),
+	}
+	if s.addr == "" {
+		s.addr = "127.0.0.1:0"
+	}
+	if err := s.prepare(o.TLS); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	if err := s.begin(); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	return s, nil
+}
+
+// prepare makes what the server needs beside itself.
+func (s *Server) prepare(withTLS bool) (err error) {
+	if s.recorder, err = newRecorder(s.script.Dir); err != nil {
+		return err
+	}
+	for i := range s.script.Rules {
+		switch s.script.Rules[i].Fault {
+		case SelfSigned:
+			withTLS = true
+		case RedirectOtherHost:
+			if s.elsewhere != nil {
+				continue
+			}
+			if s.elsewhere, err = startElsewhere(s.recorder); err != nil {
+				return err
+			}
+		}
+	}
+	if withTLS {
+		s.certs, err = newCertificates()
+	}
+	return err
+}
+
+// begin begins a life. The caller holds the lock, or is alone.
+func (s *Server) begin() error {
+	listener, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("faultserver: %w", err)
+	}
+	s.addr = listener.Addr().String() // from now on always this one
+	core := newServer(&s.script, HTTP, s.counter, s.recorder)
+	core.stderr = s.stderr
+	if s.elsewhere != nil {
+		core.elsewhere = s.elsewhere.url
+	}
+	life := newHTTPLife(core)
+	s.life = life
+	if s.certs != nil {
+		listener = tls.NewListener(listener, s.certs.config(core))
+	}
+	life.serve(listener)
+	if s.comeBack > 0 {
+		s.watches.Go(func() { s.watch(life) })
+	}
+	return nil
+}
+
+// watch brings the server back some time after a death, unless somebody else
+// did.
+func (s *Server) watch(life *httpLife) {
+	<-life.core.ctx.Done()
+	timer := time.NewTimer(s.comeBack)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.closing:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.life != life {
+		return
+	}
+	life.wait()
+	if err := s.begin(); err != nil {
+		fmt.Fprintln(s.stderr, err)
+	}
+}
+
+// URL is the endpoint of the server, also while it is dead.
+func (s *Server) URL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	scheme := "http://"
+	if s.certs != nil {
+		scheme = "https://"
+	}
+	return scheme + s.addr + "/mcp"
+}
+
+// Roots vouches for the certificate of a server that speaks TLS; nil if it does
+// not.
+func (s *Server) Roots() *x509.CertPool {
+	if s.certs == nil {
+		return nil
+	}
+	return s.certs.roots()
+}
+
+// Running reports whether the server is on the air.
+func (s *Server) Running() bool { return !s.current().core.hasEnded() }
+
+// Died is closed when the life of the server ends that it has now.
+func (s *Server) Died() <-chan struct{} { return s.current().core.ctx.Done() }
+
+func (s *Server) current() *httpLife {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life
+}
+
+// Stop takes the server off the air at once, as [Die] does: connections are
+// cut, and new ones are refused.
+func (s *Server) Stop() {
+	life := s.current()
+	life.core.end(0)
+	life.wait()
+}
+
+// Restart brings the server back at the same address, after Stop if it is not
+// dead. Its sessions are forgotten; the count of occasions goes on.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.New("faultserver: restart: the server is closed")
+	}
+	s.life.core.end(0)
+	s.life.wait()
+	return s.begin()
+}
+
+// DropConnections cuts all connections that there are. The server lives on, and
+// so do the sessions.
+func (s *Server) DropConnections() { s.current().dropConnections() }
+
+// ExpireSessions forgets all sessions, as [ExpireSession] does.
+func (s *Server) ExpireSessions() { s.current().expire() }
+
+// Close ends the server and waits until nothing of it is left. Further calls do
+// nothing.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.closing)
+	s.life.core.end(0)
+	s.life.wait()
+	s.mu.Unlock()
+	s.watches.Wait()
+	return s.release()
+}
+
+// release closes what prepare made.
+func (s *Server) release() error {
+	if s.elsewhere != nil {
+		s.elsewhere.close()
+	}
+	return s.recorder.close()
+}
+
+// elsewhere is another origin: a server under another name and port that
+// writes down who comes.
+type elsewhere struct {
+	url    string
+	server http.Server
+	served chan struct{}
+}
+
+func startElsewhere(r *recorder) (*elsewhere, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("faultserver: another origin: %w", err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	e := &elsewhere{url: "http://localhost:" + port + "/mcp", served: make(chan struct{})}
+	e.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if err := r.add(Entry{Kind: KindElsewhere, Text: request.Method + " " + headerNames(request.Header)}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		http.Error(w, "nothing is here", http.StatusNotFound)
+	})
+	go func() {
+		defer close(e.served)
+		_ = e.server.Serve(listener)
+	}()
+	return e, nil
+}
+
+func (e *elsewhere) close() {
+	_ = e.server.Close()
+	<-e.served
+}

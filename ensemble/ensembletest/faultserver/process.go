@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Variable is the environment variable that [Main] finds its script in. A test
+// binary that finds it set is to be the server, see the package comment.
+const Variable = "CONSORT_FAULTSERVER"
+
+// Environ is the entry of an environment that gives this script to [Main]:
+// Variable, an equals sign and the script in JSON.
+func (s Script) Environ() string {
+	data, _ := json.Marshal(s) // strings and numbers: cannot fail
+	return Variable + "=" + string(data)
+}
+
+// The exit statuses of [Main] that no script asked for.
+const (
+	statusWrongScript = 2
+	statusForgotten   = 99
+)
+
+// Main is the server as a program. It speaks MCP over stdin and stdout and
+// leaves when stdin ends; with -http it prints its URL, one line, on stdout,
+// serves there, and leaves when stdin ends. The exit status is 0, or what the
+// script says; 1 when the ledger cannot be written or listening failed; 2 when
+// args or the script are wrong; 99 after [Script.Life].
+//
+//	-script FILE   the script, in the form of ParseScript
+//	-json TEXT     the script itself
+//	-http          serve HTTP
+//	-addr ADDR     where to serve HTTP (a free port of 127.0.0.1)
+//
+// Without -script and -json the script is that of [Variable], if it is set. The
+// caller ends the process with the status that Main returns, at once: what the
+// server was doing when it died goes on until then.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("faultserverd", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	file := flags.String("script", "", "follow the script in `FILE`")
+	inline := flags.String("json", os.Getenv(Variable), "follow the script `TEXT`")
+	overHTTP := flags.Bool("http", false, "serve HTTP and print the URL")
+	addr := flags.String("addr", "", "serve HTTP on `ADDR` (default a free port of 127.0.0.1)")
+	if err := flags.Parse(args); err != nil {
+		return statusWrongScript
+	}
+	transport := Stdio
+	if *overHTTP {
+		transport = HTTP
+	}
+	script, err := readScript(*file, *inline, transport)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return statusWrongScript
+	}
+	life := script.Life
+	if life <= 0 {
+		life = defaultLife
+	}
+	forgotten := time.NewTimer(life)
+	defer forgotten.Stop()
+	if *overHTTP {
+		return mainHTTP(script, *addr, stdin, stdout, stderr, forgotten.C)
+	}
+	return mainStdio(script, stdin, stdout, stderr, forgotten.C)
+}
+
+func readScript(file, inline string, transport Transport) (Script, error) {
+	var script Script
+	data := []byte(inline)
+	if file != "" {
+		var err error
+		if data, err = os.ReadFile(file); err != nil {
+			return script, fmt.Errorf("faultserver: the script: %w", err)
+		}
+	}
+	if len(data) == 0 {
+		return script, nil
+	}
+	script, err := ParseScript(data)
+	if err != nil {
+		return script, err
+	}
+	return script, script.check(transport)
+}
+
+func mainStdio(script Script, stdin io.Reader, stdout, stderr io.Writer, forgotten <-chan time.Time) int {
+	r, err := newRecorder(script.Dir)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	s := newServer(&script, Stdio, newCounter(script.Dir), r)
+	s.stderr = stderr
+	out := newStdioLink(stdout, s.ctx.Done())
+	s.standing = out
+	go s.start()
+	go s.serveStdio(stdin, out)
+	return s.wait(forgotten)
+}
+
+func mainHTTP(script Script, addr string, stdin io.Reader, stdout, stderr io.Writer, forgotten <-chan time.Time) int {
+	server, err := startHTTP(script, &Options{Addr: addr}, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	fmt.Fprintln(stdout, server.URL())
+	s := server.current().core
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin) // until it ends, well or not
+		s.end(0)
+	}()
+	return s.wait(forgotten)
+}
+
+// wait returns the exit status of a server that has ended.
+func (s *server) wait(forgotten <-chan time.Time) int {
+	select {
+	case <-s.ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.status
+	case <-forgotten:
+		s.end(statusForgotten)
+		return statusForgotten
+	}
+}
+
+// Process is a server over HTTP that runs as a process of its own.
+type Process struct {
+	// URL is its endpoint.
+	URL string
+
+	cmd   *exec.Cmd
+	stdin io.Closer
+	once  sync.Once
+	err   error
+}
+
+// The times a process gets to start and to end.
+const (
+	startTimeout = 30 * time.Second
+	endTimeout   = 10 * time.Second
+)
+
+// Launch starts cmd, a program that runs [Main] with -http, and returns once it
+// listens. It must do so within 30 seconds. Stdin and Stdout of cmd must not be
+// set.
+func Launch(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{cmd: cmd}
+	cmd.WaitDelay = endTimeout
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("faultserver: launch: %w", err)
+	}
+	p.stdin = stdin
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("faultserver: launch: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("faultserver: launch: %w", err)
+	}
+	timer := time.AfterFunc(startTimeout, func() { _ = cmd.Process.Kill() })
+	line, err := bufio.NewReader(io.LimitReader(stdout, 4096)).ReadString('\n')
+	timer.Stop()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("faultserver: launch: the process printed no URL: %w", err), p.Close())
+	}
+	p.URL = strings.TrimSpace(line)
+	return p, nil
+}
+
+// PID is the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill ends the process with SIGKILL and waits for it.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.Close()
+}
+
+// Close ends the process and waits for it; after ten seconds it is killed. The
+// error tells a status other than 0. Further calls return the same.
+func (p *Process) Close() error {
+	p.once.Do(func() {
+		_ = p.stdin.Close() // the process notices, or is killed
+		timer := time.AfterFunc(endTimeout, func() { _ = p.cmd.Process.Kill() })
+		defer timer.Stop()
+		if err := p.cmd.Wait(); err != nil {
+			p.err = fmt.Errorf("faultserver: the process: %w", err)
+		}
+	})
+	return p.err
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Script says what a server does wrong, and when. Its zero value is a server
+// that behaves. It has a JSON form, which [ParseScript] reads and json.Marshal
+// writes: the names of the fields in lower case with underscores, and
+// durations as "1m30s".
+type Script struct {
+	// Dir is a directory for the ledger (see [ReadLedger]) and for the count of
+	// occasions; it must exist. Every process with the same Dir adds to the same
+	// ledger and the same count, so that "die once, then behave" is true of a
+	// process that is started again. Empty means no ledger, and a count that
+	// ends with the process, or with the [Server].
+	Dir string
+	// Life is the time after which a process that was forgotten ends by itself,
+	// with the status 99, also when it ignores everything else. Zero means five
+	// minutes.
+	Life time.Duration
+	// Rules are looked at in order at each occasion. When several strike, each
+	// does its part until one of them ends the matter. They keep their order
+	// between processes with the same Dir.
+	Rules []Rule
+}
+
+// Always as [Rule.Times] means each time from the nth occasion on.
+const Always = -1
+
+// Rule is one fault and when it strikes.
+type Rule struct {
+	Fault Fault
+	At    Place
+	// Tool makes only the calls of this tool occasions; empty means all. It is
+	// for BeforeEffect, AfterEffect and BetweenCalls.
+	Tool string
+	// Nth is the first matching occasion at which the fault strikes, from 1.
+	// Zero means 1.
+	Nth int
+	// Times is at how many occasions in a row it strikes. Zero means 1; see
+	// [Always].
+	Times int
+
+	// The rest is for the faults whose Info.About names it; zero means the
+	// default that is given there.
+
+	// Status is the exit status of a process that dies.
+	Status int
+	// Text is what is written on stderr first.
+	Text string
+	// Delay is a time to wait, or to live.
+	Delay time.Duration
+	// Count is a number of messages, tools or levels.
+	Count int
+	// Size is a number of bytes.
+	Size int64
+}
+
+const defaultLife = 5 * time.Minute
+
+// rulePlain and scriptPlain are the JSON forms.
+type rulePlain struct {
+	Fault  Fault  `json:"fault"`
+	At     Place  `json:"at"`
+	Tool   string `json:"tool,omitempty"`
+	Nth    int    `json:"nth,omitempty"`
+	Times  int    `json:"times,omitempty"`
+	Status int    `json:"status,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Delay  span   `json:"delay,omitempty"`
+	Count  int    `json:"count,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+}
+
+type scriptPlain struct {
+	Dir   string      `json:"dir,omitempty"`
+	Life  span        `json:"life,omitempty"`
+	Rules []rulePlain `json:"rules,omitempty"`
+}
+
+// span is a duration in words.
+type span time.Duration
+
+func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+
+func (s *span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*s = span(d)
+	return err
+}
+
+// MarshalJSON writes the form that [ParseScript] reads.
+func (s Script) MarshalJSON() ([]byte, error) {
+	plain := scriptPlain{Dir: s.Dir, Life: span(s.Life)}
+	for _, r := range s.Rules {
+		plain.Rules = append(plain.Rules, rulePlain{r.Fault, r.At, r.Tool, r.Nth, r.Times, r.Status, r.Text, span(r.Delay), r.Count, r.Size})
+	}
+	return json.Marshal(plain)
+}
+
+// UnmarshalJSON reads the form of [ParseScript], without checking the rules.
+func (s *Script) UnmarshalJSON(data []byte) error {
+	var plain scriptPlain
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&plain); err != nil {
+		return err
+	}
+	*s = Script{Dir: plain.Dir, Life: time.Duration(plain.Life)}
+	for _, r := range plain.Rules {
+		s.Rules = append(s.Rules, Rule{r.Fault, r.At, r.Tool, r.Nth, r.Times, r.Status, r.Text, time.Duration(r.Delay), r.Count, r.Size})
+	}
+	return nil
+}
+
+// ParseScript reads a script from JSON such as
+//
+//	{"dir": "/tmp/ledger", "rules": [
+//		{"fault": "die", "at": "before-effect", "tool": "effect", "nth": 2, "status": 3, "text": "out of luck"},
+//		{"fault": "slow", "at": "list", "times": -1, "delay": "150ms"}
+//	]}
+//
+// A field, a fault or a place that is not known is an error.
+func ParseScript(data []byte) (Script, error) {
+	var s Script
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Script{}, fmt.Errorf("faultserver: the script: %w", err)
+	}
+	if err := s.check(Stdio, HTTP); err != nil {
+		return Script{}, err
+	}
+	return s, nil
+}
+
+// check finds rules that could never strike over any of these transports.
+func (s *Script) check(transports ...Transport) error {
+	var problems []error
+	for i := range s.Rules {
+		if err := s.Rules[i].check(transports); err != nil {
+			problems = append(problems, fmt.Errorf("faultserver: rule %d: %w", i+1, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (r *Rule) check(transports []Transport) error {
+	k, ok := findKind(r.Fault)
+	switch {
+	case !ok:
+		return fmt.Errorf("there is no fault %q", r.Fault)
+	case !slices.ContainsFunc(transports, func(t Transport) bool { return slices.Contains(k.Places(t), r.At) }):
+		return fmt.Errorf("%s cannot strike at %q: over stdio only at [%s], over HTTP only at [%s]", r.Fault, r.At, join(k.Stdio), join(k.HTTP))
+	case r.Tool != "" && r.At != BeforeEffect && r.At != AfterEffect && r.At != BetweenCalls:
+		return fmt.Errorf("tool %q: at %q there are no calls", r.Tool, r.At)
+	case r.Nth < 0 || r.Times < Always || r.Status < 0 || r.Count < 0 || r.Size < 0 || r.Delay < 0:
+		return errors.New("a number is negative (times alone may be -1)")
+	}
+	return nil
+}
+
+// window returns the first and the last occasion at which the rule strikes;
+// the last is 0 when there is none.
+func (r *Rule) window() (first, last int) {
+	first = max(r.Nth, 1)
+	if r.Times == Always {
+		return first, 0
+	}
+	return first, first + max(r.Times, 1) - 1
+}
+
+func (r *Rule) delay(otherwise time.Duration) time.Duration {
+	if r.Delay > 0 {
+		return r.Delay
+	}
+	return otherwise
+}
+
+func (r *Rule) count(otherwise int) int {
+	if r.Count > 0 {
+		return r.Count
+	}
+	return otherwise
+}
+
+func (r *Rule) size(otherwise int64) int64 {
+	if r.Size > 0 {
+		return r.Size
+	}
+	return otherwise
+}

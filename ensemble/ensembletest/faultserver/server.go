@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// server is one life of a server, over either transport.
+type server struct {
+	script    *Script
+	transport Transport
+	counter   *counter
+	recorder  *recorder
+	stderr    io.Writer
+	// expire forgets the HTTP sessions; nil over stdio.
+	expire func()
+	// elsewhere is a URL of another origin; empty over stdio.
+	elsewhere string
+
+	ctx   context.Context // ends with the life
+	stop  context.CancelFunc
+	ready chan struct{} // closed when the faults at the start have struck
+
+	// standing is where messages go that belong to no request.
+	standing link
+
+	mu         sync.Mutex
+	status     int // the exit status
+	ended      bool
+	stubborn   bool // the end of stdin does not end the life
+	deaf       bool // no more is read
+	mistrusted bool // TLS shows the certificate that nobody vouches for
+	inflight   map[string]chan struct{}
+}
+
+// newServer begins a life.
+func newServer(script *Script, transport Transport, c *counter, r *recorder) *server {
+	s := &server{
+		script: script, transport: transport, counter: c, recorder: r, stderr: io.Discard,
+		ready: make(chan struct{}), inflight: make(map[string]chan struct{}),
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// start lets the faults at the start strike, and then opens the door.
+func (s *server) start() {
+	s.record(Entry{Kind: KindStarted})
+	o := &occasion{server: s, place: AtStart, link: s.standing}
+	if o.strike(s.rulesAt(AtStart, "", false)) {
+		close(s.ready)
+	}
+}
+
+// end ends the life; the first status counts.
+func (s *server) end(status int) {
+	s.mu.Lock()
+	if !s.ended {
+		s.ended, s.status = true, status
+	}
+	s.mu.Unlock()
+	s.stop()
+}
+
+func (s *server) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// set changes one of the states, which are never taken back.
+func (s *server) set(state *bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*state = true
+}
+
+func (s *server) is(state *bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *state
+}
+
+// record writes to the ledger. A server that cannot keep its ledger proves
+// nothing, and so ends.
+func (s *server) record(e Entry) bool {
+	if err := s.recorder.add(e); err != nil {
+		fmt.Fprintln(s.stderr, err)
+		s.end(1)
+		return false
+	}
+	return true
+}
+
+// rulesAt counts the occasion and returns the rules that strike at it.
+// Redirected requests are no occasions for redirects.
+func (s *server) rulesAt(place Place, tool string, moved bool) []Rule {
+	var struck []Rule
+	for i := range s.script.Rules {
+		r := &s.script.Rules[i]
+		redirect := r.Fault == RedirectSameHost || r.Fault == RedirectOtherHost
+		if r.At != place || (r.Tool != "" && r.Tool != tool) || (moved && redirect) {
+			continue
+		}
+		yes, err := s.counter.strikes(i, r)
+		if err != nil {
+			fmt.Fprintln(s.stderr, err)
+			s.end(1)
+			return nil
+		}
+		if yes {
+			struck = append(struck, *r)
+		}
+	}
+	return struck
+}
+
+// exchange is a request that is being served.
+type exchange struct {
+	occasion
+	session string
+	moved   bool // it came to the place that redirects lead to
+	rules   []Rule
+	gone    chan struct{} // closed when the client cancelled
+}
+
+// admit takes a request in. It is called in the order in which requests come,
+// which makes the count of occasions exact.
+func (s *server) admit(r *request, session string, moved bool) *exchange {
+	x := &exchange{session: session, moved: moved, gone: make(chan struct{})}
+	x.server, x.request = s, r
+	x.cancelled = x.gone
+	s.mu.Lock()
+	s.inflight[session+" "+string(r.ID)] = x.gone
+	s.mu.Unlock()
+	switch r.Method {
+	case "initialize":
+		s.record(Entry{Kind: KindInitialize, Request: r.ID, Session: session, Text: r.Params.ProtocolVersion})
+		x.place = AtInitialize
+	case "tools/list":
+		if r.Params.Cursor != "" {
+			return x
+		}
+		s.record(Entry{Kind: KindList, Request: r.ID, Session: session})
+		x.place = AtList
+	case "tools/call":
+		s.record(x.entry(KindCall))
+		x.place = BeforeEffect
+	default:
+		return x
+	}
+	x.rules = s.rulesAt(x.place, r.Params.Name, moved)
+	return x
+}
+
+// entry is the call as it stands in the ledger.
+func (x *exchange) entry(kind Kind) Entry {
+	p := &x.request.Params
+	return Entry{
+		Kind: kind, Tool: p.Name, Key: p.Meta.Key, Request: x.request.ID,
+		Token: p.Meta.Token, Session: x.session, Arguments: p.Arguments,
+	}
+}
+
+// serve serves the request over a link.
+func (x *exchange) serve(l link) {
+	x.link = l
+	defer x.forget()
+	if x.place == BeforeEffect && !x.strike(x.rules) {
+		return
+	}
+	if x.answer = x.perform(); x.answer == nil {
+		return
+	}
+	x.answer.id = x.request.ID
+	switch x.place {
+	case BeforeEffect:
+		x.place = AfterEffect
+		x.rules = x.server.rulesAt(AfterEffect, x.request.Params.Name, x.moved)
+		fallthrough
+	case AtInitialize, AtList:
+		if !x.strike(x.rules) {
+			return
+		}
+	}
+	x.finish()
+}
+
+// finish sends the answer, and looks at what comes between requests.
+func (x *exchange) finish() {
+	if x.listing != nil {
+		x.answer.result = x.listing.write
+	}
+	_ = x.answer.send(x.link) // a client that has gone needs no answer
+	next, tool := Place(""), ""
+	switch x.place {
+	case AtList:
+		next = AfterList
+	case AfterEffect:
+		next, tool = BetweenCalls, x.request.Params.Name
+	default:
+		return
+	}
+	s := x.server
+	x.link.after(func() {
+		o := &occasion{server: s, place: next, link: s.standing}
+		o.strike(s.rulesAt(next, tool, x.moved))
+	})
+}
+
+func (x *exchange) forget() {
+	s := x.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key := x.session + " " + string(x.request.ID); s.inflight[key] == x.gone {
+		delete(s.inflight, key)
+	}
+}
+
+// notified takes in a notification, or an answer to nothing.
+func (s *server) notified(r *request, session string) {
+	if r.Method != "notifications/cancelled" {
+		return
+	}
+	s.record(Entry{Kind: KindCancelled, Request: r.Params.RequestID, Session: session, Text: r.Params.Reason})
+	key := session + " " + string(r.Params.RequestID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if gone := s.inflight[key]; gone != nil {
+		close(gone)
+		delete(s.inflight, key)
+	}
+}
+
+// protocols are the revisions that the server speaks, the newest last.
+var protocols = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// perform does what the request asks for and returns the answer, or nil when
+// there is none to give.
+func (x *exchange) perform() *answer {
+	switch r := x.request; r.Method {
+	case "initialize":
+		version := r.Params.ProtocolVersion
+		if !slices.Contains(protocols, version) {
+			version = protocols[len(protocols)-1]
+		}
+		return &answer{result: text(`{"protocolVersion":` + quote(version) +
+			`,"capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"faultserver","version":"1"}}`)}
+	case "ping", "logging/setLevel":
+		return &answer{result: text("{}")}
+	case "tools/list":
+		return x.list()
+	case "tools/call":
+		return x.call()
+	default: // server/discover among them: clients fall back to initialize
+		return failf(codeMethodNotFound, "there is no method %q", r.Method)
+	}
+}
+
+// list answers tools/list.
+func (x *exchange) list() *answer {
+	x.listing = &listing{tools: toolDefinitions()}
+	if cursor := x.request.Params.Cursor; cursor != "" && !x.listing.turn(cursor) {
+		return failf(codeInvalidParams, "there is no page %q", cursor)
+	}
+	return &answer{result: x.listing.write}
+}
+
+// call answers tools/call.
+func (x *exchange) call() *answer {
+	run, ok := toolFunctions()[x.request.Params.Name]
+	if !ok {
+		return failf(codeInvalidParams, "there is no tool %q", x.request.Params.Name)
+	}
+	arguments := x.request.Params.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	return run(x, arguments)
+}
