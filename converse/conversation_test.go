@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -526,5 +527,116 @@ func TestManyConversationsOnOneRoster(t *testing.T) {
 	all.Wait()
 	if after := runtime.NumGoroutine(); after > before+1 {
 		t.Errorf("%d goroutines before, %d after", before, after)
+	}
+}
+
+// The limit on time holds against a clock that stands still, too.
+func TestTimeLimitWithoutClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("wait", "{}")}}, conversetest.Line{Text: "ok"})
+		now := time.Now()
+		talk := converse.New(script, newRoster(t, waiter("wait")), &converse.Options{
+			Limits: converse.Limits{Time: time.Second},
+			Now:    func() time.Time { return now },
+		})
+		if turn := last(t, play(t, talk, "Go.")); turn.Reason != converse.ReasonTime || turn.Exchanges != 1 {
+			t.Errorf("turn = %+v", turn)
+		}
+	})
+}
+
+// What a tool returns beside its content reaches the history.
+func TestResultCarriesMetadata(t *testing.T) {
+	metadata := canister.Fields{"cost": []byte("7")}
+	roster := newRoster(t,
+		fn("good", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			return invoker.Output{Metadata: metadata}, nil
+		}),
+		fn("bad", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			return invoker.Output{}, &invoker.Failure{Code: invoker.NotFound, Retryable: true, Metadata: metadata, Content: canister.Texts("not there")}
+		}))
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("good", "{}"), call("bad", "{}")}}, conversetest.Line{Text: "ok"})
+	talk := converse.New(script, roster, nil)
+	play(t, talk, "Go.")
+	for i, result := range results(talk.History()) {
+		if string(result.Metadata["cost"]) != "7" || result.Retryable != (i == 1) {
+			t.Errorf("result %d is %+v", i, result)
+		}
+	}
+}
+
+func TestBoundOfResults(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		limit   int
+		content []canister.Content
+		bytes   int // at most
+		pieces  int
+	}{
+		{"no limit", -1, canister.Texts(strings.Repeat("a", 2<<20)), 2 << 20, 1},
+		{"default", 0, canister.Texts(strings.Repeat("a", 2<<20)), 1<<20 + 100, 2},
+		{"many empty", 160, canister.Texts(make([]string, 1000)...), 200, 11},
+		{"long address", 100, []canister.Content{canister.LinkContent{URI: strings.Repeat("a", 5000)}}, 400, 1},
+		{"long resource", 100, []canister.Content{canister.ResourceContent{URI: strings.Repeat("a", 5000)}}, 400, 1},
+		{"long type", 100, []canister.Content{canister.ImageContent{MIME: strings.Repeat("a", 5000), Data: make([]byte, 200)}}, 400, 1},
+		{"bytes that are no text", 100, canister.Texts(strings.Repeat("\x80", 5000)), 200, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("big", "{}")}}, conversetest.Line{Text: "ok"})
+			roster := newRoster(t, fn("big", func(context.Context, *invoker.Call) (invoker.Output, error) {
+				return invoker.Output{Content: test.content}, nil
+			}))
+			talk := converse.New(script, roster, &converse.Options{Limits: converse.Limits{ResultBytes: test.limit}})
+			play(t, talk, "Go.")
+			content := results(talk.History())[0].Content
+			if n := len(canister.TextOf(content)); n > test.bytes || len(content) != test.pieces {
+				t.Errorf("the result has %d bytes in %d pieces, want at most %d in %d", n, len(content), test.bytes, test.pieces)
+			}
+		})
+	}
+}
+
+// What the caller keeps and changes is the caller's own.
+func TestHistoryIsNotTheCallers(t *testing.T) {
+	given := make([]canister.Canister, 0, 10)
+	given = append(given, canister.User{Head: canister.Head{ID: "given"}})
+	content := canister.Texts("said")
+	script := conversetest.NewScript(slices.Repeat([]conversetest.Line{{Text: "ok"}}, 4)...)
+	talk := converse.New(script, nil, &converse.Options{History: given})
+	given[0] = canister.User{Head: canister.Head{ID: "changed"}}
+	for range 4 {
+		mine := append(talk.History(), canister.User{Head: canister.Head{ID: "mine"}})
+		if _, err := talk.Ask(t.Context(), content...); err != nil {
+			t.Fatal(err)
+		}
+		if mine[len(mine)-1].Header().ID != "mine" {
+			t.Error("the conversation and the caller write to one array")
+		}
+	}
+	content[0] = canister.Text("changed")
+	if got := talk.History(); got[0].Header().ID != "given" || canister.TextOf(got[1].(canister.User).Content) != "said" {
+		t.Errorf("the history is %v", got)
+	}
+}
+
+// bound is a model that is to be bound.
+type bound struct {
+	converse.Model // nil: only what Bind returns can be asked
+	to             converse.Model
+	times          *int
+}
+
+func (b bound) Bind() converse.Model { *b.times++; return b.to }
+
+func TestModelIsBoundOnce(t *testing.T) {
+	times := 0
+	talk := converse.New(bound{
+		to:    conversetest.NewScript(conversetest.Line{Text: "one"}, conversetest.Line{Text: "two"}),
+		times: &times,
+	}, nil, nil)
+	play(t, talk, "Go.")
+	play(t, talk, "Go.")
+	if times != 1 {
+		t.Errorf("the model was bound %d times", times)
 	}
 }

@@ -122,7 +122,13 @@ func (picky) Screen(definition *invoker.Definition) error {
 func TestScreenedToolIsSetAside(t *testing.T) {
 	script := conversetest.NewScript(
 		conversetest.Line{Expect: offers("local__a"), Calls: []conversetest.Call{call("odd", "{}")}},
-		conversetest.Line{Expect: told("set aside: its schema is odd"), Text: "ok"},
+		conversetest.Line{Expect: told("set aside: its schema is odd"), Calls: []conversetest.Call{call("odb", "{}")}},
+		conversetest.Line{Expect: func(r *converse.Request) error {
+			if told("local__odd")(r) == nil {
+				return errors.New("a tool that was set aside is proposed")
+			}
+			return nil
+		}, Text: "ok"},
 	)
 	talk := converse.New(picky{script}, newRoster(t, echo("a"), echo("odd")), nil)
 	events := play(t, talk, "Go.")

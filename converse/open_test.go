@@ -100,6 +100,9 @@ func TestEndOfTheContextAfterTheWork(t *testing.T) {
 	if err := talk.Add(ctx, canister.Document{}); err != nil || len(talk.History()) != 3 {
 		t.Errorf("Add says %v, and there are %d canisters", err, len(talk.History()))
 	}
+	if err := talk.Add(ctx, canister.Document{}); !errors.Is(err, context.Canceled) || len(talk.History()) != 3 {
+		t.Errorf("Add after the end says %v, and there are %d canisters", err, len(talk.History()))
+	}
 }
 
 // A panic in the body of the loop waits for the calls that run, and keeps what
@@ -124,6 +127,7 @@ func TestPanicInTheLoop(t *testing.T) {
 			}
 			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("a", "{}"), call("b", "{}"), call("c", "{}")}})
 			talk := converse.New(script, newRoster(t, busy("a", 2*time.Second), busy("b", time.Second), busy("c", 3*time.Second)), nil)
+			var panicked time.Time
 			func() {
 				defer func() {
 					if recover() != "mine" {
@@ -132,12 +136,13 @@ func TestPanicInTheLoop(t *testing.T) {
 				}()
 				for event := range talk.Send(t.Context(), canister.Text("Go.")) {
 					if names([]converse.Event{event}) == kind {
+						panicked = time.Now()
 						panic("mine")
 					}
 				}
 			}()
-			if n := running.Load(); n != 0 {
-				t.Errorf("after %s %d calls still run", kind, n)
+			if n := running.Load(); n != 0 || time.Since(panicked) > 0 {
+				t.Errorf("%v after %s %d calls still run", time.Since(panicked), kind, n)
 			}
 			sound(t, talk.History())
 			for _, result := range results(talk.History()) {
@@ -190,10 +195,14 @@ func TestResultThatWasNotWritten(t *testing.T) {
 // the other's time limit for its own.
 func TestConversationWithinATool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("wait", "{}")}}), newRoster(t, waiter("wait")), nil)
+		inner := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("wait", "{}")}}),
+			newRoster(t, waiter("wait")), &converse.Options{Limits: converse.Limits{Time: time.Hour}})
 		outer := converse.New(conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("inner", "{}")}}),
 			newRoster(t, fn("inner", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
-				_, err := inner.Ask(ctx, canister.Text("Go."))
+				turn, err := inner.Ask(ctx, canister.Text("Go."))
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("the turn is %+v, %v", turn, err)
+				}
 				return invoker.Output{}, err
 			})), &converse.Options{Limits: converse.Limits{Time: time.Second}})
 		play(t, outer, "Go.")

@@ -50,19 +50,21 @@ type world struct {
 	talk *converse.Conversation
 	opts converse.Options
 
-	mu      sync.Mutex // guards the rest
-	rng     *rand.Rand
-	kind    bool // nothing bad happens any more
-	journal []canister.Canister
-	failed  bool           // the journal has failed during the latest work
-	closed  bool           // somebody closed the conversation meanwhile
-	ran     map[string]int // how often the tool of an invocation was entered
-	ended   map[string]int // how often it returned
-	ids     int
+	mu       sync.Mutex // guards the rest
+	rng      *rand.Rand
+	kind     bool // nothing bad happens any more
+	journal  []canister.Canister
+	failed   bool           // the journal has failed during the latest work
+	panicked bool           // in the course of which it panicked
+	closed   bool           // somebody closed the conversation meanwhile
+	ran      map[string]int // how often the tool of an invocation was entered
+	ended    map[string]int // how often it returned
+	inside   map[string]int // how many run, by name of tool
+	ids      int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 1)), ran: map[string]int{}, ended: map[string]int{}}
+	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 1)), ran: map[string]int{}, ended: map[string]int{}, inside: map[string]int{}}
 	w.opts = *w.options()
 	w.talk = converse.New(w, w.newRoster(), &w.opts)
 	return w
@@ -121,14 +123,17 @@ func (w *world) newID() string {
 	return fmt.Sprintf("id-%d", w.ids)
 }
 
-func (w *world) write(_ context.Context, added []canister.Canister) error {
+func (w *world) write(ctx context.Context, added []canister.Canister) error {
+	if ctx.Err() != nil {
+		w.Error("the journal is cancelled with the turn")
+	}
 	fails, panics := w.chance(60), w.chance(200)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if fails || panics {
 		w.failed = true
 	}
-	if panics {
+	if w.panicked = panics; panics {
 		panic(planned)
 	}
 	if fails {
@@ -165,8 +170,12 @@ func (w *world) wait(ctx context.Context) {
 // tool returns a tool that does what its name says.
 func (w *world) tool(name string) invoker.Invoker {
 	return fn(name, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-		w.count(w.ran, call.ID)
-		defer w.count(w.ended, call.ID)
+		w.count(w.ran, call.ID, 1)
+		defer w.count(w.ended, call.ID, 1)
+		if name != "deaf" { // which may be left behind
+			w.enter(name)
+			defer w.count(w.inside, name, -1)
+		}
 		switch name {
 		case "slow", "alone", "reads":
 			if w.wait(ctx); ctx.Err() != nil {
@@ -188,10 +197,24 @@ func (w *world) tool(name string) invoker.Invoker {
 	})
 }
 
-func (w *world) count(counts map[string]int, id string) {
+func (w *world) count(counts map[string]int, id string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	counts[id]++
+	counts[id] += n
+}
+
+// enter counts a tool in, and judges whether it is alone that wants to be.
+func (w *world) enter(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inside[name]++
+	others := 0
+	for _, n := range w.inside {
+		others += n
+	}
+	if w.inside["alone"] > 0 && others > 1 {
+		w.Errorf("the tool that is to run alone does not: %v", w.inside)
+	}
 }
 
 // Exchange makes the world a model.
@@ -268,7 +291,7 @@ const planned = "as planned"
 func (w *world) live() {
 	for range w.of(1, 3, 6) {
 		before := w.talk.History()
-		w.failed = false
+		w.failed, w.panicked = false, false
 		kind := w.of(0, 0, 0, 1, 2, 3)
 		interrupted := w.work(kind)
 		w.judge(before, kind, interrupted)
@@ -423,7 +446,7 @@ func newOrder(w *world) *order { return &order{w, "", map[string]bool{}, map[str
 
 func (o *order) see(event converse.Event, err error) {
 	o.Helper()
-	if o.last == "error" || o.last == "TurnCompleted" {
+	if o.panicked || o.last == "error" || o.last == "TurnCompleted" {
 		o.Errorf("%T and %v after %s", event, err, o.last)
 	}
 	if err != nil {
