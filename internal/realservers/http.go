@@ -33,6 +33,10 @@ func (s *Servers) EverythingSSE(t testing.TB) string {
 	return s.start(t, "sse") + "/sse"
 }
 
+// endWithUs is a module that ends its process when nobody holds the other end
+// of its standard input any more, in whatever way the test was ended.
+const endWithUs = `data:text/javascript,process.stdin.resume().on("end",()=>process.exit())`
+
 func (s *Servers) start(t testing.TB, mode string) string {
 	t.Helper()
 	var last error
@@ -53,8 +57,11 @@ func (s *Servers) startOn(t testing.TB, mode string) (string, error) {
 		return "", err
 	}
 	argv := s.command(everythingFile, mode)
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(argv[0], append([]string{"--import", endWithUs}, argv[1:]...)...)
 	cmd.Env = append(os.Environ(), "PORT="+strconv.Itoa(port))
+	if _, err := cmd.StdinPipe(); err != nil { // Wait closes it
+		return "", err
+	}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return "", err
