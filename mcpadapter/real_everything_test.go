@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
@@ -167,7 +168,8 @@ func unpacked(t *testing.T, packed []byte) string {
 	return string(out)
 }
 
-// everythingProgress: all reports come, in their order, before the result.
+// everythingProgress: all reports come, in their order, before the result, also
+// to a listener that takes longer for each than the server does.
 func everythingProgress(t *testing.T, r *realRoster) {
 	var reports []invoker.Progress
 	returned := false
@@ -178,6 +180,7 @@ func everythingProgress(t *testing.T, r *realRoster) {
 				t.Error("a report came after the result")
 			}
 			reports = append(reports, p)
+			time.Sleep(80 * time.Millisecond)
 		},
 	}
 	contents, err := r.invoke(t, "everything__trigger-long-running-operation", call)
