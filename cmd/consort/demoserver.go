@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/internal/demoserver"
@@ -22,13 +24,14 @@ func (p *program) demoServerCommand() *cobra.Command {
 		Hidden:    true,
 		ValidArgs: demoserver.Names(),
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		RunE: does(func(ctx context.Context, args []string) error {
+		RunE: doesUntil(func(ctx context.Context, args []string) error {
+			signal.Ignore(os.Interrupt) // a terminal sends it to all; who ends first is decided elsewhere
 			server := demoserver.New(args[0], pace)
 			if overHTTP {
 				return demoserver.ServeHTTP(ctx, server, os.Getenv(demoToken), p.stdin, p.screen.stdout)
 			}
 			return demoserver.ServeStdio(ctx, server, p.stdin, p.screen.stdout)
-		}),
+		}, syscall.SIGTERM),
 	}
 	cmd.Flags().DurationVar(&pace, "pace", 0, "how long a tool takes")
 	cmd.Flags().BoolVar(&overHTTP, "http", false, "serve streamable HTTP on a free port, to clients with the token of "+demoToken)

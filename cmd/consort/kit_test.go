@@ -66,17 +66,37 @@ func (r run) consort(t *testing.T, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := r.command(ctx, t, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(r.stdin), &stdout, &stderr
+	// Files, since the end of a pipe would wait for whoever else holds it.
+	stdout, stderr := temporary(t), temporary(t)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(r.stdin), stdout, stderr
 	err := cmd.Run()
+	noProcessLeft(t)
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	if ctx.Err() != nil {
-		t.Fatalf("consort %s did not end\nstdout: %s\nstderr: %s", strings.Join(args, " "), &stdout, &stderr)
+		t.Fatalf("consort %s did not end\nstdout: %s\nstderr: %s", strings.Join(args, " "), written(t, stdout), written(t, stderr))
 	}
-	noProcessLeft(t)
-	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	return outcome{written(t, stdout), written(t, stderr), cmd.ProcessState.ExitCode()}
+}
+
+func temporary(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+func written(t *testing.T, file *os.File) string {
+	t.Helper()
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -105,6 +106,13 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 		waitFor(t, "a server", func() bool { return len(processes()) > 1 })
 		s.signal(syscall.SIGINT, statusFailed)
 	})
+}
+
+// What a server has started is ended with it.
+func TestAServersChildrenAreEnded(t *testing.T) {
+	script := fmt.Sprintf(`tail -f /dev/null | %[1]q demo-server atlas >/dev/null & exec %[1]q demo-server atlas`, binary)
+	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script)))
+	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, statusDone)
 }
 
 // waitFor waits until something outside of this process is so.

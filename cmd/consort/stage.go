@@ -118,7 +118,6 @@ const (
 func startNeighbour(ctx context.Context, cmd *exec.Cmd, environment ...string) (*neighbour, error) {
 	cmd.Stderr = os.Stderr // it has nothing to say unless it fails
 	cmd.Env = append(os.Environ(), environment...)
-	cmd.SysProcAttr = ownGroup() // what a terminal's Ctrl-C ends is decided here
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

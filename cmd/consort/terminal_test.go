@@ -119,7 +119,7 @@ var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func TestATerminalIsPleasant(t *testing.T) {
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
 	shown := run{}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(200*time.Millisecond))).ends(statusDone)
-	for _, part := range []string{`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] atlas__weather`, "\x1b\\[3.m✓\x1b", `0\.\d\ds`, "It snows.\r\n$"} {
+	for _, part := range []string{`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] atlas__weather`, "\x1b\\[3.m✓\x1b", `0\.\d\ds`, "\x1b\\[1F\x1b\\[J", "It snows.\r\n$"} {
 		if !regexp.MustCompile(part).MatchString(shown) {
 			t.Errorf("no %q in %q", part, shown)
 		}
@@ -315,4 +315,14 @@ func TestChatAnswersAServersForm(t *testing.T) {
 	x.expect("> ")
 	x.types("\x04")
 	x.ends(statusDone)
+}
+
+// The terminal sends Ctrl-C to all processes of the group; who ends is decided
+// here all the same.
+func TestCtrlCEndsTheDemonstration(t *testing.T) {
+	x := run{}.onTerminal(t, "demo")
+	x.expect("did you mean")
+	x.types("\x03")
+	shown := x.ends(statusFailed)
+	contains(t, "the screen", shown, "stopped: interrupt")
 }
