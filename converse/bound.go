@@ -4,6 +4,7 @@ package converse
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
@@ -37,6 +38,24 @@ func bound(contents []canister.Content, limit int) []canister.Content {
 		return append(kept, canister.Text(cutLine(c, n, rest, limit)))
 	}
 	return kept
+}
+
+// byValue replaces what is not one of the six contents, held by value, by a
+// line: a history with it could not be written out.
+func byValue(contents []canister.Content) []canister.Content {
+	copied := false
+	for i, c := range contents {
+		switch c.(type) {
+		case canister.TextContent, canister.ImageContent, canister.AudioContent,
+			canister.ResourceContent, canister.LinkContent, canister.StructuredContent:
+			continue
+		}
+		if !copied {
+			contents, copied = slices.Clone(contents), true
+		}
+		contents[i] = canister.Text(fmt.Sprintf("[left out: %T is no content]", c))
+	}
+	return contents
 }
 
 // cutLine says what was left out: n bytes of c, and all of rest.

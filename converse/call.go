@@ -165,7 +165,7 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		b.opts.Logger.Debug("invocation failed", zap.String("tool", c.invocation.Name),
 			zap.String("code", result.Code), zap.Error(failure))
 	}
-	result.Content = bound(result.Content, b.opts.Limits.ResultBytes)
+	result.Content = bound(byValue(result.Content), b.opts.Limits.ResultBytes)
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
 }

@@ -223,12 +223,17 @@ func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event,
 		}
 		defer c.release(working)
 		t := &turn{Conversation: c, ctx: ctx, cancel: cancel, yield: yield}
-		defer t.finish() // also when the body of the loop panics
+		returned := false
+		defer func() {
+			t.left = t.left || !returned // the body of the loop panicked, or the model did
+			t.finish()
+		}()
 		if len(c.history) == 0 && c.opts.Instructions != "" {
 			t.append(canister.Supervisor{Content: canister.Texts(c.opts.Instructions)})
 		}
 		t.settle()
 		do(t)
+		returned = true
 	}
 }
 

@@ -565,6 +565,20 @@ func TestResultCarriesMetadata(t *testing.T) {
 	}
 }
 
+// What is no content makes no history that cannot be written out.
+func TestResultThatIsNoContent(t *testing.T) {
+	roster := newRoster(t, fn("odd", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: []canister.Content{nil, canister.Text("good"), &canister.TextContent{}}}, nil
+	}))
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("odd", "{}")}}, conversetest.Line{Text: "ok"})
+	talk := converse.New(script, roster, nil)
+	play(t, talk, "Go.")
+	want := "[left out: <nil> is no content]\ngood\n[left out: *canister.TextContent is no content]"
+	if text := canister.TextOf(results(through(t, talk.History()))[0].Content); text != want {
+		t.Errorf("the result says %q", text)
+	}
+}
+
 func TestBoundOfResults(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -38,11 +38,8 @@ type turn struct {
 
 // emit yields an event, and cancels everything when the caller has left.
 func (t *turn) emit(event Event) {
-	if t.left {
-		return
-	}
-	t.left = true // for as long as yield runs: its panic leaves the loop, too
-	if t.left = !t.yield(event, nil); t.left {
+	if !t.left && !t.yield(event, nil) {
+		t.left = true
 		t.cancel(errLeft)
 	}
 }
