@@ -43,6 +43,9 @@ type connection struct {
 
 	requestMeta   map[string]json.RawMessage // of each request, when modern
 	subscriptions atomic.Int64               // requests to listen that were made
+	subscribed    chan struct{}              // closed when the first was answered, in whatever way
+	answered      func()                     // closes it
+	late          time.Time                  // nobody waits for the first answer any more
 
 	changes *debouncer
 
@@ -71,6 +74,8 @@ func newConnection(options *ClientOptions, l link) *connection {
 		lost:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
+	c.subscribed = make(chan struct{})
+	c.answered = sync.OnceFunc(func() { close(c.subscribed) })
 	c.life, c.end = context.WithCancel(context.Background())
 	c.wire = newWire(l, c.notified)
 	return c
@@ -189,7 +194,9 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	tools := info.Capabilities != nil && info.Capabilities.Tools != nil && info.Capabilities.Tools.ListChanged
 	if c.modern && tools {
 		c.speak(info.ProtocolVersion)
+		c.late = time.Now().Add(streamWait)
 		c.work.Go(c.subscribe)
+		waitFor(ctx, c.subscribed)
 	}
 	if !c.modern && c.options.LogLevel != "" && info.Capabilities != nil && info.Capabilities.Logging != nil {
 		c.work.Go(c.setLogLevel)

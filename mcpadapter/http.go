@@ -19,9 +19,6 @@ import (
 // anything new on it.
 const maxResumes = 3
 
-// streamWait is how long connecting waits for the standing stream.
-const streamWait = 2 * time.Second
-
 // HTTP returns an MCP server that is reached over streamable HTTP
 // (MCP 2025-11-25, basic/transports § Streamable HTTP). What is wrong with
 // the URL is the error of Open.
@@ -106,18 +103,11 @@ func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
 
 // listen opens the stream on which a server of the older protocols says what
 // no request asked for, and waits for it: a server may drop what it has to say
-// before that, a question to the client included. A server that keeps back the
-// headers until it has something to say is not waited for any longer.
+// before that, a question to the client included.
 func (l *httpLink) listen(ctx context.Context, missed func()) {
-	tried := make(chan struct{})
-	l.conn.streams.Go(func() { l.conn.listen(sync.OnceFunc(func() { close(tried) }), missed) })
-	bound := time.NewTimer(streamWait)
-	defer bound.Stop()
-	select {
-	case <-tried:
-	case <-bound.C:
-	case <-ctx.Done():
-	}
+	tried, late := make(chan struct{}), time.Now().Add(streamWait)
+	l.conn.streams.Go(func() { l.conn.listen(late, sync.OnceFunc(func() { close(tried) }), missed) })
+	waitFor(ctx, tried)
 }
 
 func (l *httpLink) close(context.Context) error {

@@ -25,6 +25,22 @@ const (
 // as gone, together with the session that it kept.
 const maxRefused = 3
 
+// streamWait is how long connecting waits until the server can say what no
+// request asked for. One that keeps its answer back until it has something to
+// say is not waited for any longer.
+const streamWait = 2 * time.Second
+
+// waitFor waits for heard, no longer than streamWait and ctx last.
+func waitFor(ctx context.Context, heard <-chan struct{}) {
+	bound := time.NewTimer(streamWait)
+	defer bound.Stop()
+	select {
+	case <-heard:
+	case <-bound.C:
+	case <-ctx.Done():
+	}
+}
+
 // errNoStream says that the server answered a GET with something else.
 var errNoStream = errors.New("the server has no stream to listen on")
 
@@ -32,11 +48,11 @@ var errNoStream = errors.New("the server has no stream to listen on")
 // (MCP 2025-11-25, basic/transports § Listening for Messages from the Server)
 // until the connection stops. A server need not have one. tried is called when
 // it is known whether there is a stream; missed when it was taken up again, or
-// came late, since something may have been lost.
-func (c *httpConnection) listen(tried, missed func()) {
+// came later than late, since something may have been lost.
+func (c *httpConnection) listen(late time.Time, tried, missed func()) {
 	defer tried()
 	wait, refused, opened, lastID := firstRetry, 0, false, ""
-	for first := time.Now(); ; {
+	for {
 		began := time.Now()
 		resp, err := c.openStream(lastID)
 		tried()
@@ -47,7 +63,7 @@ func (c *httpConnection) listen(tried, missed func()) {
 			}
 			wait = min(2*wait, lastRetry)
 		} else {
-			if opened || time.Since(first) > streamWait {
+			if opened || time.Now().After(late) {
 				missed()
 			}
 			opened, refused = true, 0

@@ -4,6 +4,7 @@ package mcpadapter
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
@@ -17,9 +18,10 @@ func (c *connection) notified(n *jsonrpc.Request) bool {
 	case "notifications/tools/list_changed":
 		c.changes.note()
 	case "notifications/subscriptions/acknowledged":
-		if c.subscriptions.Load() > 1 {
+		if n := c.subscriptions.Load(); n > 1 || n == 1 && time.Now().After(c.late) {
 			c.changes.note() // something may have changed while nobody listened
 		}
+		c.answered()
 	case "notifications/message":
 		c.serverLog(n.Params)
 	case "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":

@@ -43,6 +43,44 @@ func TestStandingStream(t *testing.T) {
 	}
 }
 
+// TestSubscribedFirst is the same for the newest protocol: the tools are not
+// listed before the server has agreed to tell of their changes.
+func TestSubscribedFirst(t *testing.T) {
+	listed := make(chan struct{}, 1)
+	early := make(chan bool, 1)
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch m.Method {
+		case "server/discover":
+			reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"scripted","version":"1"}}`)
+		case "subscriptions/listen":
+			select {
+			case <-listed:
+				early <- true
+			case <-time.After(200 * time.Millisecond): // the time that a wrong client has
+				early <- false
+			}
+			stream(w)(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}`)
+			<-r.Context().Done()
+		case "tools/list":
+			listed <- struct{}{}
+			return false
+		default:
+			return false
+		}
+		return true
+	})
+	c := open(t, mcpadapter.HTTP(s.URL, nil))
+	if _, err := c.List(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if protocol := c.Peer().Protocol; protocol != "MCP 2026-07-28" {
+		t.Fatalf("the protocol is %s", protocol)
+	}
+	if <-early {
+		t.Error("the tools were listed before the subscription was acknowledged")
+	}
+}
+
 // readable is a scripted server with resources and prompts.
 func readable(t *testing.T) mcpadapter.Reader {
 	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {

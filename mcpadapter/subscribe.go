@@ -22,6 +22,7 @@ func (c *connection) subscribe() {
 	for serial := 1; ; serial++ {
 		began := time.Now()
 		refusal, err := c.subscription(serial)
+		c.answered()
 		if c.life.Err() != nil {
 			return
 		}
