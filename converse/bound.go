@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -10,9 +11,10 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// bound cuts contents so that they hold at most limit bytes of text and data,
-// and says with a line what it left out. A negative limit is none. What fits
-// is returned as it is.
+// bound cuts contents so that they hold at most limit bytes of text and data:
+// a text is cut where the limit falls, another piece that does not fit is left
+// out, and lines in their places say so. What fits behind them is kept. A
+// negative limit is none.
 func bound(contents []canister.Content, limit int) []canister.Content {
 	total := 0
 	for _, c := range contents {
@@ -21,9 +23,9 @@ func bound(contents []canister.Content, limit int) []canister.Content {
 	if limit < 0 || total <= limit {
 		return contents
 	}
-	var kept []canister.Content
-	left := limit
-	for i, c := range contents {
+	kept := make([]canister.Content, 0, len(contents))
+	left, lines, further, bytes := limit, 0, 0, 0
+	for _, c := range contents {
 		n := size(c)
 		if n <= left {
 			kept, left = append(kept, c), left-n
@@ -31,44 +33,54 @@ func bound(contents []canister.Content, limit int) []canister.Content {
 		}
 		if text, ok := c.(canister.TextContent); ok && left > 0 {
 			text.Text = cutText(text.Text, left)
-			kept = append(kept, text)
+			kept, left = append(kept, text), 0
 			n -= len(text.Text)
 		}
-		rest := contents[i+1:]
-		return append(kept, canister.Text(cutLine(c, n, rest, limit)))
+		if lines == maxCutLines {
+			further, bytes = further+1, bytes+n
+			continue
+		}
+		lines++
+		kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of %s", n, what(c)), limit)))
+	}
+	if further > 0 {
+		kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d further pieces with %d bytes", further, bytes), limit)))
 	}
 	return kept
 }
 
+// maxCutLines is how many of the pieces that were left out have a line each.
+const maxCutLines = 4
+
+func cutLine(out string, limit int) string {
+	return fmt.Sprintf("[cut: %s are left out, because a result may have %d bytes]", out, limit)
+}
+
 // byValue replaces what is not one of the six contents, held by value, by a
-// line: a history with it could not be written out.
+// line, and structured content that is no JSON by its text: a history with
+// either could not be written out.
 func byValue(contents []canister.Content) []canister.Content {
 	copied := false
 	for i, c := range contents {
-		switch c.(type) {
+		var text string
+		switch c := c.(type) {
 		case canister.TextContent, canister.ImageContent, canister.AudioContent,
-			canister.ResourceContent, canister.LinkContent, canister.StructuredContent:
+			canister.ResourceContent, canister.LinkContent:
 			continue
+		case canister.StructuredContent:
+			if json.Valid(c.JSON) {
+				continue
+			}
+			text = string(c.JSON)
+		default:
+			text = fmt.Sprintf("[left out: %T is no content]", c)
 		}
 		if !copied {
 			contents, copied = slices.Clone(contents), true
 		}
-		contents[i] = canister.Text(fmt.Sprintf("[left out: %T is no content]", c))
+		contents[i] = canister.Text(text)
 	}
 	return contents
-}
-
-// cutLine says what was left out: n bytes of c, and all of rest.
-func cutLine(c canister.Content, n int, rest []canister.Content, limit int) string {
-	line := fmt.Sprintf("[cut: %d bytes of %s", n, what(c))
-	if len(rest) > 0 {
-		bytes := 0
-		for _, c := range rest {
-			bytes += size(c)
-		}
-		line += fmt.Sprintf(" and %d further pieces with %d bytes", len(rest), bytes)
-	}
-	return line + fmt.Sprintf(" are left out, because a result may have %d bytes]", limit)
 }
 
 // size returns the bytes of text and data that a content holds. An empty one

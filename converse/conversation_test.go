@@ -202,7 +202,8 @@ func TestOversizedResultIsCut(t *testing.T) {
 	talk := converse.New(script, newRoster(t, big), &converse.Options{Limits: converse.Limits{ResultBytes: 1001}})
 	play(t, talk, "Go.")
 	text := canister.TextOf(results(talk.History())[0].Content)
-	want := strings.Repeat("é", 500) + "\n[cut: 5000 bytes of text and 1 further pieces with 500 bytes are left out, because a result may have 1001 bytes]"
+	want := strings.Repeat("é", 500) + "\n[cut: 5000 bytes of text are left out, because a result may have 1001 bytes]" +
+		"\n[cut: 500 bytes of an image (image/png) are left out, because a result may have 1001 bytes]"
 	if text != want {
 		t.Errorf("the result is %q", text[max(0, len(text)-200):])
 	}
@@ -568,12 +569,12 @@ func TestResultCarriesMetadata(t *testing.T) {
 // What is no content makes no history that cannot be written out.
 func TestResultThatIsNoContent(t *testing.T) {
 	roster := newRoster(t, fn("odd", func(context.Context, *invoker.Call) (invoker.Output, error) {
-		return invoker.Output{Content: []canister.Content{nil, canister.Text("good"), &canister.TextContent{}}}, nil
+		return invoker.Output{Content: []canister.Content{nil, canister.Text("good"), &canister.TextContent{}, canister.StructuredContent{JSON: []byte(`{"half`)}}}, nil
 	}))
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("odd", "{}")}}, conversetest.Line{Text: "ok"})
 	talk := converse.New(script, roster, nil)
 	play(t, talk, "Go.")
-	want := "[left out: <nil> is no content]\ngood\n[left out: *canister.TextContent is no content]"
+	want := "[left out: <nil> is no content]\ngood\n[left out: *canister.TextContent is no content]\n{\"half"
 	if text := canister.TextOf(results(through(t, talk.History()))[0].Content); text != want {
 		t.Errorf("the result says %q", text)
 	}
@@ -589,7 +590,8 @@ func TestBoundOfResults(t *testing.T) {
 	}{
 		{"no limit", -1, canister.Texts(strings.Repeat("a", 2<<20)), 2 << 20, 1},
 		{"default", 0, canister.Texts(strings.Repeat("a", 2<<20)), 1<<20 + 100, 2},
-		{"many empty", 160, canister.Texts(make([]string, 1000)...), 200, 11},
+		{"many empty", 160, canister.Texts(make([]string, 1000)...), 500, 15},
+		{"a small one behind", 100, []canister.Content{canister.ImageContent{Data: make([]byte, 5000)}, canister.Text("seen")}, 200, 2},
 		{"long address", 100, []canister.Content{canister.LinkContent{URI: strings.Repeat("a", 5000)}}, 400, 1},
 		{"long resource", 100, []canister.Content{canister.ResourceContent{URI: strings.Repeat("a", 5000)}}, 400, 1},
 		{"long type", 100, []canister.Content{canister.ImageContent{MIME: strings.Repeat("a", 5000), Data: make([]byte, 200)}}, 400, 1},
