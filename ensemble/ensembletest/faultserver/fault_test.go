@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+)
+
+// scene is one fault at one place over one transport.
+type scene struct {
+	*testing.T
+	client
+	stdio  *stdioClient // or nil
+	http   *httpClient  // or nil
+	server *Server      // over HTTP
+	script Script
+	place  Place
+	id     string // of the request that is struck; empty between requests
+	stream *seen  // that is kept open over HTTP
+}
+
+// hit is where the fault shows.
+func (s *scene) hit() *seen {
+	if s.id == "" && s.stream != nil {
+		return s.stream
+	}
+	return s.seen()
+}
+
+// gone waits for the death of the server.
+func (s *scene) gone() {
+	s.Helper()
+	if s.stdio != nil {
+		if got := s.stdio.waitExit(); got != 7 {
+			s.Errorf("exit status %d, want 7", got)
+		}
+		return
+	}
+	select {
+	case <-s.server.Died():
+	case <-time.After(patience):
+		s.Fatal("the server lives")
+	}
+	s.server.Stop() // waits
+	s.http.send(initialize)
+	s.seen().must(s, "refused", func() bool { return s.seen().err != nil })
+}
+
+// alive asks for a sign of life after the fault.
+func (s *scene) alive() {
+	s.Helper()
+	s.send(ping)
+	s.seen().must(s, "an answer to ping", answered(s.seen(), "9"))
+}
+
+// claim is what a fault does.
+type claim struct {
+	rule Rule // its parameters
+	// check looks at what is seen after the request was sent.
+	check func(s *scene)
+	// stops tells that a fault before the effect keeps the effect away.
+	stops bool
+	// noAnswer tells that the request is never answered as it should be.
+	noAnswer bool
+}
+
+func claims() map[Fault]claim {
+	all := map[Fault]claim{
+		Die: {Rule{Status: 7, Text: "last words"}, func(s *scene) {
+			s.gone()
+			if s.stdio != nil && !strings.Contains(s.stdio.stderr.String(), "last words") {
+				s.Errorf("stderr: %q", s.stdio.stderr)
+			}
+		}, true, true},
+		Silence:     {Rule{}, func(s *scene) {}, true, true},
+		Slow:        {Rule{Delay: 50 * time.Millisecond}, func(s *scene) {}, false, false},
+		AnswerTwice: {Rule{}, mustSee("two answers", func(s *scene, g *seen) bool { return g.answers[s.id] == 2 }), false, false},
+		AnswerLate:  {Rule{}, checkLate, false, false},
+		WrongID: {Rule{}, mustSee("another answer", func(s *scene, g *seen) bool {
+			return len(g.answers) > g.answers["1"]+g.answers["2"] && g.answers[s.id] == 0
+		}), false, true},
+		BrokenJSON: {Rule{}, mustSee("a broken answer", func(s *scene, g *seen) bool {
+			return g.broken == 1
+		}), false, true},
+		HalfThenDie: {Rule{Status: 7}, func(s *scene) {
+			s.hit().must(s, "half a line and the end", func() bool { return s.hit().partial > 20 && s.hit().ended })
+			s.gone()
+		}, false, true},
+		HalfThenSilence: {Rule{}, func(s *scene) {
+			s.hit().must(s, "half a line", func() bool { return s.hit().partial > 20 })
+			s.hit().never(s, "an end", func() bool { return s.hit().ended })
+			if s.http != nil {
+				s.alive()
+			}
+		}, false, true},
+		Junk:             {Rule{}, mustSee("junk", func(_ *scene, g *seen) bool { return g.junk >= 200 && g.junk < 1000 }), false, false},
+		FloodStdout:      {Rule{Size: 3 << 20}, mustSee("junk", func(_ *scene, g *seen) bool { return g.junk > 3<<20-1<<17 }), false, false},
+		EndlessLine:      {Rule{Size: 5 << 20}, checkEndless, true, true},
+		ListChangedStorm: {Rule{}, mustSee("a storm", sees("notifications/tools/list_changed", 1000)), false, false},
+		ProgressStorm:    {Rule{Count: 500}, mustSee("a storm", sees("notifications/progress", 500)), false, false},
+		LogStorm:         {Rule{Count: 700}, mustSee("a storm", sees("notifications/message", 700)), false, false},
+	}
+	for _, part := range []map[Fault]claim{listClaims(), processClaims(), httpClaims()} {
+		for f, c := range part {
+			all[f] = c
+		}
+	}
+	return all
+}
+
+func mustSee(what string, f func(*scene, *seen) bool) func(*scene) {
+	return func(s *scene) {
+		s.Helper()
+		s.hit().must(s, what, func() bool { return f(s, s.hit()) })
+	}
+}
+
+func sees(method string, count int) func(*scene, *seen) bool {
+	return func(_ *scene, g *seen) bool { return g.methods[method] == count }
+}
+
+func checkLate(s *scene) {
+	g := s.hit()
+	g.never(s, "an answer before it is cancelled", answered(g, s.id))
+	s.send(cancelCall)
+	g.must(s, "an answer", answered(g, s.id))
+}
+
+func checkEndless(s *scene) {
+	g := s.hit()
+	g.must(s, "a long line", func() bool { return g.partial >= 5<<20 })
+	if g.look(func() bool { return g.ended }) {
+		s.Error("the connection ended")
+	}
+}
+
+func listClaims() map[Fault]claim {
+	last := func(what string, f func(line []byte) bool) func(*scene) {
+		return mustSee(what, func(s *scene, g *seen) bool { return g.answers[s.id] == 1 && f(g.last) })
+	}
+	return map[Fault]claim{
+		HugeSchema: {Rule{}, last("a huge schema", func(line []byte) bool {
+			return bytes.Contains(line, []byte(`"huge_schema"`)) && len(line) > 1<<20 && bytes.Contains(line, []byte(`"echo"`))
+		}), false, false},
+		DeepSchema: {Rule{}, last("a deep schema", func(line []byte) bool {
+			return bytes.Count(line, []byte(`{"a":{`)) == 10_000
+		}), false, false},
+		ManyTools: {Rule{}, last("many tools", func(line []byte) bool {
+			return bytes.Count(line, []byte(`"inputSchema"`)) == 5007
+		}), false, false},
+		EndlessPages: {Rule{}, func(s *scene) { s.pages(`"nextCursor":"endless-%d"`, `page_%d"`) }, false, false},
+		CursorLoop:   {Rule{}, func(s *scene) { s.pages(`"nextCursor":"loop"`, `"echo"`) }, false, false},
+		HugeResult: {Rule{}, mustSee("a huge result", func(s *scene, g *seen) bool {
+			return g.answers[s.id] == 1 && g.bytes > 64<<20
+		}), false, false},
+		DeepResult: {Rule{}, last("a deep result", func(line []byte) bool {
+			return bytes.Count(line, []byte(`{"a":`)) == 10_000
+		}), false, false},
+		UnknownContent: {Rule{}, last("a hologram", func(line []byte) bool {
+			return bytes.Contains(line, []byte(`"type":"hologram"`)) && bytes.Contains(line, []byte(`"type":"text"`))
+		}), false, false},
+	}
+}
+
+// pages turns some pages.
+func (s *scene) pages(cursor, content string) {
+	fill := func(pattern string, page int) []byte {
+		if strings.Contains(pattern, "%d") {
+			pattern = fmt.Sprintf(pattern, page)
+		}
+		return []byte(pattern)
+	}
+	s.hit().must(s, "the first page", answered(s.hit(), "2"))
+	for page := 1; page <= 3; page++ {
+		next := fill(cursor, page)
+		g := s.hit()
+		if !g.look(func() bool { return bytes.Contains(g.last, next) }) {
+			s.Fatalf("page %d does not have %s", page, next)
+		}
+		key := strings.Trim(strings.SplitN(string(next), ":", 2)[1], `"`)
+		s.send(request(20+page, "tools/list", fmt.Sprintf(`{"cursor":%q}`, key)))
+		g = s.seen()
+		g.must(s, "the next page", answered(g, fmt.Sprint(20+page)))
+		if want := fill(content, page); !g.look(func() bool { return bytes.Contains(g.last, want) }) {
+			s.Fatalf("page %d lacks %s: %s", page+1, want, g.last)
+		}
+	}
+}
+
+func httpClaims() map[Fault]claim {
+	status := func(code int, header ...string) claim {
+		return claim{Rule{Delay: 1500 * time.Millisecond}, mustSee("the status", func(_ *scene, g *seen) bool {
+			if g.status != code {
+				return false
+			}
+			for i := 0; i < len(header); i += 2 {
+				if !strings.HasPrefix(g.header.Get(header[i]), header[i+1]) {
+					return false
+				}
+			}
+			return true
+		}), true, true}
+	}
+	return map[Fault]claim{
+		Unauthorized:      status(http.StatusUnauthorized, "WWW-Authenticate", "Bearer"),
+		Forbidden:         status(http.StatusForbidden),
+		NotFound:          status(http.StatusNotFound),
+		TooManyRequests:   status(http.StatusTooManyRequests, "Retry-After", "2"),
+		InternalError:     status(http.StatusInternalServerError),
+		Unavailable:       status(http.StatusServiceUnavailable, "Retry-After", "2"),
+		RedirectSameHost:  status(http.StatusTemporaryRedirect, "Location", "/moved/mcp"),
+		RedirectOtherHost: status(http.StatusTemporaryRedirect, "Location", "http://localhost:"),
+		HTML:              status(http.StatusOK, "Content-Type", "text/html"),
+		WrongContentType: {Rule{}, mustSee("plain text", func(s *scene, g *seen) bool {
+			return g.header.Get("Content-Type") == "text/plain" && g.answers[s.id] == 1
+		}), false, false},
+		DropStream: {Rule{}, mustSee("half an event, cut", func(_ *scene, g *seen) bool {
+			return g.events && g.partial > 20 && g.cut
+		}), true, true},
+		ExpireSession: {Rule{}, func(s *scene) {
+			if s.id != "" {
+				mustSee("404", func(_ *scene, g *seen) bool { return g.status == http.StatusNotFound })(s)
+			}
+			s.stream.must(s, "the end of the stream", func() bool { return s.stream.ended && !s.stream.cut })
+			s.send(ping)
+			s.seen().must(s, "404", func() bool { return s.seen().status == http.StatusNotFound })
+			s.http.session = ""
+			s.send(initialize)
+			s.seen().must(s, "a session", answered(s.seen(), "1"))
+			s.alive()
+		}, true, true},
+		SelfSigned: {Rule{}, nil, false, false}, // see TestSelfSigned
+	}
+}
+
+// TestFaults: each fault does at each place, over each transport, what it
+// claims, strikes once, and the effect happens or not as the place says.
+func TestFaults(t *testing.T) {
+	all := claims()
+	for _, info := range Faults() {
+		c, ok := all[info.Fault]
+		if !ok {
+			t.Errorf("there is no test of %s", info.Fault)
+		}
+		if c.check == nil {
+			continue
+		}
+		for _, transport := range []Transport{Stdio, HTTP} {
+			for _, place := range info.Places(transport) {
+				t.Run(fmt.Sprintf("%s/%s/%s", info.Fault, transport, place), func(t *testing.T) {
+					t.Parallel()
+					c.run(t, info.Fault, transport, place)
+				})
+			}
+		}
+	}
+}
+
+func (c claim) run(t *testing.T, fault Fault, transport Transport, place Place) {
+	if fault == StopReading && place == AtStart {
+		c.noAnswer = true
+	}
+	rule := c.rule
+	rule.Fault, rule.At = fault, place
+	s := &scene{T: t, place: place, script: Script{Dir: t.TempDir(), Rules: []Rule{rule}}}
+	begin := time.Now()
+	if transport == Stdio {
+		s.stdio = startStdio(t, s.script)
+		s.client = s.stdio
+	} else {
+		server, err := StartHTTP(s.script, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Close() })
+		s.server, s.http = server, newHTTPClient(t, server.URL())
+		s.client = s.http
+	}
+	s.walk()
+	if s.id != "" && !c.noAnswer && fault != AnswerLate {
+		s.seen().must(t, "the answer", answered(s.seen(), s.id))
+	}
+	if fault == Slow && time.Since(begin) < rule.Delay {
+		t.Errorf("it took %v, want %v", time.Since(begin), rule.Delay)
+	}
+	c.check(s)
+	if c.noAnswer && s.id != "" {
+		s.hit().never(t, "the answer", answered(s.hit(), s.id))
+	}
+	s.checkLedger(fault, c.stops)
+}
+
+// walk goes to the place where the fault strikes.
+func (s *scene) walk() {
+	s.Helper()
+	s.id = "1"
+	s.send(initialize)
+	if s.place == AtStart || s.place == AtInitialize {
+		return
+	}
+	s.seen().must(s, "initialize", answered(s.seen(), "1"))
+	s.send(initialized)
+	if s.http != nil {
+		s.stream = s.http.listen()
+	}
+	s.id = "2"
+	s.send(listTools)
+	if s.place == AtList {
+		return
+	}
+	if s.place == AfterList {
+		s.seen().must(s, "tools/list", answered(s.seen(), "2"))
+		s.id = ""
+		return
+	}
+	s.seen().must(s, "tools/list", answered(s.seen(), "2"))
+	s.id = "3"
+	s.send(callEffect)
+	if s.place == BetweenCalls {
+		s.seen().must(s, "tools/call", answered(s.seen(), "3"))
+		s.id = ""
+	}
+}
+
+func (s *scene) checkLedger(fault Fault, stops bool) {
+	s.Helper()
+	want := 0
+	switch s.place {
+	case AfterEffect, BetweenCalls:
+		want = 1
+	case BeforeEffect:
+		if !stops {
+			want = 1
+		}
+	}
+	ledger := readLedger(s.T, s.script.Dir)
+	if got := len(ledger.Effects().With("k")); got != want {
+		s.Errorf("%d effects, want %d: %v", got, want, ledger)
+	}
+	if struck := ledger.Of(KindStruck); len(struck) != 1 || struck[0].Fault != fault || struck[0].Place != s.place {
+		s.Errorf("struck: %v", struck)
+	}
+}
+
+func readLedger(t *testing.T, dir string) Ledger {
+	t.Helper()
+	ledger, err := ReadLedger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger
+}
+
+func TestFaultsAreListedOnce(t *testing.T) {
+	var names []Fault
+	for _, info := range Faults() {
+		if slices.Contains(names, info.Fault) {
+			t.Errorf("%s is listed twice", info.Fault)
+		}
+		names = append(names, info.Fault)
+		if info.About == "" || len(info.Stdio)+len(info.HTTP) == 0 {
+			t.Errorf("%s says too little", info.Fault)
+		}
+	}
+}
