@@ -21,3 +21,14 @@ func TestCatalogSetsCollisionsAside(t *testing.T) {
 		t.Errorf("set aside are %v", aside)
 	}
 }
+
+// A catalog does not keep what was derived for ever more keys.
+func TestDeriveIsBounded(t *testing.T) {
+	catalog := &Catalog{}
+	for key := range 1000 {
+		catalog.Derive(key, func() any { return key })
+	}
+	if n := len(catalog.derived.values); n > maxDerived {
+		t.Errorf("it keeps %d values", n)
+	}
+}
