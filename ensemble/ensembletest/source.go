@@ -34,6 +34,7 @@ type Step string
 const (
 	Open  Step = "open"
 	List  Step = "list"
+	Ping  Step = "ping"
 	Close Step = "close"
 )
 
@@ -52,7 +53,7 @@ var _ ensemble.Source = (*Source)(nil)
 func NewSource(tools ...invoker.Invoker) *Source {
 	return &Source{
 		tools: slices.Clone(tools),
-		steps: map[Step]*script{Open: {}, List: {}, Close: {}},
+		steps: map[Step]*script{Open: {}, List: {}, Ping: {}, Close: {}},
 	}
 }
 
@@ -204,6 +205,14 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	return listing, nil
 }
 
+// Ping implements [ensemble.Pinger].
+func (c *connection) Ping(ctx context.Context) error {
+	if err := c.usable(); err != nil {
+		return err
+	}
+	return c.source.step(ctx, Ping)
+}
+
 func (c *connection) Changed() <-chan struct{} { return c.changed }
 func (c *connection) Lost() <-chan struct{}    { return c.alive.Done() }
 func (c *connection) Peer() ensemble.Peer      { return c.source.Peer }
@@ -281,7 +290,7 @@ func (b *bound) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output,
 	var failure *invoker.Failure
 	certain := errors.As(err, &failure) && failure.Code == invoker.Unavailable
 	if err != nil && !certain && b.connection.usable() != nil {
-		return invoker.Output{}, invoker.Failf(invoker.OutcomeUnknown, "The connection ended during the call: %w", err)
+		return invoker.Output{}, invoker.Failf(invoker.OutcomeUnknown, "The connection ended during the call. It may or may not have taken effect: find out before you call it again. (%w)", err)
 	}
 	return output, err
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Health is how the ensembles of a roster do, in a form that programs read: it
+// marshals to JSON and back. Texts that may hold a secret went through
+// Options.Redact.
+type Health struct {
+	Time time.Time `json:"time"` // when this was so
+	// Live: the roster works; false once it was closed.
+	Live bool `json:"live"`
+	// Ready: live, and each Required ensemble is ready, or idle and so will
+	// connect when it is used.
+	Ready bool `json:"ready"`
+	// Ensembles are those of the roster, in its order.
+	Ensembles []EnsembleHealth `json:"ensembles"`
+}
+
+// EnsembleHealth is how one ensemble does; see [Snapshot], which has the same
+// facts for Go programs, for what they mean.
+type EnsembleHealth struct {
+	Name     string    `json:"name"`
+	State    State     `json:"state"`
+	Since    time.Time `json:"since"`
+	Required bool      `json:"required"`
+	// LastSuccess and LastError are absent when there was none.
+	LastSuccess time.Time     `json:"last_success,omitzero"`
+	LastError   string        `json:"last_error,omitempty"`
+	LatencyMS   LatencyHealth `json:"latency_ms"`
+	InFlight    int           `json:"in_flight"`
+	Calls       int           `json:"calls"`
+	Failures    int           `json:"failures"`
+	Restarts    int           `json:"restarts"`
+	Repeats     int           `json:"repeats"`
+	Late        int           `json:"late"`
+	Tools       int           `json:"tools"`
+	Aside       []AsideHealth `json:"aside"` // never null
+}
+
+// LatencyHealth is [Latency] in milliseconds.
+type LatencyHealth struct {
+	Last float64 `json:"last"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+}
+
+// AsideHealth is a tool that is not offered, and why.
+type AsideHealth struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+}
+
+// Health returns how the ensembles do now. It never connects to anything and
+// never waits.
+func (r *Roster) Health() Health {
+	r.mu.Lock()
+	h := Health{Time: time.Now(), Live: !r.closed, Ensembles: []EnsembleHealth{}}
+	r.mu.Unlock()
+	h.Ready = h.Live
+	for _, e := range r.ensembles {
+		health := e.health()
+		h.Ensembles = append(h.Ensembles, health)
+		if health.Required && health.State != Ready && health.State != Idle {
+			h.Ready = false
+		}
+	}
+	return h
+}
+
+// health is what the ensemble has to tell of itself.
+func (e *Ensemble) health() EnsembleHealth {
+	s, redact := e.Snapshot(), e.options.Redact
+	h := EnsembleHealth{
+		Name:        s.Name,
+		State:       s.State,
+		Since:       s.Since,
+		Required:    e.options.Required,
+		LastSuccess: s.LastSuccess,
+		LatencyMS:   LatencyHealth{inMS(s.Latency.Last), inMS(s.Latency.P50), inMS(s.Latency.P99)},
+		InFlight:    s.InFlight,
+		Calls:       s.Calls,
+		Failures:    s.Failures,
+		Restarts:    s.Restarts,
+		Repeats:     s.Repeats,
+		Late:        s.Late,
+		Tools:       s.Tools,
+		Aside:       make([]AsideHealth, 0, len(s.Aside)),
+	}
+	if s.LastError != nil {
+		h.LastError = redact(s.LastError.Error())
+	}
+	for _, a := range s.Aside {
+		h.Aside = append(h.Aside, AsideHealth{a.Tool, redact(a.Reason)})
+	}
+	return h
+}
+
+func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// HealthHandler answers GET requests about a roster with JSON, and with the
+// status 200 or 503 (RFC 9110, section 15.6.4); it never connects to anything.
+//
+//   - /health/mcp: the [Health]; 503 if it is not Ready.
+//   - /livez: {"live":true}, for whoever restarts the program; 503 if not.
+//   - /readyz: {"ready":true}, for whoever sends it work; 503 if not.
+//
+// What it tells is not for everybody: names of servers and their errors.
+func HealthHandler(r *Roster) http.Handler {
+	// In this package, because zap links net/http already.
+	mux := http.NewServeMux()
+	answer := func(path string, judge func(Health) (ok bool, body any)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+			ok, body := judge(r.Health())
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-store")
+			if !ok {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			_ = json.NewEncoder(w).Encode(body) // who asked may have left
+		})
+	}
+	answer("/health/mcp", func(h Health) (bool, any) { return h.Ready, h })
+	answer("/livez", func(h Health) (bool, any) { return h.Live, map[string]bool{"live": h.Live} })
+	answer("/readyz", func(h Health) (bool, any) { return h.Ready, map[string]bool{"ready": h.Ready} })
+	return mux
+}
