@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+)
+
+// dies is a tool whose server dies during the first n calls.
+func dies(n int, hints invoker.Hints) (source *ensembletest.Source, ids *[]string) {
+	ids = new([]string)
+	tool := ensembletest.NewTool("tool", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		if *ids = append(*ids, call.ID); len(*ids) > n {
+			return invoker.Output{Content: canister.Texts("answer")}, nil
+		}
+		source.Lose(errDied)
+		<-ctx.Done()
+		return invoker.Output{}, ctx.Err()
+	})
+	tool.Def.Hints = hints
+	source = ensembletest.NewSource(tool)
+	return source, ids
+}
+
+func TestRepeat(t *testing.T) {
+	reads, idempotent, writes := invoker.Hints{ReadOnly: true}, invoker.Hints{Idempotent: true}, invoker.Hints{}
+	tests := []struct {
+		name  string
+		trust ensemble.Trust
+		hints invoker.Hints
+		dies  int
+		calls int
+		fails bool
+	}{
+		{"a read", "", reads, 1, 2, false},
+		{"a read, once", "", reads, 2, 2, true},
+		{"an idempotent write", "", idempotent, 1, 1, true},
+		{"a write", "", writes, 1, 1, true},
+		{"all: a read", ensemble.TrustAll, reads, 1, 2, false},
+		{"all: an idempotent write", ensemble.TrustAll, idempotent, 1, 2, false},
+		{"all: a write", ensemble.TrustAll, writes, 1, 1, true},
+		{"none: a read", ensemble.TrustNone, reads, 1, 1, true},
+		{"unheard of: a read", "maybe", reads, 1, 1, true},
+	}
+	for _, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			source, ids := dies(test.dies, test.hints)
+			e := ensemble.New("e", source, &ensemble.Options{Trust: test.trust})
+			output, err := toolOf(t, e, "tool").Invoke(t.Context(), &invoker.Call{ID: "key"})
+			if test.fails {
+				failure := invoker.AsFailure(err)
+				if failure == nil || failure.Code != invoker.OutcomeUnknown || !strings.Contains(failure.Message, "find out before you call it again") {
+					t.Errorf("%s: %v", test.name, failure)
+				}
+			} else if err != nil || canister.TextOf(output.Content) != "answer" {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			if len(*ids) != test.calls {
+				t.Errorf("%s: the tool was called %d times, want %d", test.name, len(*ids), test.calls)
+			}
+			for _, id := range *ids {
+				if id != "key" {
+					t.Errorf("%s: a call had the ID %q", test.name, id)
+				}
+			}
+			if s := e.Snapshot(); s.Repeats != test.calls-1 || s.Calls != 1 {
+				t.Errorf("%s: the snapshot counts %d repeats of %d calls", test.name, s.Repeats, s.Calls)
+			}
+			if err := e.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRepeatThatCannotBeMade: the truth is told of the call that was.
+func TestRepeatThatCannotBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, ids := dies(1, invoker.Hints{ReadOnly: true})
+		e := ensemble.New("e", source, nil)
+		tool := toolOf(t, e, "tool")
+		source.Fail(ensembletest.Open, 1, errors.New("refused"))
+		_, failure := invoke(t.Context(), tool)
+		if failure == nil || failure.Code != invoker.OutcomeUnknown || len(*ids) != 1 {
+			t.Errorf("%v after %d calls", failure, len(*ids))
+		}
+		e.Close(context.Background())
+	})
+}
+
+// TestRepeatWithinLimits of the one call.
+func TestRepeatWithinLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *ensembletest.Source
+		calls := 0
+		tool := ensembletest.NewTool("tool", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			if calls++; calls == 1 {
+				pause(ctx, 6*time.Second)
+				source.Lose(errDied)
+			}
+			<-ctx.Done()
+			return invoker.Output{}, ctx.Err()
+		})
+		tool.Def.Hints.ReadOnly = true
+		source = ensembletest.NewSource(tool)
+		e := ensemble.New("e", source, &ensemble.Options{CallTimeout: 8 * time.Second, CallLimit: 10 * time.Second})
+		bound := toolOf(t, e, "tool")
+		start := time.Now()
+		_, failure := invoke(t.Context(), bound)
+		wantFailure(t, failure, invoker.Timeout, true)
+		if took := time.Since(start); took != 10*time.Second || calls != 2 || !strings.Contains(failure.Message, "time limit") {
+			t.Errorf("%d calls in %v: %v", calls, took, failure)
+		}
+		e.Close(context.Background())
+	})
+}
+
+// TestDisconnectIsNotRepeated: what was ended on request does not come back.
+func TestDisconnectIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := ensembletest.NewGate("gate", false)
+		gate.Def.Hints.ReadOnly = true
+		source := ensembletest.NewSource(gate)
+		e := ensemble.New("e", source, nil)
+		tool := toolOf(t, e, "gate")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, failure := invoke(t.Context(), tool); failure == nil {
+				t.Error("the call succeeded")
+			}
+		}()
+		synctest.Wait()
+		if err := e.Disconnect(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-done
+		if gate.Calls() != 1 || source.Count(ensembletest.Open) != 1 {
+			t.Errorf("%d calls, %d opened", gate.Calls(), source.Count(ensembletest.Open))
+		}
+		e.Close(context.Background())
+	})
+}
