@@ -9,10 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -24,16 +24,12 @@ const IdempotencyKey = "io.github.consort-go/idempotency-key"
 
 // request runs one request of the SDK, which may return late, or not at all
 // before the link is killed. It returns soon after ctx or the connection ends.
+// Reports of progress are delivered here, and all of them before it returns.
 func (c *connection) request(ctx context.Context, x *exchange, send func(context.Context) error) error {
-	return c.requestFor(ctx, nil, x, send)
-}
-
-// requestFor is request with a listener for progress. Reports are delivered
-// here, and all of them before it returns.
-func (c *connection) requestFor(ctx context.Context, call *invoker.Call, x *exchange, send func(context.Context) error) error {
 	// The SDK reads a stream on after its answer until this context ends.
 	sending, cancel := context.WithCancel(withExchange(ctx, x))
 	defer cancel()
+	defer c.wire.forget(x)
 	defer context.AfterFunc(c.life, cancel)()
 	returned := make(chan error, 1)
 	if !c.start(func() { returned <- send(sending) }) {
@@ -42,15 +38,13 @@ func (c *connection) requestFor(ctx context.Context, call *invoker.Call, x *exch
 	var reports <-chan struct{}
 	if x.progress != nil {
 		reports = x.progress.filled
+		defer x.progress.deliver(x.call)
 	}
 	for {
 		select {
 		case <-reports:
-			x.progress.deliver(call)
+			x.progress.deliver(x.call)
 		case err := <-returned:
-			if x.progress != nil {
-				x.progress.deliver(call)
-			}
 			if err != nil && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -65,14 +59,7 @@ func (c *connection) requestFor(ctx context.Context, call *invoker.Call, x *exch
 
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string, hints invoker.Hints) (invoker.Output, error) {
-	var result json.RawMessage
-	x := new(exchange)
-	x.answer = func(_ string, response *jsonrpc.Response) {
-		x.asks = response.Error == nil && needsInput(response.Result)
-		if response.Error == nil && !x.asks {
-			result, response.Result = response.Result, json.RawMessage(`{"content":[]}`)
-		}
-	}
+	x := &exchange{call: call, show: instead(`{"content":[]}`)}
 	// The SDK writes into this map: it belongs to this call alone.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.ID != "" {
@@ -81,32 +68,24 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string, 
 	if c.modern && c.options.LogLevel != "" {
 		params.Meta[mcp.MetaKeyLogLevel] = c.options.LogLevel
 	}
-	token := ""
 	if call.Progress != nil {
-		token = "call-" + strconv.FormatInt(c.serial.Add(1), 10)
-		params.SetProgressToken(token)
-		x.progress = newProgressQueue()
-		c.wire.listen(token, x)
+		x.progress, x.token = newProgressQueue(), "call-"+strconv.FormatInt(c.serial.Add(1), 10)
+		params.SetProgressToken(x.token)
+		c.wire.listen(x)
 	}
-	defer c.wire.forget(token, x)
-	err := c.requestFor(ctx, call, x, func(ctx context.Context) error {
+	err := c.request(ctx, x, func(ctx context.Context) error {
 		_, err := c.session.CallTool(ctx, params)
 		return err
 	})
-	if err != nil {
-		return invoker.Output{}, c.failure(err, x, tool, hints)
+	if result := x.result(); err == nil || result != nil { // it may have come just before the end
+		return outputOf(result)
 	}
-	return outputOf(result)
+	return invoker.Output{}, c.failure(err, x, hints)
 }
 
-// needsInput reports whether a result asks for another round (SEP-2322),
-// which the SDK sees to.
-func needsInput(result json.RawMessage) bool {
-	var r struct {
-		ResultType    string          `json:"resultType"`
-		InputRequests json.RawMessage `json:"inputRequests"`
-	}
-	return json.Unmarshal(result, &r) == nil && (r.ResultType == "input_required" || len(r.InputRequests) > 0)
+// instead shows the SDK always the same.
+func instead(text string) func(json.RawMessage) json.RawMessage {
+	return func(json.RawMessage) json.RawMessage { return json.RawMessage(text) }
 }
 
 // outputOf reads a CallToolResult. One that says isError is the tool's own
@@ -145,5 +124,5 @@ func shortened(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return fmt.Sprintf("%s… (%d bytes)", text[:most], len(text))
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
 }

@@ -94,7 +94,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	}
 	connected := make(chan outcome, 1)
 	go func() {
-		x := &exchange{sending: c.asked, answer: func(method string, response *jsonrpc.Response) {
+		x := &exchange{sending: c.asked, answered: func(method string, response *jsonrpc.Response) {
 			silence.Stop()
 			c.shookHands(method, response)
 		}}
@@ -292,7 +292,7 @@ func (c *connection) shutDown(ctx context.Context) error {
 	go func() {
 		defer close(said)
 		var cancelling sync.WaitGroup
-		for _, id := range calls {
+		for id := range calls {
 			cancelling.Go(func() { c.wire.cancel(polite, id, "the client closes the connection") })
 		}
 		cancelling.Wait()

@@ -4,6 +4,7 @@ package mcpadapter
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 
@@ -18,20 +19,53 @@ import (
 type exchange struct {
 	// sending sees each request on its way. May be nil.
 	sending func(*jsonrpc.Request)
-	// answer sees each answer before the SDK does, and may change it. A call
-	// that needs more rounds (SEP-2322) gets several. May be nil.
-	answer func(method string, response *jsonrpc.Response)
-	// progress takes the reports of the call; nil when nobody listens.
+	// answered sees each answer before the SDK does. A call that needs more
+	// rounds (SEP-2322) gets several. May be nil.
+	answered func(method string, response *jsonrpc.Response)
+	// show says what the SDK gets to see in place of the result, so that it
+	// cannot stumble over what it does not know. May be nil.
+	show func(result json.RawMessage) json.RawMessage
+	// progress takes the reports of the call, which come under its token; nil
+	// when nobody listens.
 	progress *progressQueue
+	token    string
+	// call is the call of a tool that this is; nil for other requests.
+	call *invoker.Call
 
-	// refusal is the error that the server answered with, if it did: errors of
-	// the SDK's own have the same type. Written before the SDK sees the answer.
-	refusal *jsonrpc.Error
-	asks    bool // the last answer asked for another round
-
-	method string // of the last request that was sent; guarded by the wire
-	id     jsonrpc.ID
+	// said is what the server answered last: what the SDK makes of it may be
+	// lost together with the connection. Set before the SDK sees it.
+	said atomic.Pointer[verdict]
+	// spoilt says what was wrong with an answer that the SDK is not shown.
+	spoilt atomic.Pointer[error]
 	left   atomic.Bool // the request may have reached the server
+
+	// Guarded by the wire:
+	method string // of the last request that was sent
+	id     jsonrpc.ID
+	over   bool // nobody waits any more
+}
+
+// verdict is one answer of the server.
+type verdict struct {
+	result  json.RawMessage
+	refusal *jsonrpc.Error // errors of the SDK's own have the same type, and are none
+	asks    bool           // for another round
+}
+
+// refusal is the error that the server answered with; nil if it did not.
+func (x *exchange) refusal() *jsonrpc.Error {
+	if said := x.said.Load(); said != nil {
+		return said.refusal
+	}
+	return nil
+}
+
+// result is what the server answered in the end; nil if it did not.
+func (x *exchange) result() json.RawMessage {
+	if said := x.said.Load(); said != nil && !said.asks {
+		return said.result
+	}
+	return nil
 }
 
 type exchangeKey struct{}

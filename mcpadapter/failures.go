@@ -94,11 +94,10 @@ func (e *tooLargeError) Error() string {
 // server: nothing answered, nobody could be asked for a token, or it looked at
 // the request and turned it away.
 func neverLeft(err error) bool {
-	var op *net.OpError
 	var status *statusError
 	var denied *authError
 	switch {
-	case errors.As(err, &op) && op.Op == "dial", errors.As(err, &denied), errors.Is(err, errSessionGone):
+	case nobodyThere(err), errors.As(err, &denied), errors.Is(err, errSessionGone), errors.Is(err, errNotSent):
 		return true
 	case errors.As(err, &status):
 		return status.refused()
@@ -106,9 +105,17 @@ func neverLeft(err error) bool {
 	return false
 }
 
-// failure says what came of a request that did not succeed. tool is empty for
-// requests that are no call of a tool.
-func (c *connection) failure(err error, x *exchange, tool string, hints invoker.Hints) *invoker.Failure {
+// nobodyThere reports whether no connection could be made at all.
+func nobodyThere(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// failure says what came of a request that did not succeed.
+func (c *connection) failure(err error, x *exchange, hints invoker.Hints) *invoker.Failure {
+	if spoilt := x.spoilt.Load(); spoilt != nil {
+		err = *spoilt
+	}
 	var status *statusError
 	var denied *authError
 	var broken *protocolError
@@ -118,8 +125,6 @@ func (c *connection) failure(err error, x *exchange, tool string, hints invoker.
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return interrupted(err, x)
-	case errors.Is(err, errClosed): // the exchange may still be written to
-		return c.lostCall(clean, maybe)
 	case errors.As(err, &denied):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: clean}
 	case errors.As(err, &status):
@@ -128,9 +133,9 @@ func (c *connection) failure(err error, x *exchange, tool string, hints invoker.
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
 	case errors.As(err, &large):
 		return tooLarge(clean)
-	case x.refusal != nil:
-		return ofRPC(x.refusal, clean)
-	case x.asks:
+	case x.refusal() != nil:
+		return ofRPC(x.refusal(), clean)
+	case x.said.Load() != nil && !errors.Is(err, errClosed): // it asked for something
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool asked this program for something that it could not give: " + clean.Error(), Cause: clean}
 	}
 	return c.lostCall(clean, maybe)

@@ -101,7 +101,7 @@ func (c *httpConnection) gaveUp(err error, refused int) bool {
 		return true
 	case errors.As(err, &status):
 		return status.refused() && !status.transient() // it has none; most say 405
-	case refused >= maxRefused && neverLeft(err):
+	case refused >= maxRefused && nobodyThere(err):
 		c.fail(fmt.Errorf("nobody answers any more: %w", cleaned(err)))
 		return true
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -119,17 +118,11 @@ func (c *connection) Prompt(ctx context.Context, name string, arguments map[stri
 // read makes one request and decodes its answer into value. The SDK is shown
 // the empty answer, so that it cannot stumble over what it does not know.
 func (c *connection) read(ctx context.Context, value any, empty string, send func(context.Context) error) error {
-	var broken error
-	x := &exchange{answer: func(_ string, response *jsonrpc.Response) {
-		if response.Error == nil && !needsInput(response.Result) {
-			broken, response.Result = json.Unmarshal(response.Result, value), json.RawMessage(empty)
-		}
-	}}
-	defer c.wire.forget("", x)
+	x := &exchange{show: instead(empty)}
 	if err := c.request(ctx, x, send); err != nil {
-		return c.failure(err, x, "", readOnly)
+		return c.failure(err, x, readOnly)
 	}
-	if broken != nil {
+	if broken := json.Unmarshal(x.result(), value); broken != nil {
 		return invoker.Failf(invoker.Protocol, "the answer cannot be read: %w", broken)
 	}
 	return nil

@@ -95,6 +95,10 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	}
 	c := newConnection(&s.options, l)
 	if err := c.open(ctx, p); err != nil {
+		var named *lostError // says whose it is
+		if errors.As(err, &named) {
+			return nil, fmt.Errorf("connecting: %w", err)
+		}
 		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, err)
 	}
 	return c, nil
@@ -112,7 +116,7 @@ func worthAnother(err error) bool {
 	var status *statusError
 	var denied *authError
 	switch {
-	case errors.As(err, &dial), errors.As(err, &denied), neverLeft(err):
+	case errors.As(err, &dial), errors.As(err, &denied), nobodyThere(err):
 		return false
 	case errors.As(err, &status):
 		return !status.unauthorized() && !status.transient()

@@ -67,6 +67,33 @@ func TestDeafConnect(t *testing.T) {
 	})
 }
 
+// TestLastAnswer: an answer counts although the server leaves right after it.
+func TestLastAnswer(t *testing.T) {
+	for range 200 {
+		ours, theirs := net.Pipe()
+		options := new(ClientOptions).withDefaults("hasty")
+		ended := make(chan struct{})
+		close(ended)
+		c := newConnection(&options, &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended})
+		go func() {
+			serveOnce(theirs)
+			var m struct{ ID json.RawMessage }
+			_ = json.NewDecoder(theirs).Decode(&m)
+			_, _ = theirs.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}` + "\n"))
+			theirs.Close()
+		}()
+		if err := c.open(t.Context(), plan{version: legacy}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t", invoker.Hints{}); err != nil {
+			t.Fatalf("the call failed with %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+	}
+}
+
 // serveOnce answers initialize and then reads no more.
 func serveOnce(conn net.Conn) {
 	decoder := json.NewDecoder(conn)
@@ -100,7 +127,8 @@ func TestReportsFirst(t *testing.T) {
 				<-answered
 			}
 		}}
-		err := c.requestFor(t.Context(), call, x, func(context.Context) error {
+		x.call = call
+		err := c.request(t.Context(), x, func(context.Context) error {
 			defer time.AfterFunc(time.Millisecond, func() { close(answered) }) // about when the answer is there
 			x.progress.add(invoker.Progress{Done: 1})
 			<-listening

@@ -54,15 +54,15 @@ func (c *connection) subscription(serial int) (refusal *jsonrpc.Error, err error
 	ctx, cancel := context.WithCancel(c.life)
 	defer cancel()
 	over := make(chan error, 1)
-	x := &exchange{answer: func(_ string, response *jsonrpc.Response) { over <- response.Error }}
+	x := &exchange{answered: func(_ string, response *jsonrpc.Response) { over <- response.Error }}
 	c.subscriptions.Store(int64(serial))
-	defer c.wire.forget("", x)
+	defer c.wire.forget(x)
 	if err := c.wire.Write(withExchange(ctx, x), &jsonrpc.Request{ID: id, Method: "subscriptions/listen", Params: params}); err != nil {
 		return nil, err
 	}
 	select {
 	case err := <-over:
-		return x.refusal, err
+		return x.refusal(), err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

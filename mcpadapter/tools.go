@@ -12,7 +12,6 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
@@ -93,13 +92,9 @@ func (c *connection) pages(ctx context.Context) func(yield func(listPage, error)
 func (c *connection) page(ctx context.Context, cursor string) (listPage, error) {
 	var page listPage
 	var broken error
-	x := &exchange{answer: func(_ string, response *jsonrpc.Response) {
-		if response.Error != nil {
-			return
-		}
-		if broken = json.Unmarshal(response.Result, &page); broken == nil {
-			response.Result = abridged(&page)
-		}
+	x := &exchange{show: func(result json.RawMessage) json.RawMessage {
+		broken = json.Unmarshal(result, &page)
+		return abridged(&page)
 	}}
 	err := c.request(ctx, x, func(ctx context.Context) error {
 		result, err := c.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
@@ -112,7 +107,7 @@ func (c *connection) page(ctx context.Context, cursor string) (listPage, error) 
 		return nil
 	})
 	if err != nil {
-		return listPage{}, c.failure(err, x, "", invoker.Hints{ReadOnly: true})
+		return listPage{}, c.failure(err, x, readOnly)
 	}
 	if broken != nil {
 		return listPage{}, invoker.Failf(invoker.Protocol, "the list of tools cannot be read: %w", broken)

@@ -166,20 +166,23 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x.id, x.method = request.ID, request.Method
-	w.exchanges[x.id] = x
+	x.said.Store(nil)
+	if !x.over {
+		w.exchanges[x.id] = x
+	}
 }
 
-// inFlight lists the calls of tools that are not answered.
-func (w *wire) inFlight() []jsonrpc.ID {
+// inFlight returns the calls of tools that are not answered.
+func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var ids []jsonrpc.ID
+	calls := make(map[jsonrpc.ID]*invoker.Call)
 	for id, x := range w.exchanges {
-		if x.method == "tools/call" {
-			ids = append(ids, id)
+		if x.call != nil {
+			calls[id] = x.call
 		}
 	}
-	return ids
+	return calls
 }
 
 // cancel sends the protocol's cancellation (MCP 2025-11-25,
@@ -191,18 +194,19 @@ func (w *wire) cancel(ctx context.Context, id jsonrpc.ID, reason string) {
 	}
 }
 
-// listen makes the reports under token belong to x, until forget.
-func (w *wire) listen(token string, x *exchange) {
+// listen makes the reports under its token belong to x, until forget.
+func (w *wire) listen(x *exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tokens[token] = x
+	w.tokens[x.token] = x
 }
 
 // forget drops what arrives late.
-func (w *wire) forget(token string, x *exchange) {
+func (w *wire) forget(x *exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.tokens, token)
+	x.over = true
+	delete(w.tokens, x.token)
 	if w.exchanges[x.id] == x {
 		delete(w.exchanges, x.id)
 	}
@@ -220,12 +224,28 @@ func (w *wire) answered(response *jsonrpc.Response) {
 	if x == nil {
 		return
 	}
-	if !errors.As(response.Error, &x.refusal) {
-		x.refusal = nil
+	if x.answered != nil {
+		x.answered(method, response)
 	}
-	if x.answer != nil {
-		x.answer(method, response)
+	said := &verdict{result: response.Result}
+	if response.Error != nil && !errors.As(response.Error, &said.refusal) {
+		return // the SDK's own way to say that there was no answer
 	}
+	said.asks = response.Error == nil && needsInput(response.Result)
+	x.said.Store(said)
+	if response.Error == nil && !said.asks && x.show != nil {
+		response.Result = x.show(response.Result)
+	}
+}
+
+// needsInput reports whether a result asks for another round (SEP-2322),
+// which the SDK sees to.
+func needsInput(result json.RawMessage) bool {
+	var r struct {
+		ResultType    string          `json:"resultType"`
+		InputRequests json.RawMessage `json:"inputRequests"`
+	}
+	return json.Unmarshal(result, &r) == nil && (r.ResultType == "input_required" || len(r.InputRequests) > 0)
 }
 
 // progressed takes a progress notification (MCP 2025-11-25,
