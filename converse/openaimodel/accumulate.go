@@ -21,6 +21,7 @@ type accumulator struct {
 
 	text      []byte
 	refusal   []byte
+	thought   []byte // reasoning_content, which its server wants to see again
 	calls     []*call
 	byIndex   map[int64]*call // the latest call of an index
 	delta     int             // counts deltas, to tell calls of the same one
@@ -61,7 +62,7 @@ func (a *accumulator) add(chunk gjson.Result) {
 			}
 		case "model":
 			if value.Type == gjson.String && value.Str != "" {
-				a.model = value.Str
+				a.model = strings.Clone(value.Str) // not all of the chunk
 			}
 		}
 		return true
@@ -87,7 +88,7 @@ func (a *accumulator) choices(list gjson.Result) {
 				}
 			case "finish_reason":
 				if value.Type == gjson.String && value.Str != "" {
-					a.finish, a.began = value.Str, true
+					a.finish, a.began = strings.Clone(value.Str), true
 				}
 			}
 			return true
@@ -112,6 +113,9 @@ func (a *accumulator) message(delta gjson.Result) {
 		case "reasoning_content", "reasoning":
 			if reasoning == "" { // some send the same under both names
 				reasoning = stringOf(value)
+			}
+			if key.Str == "reasoning_content" {
+				a.thought = append(a.thought, stringOf(value)...)
 			}
 		case "tool_calls":
 			calls = value
@@ -300,13 +304,14 @@ func contentOf(value gjson.Result) (text, thought string) {
 		return stringOf(value), ""
 	}
 	value.ForEach(func(_, p gjson.Result) bool {
-		switch kind := p.Get("type").Str; {
-		case kind == "thinking":
-			inner, _ := contentOf(p.Get("thinking"))
-			thought += inner
-		case p.Get("text").Type == gjson.String:
-			text += p.Get("text").Str
+		if p.Get("type").Str == "thinking" {
+			p.Get("thinking").ForEach(func(_, inner gjson.Result) bool {
+				thought += stringOf(inner) + stringOf(inner.Get("text"))
+				return true
+			})
+			return true
 		}
+		text += stringOf(p.Get("text"))
 		return true
 	})
 	return text, thought

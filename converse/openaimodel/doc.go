@@ -34,9 +34,11 @@
 // because many servers parse the history and refuse it whole. For the same
 // reason, characters that no tool's name can have go back as underscores.
 //
-// What a server sends along with a call and wants to see again, such as
-// Gemini's thought signatures, is kept in the Invocation's metadata as
-// openaimodel.extra_content, with the host, and goes back to that host alone.
+// What a server wants to see again is kept in metadata, with the host, and goes
+// back to that host alone: what it sends along with a call, such as Gemini's
+// thought signatures, as openaimodel.extra_content of the Invocation, and the
+// reasoning_content of a message, without which DeepSeek and Kimi refuse the
+// history, as openaimodel.reasoning_content of the Assistant.
 //
 // The same history and tools give the same bytes, always. A conversation uses
 // the model that [Model.Bind] returns, which keeps the messages that it has
@@ -62,7 +64,9 @@
 // whatever the finish reason says. An answer is whole when the server said why
 // the model stopped, or sent [DONE]; anything else is an error, never half a
 // message. Arguments that were cut off at the limit of tokens stay as they are,
-// which is not valid JSON; a call that was cut off before them was not made.
+// which is not valid JSON; a line that says so, and is not JSON either, stands
+// for those of a call that was cut off before them. Neither call runs, and the
+// model learns of it.
 //
 // Failed attempts are tried again by the SDK, and each is a [converse.Retry]
 // before the wait. A stream that breaks off is tried again only as long as it

@@ -3,6 +3,7 @@
 package openaimodel
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -93,7 +94,10 @@ func (w *messageWriter) group(g *group) {
 	if text == "" && len(g.invocations) > 0 {
 		w.dst = append(appendName(w.dst, "content"), "null"...)
 	} else {
-		w.dst = appendMember(w.dst, "content", text)
+		w.content(text)
+	}
+	if thought := w.m.kept(g.message.Metadata, reasoningKey); thought != nil {
+		w.dst = append(appendName(w.dst, "reasoning_content"), thought...)
 	}
 	if len(g.invocations) > 0 {
 		w.dst = append(appendName(w.dst, "tool_calls"), '[')
@@ -129,7 +133,7 @@ func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(appendName(w.dst, "function"), '{')
 	w.dst = appendMember(w.dst, "name", legalName(call.Name))
 	w.dst = append(appendMember(w.dst, "arguments", legalArguments(call.Arguments)), '}')
-	if extra := w.m.ownExtra(call.Metadata); extra != nil {
+	if extra := w.m.kept(call.Metadata, extraKey); extra != nil {
 		w.dst = append(appendName(w.dst, "extra_content"), extra...)
 	}
 	w.dst = append(w.dst, '}')
@@ -138,14 +142,22 @@ func (w *messageWriter) call(call canister.Invocation) {
 // plain writes a message that can hold text alone.
 func (w *messageWriter) plain(role string, contents []canister.Content) {
 	w.begin(role)
-	w.dst = append(appendMember(w.dst, "content", w.lines(contents)), '}')
+	w.content(w.lines(contents))
+	w.dst = append(w.dst, '}')
+}
+
+// content writes a content that is one text. Servers refuse an empty one, and
+// with it the whole history, for ever.
+func (w *messageWriter) content(text string) {
+	w.dst = appendMember(w.dst, "content", cmp.Or(text, "[empty]"))
 }
 
 // message writes a message of parts: as one text if that is all.
 func (w *messageWriter) message(role string, parts []part) {
 	w.begin(role)
 	if text, ok := onlyText(parts); ok {
-		w.dst = append(appendMember(w.dst, "content", text), '}')
+		w.content(text)
+		w.dst = append(w.dst, '}')
 		return
 	}
 	w.dst = append(appendName(w.dst, "content"), '[')
@@ -212,27 +224,4 @@ func legalArguments(text string) string {
 		return text
 	}
 	return string(append(appendMember([]byte{'{'}, "malformed_arguments", text), '}'))
-}
-
-// metadataKey is the member of an invocation's metadata with what a server
-// wants to see again with the call, such as Gemini's thought signatures.
-const metadataKey = "openaimodel.extra_content"
-
-// extraContent is the value of that member.
-type extraContent struct {
-	Host  string          `json:"host"` // whose it is: others would refuse it
-	Value json.RawMessage `json:"value"`
-}
-
-// ownExtra returns the extra content that this model's server gave with a call.
-func (m *Model) ownExtra(metadata canister.Fields) json.RawMessage {
-	kept, ok := metadata[metadataKey]
-	if !ok {
-		return nil
-	}
-	var extra extraContent
-	if json.Unmarshal(kept, &extra) != nil || extra.Host != m.host || len(extra.Value) == 0 {
-		return nil
-	}
-	return compactJSON(extra.Value)
 }

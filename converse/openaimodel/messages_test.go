@@ -120,6 +120,13 @@ func TestMessages(t *testing.T) {
 				`{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks."}]`,
 		},
 		{
+			name: "nothing said",
+			history: []canister.Canister{
+				canister.Supervisor{Head: head("s")}, canister.User{Head: head("u"), Content: canister.Texts("")}, canister.Assistant{Head: head("a"), Finish: canister.FinishLength},
+			},
+			want: `[{"role":"system","content":"[empty]"},{"role":"user","content":"[empty]"},{"role":"assistant","content":"[empty]"}]`,
+		},
+		{
 			name: "images in results",
 			history: []canister.Canister{
 				canister.Assistant{Head: head("a"), Content: canister.Texts("Let me look.")},
@@ -161,6 +168,44 @@ func TestExtraContentGoesBack(t *testing.T) {
 	}
 	if elsewhere := messages(t, openaimodel.Options{}, history...); strings.Contains(elsewhere, "extra_content") {
 		t.Errorf("another server gets %s", elsewhere)
+	}
+}
+
+// TestReasoningGoesBack: DeepSeek and Kimi answer 400 to a history whose
+// messages have lost their reasoning_content. Others are not sent it, nor is
+// reasoning that comes under another name.
+func TestReasoningGoesBack(t *testing.T) {
+	for name, field := range map[string]string{"needed": "reasoning_content", "not needed": "reasoning"} {
+		for _, form := range []string{
+			"data: {\"choices\":[{\"delta\":{\"%[1]s\":\"Look <up>\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"%[1]s\":\" \\\"it\\\".\"},\"finish_reason\":\"stop\"}]}\n\n",
+			`{"choices":[{"message":{"%s":"Look <up> \"it\"."},"finish_reason":"stop"}]}`,
+		} {
+			var body []byte
+			server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+				body, _ = io.ReadAll(r.Body)
+				fmt.Fprintf(w, form, field)
+			})
+			model := newModel(t, server.URL, openaimodel.Options{})
+			got := run(t.Context(), model, newRequest())
+			if got.err != nil || got.reasoning != `Look <up> "it".` {
+				t.Fatal(got.err, got.reasoning)
+			}
+			run(t.Context(), model, newRequest(got.reply.Message))
+			var sent struct{ Messages []map[string]string }
+			if err := json.Unmarshal(body, &sent); err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if field == "reasoning_content" {
+				want = got.reasoning
+			}
+			if sent.Messages[0]["reasoning_content"] != want {
+				t.Errorf("%s: sends %s", name, body)
+			}
+			if elsewhere := messages(t, openaimodel.Options{}, got.reply.Message); strings.Contains(elsewhere, "Look") {
+				t.Errorf("%s: another server gets %s", name, elsewhere)
+			}
+		}
 	}
 }
 

@@ -144,7 +144,8 @@ func TestCutBeforeArguments(t *testing.T) {
 		fmt.Fprint(w, `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"drop_all","arguments":""}}]},"finish_reason":"length"}]}`)
 	})
 	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
-	if calls := got.reply.Invocations; got.err != nil || len(calls) != 1 || calls[0].Name != "f" || calls[0].Arguments != "{}" || got.reply.Message.Finish != canister.FinishLength {
+	calls := got.reply.Invocations
+	if got.err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" || json.Valid([]byte(calls[1].Arguments)) || got.reply.Message.Finish != canister.FinishLength {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,13 +3,17 @@
 package openaimodel
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 )
+
+// noArguments stands for the arguments of a call that was cut off before them.
+// It is not JSON, so that the tool does not run as if it had been called
+// without any, and the model learns what became of its call.
+const noArguments = "[cut off before the arguments]"
 
 // reply returns the whole answer.
 func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, error) {
@@ -27,6 +31,10 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 			message.Content = append(message.Content, canister.Text(string(text)))
 		}
 	}
+	if len(a.thought) > 0 {
+		message.Metadata = m.keep(reasoningKey, appendString(nil, string(a.thought)))
+	}
+	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	reply := converse.Reply{Message: message}
 	taken := make(map[string]bool, len(a.calls))
 	for i, c := range a.calls {
@@ -42,13 +50,13 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 		}
 		taken[call.CallID] = true
 		if strings.TrimSpace(call.Arguments) == "" {
-			if message.Finish == canister.FinishLength && i == len(a.calls)-1 {
-				break // cut off before its arguments: a call that was not made
-			}
 			call.Arguments = "{}"
+			if cutOff && i == len(a.calls)-1 {
+				call.Arguments = noArguments
+			}
 		}
 		if c.extra != "" {
-			call.Metadata = m.keepExtra(c.extra)
+			call.Metadata = m.keep(extraKey, []byte(c.extra))
 		}
 		reply.Invocations = append(reply.Invocations, call)
 	}
@@ -75,13 +83,4 @@ func (a *accumulator) reason() canister.Finish {
 		return canister.FinishStop
 	}
 	return canister.Finish(clip(a.finish, 100))
-}
-
-// keepExtra returns metadata with what the server wants to see again.
-func (m *Model) keepExtra(raw string) canister.Fields {
-	kept, err := json.Marshal(extraContent{Host: m.host, Value: json.RawMessage(raw)})
-	if err != nil {
-		return nil
-	}
-	return canister.Fields{metadataKey: kept}
 }
