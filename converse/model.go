@@ -30,7 +30,9 @@ type Binder interface {
 	Model
 	// Bind returns a model for the exchanges of one conversation, one at a
 	// time, each of whose histories usually begins with the one before. It
-	// gives the same answers to the same requests as the model itself.
+	// gives the same answers to the same requests as the model itself, as long
+	// as a canister does not change: what it kept is known by the IDs alone.
+	// A conversation only ever adds to its history.
 	Bind() Model
 }
 

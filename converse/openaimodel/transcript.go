@@ -25,7 +25,7 @@ type transcript struct {
 }
 
 // mark is what a canister is known by: those of one identity are the same, as
-// nobody changes a canister that is in a history.
+// nobody changes a canister that is in a history; see [converse.Binder].
 type mark struct {
 	id   string
 	kind canister.Kind
