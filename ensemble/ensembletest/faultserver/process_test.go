@@ -5,6 +5,7 @@
 package faultserver_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -83,5 +84,75 @@ func eventually(t *testing.T, what string, f func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("never came: %s", what)
 		}
+	}
+}
+
+// TestLaunch: a process over HTTP, killed, and another at the same address.
+func TestLaunch(t *testing.T) {
+	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: Die, At: BetweenCalls, Status: 4}}}
+	first, err := Launch(program(script, "-http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newHTTPClient(t, first.URL)
+	hello(t, c)
+	first.Kill()
+	if alive(first.PID()) {
+		t.Error("it lives")
+	}
+	addr := strings.TrimSuffix(strings.TrimPrefix(first.URL, "http://"), "/mcp")
+	second, err := Launch(program(script, "-http", "-addr", addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.URL != first.URL {
+		t.Errorf("at %s, want %s", second.URL, first.URL)
+	}
+	c = newHTTPClient(t, second.URL)
+	hello(t, c)
+	c.send(callEffect)
+	c.seen().must(t, "an answer", answered(c.seen(), "3"))
+	eventually(t, "its death", func() bool {
+		c.send(ping)
+		return c.seen().within(patience, func() bool { return c.seen().ended }) && c.seen().look(func() bool { return c.seen().err != nil })
+	})
+	if err := second.Close(); err == nil || !strings.Contains(err.Error(), "exit status 4") {
+		t.Errorf("got %v, want exit status 4", err)
+	}
+	if got := len(readLedger(t, script.Dir).Effects()); got != 1 {
+		t.Errorf("%d effects, want 1", got)
+	}
+	third, err := Launch(program(Script{}, "-http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Close(); err != nil {
+		t.Errorf("it does not end well with its stdin: %v", err)
+	}
+}
+
+// TestLife: a process that nobody can end ends by itself.
+func TestLife(t *testing.T) {
+	c := startStdio(t, Script{Life: 300 * time.Millisecond, Rules: []Rule{
+		{Fault: IgnoreTerm, At: AtStart}, {Fault: StopReading, At: AtStart},
+	}})
+	if got := c.waitExit(); got != 99 {
+		t.Errorf("status %d, want 99", got)
+	}
+}
+
+// TestTheUsualEnds: what a process that behaves does when told to leave.
+func TestTheUsualEnds(t *testing.T) {
+	c := startStdio(t, Script{})
+	hello(t, c)
+	_ = c.stdin.Close()
+	if got := c.waitExit(); got != 0 {
+		t.Errorf("after the end of stdin: status %d", got)
+	}
+	c = startStdio(t, Script{})
+	hello(t, c)
+	terminate(c.cmd)
+	if got := c.waitExit(); got != -1 {
+		t.Errorf("after SIGTERM: status %d, want the signal", got)
 	}
 }
