@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"encoding/json"
+)
+
+// JSON returns a valid JSON text with each of its strings, the names of
+// members among them, passed through clean. What clean leaves alone is kept to
+// the byte; raw itself is not changed. When a secret is found that goes beyond
+// one string, the result is one string with the whole.
+func JSON(raw json.RawMessage, clean func(text string) string) json.RawMessage {
+	var out []byte // of raw[:copied]; nil as long as nothing was found
+	copied := 0
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '"' {
+			continue
+		}
+		begin := i
+		i = stringEnd(raw, begin)
+		if token, found := cleanString(raw[begin:i], clean); found {
+			out = append(append(out, raw[copied:begin]...), token...)
+			copied = i
+		}
+		i--
+	}
+	cleaned := raw
+	if copied > 0 {
+		cleaned = append(out, raw[copied:]...)
+	}
+	if whole := clean(string(cleaned)); whole != string(cleaned) {
+		return json.RawMessage(quote(whole, false))
+	}
+	return cleaned
+}
+
+// stringEnd returns the offset after the string that begins at begin.
+func stringEnd(raw []byte, begin int) int {
+	for i := begin + 1; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+// cleanString cleans a JSON string and reports whether there was a need to.
+func cleanString(token []byte, clean func(text string) string) (string, bool) {
+	var text string
+	if json.Unmarshal(token, &text) != nil {
+		return "", false
+	}
+	cleaned := clean(text)
+	return quote(cleaned, false), cleaned != text
+}
