@@ -47,7 +47,7 @@ func cleaned(s string, invisible func(rune) bool) (clean string, taken []string)
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		if !invisible(r) {
-			b.WriteString(s[:size]) // bytes that are no UTF-8 stay what they are
+			b.WriteRune(r) // bytes that are no UTF-8 become U+FFFD, so that none join
 		} else if name := fmt.Sprintf("U+%04X", r); !slices.Contains(taken, name) {
 			taken = append(taken, name)
 		}

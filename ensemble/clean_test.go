@@ -96,6 +96,7 @@ func manyTools(n int) (tools []invoker.Invoker) {
 // FuzzClean: whatever a server calls its tools, what is offered can be seen and
 // leads to the tool.
 func FuzzClean(f *testing.F) {
+	f.Add("\xe2\x80\x00\xae", "\xe2\x80\x00\xae") // U+202E once the zero is gone
 	for _, name := range hostile {
 		f.Add(name, "a\u202eb\x00\U000e0041"+name)
 	}
@@ -113,7 +114,7 @@ func FuzzClean(f *testing.F) {
 		}
 		for _, tool := range tools {
 			d := tool.Definition()
-			if strings.ContainsAny(d.Name+d.Description, "\x00\x1b\r\u200b\u200e\u202e\ufeff\U000e0041\u2028") {
+			if strings.ContainsAny(d.Name+" "+d.Description, "\x00\x1b\r\u200b\u200e\u202e\ufeff\U000e0041\u2028") {
 				t.Errorf("%+q and %+q are offered", d.Name, d.Description)
 			}
 			if text, failure := invoke(t.Context(), tool); text != "answer" {

@@ -144,6 +144,46 @@ func TestHoldIsPassedOn(t *testing.T) {
 	}
 }
 
+// counting is a source whose connections count late answers.
+type counting struct {
+	*ensembletest.Source
+	late int
+}
+
+func (c *counting) Open(ctx context.Context) (ensemble.Connection, error) {
+	connection, err := c.Source.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &counted{connection, c}, nil
+}
+
+type counted struct {
+	ensemble.Connection
+	source *counting
+}
+
+func (c *counted) Late() int { return c.source.late }
+
+// TestLateAnswersOfConnections are summed up over all of them.
+func TestLateAnswersOfConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &counting{Source: ensembletest.NewSource(), late: 2}
+		e := ensemble.New("e", source, nil)
+		for i := range 3 {
+			namesOf(t, e)
+			if got := e.Snapshot().Late; got != 2*(i+1) {
+				t.Errorf("%d late answers after %d connections of 2 each", got, i+1)
+			}
+			source.Lose(errDied)
+			synctest.Wait()
+		}
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestLateAnswer is dropped and counted.
 func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,9 +37,11 @@
 //	}
 //
 // What cannot be offered does not stand in the way of what can: a tool that is
-// denied, or has the name of another, is in [Catalog.Aside] with its reason, and
-// an ensemble that cannot be reached in [Catalog.Away] with its error. Only one
-// that is Required makes the catalog fail.
+// denied, or has the name of another, or is one too many, is in [Catalog.Aside]
+// with its reason, and an ensemble that cannot be reached in [Catalog.Away] with
+// its error. Only one that is Required makes the catalog fail. Names and
+// descriptions lose the characters that people cannot see and models can;
+// [Snapshot].Notes tells of it.
 //
 // # Life
 //
@@ -57,11 +59,49 @@
 // no catalog waits for it longer than half a second, although the attempt goes
 // on. [Ensemble.Connect] takes no notice of this memory.
 //
+// # Supervision
+//
+// Options.Restart makes more of it. With RestartAlways an ensemble does not wait
+// to be used: it comes back by itself, with waits that grow and are jittered.
+// One that keeps failing is [Parked]: it says so with the cause and the count,
+// its uses fail at once, and it is not tried until [Ensemble.Connect] is called.
+//
+//	files := ensemble.New("files", source, &ensemble.Options{
+//		Restart:        ensemble.Restart{Policy: ensemble.RestartAlways},
+//		KeepAlive:      30 * time.Second,
+//		IdleDisconnect: 10 * time.Minute,
+//	})
+//
+// KeepAlive finds out that the other end is gone when nothing else does, by
+// asking a silent connection for an answer. IdleDisconnect closes what nobody
+// calls, such as a server's process; the tools stay in the catalog as they were
+// listed last, which does not wake the ensemble, and the next call does. On
+// every fresh connection the tools are listed again, and what differs is logged
+// and in [Snapshot].LastChange.
+//
+// # At most once
+//
 // A [Tool] is bound to its ensemble and its own name, not to a connection, and
-// so outlives any of them. A call is made at most once: when the connection is
-// lost during a call, the failure is OUTCOME_UNKNOWN, and the ensemble does not
-// repeat it. A call for which no connection could be had is UNAVAILABLE, and
-// certainly was not made.
+// so outlives any of them. A call for which no connection could be had is
+// UNAVAILABLE, and certainly was not made. When the connection is lost during a
+// call, it may or may not have taken effect: the failure is OUTCOME_UNKNOWN, in
+// words that lead a model to check. Such a call is repeated, once and with the
+// same ID, only if the tool says that this does no harm and Options.Trust
+// believes it; by default that is a tool that is read-only.
+//
+// # Time
+//
+// A call that gives no sign of life ends after Options.CallTimeout, and each
+// report of progress is one; Options.CallLimit ends it whatever it reports. The
+// failure names the limit and the last report. Both stand still while
+// [invoker.Call.Hold] holds them, as a source does when a person is asked. An
+// answer that comes too late is dropped and counted.
+//
+// # Health
+//
+// [Ensemble.Snapshot] tells a Go program all there is to know of an ensemble,
+// [Roster.Health] says it in a form for others, and [HealthHandler] over HTTP.
+// None of them connects to anything, or waits.
 //
 // # End
 //

@@ -4,8 +4,12 @@ package ensemble_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
@@ -91,6 +95,58 @@ func ExampleRoster_Catalog() {
 	// Output:
 	// clock__now
 	// ensemble "database": cannot connect: connection refused
+}
+
+// A server that keeps dying is parked, and somebody revives it.
+func ExampleRestart() {
+	source := ensembletest.NewSource(ensembletest.Returns("now", "12:00"))
+	source.Fail(ensembletest.Open, 2, errors.New("exit status 127"))
+	clock := ensemble.New("clock", source, &ensemble.Options{
+		Restart: ensemble.Restart{Policy: ensemble.RestartAlways, Tries: 2, Window: time.Minute},
+	})
+	ctx := context.Background()
+	defer clock.Close(ctx)
+
+	clock.Connect(ctx)
+	fmt.Println(clock.Snapshot().State)
+	for clock.Snapshot().State != ensemble.Parked { // it tries again by itself
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println(clock.Snapshot().LastError)
+	fmt.Println(clock.Connect(ctx), clock.Snapshot().State)
+	// Output:
+	// lost
+	// ensemble "clock": cannot connect: exit status 127 (parked after 2 failures within 1m0s; Ensemble.Connect revives it)
+	// <nil> ready
+}
+
+// Whoever watches over a program asks how its ensembles do.
+func ExampleHealthHandler() {
+	ctx := context.Background()
+	roster, err := ensemble.NewRoster(ensemble.Local("clock", ensembletest.Returns("now", "12:00")))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer roster.Close(ctx)
+	server := httptest.NewServer(ensemble.HealthHandler(roster))
+	defer server.Close()
+
+	response, err := http.Get(server.URL + "/health/mcp")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer response.Body.Close()
+	var health ensemble.Health
+	if err := json.NewDecoder(response.Body).Decode(&health); err != nil {
+		fmt.Println(err)
+		return
+	}
+	clock := health.Ensembles[0]
+	fmt.Println(response.StatusCode, health.Ready, clock.Name, clock.State, clock.Calls)
+	// Output:
+	// 200 true clock idle 0
 }
 
 func ExampleCatalog_Nearest() {

@@ -53,6 +53,18 @@ func newLife() *life {
 	return l
 }
 
+// late counts the late answers that its connection knows of; Ensemble.mu is
+// held.
+func (l *life) late() int {
+	if l == nil {
+		return 0
+	}
+	if connection, ok := l.connection.(Latecomers); ok {
+		return connection.Late()
+	}
+	return 0
+}
+
 // isOpened reports whether the attempt has come to an end.
 func (l *life) isOpened() bool {
 	select {
@@ -185,6 +197,7 @@ func (e *Ensemble) takeOver(l *life) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.ended == nil {
+		e.tally.late += e.last.late()
 		e.last = l
 	}
 	return l.ended

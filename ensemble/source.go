@@ -19,12 +19,15 @@ type Source interface {
 }
 
 // Connection is one life of a source. All methods may be called concurrently;
-// Lost, Err, Changed and Peer return at once.
+// Lost, Err, Changed and Peer return at once. It may also be a [Pinger] and
+// count [Latecomers].
 //
 // A call of one of its invokers that fails because the connection ends, or has
 // ended, is an [invoker.Failure] with the code OUTCOME_UNKNOWN, or UNAVAILABLE
 // if it certainly was not made: such a call is made again over a fresh
-// connection.
+// connection. What the tool's hints say makes no difference to that; the
+// ensemble knows how far to trust them, and repeats what may be repeated.
+// While a call waits for a person, its source calls [invoker.Call.Hold].
 type Connection interface {
 	// List asks for the tools that are offered now, all pages of them, in any
 	// order. The invokers belong to this connection.
@@ -54,6 +57,13 @@ type Pinger interface {
 	// error that the other end reports; Ping fails when there is none before
 	// ctx ends. It returns soon after.
 	Ping(ctx context.Context) error
+}
+
+// Latecomers is an ability that a [Connection] may have, for Snapshot.Late.
+type Latecomers interface {
+	// Late counts the answers that came after the invoker that had waited for
+	// them returned, and were dropped. It returns at once.
+	Late() int
 }
 
 // Listing is what a connection offers.

@@ -104,7 +104,7 @@ func (e *Ensemble) Snapshot() Snapshot {
 		Calls:           e.tally.calls,
 		Failures:        e.tally.failures,
 		Repeats:         e.tally.repeats,
-		Late:            e.tally.late,
+		Late:            e.tally.late + e.last.late(),
 		LastSuccess:     e.tally.success,
 		Latency:         e.tally.latency(),
 	}

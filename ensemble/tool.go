@@ -35,7 +35,7 @@ func (t *Tool) Name() string { return t.name }
 func (t *Tool) Ensemble() *Ensemble { return t.ensemble }
 
 // Definition returns the tool's definition as it was listed, under the tool's
-// own name.
+// own name, but for characters that nobody sees; see [Snapshot].Notes.
 func (t *Tool) Definition() *invoker.Definition { return t.definition }
 
 // Invoke calls the tool, connecting first if need be. Its error is always an

@@ -25,6 +25,7 @@ type broken struct {
 	*ensembletest.Source
 	open   func(ctx context.Context, open func(context.Context) (ensemble.Connection, error)) (ensemble.Connection, error)
 	close  func(ctx context.Context, c ensemble.Connection) error
+	ping   func(ctx context.Context) error
 	lost   <-chan struct{}
 	err    error
 	list   func(ctx context.Context, c ensemble.Connection) (ensemble.Listing, error)
@@ -53,6 +54,13 @@ func (c *brokenConnection) Close(ctx context.Context) error {
 		return c.broken.close(ctx, c.Connection)
 	}
 	return c.Connection.Close(ctx)
+}
+
+func (c *brokenConnection) Ping(ctx context.Context) error {
+	if c.broken.ping != nil {
+		return c.broken.ping(ctx)
+	}
+	return c.Connection.(ensemble.Pinger).Ping(ctx)
 }
 
 func (c *brokenConnection) Lost() <-chan struct{} {
@@ -186,7 +194,8 @@ var breaks = map[string]func(b *broken){
 			return i.Invoke(ctx, call)
 		}
 	},
-	"Close/ends": func(b *broken) { b.lost = make(chan struct{}) },
+	"Ping/answered": func(b *broken) { b.ping = func(context.Context) error { return nil } },
+	"Close/ends":    func(b *broken) { b.lost = make(chan struct{}) },
 	"Close/again": func(b *broken) {
 		closed := false
 		b.close = func(ctx context.Context, c ensemble.Connection) error {

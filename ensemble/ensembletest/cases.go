@@ -36,6 +36,7 @@ var cases = []testCase{
 	{"Invoke/concurrent", "many calls at the same time get each its own answer", nothing, invokeConcurrent},
 	{"Invoke/progress", "all reports arrive, in order, before Invoke returns and none after", progress, invokeProgress},
 	{"Invoke/cancel", "the end of a call's context ends the call soon, as CANCELED or TIMEOUT, and no other", nothing, invokeCancel},
+	{"Ping/answered", "a connection that can ping gets an answer while it lives, and an error soon when its context or itself has ended", nothing, pingAnswered},
 	{"Close/ends", "after Close, Lost is closed, Err is nil, and List and Invoke fail", nothing, closeEnds},
 	{"Close/again", "Close may be called again and at the same time, and returns the same", nothing, closeAgain},
 	{"Close/in-flight", "Close ends the calls that are in flight and does not wait for answers", nothing, closeInFlight},
@@ -262,6 +263,32 @@ func invokeCancel(s *subject) {
 	case <-connection.Lost():
 		s.Errorf("the connection was lost: %v", connection.Err())
 	default:
+	}
+}
+
+func pingAnswered(s *subject) {
+	connection := s.open()
+	pinger, ok := connection.(ensemble.Pinger)
+	if !ok {
+		s.Skip("the source does not ping")
+	}
+	var err error
+	ping := func(ctx context.Context) error {
+		s.soon("Ping", func() { err = pinger.Ping(ctx) })
+		return err
+	}
+	for range 3 {
+		if err := ping(s.context()); err != nil {
+			s.Errorf("Ping of a connection that lives: %v", err)
+		}
+	}
+	if ping(s.expired()) == nil {
+		s.Error("Ping succeeded with a context that has ended")
+	}
+	s.echoes(s.tool(connection, "echo"), "after the pings")
+	s.closes(connection)
+	if ping(s.context()) == nil {
+		s.Error("Ping succeeded after Close")
 	}
 }
 
