@@ -98,7 +98,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 			silence.Stop()
 			c.shookHands(method, response)
 		}}
-		session, err := c.options.client().Connect(withExchange(ctx, x), c.wire, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
+		session, err := c.client().Connect(withExchange(ctx, x), c.wire, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
 		connected <- outcome{session, err}
 	}()
 	var got outcome
@@ -188,12 +188,13 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
 		l.negotiated(info.ProtocolVersion)
 	}
+	c.speak(info.ProtocolVersion)
+	c.work.Go(c.watch)
 	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
 		l.listen(ctx, c.changes.note)
 	}
 	tools := info.Capabilities != nil && info.Capabilities.Tools != nil && info.Capabilities.Tools.ListChanged
 	if c.modern && tools {
-		c.speak(info.ProtocolVersion)
 		c.late = time.Now().Add(streamWait)
 		c.work.Go(c.subscribe)
 		waitFor(ctx, c.subscribed)
@@ -201,7 +202,6 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	if !c.modern && c.options.LogLevel != "" && info.Capabilities != nil && info.Capabilities.Logging != nil {
 		c.work.Go(c.setLogLevel)
 	}
-	c.work.Go(c.watch)
 }
 
 // setLogLevel asks once; a server that refuses keeps its own level.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
-
 package mcpadapter
 
 import (
@@ -11,9 +9,11 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
+
+// defaultAnswer is how long a person may think.
+const defaultAnswer = 10 * time.Minute
 
 // ClientOptions are what every transport has in common. The zero value is a
 // client that offers a server nothing but calls of its tools.
@@ -47,10 +47,15 @@ type ClientOptions struct {
 	Roots []Root
 	// Sample lets the server ask for an exchange with a model. Nil declines.
 	Sample func(context.Context, *SampleRequest) (*SampleResult, error)
-	// Elicit lets the server ask the person something. Nil declines. It is
-	// called from a goroutine of its own, whose ctx ends with the connection
-	// or when the server takes the question back.
+	// Elicit lets the server ask the person something. Nil declines.
 	Elicit func(context.Context, *ElicitRequest) (*ElicitResult, error)
+	// AnswerTimeout is how long Sample and Elicit may take; default 10 min.
+	// Both are called from goroutines of their own. Their ctx ends then, with
+	// the connection, or when the server takes the question back; one that
+	// does not return all the same is the error of Close. Until they return,
+	// the time limits of the call that the server asks for stand still: of all
+	// calls in flight where the protocol does not say which one it is.
+	AnswerTimeout time.Duration
 }
 
 // Root is a place that a server may work in.
@@ -105,32 +110,11 @@ func (o *ClientOptions) withDefaults(server string) ClientOptions {
 		full.Logger = zap.NewNop()
 	}
 	full.Logger = full.Logger.With(zap.String("server", full.Server))
+	if full.AnswerTimeout <= 0 {
+		full.AnswerTimeout = defaultAnswer
+	}
 	if full.MaxMessage <= 0 {
 		full.MaxMessage = defaultMaxMessage
 	}
 	return full
-}
-
-// client returns the SDK's client for one connection. Notifications that this
-// package cares about are taken off the wire before the SDK sees them.
-func (o *ClientOptions) client() *mcp.Client {
-	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
-	if o.Roots != nil {
-		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
-	}
-	if o.Sample != nil {
-		options.CreateMessageHandler = o.sample
-	}
-	if o.Elicit != nil {
-		options.ElicitationHandler = o.elicit
-		options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
-			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
-		}
-	}
-	client := mcp.NewClient(&mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}, options)
-	for _, root := range o.Roots {
-		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
-	}
-	client.AddReceivingMiddleware(o.decline)
-	return client
 }

@@ -67,6 +67,31 @@ const (
 	Dismiss Action = "cancel"  // said nothing
 )
 
+// client returns the SDK's client for one connection. Notifications that this
+// package cares about are taken off the wire before the SDK sees them.
+func (c *connection) client() *mcp.Client {
+	o := c.options
+	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+	if o.Roots != nil {
+		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
+	}
+	if o.Sample != nil {
+		options.CreateMessageHandler = c.sample
+	}
+	if o.Elicit != nil {
+		options.ElicitationHandler = c.elicit
+		options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
+			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+		}
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}, options)
+	for _, root := range o.Roots {
+		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
+	}
+	client.AddReceivingMiddleware(o.decline)
+	return client
+}
+
 // decline answers requests for what the client does not offer: "method not
 // found", as for any method that is not there (JSON-RPC 2.0, § 5.1).
 func (o *ClientOptions) decline(next mcp.MethodHandler) mcp.MethodHandler {
@@ -78,8 +103,7 @@ func (o *ClientOptions) decline(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (o *ClientOptions) sample(ctx context.Context, req *mcp.CreateMessageRequest) (_ *mcp.CreateMessageResult, err error) {
-	defer recoverInto(&err)
+func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 	asked := &SampleRequest{
 		System:      req.Params.SystemPrompt,
 		MaxTokens:   req.Params.MaxTokens,
@@ -98,7 +122,7 @@ func (o *ClientOptions) sample(ctx context.Context, req *mcp.CreateMessageReques
 		}
 		asked.Messages = append(asked.Messages, SampleMessage{Role: string(message.Role), Content: []canister.Content{contentOf(block)}})
 	}
-	answer, err := o.Sample(ctx, asked)
+	answer, err := consult(ctx, c, func(ctx context.Context) (*SampleResult, error) { return c.options.Sample(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +134,16 @@ func (o *ClientOptions) sample(ctx context.Context, req *mcp.CreateMessageReques
 	}, nil
 }
 
-func (o *ClientOptions) elicit(ctx context.Context, req *mcp.ElicitRequest) (_ *mcp.ElicitResult, err error) {
-	defer recoverInto(&err)
+func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	asked := &ElicitRequest{Message: req.Params.Message, URL: req.Params.URL}
 	if req.Params.RequestedSchema != nil {
-		if asked.Schema, err = json.Marshal(req.Params.RequestedSchema); err != nil {
+		schema, err := json.Marshal(req.Params.RequestedSchema)
+		if err != nil {
 			return nil, err
 		}
+		asked.Schema = schema
 	}
-	answer, err := o.Elicit(ctx, asked)
+	answer, err := consult(ctx, c, func(ctx context.Context) (*ElicitResult, error) { return c.options.Elicit(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +155,56 @@ func (o *ClientOptions) elicit(ctx context.Context, req *mcp.ElicitRequest) (_ *
 		result.Content = map[string]any{} // so that the schema's defaults are filled in
 	}
 	return result, nil
+}
+
+// consult calls one of the embedder's functions while the calls that wait for
+// its answer stand still. It returns when ctx or the connection ends, or the
+// time for an answer, also if the function does not.
+func consult[T any](ctx context.Context, c *connection, fn func(context.Context) (T, error)) (T, error) {
+	limit := fmt.Errorf("no answer within %s", c.options.AnswerTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.options.AnswerTimeout, limit)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	defer c.hold(ctx)()
+	type outcome struct {
+		answer T
+		err    error
+	}
+	returned := make(chan outcome, 1)
+	started := c.start(func() {
+		var o outcome
+		defer func() { returned <- o }()
+		defer recoverInto(&o.err)
+		o.answer, o.err = fn(ctx)
+	})
+	var none T
+	if !started {
+		return none, errClosed
+	}
+	select {
+	case o := <-returned:
+		return o.answer, o.err
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
+
+// hold stops the time limits of the call that a question belongs to: a round
+// of a call (SEP-2322) has its context. Before 2026-07-28 nothing says which
+// call it is, so that all of the connection are held.
+func (c *connection) hold(ctx context.Context) (resume func()) {
+	if x := exchangeFrom(ctx); x != nil && x.call != nil {
+		return x.call.Hold()
+	}
+	var resumes []func()
+	for _, call := range c.wire.inFlight() {
+		resumes = append(resumes, call.Hold())
+	}
+	return func() {
+		for _, resume := range resumes {
+			resume()
+		}
+	}
 }
 
 // recoverInto makes the panic of an embedder's function the error of the request.

@@ -40,32 +40,15 @@ func (c *connection) subscribe() {
 // subscription makes one request to listen and returns when it is over; a
 // refusal is the server's own.
 func (c *connection) subscription(serial int) (refusal *jsonrpc.Error, err error) {
-	params, err := json.Marshal(map[string]any{
-		"_meta":         c.requestMeta,
-		"notifications": map[string]bool{"toolsListChanged": true},
-	})
-	if err != nil {
-		return nil, err
-	}
-	id, err := jsonrpc.MakeID(fmt.Sprintf("listen-%d", serial))
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(c.life)
 	defer cancel()
-	over := make(chan error, 1)
-	x := &exchange{answered: func(_ string, response *jsonrpc.Response) { over <- response.Error }}
-	c.subscriptions.Store(int64(serial))
+	x := new(exchange)
 	defer c.wire.forget(x)
-	if err := c.wire.Write(withExchange(ctx, x), &jsonrpc.Request{ID: id, Method: "subscriptions/listen", Params: params}); err != nil {
-		return nil, err
-	}
-	select {
-	case err := <-over:
-		return x.refusal(), err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	c.subscriptions.Store(int64(serial))
+	err = c.ask(ctx, x, fmt.Sprintf("listen-%d", serial), "subscriptions/listen", map[string]any{
+		"notifications": map[string]bool{"toolsListChanged": true},
+	})
+	return x.refusal(), err
 }
 
 // refusesToTell reports whether asking again would bring the same status.

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+
+package mcpadapter_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// curious is a server with a tool that asks the person, in the way of the
+// protocol that is spoken, and one that waits until it is cancelled.
+func curious(waits chan<- struct{}) *mcp.Server {
+	question := &mcp.ElicitParams{Mode: "form", Message: "who?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+	server := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
+		if !ok && req.Session.InitializeParams() == nil || !ok && req.Session.InitializeParams().ProtocolVersion >= "2026-07-28" {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
+		}
+		if !ok {
+			var err error
+			if answer, err = req.Session.Elicit(ctx, question); err != nil {
+				return nil, err
+			}
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action}}}, nil
+	})
+	server.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		waits <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	return server
+}
+
+// held is a call that counts how often it is held.
+func held() (call *invoker.Call, now, ever *atomic.Int64) {
+	now, ever = new(atomic.Int64), new(atomic.Int64)
+	return &invoker.Call{Pause: func() func() {
+		now.Add(1)
+		ever.Add(1)
+		return func() { now.Add(-1) }
+	}}, now, ever
+}
+
+// TestHold: the limits of a call stand still while a person is asked. A call
+// beside it is held too where the protocol does not say which one asks.
+func TestHold(t *testing.T) {
+	for protocol, beside := range map[string]int64{"2026-07-28": 0, "2025-11-25": 1} {
+		t.Run(protocol, func(t *testing.T) {
+			call, now, ever := held()
+			other, otherNow, otherEver := held()
+			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+				if now.Load() != 1 || otherNow.Load() != beside {
+					t.Errorf("the call is held %d times, the other one %d", now.Load(), otherNow.Load())
+				}
+				return &mcpadapter.ElicitResult{Action: mcpadapter.Accept}, nil
+			}}
+			waits := make(chan struct{}, 1)
+			c := open(t, mcpadapter.InMemory(curious(waits), options))
+			ask, wait := tool(t, c, "ask"), tool(t, c, "wait")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := wait.Invoke(ctx, other)
+				ended <- err
+			}()
+			await(t, "the other call", waits)
+			out, err := ask.Invoke(within(t), call)
+			if err != nil || canister.TextOf(out.Content) != "accept" {
+				t.Errorf("got %q, %v", canister.TextOf(out.Content), err)
+			}
+			cancel()
+			await(t, "the end of the other call", ended)
+			if now.Load() != 0 || otherNow.Load() != 0 || ever.Load() != 1 || otherEver.Load() != beside {
+				t.Errorf("held %d times, still %d; the other %d times, still %d", ever.Load(), now.Load(), otherEver.Load(), otherNow.Load())
+			}
+		})
+	}
+}
+
+// TestAnswerTimeout: a function that ignores its context holds up neither the
+// call nor Close, which says so.
+func TestAnswerTimeout(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(protocol, func(t *testing.T) {
+			call, now, _ := held()
+			options := &mcpadapter.ClientOptions{Protocol: protocol, AnswerTimeout: 20 * time.Millisecond, Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+				<-release
+				return nil, nil
+			}}
+			c := open(t, mcpadapter.InMemory(curious(nil), options))
+			_, err := tool(t, c, "ask").Invoke(within(t), call)
+			if err == nil || !strings.Contains(err.Error(), "no answer within 20ms") {
+				t.Errorf("the call returned %v", err)
+			}
+			if now.Load() != 0 {
+				t.Error("the call is still held")
+			}
+			if err := c.Close(within(t)); err == nil || !strings.Contains(err.Error(), "ignores its context") {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+}
+
+// TestCloseEndsQuestions: the context of a question ends with the connection.
+func TestCloseEndsQuestions(t *testing.T) {
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(protocol, func(t *testing.T) {
+			asked := make(chan struct{})
+			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(ctx context.Context, _ *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+				close(asked)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			c := open(t, mcpadapter.InMemory(curious(nil), options))
+			ask := tool(t, c, "ask")
+			ended := make(chan error, 1)
+			go func() {
+				_, err := ask.Invoke(within(t), rawCall(`{}`))
+				ended <- err
+			}()
+			await(t, "the question", asked)
+			if err := c.Close(within(t)); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if err := await(t, "the end of the call", ended); err == nil {
+				t.Error("the call succeeded")
+			}
+		})
+	}
+}

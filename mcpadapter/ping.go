@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+var _ ensemble.Pinger = (*connection)(nil)
+
+// Ping implements [ensemble.Pinger] with the protocol's ping (MCP 2025-11-25,
+// basic/utilities/ping). Since 2026-07-28 there is none, and the server is
+// asked who it is (server/discover, SEP-2575), which costs it as little.
+func (c *connection) Ping(ctx context.Context) error {
+	x := new(exchange)
+	err := c.request(ctx, x, func(ctx context.Context) error {
+		if c.modern {
+			return c.ask(ctx, x, fmt.Sprintf("ping-%d", c.serial.Add(1)), "server/discover", nil)
+		}
+		return c.session.Ping(ctx, nil)
+	})
+	if err == nil || x.said.Load() != nil || answeredAtAll(err) {
+		return nil
+	}
+	return fmt.Errorf("ping: %w", c.because(cleaned(err)))
+}
+
+// answeredAtAll reports whether an error is an answer of the server over HTTP,
+// and not a gateway's word that nobody is behind it (RFC 9110, § 15.6.3, § 15.6.5).
+func answeredAtAll(err error) bool {
+	var status *statusError
+	var broken *protocolError
+	return errors.As(err, &broken) || errors.As(err, &status) && status.status != http.StatusBadGateway && status.status != http.StatusGatewayTimeout
+}
+
+// ask makes a request of the new protocol that the SDK cannot make, and
+// returns when it is answered, or ctx or the connection ends.
+func (c *connection) ask(ctx context.Context, x *exchange, name, method string, params map[string]any) error {
+	id, err := jsonrpc.MakeID(name)
+	if err != nil {
+		return err
+	}
+	full := map[string]any{"_meta": c.requestMeta}
+	for member, value := range params {
+		full[member] = value
+	}
+	text, err := json.Marshal(full)
+	if err != nil {
+		return err
+	}
+	over := make(chan error, 1)
+	x.answered = func(_ string, response *jsonrpc.Response) { over <- response.Error }
+	if err := c.wire.Write(withExchange(ctx, x), &jsonrpc.Request{ID: id, Method: method, Params: text}); err != nil {
+		return err
+	}
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.life.Done():
+		return errClosed
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// TestPing: every transport and generation of the protocol can be asked for a
+// sign of life, over and over.
+func TestPing(t *testing.T) {
+	for _, protocol := range []string{"", "2025-11-25"} {
+		for _, transport := range transports {
+			if transport.fits != nil && !transport.fits(protocol) {
+				continue
+			}
+			t.Run(transport.name+" "+protocol, func(t *testing.T) {
+				c := open(t, transport.harness(t, mcpadapter.ClientOptions{Protocol: protocol}).Source)
+				for range 2 {
+					if err := c.(ensemble.Pinger).Ping(within(t)); err != nil {
+						t.Errorf("Ping: %v", err)
+					}
+				}
+				_ = c.Close(within(t))
+				if c.(ensemble.Pinger).Ping(within(t)) == nil {
+					t.Error("a closed connection gave a sign of life")
+				}
+			})
+		}
+	}
+}
+
+// TestPingAnswers: whatever the server answers is a sign of life.
+func TestPingAnswers(t *testing.T) {
+	answers := map[string]struct {
+		answer func(http.ResponseWriter, *http.Request, message)
+		alive  bool
+	}{
+		"an error":    {func(w http.ResponseWriter, _ *http.Request, m message) { replyError(w, m, -32601, "no") }, true},
+		"500":         {func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(500) }, true},
+		"a web page":  {func(w http.ResponseWriter, _ *http.Request, _ message) { w.Header().Set("Content-Type", "text/html") }, true},
+		"bad gateway": {func(w http.ResponseWriter, _ *http.Request, _ message) { w.WriteHeader(502) }, false},
+		"silence":     {func(_ http.ResponseWriter, r *http.Request, _ message) { <-r.Context().Done() }, false},
+	}
+	for name, test := range answers {
+		t.Run(name, func(t *testing.T) {
+			s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+				if m.Method != "ping" {
+					return false
+				}
+				test.answer(w, r, m)
+				return true
+			})
+			c := openScripted(t, s)
+			ctx := within(t)
+			if name == "silence" {
+				soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				ctx = soon
+			}
+			err := c.(ensemble.Pinger).Ping(ctx)
+			if (err == nil) != test.alive {
+				t.Errorf("Ping: %v", err)
+			}
+			if name == "silence" && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Ping: %v, want that the time ran out", err)
+			}
+		})
+	}
+}
