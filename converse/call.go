@@ -33,11 +33,11 @@ func (b *batch) run(c *call) outcome {
 	output, err := c.tool.Invoke(b.ctx, &invoker.Call{
 		ID:        c.invocation.ID,
 		Arguments: arguments,
-		Progress:  func(p invoker.Progress) { b.report(c, p) },
+		Progress:  func(p invoker.Progress) { b.report(c, redaction(b.opts.Redact).progress(p)) },
 	})
 	result := b.result(c, output, b.interrupted(c, invoker.AsFailure(err)))
 	if decision.changed {
-		result = withChangedArguments(result, arguments)
+		result = b.withChangedArguments(result, arguments)
 	}
 	return outcome{call: c, result: result, duration: b.since(began)}
 }
@@ -165,15 +165,17 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		b.opts.Logger.Debug("invocation failed", zap.String("tool", c.invocation.Name),
 			zap.String("code", result.Code), zap.Error(failure))
 	}
-	result.Content = bound(byValue(result.Content), b.opts.Limits.ResultBytes)
+	clean := redaction(b.opts.Redact)
+	result.Content = bound(clean.contents(byValue(result.Content)), b.opts.Limits.ResultBytes)
+	result.Metadata = clean.fields(result.Metadata)
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
 }
 
 // withChangedArguments puts before the result that its call was made with
 // arguments that the model did not choose.
-func withChangedArguments(result canister.Result, arguments json.RawMessage) canister.Result {
+func (b *batch) withChangedArguments(result canister.Result, arguments json.RawMessage) canister.Result {
 	note := fmt.Sprintf("[The call was approved with changed arguments: %s]", arguments)
-	result.Content = append(canister.Texts(note), result.Content...)
+	result.Content = append(redaction(b.opts.Redact).contents(canister.Texts(note)), result.Content...)
 	return result
 }

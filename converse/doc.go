@@ -61,6 +61,12 @@
 // canister before it enters the history, and identities and times come from
 // Options.NewID and Options.Now.
 //
+// # Secrets
+//
+// A server can print its environment. Options.Redact stands between what tools
+// and servers say and the history, the events and the errors: a program that
+// knows its secrets has them taken out there. Package config does.
+//
 // # Tools within a turn
 //
 // The tools are fixed when a turn begins, and so is their order: what servers

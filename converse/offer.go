@@ -44,9 +44,9 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 		t.offeredAt = begin
 	}
 	t.tools = t.offered
-	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: slices.Clone(t.tools.aside)}
+	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: redaction(t.opts.Redact).aside(t.tools.aside)}
 	if t.tools.catalog != nil {
-		started.Away = t.tools.catalog.Away()
+		started.Away = redaction(t.opts.Redact).away(t.tools.catalog.Away())
 	}
 	if before != nil {
 		started.Added, started.Removed = difference(before.set, t.tools.set)

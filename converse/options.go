@@ -48,6 +48,14 @@ type Options struct {
 	// It is called concurrently. Limits.Time also ends what runs after that
 	// much real time, even if Now stands still.
 	Now func() time.Time
+	// Redact takes what is secret out of a text; nil leaves texts as they are.
+	// Through it pass, before they enter the history, an event or an error:
+	// the texts, URIs, JSON strings, metadata and embedded resources of
+	// results, reports of progress, why tools are set aside or ensembles away,
+	// and the texts of errors. It does not see images and sounds, what users
+	// and the model say, the definitions of tools, and what Logger is given. It
+	// is called concurrently.
+	Redact func(text string) string
 	// Logger takes what is worth knowing beside the events; nil is silent.
 	Logger *zap.Logger
 }

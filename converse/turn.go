@@ -79,7 +79,7 @@ func (t *turn) finish() {
 	}
 	if t.err != nil && !t.left {
 		t.left = true
-		t.yield(nil, t.err)
+		t.yield(nil, redaction(t.opts.Redact).error(t.err))
 	}
 }
 
@@ -284,6 +284,7 @@ func (t *turn) ask(ctx context.Context, request *Request) *Reply {
 		case Delta:
 			t.emitDelta(event)
 		case Retry:
+			event.Err = redaction(t.opts.Redact).error(event.Err)
 			t.emit(ExchangeRetried{Retry: event})
 		}
 		if t.left {
