@@ -125,6 +125,23 @@ func TestRepeatWithinLimits(t *testing.T) {
 	})
 }
 
+// TestRepeatDoesNotWait for a connection longer than the call may take.
+func TestRepeatDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, _ := dies(1, invoker.Hints{ReadOnly: true})
+		e := ensemble.New("e", source, &ensemble.Options{CallTimeout: 2 * time.Second})
+		tool := toolOf(t, e, "tool")
+		defer source.Hang(ensembletest.Open, false)()
+		start := time.Now()
+		_, failure := invoke(t.Context(), tool)
+		wantFailure(t, failure, invoker.OutcomeUnknown, true)
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		e.Close(context.Background())
+	})
+}
+
 // TestDisconnectIsNotRepeated: what was ended on request does not come back.
 func TestDisconnectIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -129,6 +129,11 @@ func TestParked(t *testing.T) {
 			if text, failure := invoke(t.Context(), tool); text != "answer" {
 				t.Errorf("%s: revived: %v", test.name, failure)
 			}
+			if test.failures > 1 { // the count begins anew
+				source.Lose(errDied)
+				synctest.Wait()
+				wantState(t, e, ensemble.Lost)
+			}
 		})
 	}
 }

@@ -207,14 +207,17 @@ func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure
 	if errors.As(err, &panicked) {
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool crashed while it ran. " + unknownEffect, Cause: err}
 	}
-	own := invoker.AsFailure(err)
-	if !isContextError(err) || own.Code != invoker.Timeout && own.Code != invoker.Canceled {
-		if own.Code != invoker.OutcomeUnknown {
-			c.life.hear()
-		}
+	own, repeatable := invoker.AsFailure(err), t.repeatable()
+	switch {
+	case own.Code == invoker.OutcomeUnknown:
+		told := *own
+		told.Retryable = repeatable
+		return &told
+	case !isContextError(err), own.Code != invoker.Timeout && own.Code != invoker.Canceled:
+		c.life.hear()
 		return own // the tool knows best
 	}
-	effect, repeatable := unknownEffect, t.repeatable()
+	effect := unknownEffect
 	if repeatable {
 		effect = "The tool says that a second call does no harm."
 	}

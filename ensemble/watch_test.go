@@ -114,6 +114,30 @@ func TestTrafficIsLife(t *testing.T) {
 	})
 }
 
+// TestProgressIsLife, also after a call has waited in vain.
+func TestProgressIsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := ensembletest.NewTool("long", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			for i := 0; ctx.Err() == nil; i++ {
+				call.Report(invoker.Progress{Done: float64(i)})
+				pause(ctx, 20*time.Second)
+			}
+			return invoker.Output{}, ctx.Err()
+		})
+		source := ensembletest.NewSource(long, ensembletest.NewGate("gate", false))
+		e := ensemble.New("e", source, &ensemble.Options{KeepAlive: time.Minute})
+		go invoke(t.Context(), toolOf(t, e, "gate"))
+		_, failure := invoke(t.Context(), toolOf(t, e, "long"))
+		wantFailure(t, failure, invoker.Timeout, false)
+		if got := source.Count(ensembletest.Ping); got != 0 {
+			t.Errorf("%d pings while progress was reported", got)
+		}
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestIdleDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := ensembletest.NewGate("gate", false)
@@ -156,6 +180,9 @@ func TestIdleDisconnect(t *testing.T) {
 		if s := e.Snapshot(); s.State != ensemble.Ready || s.Restarts != 0 || catalog() != first {
 			t.Errorf("afterwards: %+v", s)
 		}
+		source.SetTools(gate)
+		synctest.Wait()
+		wantNames(t, namesOf(t, e), "e__gate")
 	})
 }
 
