@@ -76,8 +76,8 @@ func claims() map[Fault]claim {
 	all := map[Fault]claim{
 		Die: {Rule{Status: 7, Text: "last words"}, func(s *scene) {
 			s.gone()
-			if s.stdio != nil && !strings.Contains(s.stdio.stderr.String(), "last words") {
-				s.Errorf("stderr: %q", s.stdio.stderr)
+			if s.stdio != nil {
+				eventually(s.T, "last words", func() bool { return s.stdio.stderr.String() == "last words\n" })
 			}
 		}, true, true},
 		Silence:     {Rule{}, func(s *scene) {}, true, true},

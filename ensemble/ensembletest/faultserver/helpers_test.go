@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // thing.
 func program(script faultserver.Script, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), script.Environ())
+	cmd.Env = append(os.Environ(), script.Environ(), "GORACE=atexit_sleep_ms=0") // or an end takes a second
 	ownGroup(cmd)
 	return cmd
 }

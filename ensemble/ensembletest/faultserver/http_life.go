@@ -71,7 +71,6 @@ func (life *httpLife) serve(listener net.Listener) {
 		life.mu.Unlock()
 		_ = life.server.Close()
 		_ = listener.Close() // should Serve not have begun
-		life.dropConnections()
 	}()
 }
 

@@ -3,8 +3,13 @@
 package faultserver_test
 
 import (
+	"bufio"
 	"crypto/tls"
+	"errors"
+	"io"
+	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -22,7 +27,24 @@ func TestStopAndRestart(t *testing.T) {
 	waiting := c.seen()
 
 	url := server.URL()
+	idle, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	if _, err := io.WriteString(idle, "OPTIONS /mcp HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := idle.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if response, err := http.ReadResponse(bufio.NewReader(idle), nil); err != nil || response.StatusCode != http.StatusMethodNotAllowed {
+		t.Fatalf("%v, %v", response, err)
+	}
 	server.Stop()
+	if _, err := io.Copy(io.Discard, idle); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("an idle connection stays")
+	}
 	if server.Running() {
 		t.Error("it runs")
 	}
@@ -186,4 +208,17 @@ func TestCloseLeavesNothing(t *testing.T) {
 		})
 	}
 	eventually(t, "the end of all goroutines", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// TestLeavingIsNotCancelling: a client that goes away in a storm before the
+// effect does not keep the effect away.
+func TestLeavingIsNotCancelling(t *testing.T) {
+	dir := t.TempDir()
+	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{{Fault: LogStorm, At: BeforeEffect}, {Fault: Slow, At: BeforeEffect, Delay: quiet}}}, nil)
+	c := newHTTPClient(t, server.URL())
+	hello(t, c)
+	c.send(callEffect)
+	c.seen().must(t, "a storm", func() bool { return c.seen().methods["notifications/message"] > 3 })
+	c.leave()
+	eventually(t, "the effect", func() bool { return len(readLedger(t, dir).Effects()) == 1 })
 }
