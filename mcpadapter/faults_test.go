@@ -4,6 +4,7 @@ package mcpadapter_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,6 +37,11 @@ func TestAnswers(t *testing.T) {
 			fmt.Fprint(w, text)
 		}
 	}
+	answer := func(frame string) func(http.ResponseWriter, message) { // in which the result is none
+		return func(w http.ResponseWriter, m message) {
+			body("text/event-stream", fmt.Sprintf(frame, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":[]}`, m.ID)))(w, m)
+		}
+	}
 	cut := func(w http.ResponseWriter, _ message) {
 		stream(w)(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"none","progress":1}}`)
 	}
@@ -66,6 +72,12 @@ func TestAnswers(t *testing.T) {
 		{"accepted", status(202), invoker.Protocol, invoker.Protocol, false, "202"},
 		{"too large", body("application/json", strings.Repeat(" ", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
 		{"no result", func(w http.ResponseWriter, m message) { reply(w, m, `[]`) }, invoker.Protocol, invoker.Protocol, false, ""},
+		{"too large a stream", body("text/event-stream", "data: "+strings.Repeat("x", 2<<20)+"\n\n"), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
+		{"too large, to be resumed", body("text/event-stream", "id: 1\ndata:\n\nid: 2\ndata: "+strings.Repeat("x", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
+		{"broken event", body("text/event-stream", "id: 1\ndata: {}\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
+		{"broken line", body("text/event-stream", "data\nwhat\n\n"), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"no result in a stream", answer("data: %s\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
+		{"without its end", answer("event: message\ndata: %s"), invoker.Protocol, invoker.Protocol, false, ""},
 		{"cut", cut, invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
 	}
 	for _, test := range tests {
@@ -286,6 +298,50 @@ func TestSSEEndpointElsewhere(t *testing.T) {
 	defer s.Close()
 	if _, err := mcpadapter.SSE(s.URL, nil).Open(within(t)); err == nil || !strings.Contains(err.Error(), "another origin") {
 		t.Errorf("Open: %v", err)
+	}
+}
+
+// TestSSETooLarge: the stream that all answers come on has to end with an event
+// that is too large, and says so.
+func TestSSETooLarge(t *testing.T) {
+	out := make(chan string, 8)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
+			for {
+				w.(http.Flusher).Flush()
+				select {
+				case text := <-out:
+					fmt.Fprintf(w, "event: message\ndata: %s\n\n", text)
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}
+		var m message
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		switch m.Method {
+		case "initialize":
+			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
+		case "tools/list":
+			out <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"write"}]}}`, m.ID)
+		case "tools/call":
+			out <- strings.Repeat("x", 2<<20)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	c := open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{MaxMessage: 1 << 20}}))
+	if _, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`)); code(err) != invoker.ResultTooLarge {
+		t.Errorf("the call failed with %v, want RESULT_TOO_LARGE", err)
+	}
+	await(t, "Lost", c.Lost())
+	if c.Err() == nil || !strings.Contains(c.Err().Error(), "1048576 bytes") {
+		t.Errorf("Err: %v", c.Err())
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 // anything new on it.
 const maxResumes = 3
 
+// slack is what a checked event may have beyond the limit of the server's own.
+const slack = 1 << 10
+
 // HTTP returns an MCP server that is reached over streamable HTTP
 // (MCP 2025-11-25, basic/transports § Streamable HTTP). What is wrong with
 // the URL is the error of Open.
@@ -28,7 +31,7 @@ func HTTP(url string, options *HTTPOptions) ensemble.Source {
 			Endpoint:             t.origin.String(),
 			HTTPClient:           t.client(),
 			MaxRetries:           maxResumes,
-			MaxEventSize:         limit,
+			MaxEventSize:         limit + slack,
 			DisableStandaloneSSE: true, // see httpConnection
 		}}
 	})
@@ -43,7 +46,7 @@ func SSE(url string, options *HTTPOptions) ensemble.Source {
 		return &sseLink{tripper: t, transport: &mcp.SSEClientTransport{
 			Endpoint:     t.origin.String(),
 			HTTPClient:   t.client(),
-			MaxEventSize: limit,
+			MaxEventSize: limit + slack,
 		}}
 	})
 	if s.pinned == "" {

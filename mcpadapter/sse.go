@@ -24,14 +24,15 @@ type eventReader struct {
 }
 
 // next returns the next event that holds anything. The end of the stream is
-// io.EOF; an event that it cuts off is dropped, as the standard says.
+// io.EOF, with what there is of an event that it cuts off.
 func (r *eventReader) next() (event, error) {
 	var e event
 	size, any := 0, false
 	for {
 		line, err := r.line(&size)
 		if err != nil {
-			return event{}, err
+			e.set(line)
+			return e, err
 		}
 		if len(line) == 0 {
 			if any {
@@ -45,7 +46,8 @@ func (r *eventReader) next() (event, error) {
 	}
 }
 
-// line reads up to the end of a line, which it takes off.
+// line reads up to the end of a line, which it takes off. With an error it
+// returns what there is of one.
 func (r *eventReader) line(size *int) ([]byte, error) {
 	var line []byte
 	for {
@@ -58,7 +60,7 @@ func (r *eventReader) line(size *int) ([]byte, error) {
 			return bytes.TrimRight(line, "\r\n"), nil
 		}
 		if err != bufio.ErrBufferFull {
-			return nil, err
+			return bytes.TrimRight(line, "\r\n"), err
 		}
 	}
 }

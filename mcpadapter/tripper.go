@@ -38,9 +38,10 @@ type tripper struct {
 	limit   int  // bytes of one body
 	apart   bool // answers come on another stream, as with SSE
 
-	version atomic.Value  // string: the protocol agreed upon
-	refusal atomic.Value  // *authError: why no token could be had
-	asking  chan struct{} // holds a value while a token is asked for
+	version atomic.Value          // string: the protocol agreed upon
+	refusal atomic.Value          // *authError: why no token could be had
+	spoilt  atomic.Pointer[error] // why the stream for all was ended
+	asking  chan struct{}         // holds a value while a token is asked for
 
 	life    context.Context
 	endLife context.CancelFunc
@@ -281,7 +282,13 @@ func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Respons
 		return resp, nil // the client's business
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return t.refused(req, resp)
-	case t.apart || !outgoingFrom(req.Context()).call || kind == "text/event-stream":
+	case t.apart && kind == "text/event-stream":
+		resp.Body = t.checkStream(req.Context(), resp.Body)
+		return resp, nil
+	case t.apart || !outgoingFrom(req.Context()).id.IsValid():
+		return resp, nil
+	case kind == "text/event-stream":
+		resp.Body = t.checkStream(req.Context(), resp.Body)
 		return resp, nil
 	case kind == "application/json":
 		return t.checkJSON(resp)
@@ -307,7 +314,7 @@ func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Respons
 		Error *jsonrpc.Error
 	}
 	if json.Unmarshal(body, &message) == nil && message.Error != nil {
-		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && !t.apart && outgoingFrom(req.Context()).call {
+		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && !t.apart && outgoingFrom(req.Context()).id.IsValid() {
 			return answered(resp, body), nil
 		}
 		e.message = t.redacted(message.Error.Message)
@@ -367,7 +374,13 @@ func (t *tripper) drain() {
 }
 
 func (t *tripper) lost() <-chan struct{} { return nil }
-func (t *tripper) err() error            { return nil }
+
+func (t *tripper) err() error {
+	if spoilt := t.spoilt.Load(); spoilt != nil {
+		return *spoilt
+	}
+	return nil
+}
 
 // retryAfter reads the header (RFC 9110, § 10.2.3); 0 means none.
 func retryAfter(value string) time.Duration {

@@ -105,7 +105,7 @@ func (w *wire) Write(ctx context.Context, message jsonrpc.Message) error {
 	}
 	x := exchangeFrom(ctx)
 	if x == nil || !request.IsCall() {
-		return w.send(ctx, outgoing{method: request.Method, call: request.IsCall()}, message)
+		return w.send(ctx, outgoing{method: request.Method, id: request.ID}, message)
 	}
 	if x.sending != nil {
 		x.sending(request)
@@ -122,7 +122,7 @@ func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Reque
 	default:
 	}
 	earlier := x.left.Swap(true)
-	err := w.send(ctx, outgoing{method: request.Method, call: true}, request)
+	err := w.send(ctx, outgoing{method: request.Method, id: request.ID}, request)
 	if err != nil && !earlier && neverLeft(err) {
 		x.left.Store(false)
 	}
@@ -140,7 +140,7 @@ func (w *wire) send(ctx context.Context, out outgoing, message jsonrpc.Message) 
 // outgoing tells the transport below what it carries.
 type outgoing struct {
 	method string
-	call   bool // an answer is expected
+	id     jsonrpc.ID // not valid where no answer is expected
 }
 
 type outgoingKey struct{}
