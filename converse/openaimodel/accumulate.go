@@ -69,6 +69,10 @@ func (a *accumulator) add(chunk gjson.Result) {
 	})
 }
 
+// brokenOff are reasons to finish that are none: the answer is not whole.
+// OpenRouter, DeepSeek and Zhipu give them.
+var brokenOff = map[string]bool{"error": true, "insufficient_system_resource": true, "network_error": true}
+
 // choices takes in the choice that was asked for. A server that sends several
 // numbers them.
 func (a *accumulator) choices(list gjson.Result) {
@@ -82,13 +86,18 @@ func (a *accumulator) choices(list gjson.Result) {
 		a.chosen = true
 		choice.ForEach(func(key, value gjson.Result) bool {
 			switch key.Str {
-			case "delta", "message":
-				if value.IsObject() {
+			case "delta":
+				a.message(value)
+			case "message": // MiniMax ends a stream with the whole of it
+				if len(a.text) == 0 && len(a.refusal) == 0 && len(a.calls) == 0 {
 					a.message(value)
 				}
 			case "finish_reason":
 				if value.Type == gjson.String && value.Str != "" {
 					a.finish, a.began = strings.Clone(value.Str), true
+				}
+				if brokenOff[value.Str] && !a.fault.Exists() {
+					a.fault = choice
 				}
 			}
 			return true
@@ -99,6 +108,9 @@ func (a *accumulator) choices(list gjson.Result) {
 
 // message takes in a piece of the message, or all of it.
 func (a *accumulator) message(delta gjson.Result) {
+	if !delta.IsObject() {
+		return
+	}
 	a.delta++
 	var reasoning string
 	var calls, legacy gjson.Result

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -60,6 +61,9 @@ func onlyText(parts []part) (string, bool) {
 	}
 	return strings.Join(texts, "\n"), true
 }
+
+// fetched are the URLs of images that servers take.
+var fetched = regexp.MustCompile(`(?i)^(https?://|data:image/)`)
 
 // imageTypes are the pictures that the API takes.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
@@ -210,11 +214,13 @@ func (w *messageWriter) image(c canister.ImageContent) part {
 	switch kind := mediaType(c.MIME); {
 	case c.URL != "" && w.m.opts.NoImages:
 		return part{text: "[image " + shortURL(c.URL) + ", left out: the model cannot see]"}
+	case c.URL != "" && !fetched.MatchString(c.URL):
+		return part{text: "[image " + shortURL(c.URL) + ", left out: the model's server cannot fetch it]"}
 	case c.URL != "":
 		return part{url: c.URL}
 	case w.m.opts.NoImages:
 		return part{text: leftOut(c.MIME, len(c.Data), "the model cannot see")}
-	case !imageTypes[kind]:
+	case !imageTypes[kind] || len(c.Data) == 0: // servers refuse the whole history for these
 		return part{text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
 	default:
 		return part{data: c.Data, mime: kind}
@@ -226,7 +232,7 @@ func (w *messageWriter) audio(c canister.AudioContent) part {
 	switch {
 	case !w.m.opts.Audio:
 		return part{text: leftOut(c.MIME, len(c.Data), "the model cannot hear")}
-	case format == "":
+	case format == "" || len(c.Data) == 0:
 		return part{text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
 	}
 	return part{data: c.Data, sound: format}

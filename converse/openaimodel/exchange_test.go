@@ -532,6 +532,7 @@ func TestNewRefuses(t *testing.T) {
 		"ExtraBody":                {ExtraBody: map[string]any{"messages": nil}},
 		"chan":                     {ExtraBody: map[string]any{"x": make(chan int)}},
 		"ResponseFormat":           {ResponseFormat: &openaimodel.ResponseFormat{Schema: json.RawMessage(`{`)}},
+		"APIKey holds a line end":  {APIKey: "planted\n"},
 		"header":                   {Headers: map[string]string{"X Y": "z"}},
 		"MaxEventBytes is -1; it ": {MaxEventBytes: -1, TopP: new(-1.0)},
 	} {

@@ -92,6 +92,16 @@ func TestMessages(t *testing.T) {
 				`{"type":"input_audio","input_audio":{"data":"V0FW","format":"wav"}},{"type":"text","text":"[image data:image/png;base64, left out: the model cannot see]"}]}]`,
 		},
 		{
+			name:    "media that servers refuse",
+			options: openaimodel.Options{Audio: true},
+			history: []canister.Canister{canister.User{Head: head("u"), Content: []canister.Content{
+				canister.ImageContent{MIME: "image/png"}, canister.ImageContent{URL: "file:///a.png"}, canister.ImageContent{URL: "DATA:image/png;base64,AAAA"}, canister.AudioContent{MIME: "audio/wav"},
+			}}},
+			want: `[{"role":"user","content":[{"type":"text","text":"[image/png, 0 bytes, left out: the model's API cannot carry it]"},` +
+				`{"type":"text","text":"[image file:///a.png, left out: the model's server cannot fetch it]"},{"type":"image_url","image_url":{"url":"DATA:image/png;base64,AAAA"}},` +
+				`{"type":"text","text":"[audio/wav, 0 bytes, left out: the model's API cannot carry it]"}]}]`,
+		},
+		{
 			name:    "document",
 			history: []canister.Canister{canister.Document{Head: head("d"), Title: `A "b"`, URI: "file:///a", Content: canister.Texts("Words.")}},
 			want:    `[{"role":"user","content":"<document title=\"A 'b'\" uri=\"file:///a\">\nWords.\n</document>"}]`,

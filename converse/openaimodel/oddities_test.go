@@ -137,6 +137,33 @@ func TestMoreDialects(t *testing.T) {
 	}
 }
 
+// TestBrokenOff: a reason to finish can say that the answer is not whole.
+func TestBrokenOff(t *testing.T) {
+	for _, reason := range []string{"error", "insufficient_system_resource", "network_error"} {
+		for _, form := range []string{"data: %s\n\ndata: [DONE]\n\n", "%s"} {
+			server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, form, `{"choices":[{"finish_reason":"`+reason+`","message":{"content":"Half an"}}]}`)
+			})
+			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+			checkWant(t, got, openaiserver.Want{Text: "Half an", Problem: openaiserver.ServerSaid, Message: reason})
+		}
+	}
+}
+
+// TestWholeBehindDeltas: a message that repeats what was streamed counts once.
+func TestWholeBehindDeltas(t *testing.T) {
+	server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		for _, choice := range []string{
+			`{"delta":{"content":"Hi."}}`, `{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}`,
+			`{"finish_reason":"stop","message":{"content":"Hi.","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}`,
+		} {
+			fmt.Fprintf(w, "data: {\"choices\":[%s]}\n\n", choice)
+		}
+	})
+	got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+	checkWant(t, got, openaiserver.Want{Text: "Hi.", Calls: []openaiserver.WantCall{{ID: "a", Name: "f", Arguments: "{}"}}})
+}
+
 // TestCutBeforeArguments: a call that was cut off before its arguments is not
 // one without arguments, which would run.
 func TestCutBeforeArguments(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 )
@@ -183,6 +184,11 @@ func (o *Options) check() error {
 	for name, value := range map[string]int{"MaxTokens": o.MaxTokens, "MaxEventBytes": o.MaxEventBytes, "MaxAnswerBytes": o.MaxAnswerBytes} {
 		if value < 0 {
 			add("%s is %d; it must not be negative", name, value)
+		}
+	}
+	for name, value := range map[string]string{"APIKey": o.APIKey, "Organization": o.Organization, "Project": o.Project} {
+		if strings.ContainsFunc(value, unicode.IsControl) {
+			add("%s holds a line end, or another character that cannot be sent", name)
 		}
 	}
 	if f := o.ResponseFormat; f != nil && len(f.Schema) > 0 && !json.Valid(f.Schema) {

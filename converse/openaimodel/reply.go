@@ -69,7 +69,7 @@ func (a *accumulator) reason() canister.Finish {
 	switch a.finish {
 	case "length", "max_tokens", "model_length":
 		return canister.FinishLength
-	case "content_filter", "safety", "SAFETY":
+	case "content_filter", "safety", "SAFETY", "sensitive":
 		return canister.FinishContentFilter
 	}
 	switch {
