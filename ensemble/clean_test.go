@@ -47,6 +47,21 @@ func TestInvisibleCharactersAreTakenOut(t *testing.T) {
 	}
 }
 
+// TestNotesAreNews, although what is offered stays the same.
+func TestNotesAreNews(t *testing.T) {
+	source := ensembletest.NewSource(ensembletest.Returns("a", ""))
+	e := ensemble.New("e", source, nil)
+	defer e.Close(t.Context())
+	first := toolOf(t, e, "a")
+	odd := ensembletest.Returns("a", "")
+	odd.Def.Description += "\u200b"
+	source.SetTools(odd)
+	source.Lose(errDied)
+	if again := toolOf(t, e, "a"); again != first || len(e.Snapshot().Notes) != 1 {
+		t.Errorf("the same tool: %v, the notes are %v", again == first, e.Snapshot().Notes)
+	}
+}
+
 // TestLookalikes: a tool cannot take the place of another by characters that
 // nobody sees.
 func TestLookalikes(t *testing.T) {

@@ -4,6 +4,7 @@ package ensemble_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,23 @@ func TestCallLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTimeoutByCause: a tool may tell the cause of its context's end, as
+// net/http does.
+func TestTimeoutByCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ensemble.Local("e", ensembletest.NewTool("tool", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+			<-ctx.Done()
+			return invoker.Output{}, fmt.Errorf("get: %w", context.Cause(ctx))
+		}))
+		_, failure := invoke(t.Context(), toolOf(t, e, "tool"))
+		wantFailure(t, failure, invoker.Timeout, false)
+		if !strings.Contains(failure.Message, "idle time-out") {
+			t.Errorf("the message is %q", failure.Message)
+		}
+		e.Close(context.Background())
+	})
 }
 
 // TestHold: both limits stand still while a person is asked, whoever asks, and
@@ -177,6 +195,24 @@ func TestLateAnswersOfConnections(t *testing.T) {
 			}
 			source.Lose(errDied)
 			synctest.Wait()
+		}
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateFailure is no answer.
+func TestLateFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := ensemble.New("e", ensembletest.NewSource(ensembletest.NewTool("tool", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			time.Sleep(time.Minute)
+			return invoker.Output{}, errDied
+		})), &ensemble.Options{CallTimeout: time.Second})
+		invoke(t.Context(), toolOf(t, e, "tool"))
+		time.Sleep(2 * time.Minute)
+		if s := e.Snapshot(); s.Late != 0 || s.Failures != 1 {
+			t.Errorf("the snapshot is %+v", s)
 		}
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -408,7 +408,18 @@ func (f sourceFunc) Open(ctx context.Context) (ensemble.Connection, error) { ret
 // TestChaos lets everything happen at once; the race detector and the bubble
 // look for what is wrong.
 func TestChaos(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+	for _, options := range []*ensemble.Options{nil, {
+		Restart:        ensemble.Restart{Policy: ensemble.RestartAlways, Tries: -1},
+		KeepAlive:      13 * time.Millisecond,
+		IdleDisconnect: 3 * time.Millisecond,
+		Trust:          ensemble.TrustAll,
+	}} {
+		chaos(t, options)
+	}
+}
+
+func chaos(t *testing.T, options *ensemble.Options) {
+	inBubble(t, options, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
 		tool := toolOf(t, e, "a")
 		var all sync.WaitGroup
 		repeat := func(pause time.Duration, f func()) {
@@ -435,6 +446,7 @@ func TestChaos(t *testing.T) {
 		})
 		repeat(2*time.Millisecond, func() { e.Tools(t.Context()); e.Snapshot() })
 		repeat(11*time.Millisecond, func() { source.Fail(ensembletest.Open, 1, errDied) })
+		repeat(17*time.Millisecond, func() { source.Fail(ensembletest.Ping, 1, errDied) })
 		all.Wait()
 		if err := e.Connect(t.Context()); err != nil {
 			e.Connect(t.Context())

@@ -20,6 +20,24 @@ func (c *counter) Invoke(context.Context, *invoker.Call) (invoker.Output, error)
 	return invoker.Output{}, nil
 }
 
+// TestEndedLifeIsNotLost: a ping that fails because its connection was ended
+// on request is no loss.
+func TestEndedLifeIsNotLost(t *testing.T) {
+	e := Local("e", &counter{})
+	defer e.Close(t.Context())
+	if err := e.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := e.current
+	if err := e.Disconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.lose(l, errors.New("no answer"))
+	if s := e.Snapshot(); s.State != Idle || s.LastError != nil {
+		t.Errorf("the snapshot is %+v", s)
+	}
+}
+
 // TestNoCallBeginsOverEndedLife: the connection ends between the moment in
 // which a call finds it and the moment in which the call begins.
 func TestNoCallBeginsOverEndedLife(t *testing.T) {

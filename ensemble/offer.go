@@ -87,9 +87,6 @@ func (e *Ensemble) upToDate() (*offer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.noticeLoss()
-	if e.asleep {
-		return e.offer, true
-	}
 	if e.state != Ready || e.current.stale && e.current.listings.due() {
 		return nil, false
 	}

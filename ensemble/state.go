@@ -25,7 +25,8 @@ type State string
 
 // The states.
 const (
-	// Idle: not connected, and nothing is wrong; the next use connects.
+	// Idle: not connected, and nothing is wrong; the next use connects. After
+	// Options.IdleDisconnect only a call is such a use.
 	Idle State = "idle"
 	// Connecting: an attempt is under way.
 	Connecting State = "connecting"
