@@ -286,6 +286,36 @@ func TestHeadersStayHome(t *testing.T) {
 	}
 }
 
+// TestSecretsOfResume: the SDK tells of a stream that cannot be taken up again
+// with the URL and the session in plain text.
+func TestSecretsOfResume(t *testing.T) {
+	t.Parallel() // the SDK takes its time
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch {
+		case m.Method == "initialize":
+			w.Header().Set("Mcp-Session-Id", "session-456")
+		case m.Method == "tools/call":
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "id: 1\nretry: 1\ndata:\n\n")
+			return true
+		case r.Header.Get("Last-Event-ID") != "":
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	c := open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
+	_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
+	if code(err) != invoker.OutcomeUnknown {
+		t.Errorf("the call failed with %v, want OUTCOME_UNKNOWN", err)
+	}
+	await(t, "Lost", c.Lost())
+	for _, err := range []error{err, invoker.AsFailure(err).Cause, c.Err()} {
+		if text := fmt.Sprint(err); strings.Contains(text, "query-789") || strings.Contains(text, "session-456") {
+			t.Errorf("the error holds a secret: %s", text)
+		}
+	}
+}
+
 func TestSSEEndpointElsewhere(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another origin got a message") }))
 	defer other.Close()

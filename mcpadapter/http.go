@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +92,10 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 type httpLink struct {
 	*tripper
 	transport *mcp.StreamableClientTransport
-	conn      *httpConnection // set by Connect
+
+	mu     sync.Mutex // kill may come before Connect is through
+	killed bool
+	conn   *httpConnection // set by Connect
 }
 
 // Connect implements mcp.Transport.
@@ -99,6 +103,12 @@ func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
 	inner, err := l.transport.Connect(ctx)
 	if err != nil {
 		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.killed {
+		_ = inner.Close()
+		return nil, errClosed
 	}
 	l.conn = newHTTPConnection(inner, l.tripper)
 	return l.conn, nil
@@ -120,9 +130,13 @@ func (l *httpLink) close(context.Context) error {
 
 func (l *httpLink) kill() {
 	l.tripper.kill()
-	if l.conn != nil {
-		l.conn.stop()
-		l.conn.streams.Wait()
+	l.mu.Lock()
+	l.killed = true
+	conn := l.conn
+	l.mu.Unlock()
+	if conn != nil {
+		conn.stop()
+		conn.streams.Wait()
 	}
 	l.drain()
 }
@@ -162,7 +176,7 @@ func (c *httpConnection) pump() {
 	for {
 		message, err := c.Connection.Read(c.ctx)
 		if err != nil {
-			c.fail(err)
+			c.fail(c.discreet(err))
 			return
 		}
 		if !c.pass(message) {
@@ -186,6 +200,31 @@ func (c *httpConnection) fail(err error) {
 		c.failure = err
 		close(c.failed)
 	})
+}
+
+// Write implements mcp.Connection.
+func (c *httpConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	return c.discreet(c.Connection.Write(ctx, message))
+}
+
+// discreet takes the URL and the identity of the session out of an error that
+// has them in its text alone, which is how the SDK tells of a stream that could
+// not be taken up again.
+func (c *httpConnection) discreet(err error) error {
+	var typed *url.Error // whose URL is taken out elsewhere
+	if err == nil || errors.As(err, &typed) {
+		return err
+	}
+	var secrets []string
+	for _, secret := range []string{c.tripper.origin.String(), c.tripper.origin.RawQuery, c.SessionID()} {
+		if secret != "" {
+			secrets = append(secrets, secret, "…")
+		}
+	}
+	if text := strings.NewReplacer(secrets...).Replace(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
 }
 
 // Read implements mcp.Connection.
@@ -212,15 +251,12 @@ func (c *httpConnection) Close() error {
 type sseLink struct {
 	*tripper
 	transport *mcp.SSEClientTransport
-	conn      mcp.Connection // set by Connect
 }
 
 // Connect implements mcp.Transport. The SDK ties the stream to the context of
 // this request, so that it gets one that ends with the link.
 func (l *sseLink) Connect(ctx context.Context) (mcp.Connection, error) {
-	conn, err := l.transport.Connect(context.WithoutCancel(ctx))
-	l.conn = conn
-	return conn, err
+	return l.transport.Connect(context.WithoutCancel(ctx))
 }
 
 func (l *sseLink) close(context.Context) error {

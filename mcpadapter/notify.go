@@ -65,7 +65,8 @@ func (c *connection) serverLog(params json.RawMessage) {
 	if len(text) > maxLogged {
 		text = text[:maxLogged] + "…"
 	}
+	text = cleanLine(text)
 	if checked := c.log.Check(level, text); checked != nil {
-		checked.Write(zap.String("stream", "log"), zap.String("level", entry.Level), zap.String("logger", entry.Logger))
+		checked.Write(zap.String("stream", "log"), zap.String("level", cleanLine(entry.Level[:min(len(entry.Level), 64)])), zap.String("logger", cleanLine(entry.Logger[:min(len(entry.Logger), maxLogged)])))
 	}
 }
