@@ -244,20 +244,20 @@ func (a *accumulator) byID(id string) *call {
 func (c *call) ends(delta int, numbered bool, id, name, arguments string) bool {
 	switch {
 	case id != "" && c.id != "" && id != c.id:
-		return name != "" || c.state.whole() || !numbered
+		return name != "" || c.state.finished || !numbered
 	case name != "" && c.name != "" && c.delta == delta:
 		return true // nobody splits a name within one delta
-	case name != "" && c.state.begun() && name != c.name:
+	case name != "" && c.state.started && name != c.name:
 		return true
 	}
 	// More after the arguments are whole can only be those of the next call.
-	return c.state.whole() && strings.TrimSpace(arguments) != ""
+	return c.state.finished && strings.TrimSpace(arguments) != ""
 }
 
 // rename takes in a piece of the name, or a repetition of it.
 func (c *call) rename(name string) {
 	switch {
-	case name == "" || c.state.begun() && c.name != "":
+	case name == "" || c.state.started && c.name != "":
 	case strings.HasPrefix(name, c.name):
 		c.name = strings.Clone(name)
 	default:
@@ -338,9 +338,6 @@ type jsonState struct {
 	started  bool // something but space has come
 	finished bool // the outermost value has ended
 }
-
-func (s *jsonState) begun() bool { return s.started }
-func (s *jsonState) whole() bool { return s.finished }
 
 // add follows more of the text.
 func (s *jsonState) add(text string) {

@@ -82,10 +82,10 @@ func (f *ResponseFormat) field() any {
 	return map[string]any{"type": "json_schema", "json_schema": schema}
 }
 
-// appendTail appends the rest of a body behind its messages.
-func (m *Model) appendTail(dst []byte, request *converse.Request) []byte {
+// appendTail appends the rest of a body behind its messages. Tools are nil when
+// none are on offer.
+func (m *Model) appendTail(dst []byte, request *converse.Request, tools *encodedTools) []byte {
 	dst = append(append(dst, ']'), m.fields...)
-	tools := m.tools.of(m, request.Tools)
 	if tools == nil {
 		return append(dst, '}')
 	}

@@ -19,6 +19,10 @@ const opening = `{"messages":[`
 type transcript struct {
 	marks []mark // the canisters that text holds, in order
 	text  []byte // the opening and their messages, without the rest of a body
+	// offered are the tools of the exchange before, and tools their encoded
+	// form: a model that serves many rosters cannot keep those of all.
+	offered *converse.Toolset
+	tools   *encodedTools
 	// lent tells whether the bytes behind text may still be read on behalf of
 	// the exchange before.
 	lent *loan
@@ -51,7 +55,10 @@ func (t *transcript) body(m *Model, request *converse.Request) ([]byte, *loan, e
 	for _, c := range request.History[len(t.marks) : len(t.marks)+done] {
 		t.marks = append(t.marks, mark{c.Header().ID, c.Kind()})
 	}
-	body := m.appendTail(writer.dst, request)
+	if t.offered != request.Tools {
+		t.offered, t.tools = request.Tools, m.tools.of(m, request.Tools)
+	}
+	body := m.appendTail(writer.dst, request, t.tools)
 	t.text = body[:writer.settled]
 	return body, t.lent, nil
 }
