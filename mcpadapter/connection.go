@@ -170,8 +170,8 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	default:
 		err = cleaned(err)
 	}
-	if l, ok := c.link.(interface{ stderrTail() string }); ok && l.stderrTail() != "" {
-		err = fmt.Errorf("%w; stderr: %s", err, lastLine(l.stderrTail()))
+	if p, ok := c.link.(*process); ok && p.tail.lastLines() != "" {
+		err = fmt.Errorf("%w; stderr: %s", err, p.tail.lastLines())
 	}
 	return err
 }

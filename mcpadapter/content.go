@@ -4,7 +4,6 @@ package mcpadapter
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -120,13 +119,4 @@ func (d *decoder) link() canister.Content {
 	}
 	d.into("size", &content.Size)
 	return content
-}
-
-// lastLine returns the end of a text.
-func lastLine(text string) string {
-	const most = 500
-	if over := len(text) - most; over > 0 {
-		return fmt.Sprintf("…%s", text[over:])
-	}
-	return text
 }

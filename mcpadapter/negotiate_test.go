@@ -6,15 +6,19 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // manners are what a server of the older protocols does when it is asked for
@@ -90,6 +94,85 @@ func TestFallBack(t *testing.T) {
 				if err != nil || len(entries) != want {
 					t.Errorf("%d processes were started, want %d (%v)", len(entries), want, err)
 				}
+			}
+		})
+	}
+}
+
+// TestDiscoverAnswers: whatever a server over HTTP makes of the first question,
+// one that has an older protocol is reached with it, and the next time at once.
+func TestDiscoverAnswers(t *testing.T) {
+	body := func(status int, kind, text string) func(http.ResponseWriter, message) {
+		return func(w http.ResponseWriter, m message) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			fmt.Fprint(w, strings.ReplaceAll(text, "ID", string(m.ID)))
+		}
+	}
+	for name, answer := range map[string]func(http.ResponseWriter, message){
+		"400":               body(400, "text/plain", "Bad Request: Server not initialized"),
+		"400 with an error": body(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}`),
+		"404":               body(404, "text/plain", "no"),
+		"405":               body(405, "text/plain", "no"),
+		"500":               body(500, "text/plain", "no"),
+		"503":               body(503, "text/plain", "no"),
+		"web page":          body(200, "text/html", "<html>"),
+		"no JSON":           body(200, "application/json", "{"),
+		"no result":         body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{}}`),
+		"odd result":        body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":[7]}`),
+		"odd versions":      body(200, "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["1999-01-01"]}}`),
+		"broken event":      body(200, "text/event-stream", "data: x\n\n"),
+		"cut":               func(http.ResponseWriter, message) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+				if m.Method == "server/discover" {
+					answer(w, m)
+				}
+				return m.Method == "server/discover"
+			})
+			source := mcpadapter.HTTP(s.URL, nil)
+			for range 2 {
+				c := open(t, source)
+				if got := c.Peer().Protocol; got != "MCP 2025-11-25" {
+					t.Errorf("the protocol is %s", got)
+				}
+				tool(t, c, "read")
+			}
+			if n := len(s.received("server/discover")); n != 1 {
+				t.Errorf("it was asked for the newest protocol %d times", n)
+			}
+		})
+	}
+}
+
+// TestUpgraded: a server that no longer has the old protocol is found again,
+// however it refuses it.
+func TestUpgraded(t *testing.T) {
+	for _, status := range []int{400, 404, 405, 500} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			var current atomic.Pointer[http.Handler]
+			set := func(h http.Handler) { current.Store(&h) }
+			server := suiteServer(t.Context())
+			sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+			old := newScripted(t, nil)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) }))
+			t.Cleanup(func() {
+				s.CloseClientConnections()
+				s.Close()
+			})
+			source := mcpadapter.HTTP(s.URL, nil)
+			set(old)
+			_ = open(t, source).Close(within(t))
+			set(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
+					w.WriteHeader(status)
+					return
+				}
+				sdk.ServeHTTP(w, r)
+			}))
+			if got := open(t, source).Peer().Protocol; got != "MCP 2026-07-28" {
+				t.Errorf("the protocol is %s", got)
 			}
 		})
 	}

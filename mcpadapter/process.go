@@ -186,9 +186,6 @@ func (p *process) err() error {
 	}
 }
 
-// stderrTail returns the last of what the server wrote to stderr, at most 64 KiB.
-func (p *process) stderrTail() string { return p.tail.text() }
-
 // close ends the server as the protocol wants it: stdin is closed, then after
 // each grace period the whole process group gets SIGTERM, then SIGKILL. When
 // ctx ends, SIGKILL comes at once. When close returns no process of the group,

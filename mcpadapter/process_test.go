@@ -208,8 +208,8 @@ func TestExitInCall(t *testing.T) {
 		if !errors.As(p.err(), &loss) || loss.exit == nil {
 			t.Errorf("p.err() = %#v, want a *lostError with the exit", p.err())
 		}
-		if got := p.stderrTail(); got != "going down\npanic: out of cheese" {
-			t.Errorf("stderrTail = %q", got)
+		if got := p.tail.text(); got != "going down\npanic: out of cheese" {
+			t.Errorf("the tail is %q", got)
 		}
 		if err := conn.Write(t.Context(), request(t, 2, "ping", nil)); !errors.Is(err, errNotSent) || err.Error() != "not sent: "+want {
 			t.Errorf("a later Write: %v, want the same", err)
@@ -261,8 +261,8 @@ func TestFloodOfStderr(t *testing.T) {
 	if lines.Load() != 10<<10+1 {
 		t.Errorf("%d lines were handed over, want all %d", lines.Load(), 10<<10+1)
 	}
-	if text := p.stderrTail(); len(text) > maxTail || !strings.HasSuffix(text, "the last line") {
-		t.Errorf("stderrTail has %d bytes and ends in %q", len(text), text[len(text)-20:])
+	if text := p.tail.text(); len(text) > maxTail || !strings.HasSuffix(text, "the last line") {
+		t.Errorf("the tail has %d bytes and ends in %q", len(text), text[len(text)-20:])
 	}
 }
 

@@ -39,21 +39,31 @@ func (c *connection) Resources(ctx context.Context) ([]canister.LinkContent, err
 	if s := c.session.InitializeResult(); s.Capabilities == nil || s.Capabilities.Resources == nil {
 		return nil, nil
 	}
-	return everyPage(ctx, c, "resources", func(ctx context.Context, cursor string) error {
-		_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-		return err
-	}, func(raw json.RawMessage) (canister.LinkContent, error) {
-		m, err := members(raw)
-		if err != nil {
-			return canister.LinkContent{}, err
+	var links []canister.LinkContent
+	err := c.everyPage(ctx, "resources", func(ctx context.Context, cursor string) (int, string, error) {
+		var page struct {
+			Resources  []json.RawMessage
+			NextCursor string
 		}
-		d := decoder{m: m}
-		link, _ := d.link().(canister.LinkContent)
-		if d.failed {
-			return link, fmt.Errorf("a resource is described wrongly: %s", shortened(string(raw)))
+		err := c.read(ctx, &page, `{"resources":[]}`, func(ctx context.Context) error {
+			_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+			return err
+		})
+		for _, raw := range page.Resources {
+			m, _ := members(raw) // none lacks all
+			d := decoder{m: m}
+			link, ok := d.link().(canister.LinkContent)
+			if !ok || d.failed {
+				return 0, "", invoker.Failf(invoker.Protocol, "one is described wrongly: %s", shortened(string(raw)))
+			}
+			links = append(links, link)
 		}
-		return link, nil
+		return len(page.Resources), page.NextCursor, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return links, nil
 }
 
 // ReadResource implements [Reader].
@@ -83,14 +93,25 @@ func (c *connection) Prompts(ctx context.Context) ([]string, error) {
 	if s := c.session.InitializeResult(); s.Capabilities == nil || s.Capabilities.Prompts == nil {
 		return nil, nil
 	}
-	return everyPage(ctx, c, "prompts", func(ctx context.Context, cursor string) error {
-		_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-		return err
-	}, func(raw json.RawMessage) (string, error) {
-		var prompt struct{ Name string }
-		err := json.Unmarshal(raw, &prompt)
-		return prompt.Name, err
+	var names []string
+	err := c.everyPage(ctx, "prompts", func(ctx context.Context, cursor string) (int, string, error) {
+		var page struct {
+			Prompts    []struct{ Name string }
+			NextCursor string
+		}
+		err := c.read(ctx, &page, `{"prompts":[]}`, func(ctx context.Context) error {
+			_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+			return err
+		})
+		for _, prompt := range page.Prompts {
+			names = append(names, prompt.Name)
+		}
+		return len(page.Prompts), page.NextCursor, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
 }
 
 // Prompt implements [Reader].
@@ -126,40 +147,4 @@ func (c *connection) read(ctx context.Context, value any, empty string, send fun
 		return invoker.Failf(invoker.Protocol, "the answer cannot be read: %w", broken)
 	}
 	return nil
-}
-
-// everyPage gathers the pages of a list, member being what it is called in the
-// answer (MCP 2025-11-25, server/utilities/pagination).
-func everyPage[T any](ctx context.Context, c *connection, member string, send func(ctx context.Context, cursor string) error, decode func(json.RawMessage) (T, error)) ([]T, error) {
-	failed := func(err error) ([]T, error) {
-		return nil, fmt.Errorf("server %q: listing %s: %w", c.options.Server, member, err)
-	}
-	var all []T
-	cursor, seen := "", make(map[string]bool)
-	for range maxPages {
-		var page map[string]json.RawMessage
-		err := c.read(ctx, &page, `{"`+member+`":[]}`, func(ctx context.Context) error { return send(ctx, cursor) })
-		if err != nil {
-			return failed(err)
-		}
-		var raws []json.RawMessage
-		_ = json.Unmarshal(page[member], &raws) // none is no list
-		for _, raw := range raws {
-			one, err := decode(raw)
-			if err != nil {
-				return failed(invoker.Failf(invoker.Protocol, "%w", err))
-			}
-			all = append(all, one)
-		}
-		cursor = ""
-		_ = json.Unmarshal(page["nextCursor"], &cursor) // none ends the list
-		if cursor == "" {
-			return all, nil
-		}
-		if seen[cursor] || len(all) > maxTools {
-			return failed(invoker.Failf(invoker.Protocol, "it has no end"))
-		}
-		seen[cursor] = true
-	}
-	return failed(invoker.Failf(invoker.Protocol, "it has more than %d pages", maxPages))
 }

@@ -16,12 +16,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// Limits of one listing.
-const (
-	maxPages = 1000
-	maxTools = 10_000
-)
-
 // wireTool is a tool as it stands on the wire. The SDK decodes schemas into
 // maps, which lose the order of members and the exactness of numbers.
 type wireTool struct {
@@ -46,17 +40,15 @@ type wireTool struct {
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	var listing ensemble.Listing
-	count := 0
-	for page, err := range c.pages(ctx) {
-		if err != nil {
-			return ensemble.Listing{}, fmt.Errorf("server %q: listing tools: %w", c.options.Server, err)
-		}
-		if count += len(page.Tools); count > maxTools {
-			return ensemble.Listing{}, fmt.Errorf("server %q: listing tools: more than %d of them", c.options.Server, maxTools)
-		}
-		for _, raw := range page.Tools {
+	err := c.everyPage(ctx, "tools", func(ctx context.Context, cursor string) (int, string, error) {
+		page, err := c.page(ctx, cursor)
+		for _, raw := range page.Tools[:min(len(page.Tools), maxListed)] {
 			c.addTool(&listing, raw, page.valid)
 		}
+		return len(page.Tools), page.NextCursor, err
+	})
+	if err != nil {
+		return ensemble.Listing{}, err
 	}
 	return listing, nil
 }
@@ -65,32 +57,11 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 type listPage struct {
 	Tools      []json.RawMessage `json:"tools"`
 	NextCursor string            `json:"nextCursor"`
-	valid      []string          // names of the tools whose header annotations the SDK takes
-}
-
-// pages yields the pages of the list (MCP 2025-11-25, server/utilities/pagination).
-func (c *connection) pages(ctx context.Context) func(yield func(listPage, error) bool) {
-	return func(yield func(listPage, error) bool) {
-		seen := make(map[string]bool)
-		cursor := ""
-		for range maxPages {
-			page, err := c.page(ctx, cursor)
-			if !yield(page, err) || err != nil || page.NextCursor == "" {
-				return
-			}
-			if seen[page.NextCursor] {
-				yield(listPage{}, invoker.Failf(invoker.Protocol, "the list of tools goes round in circles: a cursor came twice"))
-				return
-			}
-			cursor = page.NextCursor
-			seen[cursor] = true
-		}
-		yield(listPage{}, invoker.Failf(invoker.Protocol, "the list of tools has more than %d pages", maxPages))
-	}
+	valid      map[string]bool   // names of the tools whose header annotations the SDK takes
 }
 
 func (c *connection) page(ctx context.Context, cursor string) (listPage, error) {
-	var page listPage
+	page := listPage{valid: make(map[string]bool)}
 	var broken error
 	x := &exchange{show: func(result json.RawMessage) json.RawMessage {
 		broken = json.Unmarshal(result, &page)
@@ -102,7 +73,7 @@ func (c *connection) page(ctx context.Context, cursor string) (listPage, error) 
 			return err
 		}
 		for _, tool := range result.Tools {
-			page.valid = append(page.valid, tool.Name)
+			page.valid[tool.Name] = true
 		}
 		return nil
 	})
@@ -160,7 +131,7 @@ func decodeTool(raw json.RawMessage) (*wireTool, error) {
 }
 
 // addTool adds a tool to the listing, or sets it aside.
-func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, valid []string) {
+func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, valid map[string]bool) {
 	aside := func(name, format string, args ...any) {
 		listing.Aside = append(listing.Aside, ensemble.Aside{Tool: name, Reason: fmt.Sprintf(format, args...)})
 	}
@@ -169,7 +140,7 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	case err != nil:
 		aside(shortened(string(raw)), "the server describes it wrongly: %v", err)
 		return
-	case !slices.Contains(valid, t.Name):
+	case !valid[t.Name]:
 		aside(t.Name, "its x-mcp-header annotations break the rules of SEP-2243")
 		return
 	case t.Execution.TaskSupport == "required":
