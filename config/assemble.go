@@ -15,8 +15,10 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // AssembleOptions are the choices of [Assemble]. Nil, and the zero value of
@@ -34,6 +36,8 @@ type AssembleOptions struct {
 	// Client is what all MCP servers are shown and offered. Server, Logger and
 	// Protocol are set for each.
 	Client mcpadapter.ClientOptions
+
+	redact func(text string) string // nil when there are no secrets
 }
 
 // Assembly is what a configuration comes to. Each part may be used without the
@@ -46,6 +50,11 @@ type Assembly struct {
 	Roster *ensemble.Roster
 	// Options are those of each conversation.
 	Options *converse.Options
+	// Redact takes the secrets of the configuration out of a text, for whoever
+	// shows what neither a conversation nor a log of these parts has shown
+	// before: results of [ensemble.Tool.Invoke], say, or a
+	// [ensemble.Snapshot]. It is never nil and may be called concurrently.
+	Redact func(text string) string
 
 	closeModel func() error
 }
@@ -53,6 +62,9 @@ type Assembly struct {
 // Assemble makes the model, the roster and the options of conversations from a
 // configuration. Nothing connects yet. The error, if any, names everything that
 // cannot be, by key.
+//
+// The secrets of the configuration, which docs/configuration.md defines, show
+// nowhere in what the parts put into a history, an event, a log or an error.
 func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	var o AssembleOptions
 	if options != nil {
@@ -64,17 +76,25 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	if config == nil {
 		config = &Config{}
 	}
+	o.redact = redact.New(config.secrets()...)
+	if o.redact != nil {
+		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, o.redact) }))
+	}
 	for _, note := range config.Ignored {
 		o.Logger.Warn("passed over in an imported file", zap.String("problem", note.Error()))
 	}
-	assembly := &Assembly{closeModel: func() error { return nil }}
+	assembly := &Assembly{Redact: o.redact, closeModel: func() error { return nil }}
+	if assembly.Redact == nil {
+		assembly.Redact = func(text string) string { return text }
+	}
 	errs := []error{assembly.assembleModel(config.Model, &o), assembly.assembleRoster(config.MCP, &o)}
 	approve, err := config.Approval.Func(o.Ask)
 	if err = errors.Join(append(errs, err)...); err != nil {
-		return nil, fmt.Errorf("config: %w", err)
+		return nil, redact.Error(fmt.Errorf("config: %w", err), assembly.Redact)
 	}
 	assembly.Options = config.Conversation.options()
 	assembly.Options.Approve = approve
+	assembly.Options.Redact = o.redact
 	assembly.Options.Logger = o.Logger
 	return assembly, nil
 }
@@ -82,7 +102,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 // Close closes the roster and frees what the model holds. Close the
 // conversations first.
 func (a *Assembly) Close(ctx context.Context) error {
-	return errors.Join(a.Roster.Close(ctx), a.closeModel())
+	return redact.Error(errors.Join(a.Roster.Close(ctx), a.closeModel()), a.Redact)
 }
 
 func (a *Assembly) assembleModel(m *Model, o *AssembleOptions) error {
@@ -194,21 +214,31 @@ func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, 
 		return nil, errors.New("the server is nil")
 	}
 	source, err := s.source(name, o)
-	if err != nil {
+	if err = errors.Join(err, s.words()); err != nil {
 		return nil, err
 	}
-	return ensemble.New(name, source, s.options(o.Logger)), nil
+	if o.redact != nil {
+		source = &redactedSource{Source: source, redact: o.redact}
+	}
+	return ensemble.New(name, source, s.options(o)), nil
 }
 
 // options returns s as the options of its ensemble.
-func (s *Server) options(logger *zap.Logger) *ensemble.Options {
+func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 	options := &ensemble.Options{
 		ConnectTimeout: s.ConnectTimeout,
 		CallTimeout:    s.CallTimeout,
+		CallLimit:      s.CallLimit,
+		Restart:        s.restart(),
+		KeepAlive:      s.KeepAlive,
+		IdleDisconnect: s.IdleDisconnect,
+		Trust:          s.Trust,
+		MaxTools:       s.MaxTools,
 		Allow:          s.Allow,
 		Deny:           s.Deny,
 		Required:       s.Required,
-		Logger:         logger,
+		Redact:         o.redact,
+		Logger:         o.Logger,
 	}
 	if options.ConnectTimeout == 0 && s.Transport == Stdio {
 		options.ConnectTimeout = mcpadapter.CommandConnectTimeout
@@ -217,6 +247,40 @@ func (s *Server) options(logger *zap.Logger) *ensemble.Options {
 		options.Settings = settings
 	}
 	return options
+}
+
+// policies are what the file calls otherwise.
+var policies = map[Restart]ensemble.RestartPolicy{
+	"":            "",
+	RestartOnUse:  ensemble.RestartOnUse,
+	RestartAlways: ensemble.RestartAlways,
+	RestartNever:  ensemble.RestartNever,
+}
+
+// restart returns what is done about a loss in the terms of ensemble, where 0
+// tries are the default and a negative number parks never.
+func (s *Server) restart() ensemble.Restart {
+	restart := ensemble.Restart{Policy: policies[s.Restart], Window: s.ParkWindow}
+	switch {
+	case s.ParkAfter == nil:
+	case *s.ParkAfter <= 0:
+		restart.Tries = -1
+	default:
+		restart.Tries = *s.ParkAfter
+	}
+	return restart
+}
+
+// words reports words that mean nothing, in a server made by hand.
+func (s *Server) words() error {
+	if _, ok := policies[s.Restart]; !ok {
+		return fmt.Errorf("unknown restart %q", s.Restart)
+	}
+	switch s.Trust {
+	case "", ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll:
+		return nil
+	}
+	return fmt.Errorf("unknown trust %q", s.Trust)
 }
 
 // source returns what reaches s.

@@ -144,12 +144,13 @@ func TestAssembleErrors(t *testing.T) {
 		MCP: map[string]*config.Server{
 			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
 			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
+			"words": {Transport: config.HTTP, Restart: "maybe"}, "trusty": {Transport: config.HTTP, Trust: "maybe"},
 		},
 	}, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, part := range []string{"model.api_key: OpenAI wants a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `two ensembles of the name "own"`} {
+	for _, part := range []string{"model.api_key: OpenAI wants a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`, `two ensembles of the name "own"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
@@ -236,6 +237,7 @@ func TestServerIsStartedAsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := config.Parse(filepath.Join(directory, "consort.toml"), []byte(`
+public_variables = ["HOST"]
 [mcp.teller]
 command = ["sh", "-c", "echo $1 $KEY $(basename $PWD) >&2; exit 3", "sh", "${HOST}"]
 environment = {KEY = "given"}
@@ -259,7 +261,9 @@ directory = "below"
 }
 
 func TestEnsembleOptions(t *testing.T) {
-	c, err := parse("[mcp.a]\ncommand=['x']\nallow=['b']\ndeny=['c']\nrequired=true\ncall_timeout='2s'\nsettings={k='env:HOST'}\n[mcp.b]\nurl='http://x'\nconnect_timeout='3s'\n", nil)
+	c, err := parse("[mcp.a]\ncommand=['x']\nallow=['b']\ndeny=['c']\nrequired=true\ncall_timeout='2s'\nsettings={k='env:HOST'}\n"+
+		"call_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\nkeepalive='8s'\nidle_disconnect='9s'\ntrust='all'\nmax_tools=10\n"+
+		"[mcp.b]\nurl='http://x'\nconnect_timeout='3s'\nrestart='on_use'\npark_after=0\ntrust='none'\n[mcp.c]\nurl='http://x'\nrestart='never'\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,10 +272,17 @@ func TestEnsembleOptions(t *testing.T) {
 	if want := (ensemble.Options{
 		ConnectTimeout: 30 * time.Second, CallTimeout: 2 * time.Second, Allow: []string{"b"}, Deny: []string{"c"},
 		Required: true, Settings: map[string]any{"k": "host-5554.example"},
+		CallLimit: 4 * time.Second, Restart: ensemble.Restart{Policy: ensemble.RestartAlways, Tries: 6, Window: 7 * time.Second},
+		KeepAlive: 8 * time.Second, IdleDisconnect: 9 * time.Second, Trust: ensemble.TrustAll, MaxTools: 10,
 	}); !reflect.DeepEqual(*a, want) {
 		t.Errorf("the options of a are %+v", a)
 	}
-	if want := (ensemble.Options{ConnectTimeout: 3 * time.Second}); !reflect.DeepEqual(*b, want) {
+	if want := (ensemble.Options{
+		ConnectTimeout: 3 * time.Second, Trust: ensemble.TrustNone, Restart: ensemble.Restart{Policy: ensemble.RestartOnUse, Tries: -1},
+	}); !reflect.DeepEqual(*b, want) {
 		t.Errorf("the options of b are %+v", b)
+	}
+	if c := c.MCP["c"].EnsembleOptions(); c.Restart != (ensemble.Restart{Policy: ensemble.RestartNever}) {
+		t.Errorf("the options of c are %+v", c)
 	}
 }

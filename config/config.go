@@ -2,7 +2,11 @@
 
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+)
 
 // Config is a configuration that was read and checked. Its zero values mean
 // what the fields say, so that a program can also make one by hand, or change
@@ -17,6 +21,9 @@ type Config struct {
 	// MCP are the servers by name, those that were imported included. The name
 	// is that of the ensemble. May be nil.
 	MCP map[string]*Server
+	// PublicVariables are the environment variables that hold no secrets: what
+	// they stand for may be shown.
+	PublicVariables []string
 	// Import are the files in the form of other MCP hosts whose servers are
 	// in MCP, as they were written.
 	Import []string
@@ -151,6 +158,17 @@ const (
 	SSE   Transport = "sse"   // HTTP with server-sent events, of protocol 2024-11-05
 )
 
+// Restart says when a server that was lost, or could not be reached, is
+// connected again.
+type Restart string
+
+// When a server is connected again.
+const (
+	RestartOnUse  Restart = "on_use" // when it is next used; the default
+	RestartAlways Restart = "always" // by itself, after a while that grows
+	RestartNever  Restart = "never"  // only by hand
+)
+
 // Server is one MCP server.
 type Server struct {
 	Transport Transport
@@ -168,8 +186,27 @@ type Server struct {
 	// ConnectTimeout bounds an attempt to connect; 0 means 5 s, and 30 s for
 	// [Stdio].
 	ConnectTimeout time.Duration
-	// CallTimeout bounds a call; 0 means 30 s.
-	CallTimeout time.Duration
+	// CallTimeout bounds how long a call may give no sign of life, CallLimit
+	// how long it may take; 0 means 30 s and 10 min.
+	CallTimeout, CallLimit time.Duration
+	// Restart says when a server that was lost is connected again.
+	Restart Restart
+	// ParkAfter is how many losses and failed attempts within ParkWindow park
+	// the server; 0 means that none do. Nil means 5 with [RestartAlways], and
+	// none with [RestartOnUse]. [RestartNever] has no use for it.
+	ParkAfter *int
+	// ParkWindow is the time in which they are counted; 0 means 5 min.
+	ParkWindow time.Duration
+	// KeepAlive is how long the server may be silent before it is asked for a
+	// sign of life, IdleDisconnect how long it may be unused before it is
+	// disconnected until the next use; 0 is never.
+	KeepAlive, IdleDisconnect time.Duration
+	// Trust says which hints of its tools are believed when it is to be
+	// decided whether a call may be made twice; empty means
+	// ensemble.TrustReads.
+	Trust ensemble.Trust
+	// MaxTools is how many of its tools are offered; 0 means 1000.
+	MaxTools int
 	// Allow and Deny are globs over the server's own names of its tools. An
 	// empty Allow allows all; Deny wins.
 	Allow, Deny []string

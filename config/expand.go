@@ -13,6 +13,14 @@ type expansion struct {
 	text  string
 	shown string // the text as it was written, without the defaults
 	used  bool   // there was a variable
+	// variables are those that were set; a default is in the file for all to
+	// see.
+	variables []variable
+}
+
+// value returns the text as a Value that shows something else.
+func (e *expansion) value(shown string) Value {
+	return Value{shown: shown, held: keep(held{text: e.text, variables: e.variables})}
 }
 
 // expander replaces environment variables in texts.
@@ -28,7 +36,7 @@ type expander struct {
 func (x *expander) expand(text string) (expansion, []error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok && !x.foreign {
 		value, err := x.variable(name)
-		return expansion{text: value, shown: text, used: true}, appendError(nil, err)
+		return expansion{text: value, shown: text, used: true, variables: []variable{{name, value}}}, appendError(nil, err)
 	}
 	var out expansion
 	var errs []error
@@ -68,6 +76,8 @@ func (x *expander) substitute(out *expansion, inside string) error {
 		return err
 	case value == "" && hasFallback:
 		value = fallback
+	default:
+		out.variables = append(out.variables, variable{name, value})
 	}
 	out.text += value
 	out.shown += "${" + name + "}"

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
-	"go.uber.org/zap"
 )
 
 // Grammar returns each key of a configuration, and of a file that is imported,
@@ -28,4 +27,4 @@ func collect(kinds map[string]string, prefix string, fields []field) {
 
 var Nearest = nearest
 
-func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(zap.NewNop()) }
+func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(&AssembleOptions{}) }

@@ -16,6 +16,7 @@ func (c *Config) fields() []field {
 		{"conversation", tableOf(c.Conversation.fields(), nil)},
 		{"approval", tableOf(c.Approval.fields(), nil)},
 		{"mcp", byName(&c.MCP, server, serverName)},
+		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},
 		{"log", tableOf([]field{
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
@@ -164,6 +165,17 @@ func headerName(name string) string {
 		return "expected the name of an HTTP header, not an empty one"
 	}
 	return ""
+}
+
+// environmentName is the name of an environment variable, as it stands in
+// ${NAME}.
+func environmentName(to *string) value {
+	return value{kind: "a string", read: func(r *reader, n *node) {
+		text(to).read(r, n)
+		if *to != "" && !isName(*to) {
+			r.wrong(n, "expected the name of an environment variable: letters, digits and _")
+		}
+	}}
 }
 
 func variableName(name string) string {

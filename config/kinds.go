@@ -69,7 +69,7 @@ func oneOf(names []string) string {
 func expanded(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
-			*to = Value{shown: e.shown, text: &e.text}
+			*to = e.value(e.shown)
 		}
 	}}
 }
@@ -78,7 +78,7 @@ func expanded(to *Value) value {
 func argument(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok {
-			*to = Value{shown: e.shown, text: &e.text}
+			*to = e.value(e.shown)
 		}
 	}}
 }
@@ -87,7 +87,7 @@ func argument(to *Value) value {
 func secret(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
-			*to = Hidden(e.text)
+			*to = e.value(hiddenText)
 		}
 	}}
 }
@@ -117,7 +117,7 @@ func address(to *Value) value {
 			r.wrong(n, "expected a URL that begins with http:// or https:// and names a host")
 			return
 		}
-		*to = Value{shown: withoutCredentials(e.shown), text: &e.text}
+		*to = e.value(withoutCredentials(e.shown))
 	}}
 }
 
@@ -293,6 +293,7 @@ func free(to *Table) value {
 			r.wrongKind(n, "a table")
 			return
 		}
+		var variables []variable
 		values, _ := n.free(func(leaf *node) any {
 			if f, ok := leaf.value.(float64); ok {
 				if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -301,9 +302,12 @@ func free(to *Table) value {
 				return f
 			}
 			e, _ := r.replace(leaf)
+			variables = append(variables, e.variables...)
 			return e.text
 		}).(map[string]any)
-		*to = NewTable(values)
+		if len(values) > 0 {
+			*to = Table{held: keep(heldTable{values: values, variables: variables})}
+		}
 	}}
 }
 

@@ -5,6 +5,8 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/consort-go/consort/ensemble"
 )
 
 // server is one [mcp.NAME] table.
@@ -24,6 +26,14 @@ func (s *Server) fields() []field {
 		{"headers", byName(&s.Headers, headerValue, headerName)},
 		{"connect_timeout", duration(&s.ConnectTimeout)},
 		{"call_timeout", duration(&s.CallTimeout)},
+		{"call_limit", duration(&s.CallLimit)},
+		{"restart", choice(&s.Restart, RestartOnUse, RestartAlways, RestartNever)},
+		{"park_after", optional(&s.ParkAfter, func(i *int) value { return integer(i, 0) })},
+		{"park_window", duration(&s.ParkWindow)},
+		{"keepalive", duration(&s.KeepAlive)},
+		{"idle_disconnect", duration(&s.IdleDisconnect)},
+		{"trust", choice(&s.Trust, ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll)},
+		{"max_tools", integer(&s.MaxTools, 1)},
 		{"allow", each(&s.Allow, text)},
 		{"deny", each(&s.Deny, text)},
 		{"settings", free(&s.Settings)},
@@ -43,6 +53,20 @@ func (s *Server) check(r *reader, n *node) {
 		command:   `command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
 		url:       `url = "http://localhost:8080/mcp"`,
 	})
+	s.parking(r, n)
+}
+
+// parking sees to it that nothing is counted where nothing comes of it.
+func (s *Server) parking(r *reader, n *node) {
+	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
+	if after != nil && s.Restart == RestartNever {
+		r.add(r.problem(after.keyAt, after.path(), `with restart = "never", the first failure parks the server`))
+	}
+	onUse := restart == nil || s.Restart == RestartOnUse
+	counted := after == nil && !onUse || after != nil && after.value != int64(0)
+	if window != nil && (!counted || s.Restart == RestartNever) {
+		r.add(r.problem(window.keyAt, window.path(), "no failures are counted here; set park_after"))
+	}
 }
 
 // originate notes where n stands.
@@ -106,7 +130,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 	switch {
 	case ok && len(arguments) == 0:
 		r.wrong(command, "expected the program to start, not an empty list")
-	case len(s.Command) > 0 && s.Command[0].text != nil && s.Command[0].Reveal() == "" && !r.lenient:
+	case len(s.Command) > 0 && s.Command[0].held != nil && s.Command[0].Reveal() == "" && !r.lenient:
 		r.wrong(command, "expected the program to start first, not an empty string")
 	}
 }
@@ -115,7 +139,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 func environmentValue(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok {
-			*to = Hidden(e.text)
+			*to = e.value(hiddenText)
 		}
 	}}
 }
@@ -127,11 +151,10 @@ func directory(to *Value) value {
 		if !ok || !r.filled(n, e) {
 			return
 		}
-		path := e.text
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(r.name), path)
+		if !filepath.IsAbs(e.text) {
+			e.text = filepath.Join(filepath.Dir(r.name), e.text)
 		}
-		*to = Value{shown: e.shown, text: &path}
+		*to = e.value(e.shown)
 	}}
 }
 

@@ -18,21 +18,44 @@ const hiddenText = "[hidden]"
 // gives the text. The zero Value is the empty string.
 type Value struct {
 	shown string
-	text  *string // a pointer, so that reflection-based printing shows an address
+	held  behind[held]
 }
 
-// Plain returns a Value that is shown as it is.
-func Plain(text string) Value { return Value{shown: text, text: &text} }
+// behind is where a value is kept that must not be printed. Printing follows a
+// pointer to a struct or a map, but it does not follow two. The zero behind is
+// nil.
+type behind[T any] **T
 
-// Hidden returns a Value that is shown as [hidden].
-func Hidden(text string) Value { return Value{shown: hiddenText, text: &text} }
+func keep[T any](value T) behind[T] {
+	pointer := &value
+	return &pointer
+}
+
+// held is a text and what must not be shown of it.
+type held struct {
+	text      string
+	secret    bool       // all of it
+	variables []variable // those that stand in it
+}
+
+// variable is what an environment variable stood for.
+type variable struct{ name, text string }
+
+// Plain returns a Value that is shown as it is.
+func Plain(text string) Value { return Value{shown: text, held: keep(held{text: text})} }
+
+// Hidden returns a Value that is shown as [hidden]. All of its text is a
+// secret, which [Assemble] takes out of whatever is shown.
+func Hidden(text string) Value {
+	return Value{shown: hiddenText, held: keep(held{text: text, secret: true})}
+}
 
 // Reveal returns the text itself.
 func (v Value) Reveal() string {
-	if v.text == nil {
+	if v.held == nil {
 		return ""
 	}
-	return *v.text
+	return (*v.held).text
 }
 
 // String returns the form that may be shown.
@@ -49,7 +72,13 @@ func (v Value) MarshalText() ([]byte, error) { return []byte(v.shown), nil }
 // such as a server's settings. Printing it and writing it as JSON shows its
 // keys, not its values, which can be secrets. The zero Table is empty.
 type Table struct {
-	values *any // a map[string]any, behind what printing does not look behind
+	held behind[heldTable]
+}
+
+// heldTable is a table and the variables that stand in it.
+type heldTable struct {
+	values    map[string]any
+	variables []variable
 }
 
 // NewTable returns a Table of values: strings, bool, int64, float64, []any and
@@ -58,17 +87,15 @@ func NewTable(values map[string]any) Table {
 	if len(values) == 0 {
 		return Table{}
 	}
-	var kept any = maps.Clone(values)
-	return Table{values: &kept}
+	return Table{held: keep(heldTable{values: maps.Clone(values)})}
 }
 
 // Reveal returns the values; nil when there are none. The map is the caller's.
 func (t Table) Reveal() map[string]any {
-	if t.values == nil {
+	if t.held == nil {
 		return nil
 	}
-	values, _ := (*t.values).(map[string]any)
-	return maps.Clone(values)
+	return maps.Clone((*t.held).values)
 }
 
 // String returns the keys, sorted.

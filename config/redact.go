@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// secrets returns the texts that must not show: what variables stood for,
+// unless everybody may know it, and what stands in the file where credentials
+// belong.
+func (c *Config) secrets() []string {
+	s := &secrets{public: c.PublicVariables}
+	if m := c.Model; m != nil {
+		s.add(m.Name, m.BaseURL, m.Organization, m.Project)
+		s.address(m.BaseURL)
+		s.add(m.APIKey)
+		s.credential(m.APIKey.Reveal())
+		if m.APIKey.Reveal() == "" && m.isOpenAI() {
+			s.texts = append(s.texts, os.Getenv("OPENAI_API_KEY")) // which the model takes by itself
+		}
+		s.named(m.Headers)
+		s.table(m.ExtraBody)
+		if m.ResponseFormat != nil {
+			s.table(m.ResponseFormat.Schema)
+		}
+	}
+	for _, server := range c.MCP {
+		if server == nil {
+			continue
+		}
+		s.add(server.Command...)
+		s.add(server.Directory, server.URL)
+		s.address(server.URL)
+		s.named(server.Environment)
+		s.named(server.Headers)
+		s.table(server.Settings)
+	}
+	return s.texts
+}
+
+// secrets collects texts that must not show.
+type secrets struct {
+	public []string
+	texts  []string
+}
+
+func (s *secrets) add(values ...Value) {
+	for _, v := range values {
+		if v.held == nil {
+			continue
+		}
+		held := *v.held
+		s.variables(held.variables)
+		if held.secret {
+			s.credential(held.text)
+		}
+	}
+}
+
+func (s *secrets) variables(variables []variable) {
+	for _, v := range variables {
+		if !isPublic(v.name) && !slices.Contains(s.public, v.name) {
+			s.texts = append(s.texts, v.text)
+		}
+	}
+}
+
+// named adds values, and those that their names call secret as a whole.
+func (s *secrets) named(values map[string]Value) {
+	for name, value := range values {
+		s.add(value)
+		if namesSecret(name) {
+			s.credential(value.Reveal())
+		}
+	}
+}
+
+// table does the same for a free table.
+func (s *secrets) table(t Table) {
+	if t.held != nil {
+		held := *t.held
+		s.variables(held.variables)
+		s.member("", held.values)
+	}
+}
+
+func (s *secrets) member(name string, value any) {
+	switch value := value.(type) {
+	case string:
+		if namesSecret(name) {
+			s.credential(value)
+		}
+	case []any:
+		for _, element := range value {
+			s.member(name, element)
+		}
+	case map[string]any:
+		for name, inner := range value {
+			s.member(name, inner)
+		}
+	}
+}
+
+// credential adds a key, or the value of a header such as Authorization, in
+// which a scheme may stand before the token (RFC 9110, section 11.4).
+func (s *secrets) credential(text string) {
+	s.texts = append(s.texts, text)
+	scheme, token, _ := strings.Cut(text, " ")
+	s.texts = append(s.texts, token)
+	if strings.EqualFold(scheme, "Basic") { // RFC 7617, section 2
+		pair, _ := base64.StdEncoding.DecodeString(token)
+		_, password, _ := strings.Cut(string(pair), ":")
+		s.texts = append(s.texts, password)
+	}
+}
+
+// address adds the credentials in a URL.
+func (s *secrets) address(value Value) {
+	u, err := url.Parse(value.Reveal())
+	if err != nil {
+		return
+	}
+	if password, ok := u.User.Password(); ok {
+		s.texts = append(s.texts, password)
+	} else {
+		s.texts = append(s.texts, u.User.Username()) // a token, then
+	}
+	for name, values := range u.Query() {
+		if namesSecret(name) {
+			s.texts = append(s.texts, values...)
+		}
+	}
+}
+
+// namesSecret reports whether a value under that name is a secret, even when
+// it stands in the file.
+func namesSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"authorization", "token", "key", "secret", "password", "passwd", "credential", "cookie", "signature"},
+		func(word string) bool { return strings.Contains(name, word) })
+}
+
+// isPublic reports whether a variable is known to everybody: the servers that
+// are started get these anyway.
+func isPublic(name string) bool {
+	switch name {
+	case "HOME", "LOGNAME", "USER", "PATH", "PWD", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP",
+		"USERNAME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "PROGRAMDATA", "SYSTEMROOT":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// redactedSource keeps secrets out of the errors of a source and of its
+// connections, which tell what a server wrote before it died.
+type redactedSource struct {
+	ensemble.Source
+	redact func(text string) string
+}
+
+func (s *redactedSource) Open(ctx context.Context) (ensemble.Connection, error) {
+	opened, err := s.Source.Open(ctx)
+	if err != nil {
+		return nil, redact.Error(err, s.redact)
+	}
+	if able, ok := opened.(connection); ok {
+		return &redactedConnection{connection: able, redact: s.redact}, nil
+	}
+	return opened, nil
+}
+
+// connection is what those of package mcpadapter can do, all of which a
+// redactedConnection must be able to do too.
+type connection interface {
+	ensemble.Connection
+	ensemble.Pinger
+	mcpadapter.Reader
+}
+
+type redactedConnection struct {
+	connection
+	redact func(text string) string
+}
+
+func (c *redactedConnection) List(ctx context.Context) (ensemble.Listing, error) {
+	listing, err := c.connection.List(ctx)
+	return listing, redact.Error(err, c.redact)
+}
+
+func (c *redactedConnection) Err() error { return redact.Error(c.connection.Err(), c.redact) }
