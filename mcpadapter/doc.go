@@ -50,9 +50,20 @@
 // have reached a server that was then lost is OUTCOME_UNKNOWN, unless the tool
 // says that it is read-only or idempotent. Nothing here repeats a call.
 //
+// A message of more than [ClientOptions.MaxMessage] is never held. Over
+// streamable HTTP it costs the call that it answers, as RESULT_TOO_LARGE; where
+// one stream carries all answers (stdio, SSE, memory) it ends the connection.
+//
 // Every operation returns soon after its context ends, also where the SDK
 // would not; the link below is ended if that is what it takes. After Close
-// no goroutine, process or socket of a connection is left.
+// no goroutine, process or socket of a connection is left, unless a function
+// of this program ignores its context, which is then the error of Close.
+//
+// # When a server asks
+//
+// [ClientOptions.Sample] and [ClientOptions.Elicit] answer a server that needs
+// a model or a person, for [ClientOptions.AnswerTimeout] at most. The time
+// limits of the call stand still meanwhile ([invoker.Call.Hold]).
 //
 // # What a subprocess gets
 //

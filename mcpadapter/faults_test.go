@@ -254,6 +254,11 @@ func TestHeadersStayHome(t *testing.T) {
 	var leaked []http.Header
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { leaked = append(leaked, r.Header) }))
 	defer other.Close()
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"%s and %s are no good"}}`, r.Header.Get("X-Key"), r.Header.Get("Authorization"))
+	}))
+	defer echo.Close()
 	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
 		if m.Method == "tools/call" {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
@@ -263,6 +268,9 @@ func TestHeadersStayHome(t *testing.T) {
 	})
 	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "sesame-123"}, BearerToken: "token-456"}
 	options.Protocol = "2025-11-25"
+	if _, err := mcpadapter.HTTP(echo.URL, options).Open(within(t)); err == nil || strings.Contains(err.Error(), "sesame-123") || strings.Contains(err.Error(), "token-456") || !strings.Contains(err.Error(), "no good") {
+		t.Errorf("Open at a server that repeats what it was sent: %v", err)
+	}
 	c := open(t, mcpadapter.HTTP(s.URL+"/?key=query-789", options))
 	_, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`))
 	if code(err) != invoker.Protocol {

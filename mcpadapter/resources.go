@@ -13,8 +13,14 @@ import (
 )
 
 // Reader is what the connections of this package can do beside calls of tools.
-// Whoever holds an [ensemble.Connection] that may be one of them asks with a
-// type assertion. All methods may be called concurrently; their errors are
+// An [ensemble.Ensemble] keeps its connection to itself; who opens a source of
+// this package asks with a type assertion:
+//
+//	connection, err := source.Open(ctx)
+//	…
+//	if reader, ok := connection.(mcpadapter.Reader); ok {
+//
+// All methods may be called concurrently; their errors are
 // those of calls.
 type Reader interface {
 	// Resources lists the resources of the server, all pages of them

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // TestDeafServer: neither Open, a call nor Close waits for a server that takes
@@ -93,6 +94,34 @@ func TestLastAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestNotSent: a call that waits for its turn at the pipe until its time is
+// over, and one that finds the server gone, did nothing and say so.
+func TestNotSent(t *testing.T) {
+	for _, cause := range []error{notSent(errStdinClosed), &lostError{}} {
+		w := newWire(nil, nil)
+		w.inner = refusing{cause}
+		x := new(exchange)
+		id, _ := jsonrpc.MakeID("1")
+		if err := w.Write(withExchange(t.Context(), x), &jsonrpc.Request{ID: id, Method: "tools/call"}); err == nil {
+			t.Error("the write succeeded")
+		}
+		if want := !errors.Is(cause, errNotSent); x.left.Load() != want {
+			t.Errorf("after %T it is said %t that the request may have left", cause, !want)
+		}
+	}
+}
+
+// refusing is a connection that takes nothing.
+type refusing struct{ cause error }
+
+func (refusing) Read(ctx context.Context) (jsonrpc.Message, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+func (r refusing) Write(context.Context, jsonrpc.Message) error { return r.cause }
+func (refusing) SessionID() string                              { return "" }
+func (refusing) Close() error                                   { return nil }
 
 // serveOnce answers initialize and then reads no more.
 func serveOnce(conn net.Conn) {

@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type tripper struct {
 	limit   int  // bytes of one body
 	apart   bool // answers come on another stream, as with SSE
 
+	sent    atomic.Value          // string: the last token
 	version atomic.Value          // string: the protocol agreed upon
 	refusal atomic.Value          // *authError: why no token could be had
 	spoilt  atomic.Pointer[error] // why the stream for all was ended
@@ -243,7 +245,7 @@ func (t *tripper) addToken(req *http.Request) error {
 		}
 		token, err := t.token(req.Context())
 		if err == nil && token != "" {
-			req.Header.Set("Authorization", "Bearer "+token)
+			t.authorizeWith(req, token)
 		}
 		return err
 	}
@@ -259,9 +261,14 @@ func (t *tripper) addToken(req *http.Request) error {
 	case err != nil:
 		return err
 	case token != nil:
-		req.Header.Set("Authorization", "Bearer "+token.AccessToken)
+		t.authorizeWith(req, token.AccessToken)
 	}
 	return nil
+}
+
+func (t *tripper) authorizeWith(req *http.Request, token string) {
+	t.sent.Store(token)
+	req.Header.Set("Authorization", "Bearer "+token)
 }
 
 // negotiated notes the protocol that was agreed upon.
@@ -349,7 +356,9 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 
 // redacted takes our own secrets out of what the server says.
 func (t *tripper) redacted(text string) string {
-	for _, value := range t.headers {
+	sent, _ := t.sent.Load().(string)
+	for _, value := range append(slices.Collect(maps.Values(t.headers)), sent) {
+		value = strings.TrimPrefix(value, "Bearer ")
 		if len(value) >= 6 {
 			text = strings.ReplaceAll(text, value, "…")
 		}
