@@ -336,4 +336,41 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
+// TestEarlyRefusal: a server that answers before it has read the request, and
+// hangs up, gets each request whole when it is tried again.
+func TestEarlyRefusal(t *testing.T) {
+	bodies := make(chan string, 1)
+	server := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n%2 == 0 {
+			body, _ := io.ReadAll(r.Body)
+			bodies <- string(body)
+			io.WriteString(w, hello)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 503 Busy\r\nRetry-After-Ms: 1\r\nContent-Length: 0\r\n\r\n")
+		conn.Close()
+	})
+	bound := newModel(t, server.URL, openaimodel.Options{}).Bind()
+	url, body := catch(t)
+	plain := newModel(t, url, openaimodel.Options{})
+	var history []canister.Canister
+	for i := range 4 {
+		text := strings.Repeat(fmt.Sprint("more ", i, " "), 200_000)
+		history = append(history, canister.User{Head: head(fmt.Sprint("u", i)), Content: canister.Texts(text)})
+		got := run(t.Context(), bound, newRequest(history...))
+		if got.err != nil || len(got.retries) != 1 {
+			t.Fatalf("%v, %d retries", got.err, len(got.retries))
+		}
+		run(t.Context(), plain, newRequest(history...))
+		if sent := <-bodies; sent != string(*body) {
+			t.Fatalf("request %d has %d bytes, want %d", i, len(sent), len(*body))
+		}
+	}
+}
+
 var toolsets = []*converse.Toolset{{}, tools("f"), tools("f", "g"), nil}
