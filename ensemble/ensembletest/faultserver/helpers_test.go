@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package faultserver_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +17,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -413,4 +417,29 @@ func (c *httpClient) do(method, message string, got *seen) {
 		got.change(func() { got.status, got.header, got.events = response.StatusCode, response.Header, events })
 		got.read(response.Body, events)
 	})
+}
+
+// processes and time
+
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// alive reports whether there is a process with this id.
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func terminate(cmd *exec.Cmd) { _ = syscall.Kill(cmd.Process.Pid, syscall.SIGTERM) }
+
+func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 2*patience)
+}
+
+// eventually waits for something that tells nobody when it happens.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never came: %s", what)
+		}
+	}
 }

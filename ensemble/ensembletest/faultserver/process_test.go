@@ -77,16 +77,6 @@ func (s *scene) child() int {
 	return children[0].Child
 }
 
-// eventually waits for something that tells nobody when it happens.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never came: %s", what)
-		}
-	}
-}
-
 // TestLaunch: a process over HTTP, killed, and another at the same address.
 func TestLaunch(t *testing.T) {
 	script := Script{Dir: t.TempDir(), Rules: []Rule{{Fault: Die, At: BetweenCalls, Status: 4}}}
