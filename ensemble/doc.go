@@ -39,7 +39,8 @@
 // What cannot be offered does not stand in the way of what can: a tool that is
 // denied, or has the name of another, or is one too many, is in [Catalog.Aside]
 // with its reason, and an ensemble that cannot be reached in [Catalog.Away] with
-// its error. Only one that is Required makes the catalog fail. Names and
+// its error. Options.Screen may have a say in it, as the pins of package pins do,
+// which notice that a tool is no longer what it was. Only one that is Required makes the catalog fail. Names and
 // descriptions lose the characters that people cannot see and models can;
 // [Snapshot].Notes tells of it.
 //

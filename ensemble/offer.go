@@ -189,9 +189,10 @@ func (e *Ensemble) assort(listing Listing, before *offer) listed {
 		old[t.definition.Name] = t
 	}
 	invokers := make(map[string]invoker.Invoker, len(found))
+	screened := e.screened(found)
 	for _, c := range found {
 		name := c.definition.Name
-		if reason := e.screen(c, invokers); reason != "" {
+		if reason := e.unfit(c, invokers, screened); reason != "" {
 			o.aside = append(o.aside, Aside{Tool: name, Reason: reason})
 			continue
 		}
@@ -241,23 +242,50 @@ func compareCandidates(a, b candidate) int {
 	)
 }
 
-// screen returns why a tool cannot be offered; empty if it can.
-func (e *Ensemble) screen(c candidate, taken map[string]invoker.Invoker) string {
-	switch name := c.definition.Name; {
-	case c.invoker == nil:
-		return "it has no definition"
-	case c.given == "":
-		return "it has no name"
-	case name == "":
-		return "its name has no characters that can be seen"
-	case e.filter.refuses(name) != "":
-		return e.filter.refuses(name)
+// unfit returns why a tool cannot be offered beside those that are taken; empty
+// if it can. Screened is what [Options].Screen said.
+func (e *Ensemble) unfit(c candidate, taken map[string]invoker.Invoker, screened map[string]error) string {
+	name := c.definition.Name
+	if reason := e.refuses(c); reason != "" {
+		return reason
+	}
+	switch {
 	case taken[name] != nil:
 		return "the ensemble has another tool of this name"
+	case screened[name] != nil:
+		return screened[name].Error()
 	case len(taken) >= e.options.MaxTools:
 		return fmt.Sprintf("the ensemble has more than %d tools, which is the limit", e.options.MaxTools)
 	}
 	return ""
+}
+
+// refuses returns why a tool is not even looked at; empty if it is.
+func (e *Ensemble) refuses(c candidate) string {
+	switch {
+	case c.invoker == nil:
+		return "it has no definition"
+	case c.given == "":
+		return "it has no name"
+	case c.definition.Name == "":
+		return "its name has no characters that can be seen"
+	}
+	return e.filter.refuses(c.definition.Name)
+}
+
+// screened asks [Options].Screen about the candidates, which are sorted, the
+// first of each name.
+func (e *Ensemble) screened(found []candidate) map[string]error {
+	if e.options.Screen == nil {
+		return nil
+	}
+	var definitions []*invoker.Definition
+	for i, c := range found {
+		if e.refuses(c) == "" && (i == 0 || found[i-1].definition.Name != c.definition.Name) {
+			definitions = append(definitions, c.definition)
+		}
+	}
+	return e.options.Screen(definitions)
 }
 
 func compareTools(a, b *Tool) int {

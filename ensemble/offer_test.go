@@ -3,6 +3,8 @@
 package ensemble_test
 
 import (
+	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -54,6 +56,48 @@ func TestSetAside(t *testing.T) {
 	}
 	if got := e.Snapshot().Aside; !slices.Equal(got, want) {
 		t.Errorf("set aside are\n%v, want\n%v", got, want)
+	}
+}
+
+// TestScreen: it sees once what the lists let pass, in order, and what it
+// refuses takes no place.
+func TestScreen(t *testing.T) {
+	source := ensembletest.NewSource(
+		ensembletest.Returns("c", ""), ensembletest.Returns("b", ""), ensembletest.Returns("a", ""),
+		ensembletest.Returns("a", "again"), ensembletest.Returns("denied", ""), ensembletest.Returns("d\u200b", ""), &undefined{},
+	)
+	var seen [][]string
+	e := ensemble.New("db", source, &ensemble.Options{Deny: []string{"denied"}, MaxTools: 2, Screen: func(definitions []*invoker.Definition) map[string]error {
+		var names []string
+		for _, d := range definitions {
+			names = append(names, d.Name)
+		}
+		seen = append(seen, names)
+		return map[string]error{"a": errors.New("it looks odd"), "b": nil, "unknown": errors.New("nobody asked")}
+	}})
+	defer e.Close(t.Context())
+	wantNames(t, namesOf(t, e), "db__b", "db__c")
+	if want := [][]string{{"a", "b", "c", "d"}}; !reflect.DeepEqual(seen, want) {
+		t.Errorf("it saw %q, want %q", seen, want)
+	}
+	for _, want := range []ensemble.Aside{
+		{Ensemble: "db", Tool: "a", Reason: "it looks odd"},
+		{Ensemble: "db", Tool: "d", Reason: "the ensemble has more than 2 tools, which is the limit"},
+	} {
+		if got := e.Snapshot().Aside; !slices.Contains(got, want) {
+			t.Errorf("set aside are %v, without %v", got, want)
+		}
+	}
+}
+
+// TestScreenPanics: no tools are better than tools that were not looked at.
+func TestScreenPanics(t *testing.T) {
+	e := ensemble.New("e", ensembletest.NewSource(ensembletest.Echo()), &ensemble.Options{
+		Screen: func([]*invoker.Definition) map[string]error { panic("no") },
+	})
+	defer e.Close(t.Context())
+	if tools, err := e.Tools(t.Context()); err == nil {
+		t.Errorf("there are tools: %v", tools)
 	}
 }
 

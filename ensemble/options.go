@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
 
@@ -65,6 +66,12 @@ type Options struct {
 	// Deny names the tools that are set aside, in the same way. It wins over
 	// Allow.
 	Deny []string
+	// Screen looks at the tools of each listing that Allow and Deny let pass,
+	// in the order of their names, and returns errors by name: such a tool is
+	// set aside with the error as the reason. The definitions are as models see
+	// them, and nobody changes them. It may be called concurrently, and takes
+	// of the time that listing has. Nil lets all pass; package pins has one.
+	Screen func(definitions []*invoker.Definition) map[string]error
 	// Required makes it an error of [Roster.Catalog], and so of a
 	// conversation's turn, when this ensemble cannot be reached.
 	Required bool
