@@ -3,8 +3,10 @@
 package mcpadapter_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +76,47 @@ func TestManyChanges(t *testing.T) {
 	case <-c.Changed():
 		t.Error("three signals for one burst")
 	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// TestServerKilled: a server that is gone, with the session that it kept, is
+// noticed when nobody calls (E25); one that is only busy is not.
+func TestServerKilled(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {
+			t.Parallel()
+			gets := make(chan struct{}, 64)
+			s := newScripted(t, func(w http.ResponseWriter, _ *http.Request, m message) bool {
+				if m.Method != "GET" {
+					return false
+				}
+				if gets <- struct{}{}; len(gets) > 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return true
+				}
+				stream(w)(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+				return true
+			})
+			c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}))
+			if killed {
+				s.CloseClientConnections()
+				s.Listener.Close()
+				await(t, "Lost", c.Lost())
+				if c.Err() == nil || !strings.Contains(c.Err().Error(), "nobody answers") {
+					t.Errorf("Err: %v", c.Err())
+				}
+				return
+			}
+			for limit := time.Now().Add(patience); len(gets) < 5; {
+				select {
+				case <-c.Lost():
+					t.Fatalf("the connection was lost: %v", c.Err())
+				case <-time.After(10 * time.Millisecond):
+				}
+				if time.Now().After(limit) {
+					t.Fatal("the stream was not tried again")
+				}
+			}
+		})
 	}
 }
