@@ -140,6 +140,22 @@ url = "http://x"
 		{"protocol", "[mcp.a]\nurl='http://x'\nprotocol=2025-11-25\n[mcp.b]\nurl='http://x'\nprotocol='2'\n", []string{
 			`consort.toml:3:10: mcp.a.protocol: expected a protocol version such as "2025-11-25", in quotes, found a date or time`,
 			`consort.toml:6:10: mcp.b.protocol: expected a protocol version such as "2025-11-25", in quotes`}},
+		{"life of a server", "public_variables=['A', 'x-y', '']\n[mcp.a]\nurl='http://x'\nrestart='on-use'\npark_after=-1\npark_window='0s'\nkeepalive=5\nidle_disconnect='x'\ntrust='writes'\nmax_tools=0\ncall_limit=1\n", []string{
+			`consort.toml:1:24: public_variables[1]: expected the name of an environment variable: letters, digits and _`,
+			`consort.toml:1:31: public_variables[2]: expected a string that is not empty`,
+			`consort.toml:4:9: mcp.a.restart: expected "on_use", "always" or "never"; did you mean "on_use"?`,
+			`consort.toml:5:12: mcp.a.park_after: expected an integer of at least 0`,
+			`consort.toml:6:13: mcp.a.park_window: expected a duration longer than 0`,
+			`consort.toml:7:11: mcp.a.keepalive: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
+			`consort.toml:8:17: mcp.a.idle_disconnect: expected a duration such as "30s", "1m30s" or "500ms"`,
+			`consort.toml:9:7: mcp.a.trust: expected "none", "reads" or "all"`,
+			`consort.toml:10:11: mcp.a.max_tools: expected an integer of at least 1`,
+			`consort.toml:11:12: mcp.a.call_limit: expected a duration such as "30s", found an integer: write it in quotes and with its unit`}},
+		{"parking", "[mcp]\na={url='http://x', restart='never', park_after=1, park_window='1s'}\nb={url='http://x', park_window='1s'}\nc={url='http://x', restart='always', park_after=0, park_window='1s'}\nd={url='http://x', restart='always', park_window='1s'}\ne={url='http://x', park_after=2, park_window='1s'}\n", []string{
+			`consort.toml:2:37: mcp.a.park_after: with restart = "never", the first failure parks the server`,
+			`consort.toml:2:51: mcp.a.park_window: no failures are counted here; set park_after`,
+			`consort.toml:3:20: mcp.b.park_window: no failures are counted here; set park_after`,
+			`consort.toml:4:52: mcp.c.park_window: no failures are counted here; set park_after`}},
 		{"model", "[model]\nname=''\nbase_url='http://me:secret-777@x/v1'\nextra_body={model='y', x=nan}\nmax_retries=-1\nstop='x'\n", []string{
 			`consort.toml:2:6: model.name: expected a string that is not empty`,
 			`consort.toml:3:10: model.base_url: expected a URL without a user, a password or a fragment; credentials stand in api_key or headers`,

@@ -12,9 +12,10 @@
 //
 // # What is not found
 //
-// A text holds a secret if it holds it letter by letter, or as it is written
-// in a URL, in a JSON or Go string, or in base64 for itself. Anything else is
-// not found: a part of a secret, a secret in pieces, encrypted, compressed, in
-// capitals or in base64 together with other text. A secret of less than 8 bytes
-// is not looked for, because it is likely to be a word of other texts.
+// A text holds a secret if it holds it letter by letter, or as it is written in
+// a URL, in a JSON or Go string, or in base64 for itself; in a text of up to 16
+// KiB, an ellipsis may stand for the rest of it. Anything else is not found:
+// another part of a secret, a secret in pieces, encrypted, compressed, in
+// capitals, or in base64 together with other text. A secret of less than 8
+// bytes is not looked for, because it is likely to be a word of other texts.
 package redact

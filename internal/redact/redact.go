@@ -19,8 +19,16 @@ const Mark = "[secret]"
 // least is the length from which a secret is looked for, in bytes.
 const least = 8
 
+// What is known of texts that were shortened.
+const (
+	ellipsis     = "…"
+	leastPiece   = 4 // bytes of a secret beside the ellipsis
+	maxShortened = 16 << 10
+)
+
 // New returns a function that puts [Mark] in the place of each of the secrets
-// in a text. White space around a secret is no part of it; of one with several
+// in a text, and of what is left of one where a text was shortened with an
+// ellipsis. White space around a secret is no part of it; of one with several
 // lines each line is a secret too, because logs and errors tear them apart. The
 // function may be called concurrently. It is nil if there is nothing to look
 // for.
@@ -45,7 +53,47 @@ func New(secrets ...string) func(text string) string {
 	for _, form := range forms {
 		pairs = append(pairs, form, Mark)
 	}
-	return strings.NewReplacer(pairs...).Replace
+	whole := strings.NewReplacer(pairs...)
+	return func(text string) string { return withoutPieces(whole.Replace(text), forms) }
+}
+
+// withoutPieces puts [Mark] in the place of the beginning of a secret before an
+// ellipsis, and of the end of one after it: errors shorten what servers say,
+// and do not look where. A long text is no such error.
+func withoutPieces(text string, forms []string) string {
+	if len(text) > maxShortened || !strings.Contains(text, ellipsis) {
+		return text
+	}
+	parts := strings.Split(text, ellipsis)
+	for i := range parts {
+		if i < len(parts)-1 {
+			if n := longest(forms, func(form string, n int) bool { return strings.HasSuffix(parts[i], form[:n]) }); n > 0 {
+				parts[i] = parts[i][:len(parts[i])-n] + Mark
+			}
+		}
+		if i > 0 {
+			if n := longest(forms, func(form string, n int) bool { return strings.HasPrefix(parts[i], form[len(form)-n:]) }); n > 0 {
+				parts[i] = Mark + parts[i][n:]
+			}
+		}
+	}
+	return strings.Join(parts, ellipsis)
+}
+
+// longest returns the length of the longest piece of a form that is there.
+func longest(forms []string, there func(form string, n int) bool) int {
+	found := leastPiece - 1
+	for _, form := range forms {
+		for n := len(form) - 1; n > found; n-- {
+			if there(form, n) {
+				found = n
+			}
+		}
+	}
+	if found < leastPiece {
+		return 0
+	}
+	return found
 }
 
 // appendForms adds the forms in which a secret is looked for.

@@ -45,6 +45,10 @@ func TestText(t *testing.T) {
 		"Basic " + base64.RawURLEncoding.EncodeToString([]byte(odd)): "Basic [secret]",
 		"first line\nsecond line\nlast":                              "[secret]",
 		`"first line\nsecond line\nlast"`:                            `"[secret]"`,
+		"a p\"ss/w… (9 bytes)":                                       "a [secret]… (9 bytes)",
+		"…-longer, p\"s… padd…one-longer":                            "…[secret], p\"s… [secret]…[secret]",
+		"padded-one…":                                                "[secret]…",
+		strings.Repeat("padd…", 4000):                                strings.Repeat("padd…", 4000),
 		"1: first line\n2: second line":                              "1: [secret]\n2: [secret]",
 	} {
 		if got := clean(text); got != want {
