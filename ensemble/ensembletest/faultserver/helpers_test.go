@@ -338,6 +338,7 @@ type httpClient struct {
 	http    *http.Client
 	got     *seen // of the latest request, but notifications; see listen
 	session string
+	hello   *seen // of initialize, until its session is known
 	mu      sync.Mutex
 	work    sync.WaitGroup
 	cancels []func()
@@ -374,12 +375,12 @@ func (c *httpClient) send(message string) {
 	if strings.Contains(message, `"id"`) {
 		c.got = got
 	}
+	if c.session == "" && c.hello != nil && c.hello.look(func() bool { return c.hello.header != nil }) {
+		c.session, c.hello = c.hello.header.Get("Mcp-Session-Id"), nil
+	}
 	c.do(http.MethodPost, message, got)
 	if strings.Contains(message, `"initialize"`) {
-		got.within(quiet*2, func() bool { return got.header != nil || got.ended })
-		if got.look(func() bool { return got.header != nil }) {
-			c.session = got.header.Get("Mcp-Session-Id")
-		}
+		c.hello = got
 	}
 }
 

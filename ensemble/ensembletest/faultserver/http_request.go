@@ -83,10 +83,10 @@ func (life *httpLife) listen(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	stream := newEventStream(w)
-	stream.begin()
 	life.mu.Lock()
 	life.streams[stream] = true
 	life.mu.Unlock()
+	stream.begin() // when the client sees it, nothing that comes is lost
 	defer func() {
 		life.mu.Lock()
 		delete(life.streams, stream)
