@@ -63,12 +63,12 @@
 // name and whether the arguments before are whole; they count as calls
 // whatever the finish reason says. An answer is whole when the server said why
 // the model stopped, or sent [DONE]; anything else is an error, never half a
-// message. Arguments that were cut off at the limit of tokens stay as they are,
+// message, and so is a reason that says that the server failed. Arguments that were cut off at the limit of tokens stay as they are,
 // which is not valid JSON; a line that says so, and is not JSON either, stands
 // for those of a call that was cut off before them. Neither call runs, and the
 // model learns of it.
 //
 // Failed attempts are tried again by the SDK, and each is a [converse.Retry]
 // before the wait. A stream that breaks off is tried again only as long as it
-// has said nothing.
+// has said nothing. A server that falls silent is not: the wait was long enough.
 package openaimodel
