@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pins
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Entry is one pinned tool.
+type Entry struct {
+	Ensemble string `json:"ensemble"`
+	Tool     string `json:"tool"` // its own name
+	// Pinned is when the definition was seen first, or accepted.
+	Pinned      time.Time  `json:"pinned"`
+	Fingerprint string     `json:"fingerprint"` // "sha256:" and hexadecimal digits
+	Definition  Definition `json:"definition"`
+	// Pending is what the tool was when it was last listed, if that is
+	// something else.
+	Pending *Pending `json:"pending,omitempty"`
+}
+
+// Pending is a definition that waits for somebody to accept it.
+type Pending struct {
+	Seen        time.Time  `json:"seen"` // first
+	Fingerprint string     `json:"fingerprint"`
+	Definition  Definition `json:"definition"`
+}
+
+// Change is one part of a definition that differs.
+type Change struct {
+	// Part is "title", "description", "input schema", "output schema" or
+	// "hints".
+	Part string
+	// Before and After are texts for people, schemas and hints as indented
+	// JSON; empty for nothing. They are the server's words: whoever shows them
+	// on a terminal takes control characters out.
+	Before, After string
+}
+
+// Changes returns how what is pending differs from what is pinned, in the order
+// that [Change].Part names; none if nothing is pending.
+func (e *Entry) Changes() []Change {
+	if e.Pending == nil {
+		return nil
+	}
+	return e.Definition.changes(e.Pending.Definition)
+}
+
+func (d Definition) changes(to Definition) []Change {
+	var changes []Change
+	for _, c := range []Change{
+		{"title", d.Title, to.Title},
+		{"description", d.Description, to.Description},
+		{"input schema", indented(d.InputSchema), indented(to.InputSchema)},
+		{"output schema", indented(d.OutputSchema), indented(to.OutputSchema)},
+		{"hints", indented(encode(d.Hints)), indented(encode(to.Hints))},
+	} {
+		if c.Before != c.After {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+func indented(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// whatChanged names the parts that differ: "its title and description".
+func whatChanged(changes []Change) string {
+	parts := make([]string, len(changes))
+	for i, c := range changes {
+		parts[i] = c.Part
+	}
+	if last := len(parts) - 1; last > 0 {
+		parts = []string{strings.Join(parts[:last], ", "), parts[last]}
+	}
+	return "its " + strings.Join(parts, " and ")
+}
+
+func compareEntries(a, b Entry) int {
+	return cmp.Or(cmp.Compare(a.Ensemble, b.Ensemble), cmp.Compare(a.Tool, b.Tool))
+}

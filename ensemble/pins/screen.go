@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pins
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// Policy says what happens to a tool whose definition is not the pinned one.
+type Policy string
+
+// The policies.
+const (
+	SetAside Policy = "set_aside" // it is not offered until that is accepted; the default
+	Warn     Policy = "warn"      // it is offered, with a warning in the log until that is accepted
+	Allow    Policy = "allow"     // it is offered, and pinned as it is now
+)
+
+// Screen returns a function for Options.Screen of the ensemble of that name. An
+// empty policy means [SetAside]; logger may be nil. The function may be called
+// concurrently; it waits for a process that is writing the file for 2 s at most.
+func (f *File) Screen(ensemble string, policy Policy, logger *zap.Logger) func([]*invoker.Definition) map[string]error {
+	if logger == nil {
+		logger = zap.NewNop()
+	}
+	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: logger.With(zap.String("ensemble", ensemble))}
+	return s.look
+}
+
+// screen looks at the listings of one ensemble.
+type screen struct {
+	file     *File
+	ensemble string
+	policy   Policy
+	log      *zap.Logger
+}
+
+// sighting is a tool of a listing.
+type sighting struct {
+	name    string   // as it was listed
+	entry   Entry    // as it is to be from now on
+	first   bool     // it was not known
+	changed bool     // it is not as it was pinned
+	changes []Change // how
+	news    bool     // there is something to write
+}
+
+func (s *screen) look(definitions []*invoker.Definition) map[string]error {
+	seen := s.sight(definitions)
+	var compared []sighting
+	s.file.mu.Lock()
+	err := s.file.update(func(entries []Entry) (next []Entry, news bool) {
+		compared, next, news = s.compare(seen, entries)
+		return next, news
+	})
+	s.file.mu.Unlock()
+	if err != nil {
+		err = s.file.wrap(err)
+		s.log.Warn("the tools cannot be compared with their pins, or not be pinned", zap.Error(err))
+	}
+	if compared == nil && err != nil {
+		return s.unknown(seen, err)
+	}
+	return s.judge(compared, err)
+}
+
+// sight takes the fingerprints of a listing; of tools that have one name, the
+// first counts.
+func (s *screen) sight(definitions []*invoker.Definition) []sighting {
+	seen := make([]sighting, 0, len(definitions))
+	names := make(map[string]bool, len(definitions))
+	for _, d := range definitions {
+		name := valid(d.Name)
+		if names[name] {
+			continue
+		}
+		names[name] = true
+		pin := newDefinition(d)
+		seen = append(seen, sighting{name: d.Name, entry: Entry{
+			Ensemble: s.ensemble, Tool: name, Fingerprint: pin.fingerprint(name), Definition: pin,
+		}})
+	}
+	return seen
+}
+
+// compare compares a listing with what is pinned, and returns what is to be
+// pinned.
+func (s *screen) compare(seen []sighting, entries []Entry) (compared []sighting, next []Entry, news bool) {
+	compared = slices.Clone(seen)
+	next = slices.Clone(entries)
+	at := now()
+	for i := range compared {
+		c := &compared[i]
+		place, known := slices.BinarySearchFunc(entries, c.entry, compareEntries)
+		if known {
+			c.meet(entries[place], s.policy, at)
+		} else {
+			c.entry.Pinned, c.first, c.news = at, true, true
+		}
+		switch {
+		case known && c.news:
+			next[place] = c.entry
+		case c.news:
+			next = append(next, c.entry)
+		}
+		news = news || c.news
+	}
+	slices.SortFunc(next, compareEntries)
+	return compared, next, news
+}
+
+// meet compares a tool with its pin.
+func (c *sighting) meet(pinned Entry, policy Policy, at time.Time) {
+	now := c.entry
+	c.entry = pinned
+	if now.Fingerprint == pinned.Fingerprint {
+		c.entry.Pending, c.news = nil, pinned.Pending != nil
+		return
+	}
+	c.changed, c.changes = true, pinned.Definition.changes(now.Definition)
+	switch {
+	case policy == Allow:
+		now.Pinned = at
+		c.entry, c.news = now, true
+	case pinned.Pending == nil || pinned.Pending.Fingerprint != now.Fingerprint:
+		c.entry.Pending, c.news = &Pending{at, now.Fingerprint, now.Definition}, true
+	}
+}
+
+// judge returns which tools are set aside. If err is not nil, the news could
+// not be written.
+func (s *screen) judge(compared []sighting, err error) map[string]error {
+	aside := map[string]error{}
+	fresh := 0
+	for _, c := range compared {
+		tool := zap.String("tool", c.entry.Tool)
+		switch {
+		case c.first && err == nil:
+			fresh++
+		case c.first && s.strict():
+			aside[c.name] = fmt.Errorf("it is new and cannot be pinned: %w", err)
+		case !c.changed:
+		case s.policy == Allow && err == nil:
+			s.log.Info("a tool has changed, and is pinned anew", tool, zap.String("changed", whatChanged(c.changes)))
+		case s.strict():
+			aside[c.name] = c.reason(err)
+			s.log.Warn("a tool has changed since it was pinned, and is set aside", tool, zap.String("changed", whatChanged(c.changes)))
+		default:
+			s.log.Warn("a tool has changed since it was pinned", tool, zap.String("changed", whatChanged(c.changes)), zap.String("accept", c.command()))
+		}
+	}
+	if fresh > 0 {
+		s.log.Info("tools were pinned", zap.Int("tools", fresh))
+	}
+	return aside
+}
+
+// unknown is the verdict when the file cannot be read.
+func (s *screen) unknown(seen []sighting, err error) map[string]error {
+	if !s.strict() {
+		return nil
+	}
+	aside := make(map[string]error, len(seen))
+	for _, c := range seen {
+		aside[c.name] = fmt.Errorf("it cannot be compared with its pin: %w", err)
+	}
+	return aside
+}
+
+// strict reports whether a tool that is not known to be as pinned is set aside.
+func (s *screen) strict() bool { return s.policy != Warn && s.policy != Allow }
+
+// reason is why a tool that has changed is set aside.
+func (c *sighting) reason(err error) error {
+	since := fmt.Sprintf("%s changed since it was pinned on %s", whatChanged(c.changes), c.entry.Pinned.Format(time.DateOnly))
+	if err != nil {
+		return fmt.Errorf("%s, and this cannot be noted: %w", since, err)
+	}
+	return fmt.Errorf("%s; see consort pins, and accept it with: %s", since, c.command())
+}
+
+// command is the command that accepts the tool.
+func (c *sighting) command() string {
+	return "consort pins accept " + word(c.entry.Ensemble) + " " + word(c.entry.Tool)
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,][A-Za-z0-9_./:@%+,-]*$`)
+
+// word quotes a name for a shell, if it must be: it is a server's, and somebody
+// may paste it.
+func word(name string) string {
+	if plainWord.MatchString(name) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}

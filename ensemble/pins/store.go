@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pins
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// version is that of the file's form. One that is later may say things that
+// would be lost here.
+const version = 1
+
+// maxBytes bounds the file.
+const maxBytes = 64 << 20
+
+// contents is what stands in the file.
+type contents struct {
+	Version int     `json:"version"`
+	Tools   []Entry `json:"tools"` // sorted
+}
+
+// parse reads the text of a file.
+func parse(text []byte) ([]Entry, error) {
+	var c contents
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	switch {
+	case c.Version > version:
+		return nil, fmt.Errorf("it is of version %d, and only version %d is known here: use a later release", c.Version, version)
+	case c.Version < 1:
+		return nil, errors.New("it is no file of pins: it has no version")
+	}
+	for i := range c.Tools {
+		if err := c.Tools[i].settle(); err != nil {
+			return nil, fmt.Errorf("it is damaged: %w", err)
+		}
+	}
+	slices.SortFunc(c.Tools, compareEntries)
+	for i := 1; i < len(c.Tools); i++ {
+		if compareEntries(c.Tools[i-1], c.Tools[i]) == 0 {
+			return nil, fmt.Errorf("it is damaged: %q of %q is pinned twice", c.Tools[i].Tool, c.Tools[i].Ensemble)
+		}
+	}
+	return c.Tools, nil
+}
+
+// settle brings the schemas of an entry, which stand indented in the file, into
+// canonical form and checks the fingerprints.
+func (e *Entry) settle() error {
+	if !e.Definition.settle(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.settle(e.Tool, e.Pending.Fingerprint) {
+		return fmt.Errorf("the fingerprint of %q of %q is not that of its definition", e.Tool, e.Ensemble)
+	}
+	return nil
+}
+
+func (d *Definition) settle(name, fingerprint string) bool {
+	d.InputSchema, d.OutputSchema = canonical(d.InputSchema), canonical(d.OutputSchema)
+	return d.fingerprint(name) == fingerprint
+}
+
+// read returns what stands in the file at path, and what the file is; nothing
+// if there is none yet.
+func read(path string) ([]Entry, os.FileInfo, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err == nil && len(text) > maxBytes {
+		err = fmt.Errorf("it has more than %d bytes, which is the limit", maxBytes)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := parse(text)
+	return entries, info, err
+}
+
+// write replaces the file at path, and returns what the new one is.
+func write(path string, entries []Entry) (info os.FileInfo, err error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(contents{version, entries}); err != nil {
+		return nil, err
+	}
+	if text.Len() > maxBytes {
+		return nil, fmt.Errorf("it would have more than %d bytes, which is the limit", maxBytes)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			os.Remove(file.Name())
+		}
+	}()
+	if old, err := os.Stat(path); err == nil {
+		_ = file.Chmod(old.Mode().Perm()) // else it stays the owner's alone
+	}
+	if _, err := file.Write(text.Bytes()); err != nil {
+		return nil, err
+	}
+	if err := file.Sync(); err != nil {
+		return nil, err
+	}
+	if info, err = file.Stat(); err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	return info, os.Rename(file.Name(), path)
+}
