@@ -47,8 +47,9 @@
 //
 // JSON-RPC errors, HTTP statuses and the loss of a connection become failures
 // of package invoker. A call that was never sent is UNAVAILABLE; one that may
-// have reached a server that was then lost is OUTCOME_UNKNOWN, unless the tool
-// says that it is read-only or idempotent. Nothing here repeats a call.
+// have reached a server that was then lost is OUTCOME_UNKNOWN, whatever the tool
+// says of itself. Nothing here repeats a call: that is for the ensemble, which
+// knows how far to trust a tool.
 //
 // A message of more than [ClientOptions.MaxMessage] is never held. Over
 // streamable HTTP it costs the call that it answers, as RESULT_TOO_LARGE; where

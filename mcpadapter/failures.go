@@ -111,8 +111,10 @@ func nobodyThere(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// failure says what came of a request that did not succeed.
-func (c *connection) failure(err error, x *exchange, hints invoker.Hints) *invoker.Failure {
+// failure says what came of a request that did not succeed. A harmless one has
+// no effect that somebody might wonder about; of a call this does not say what
+// its tool claims: how far to believe that is for the ensemble to know.
+func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Failure {
 	if spoilt := x.spoilt.Load(); spoilt != nil {
 		err = *spoilt
 	}
@@ -121,14 +123,14 @@ func (c *connection) failure(err error, x *exchange, hints invoker.Hints) *invok
 	var broken *protocolError
 	var large *tooLargeError
 	clean := cleaned(err)
-	maybe := x.left.Load() && !hints.Repeatable()
+	maybe := x.left.Load() && !harmless
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return interrupted(err, x)
 	case errors.As(err, &denied):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: clean}
 	case errors.As(err, &status):
-		return status.failure(hints, clean)
+		return status.failure(harmless, clean)
 	case errors.As(err, &broken):
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
 	case errors.As(err, &large):
@@ -185,7 +187,7 @@ func interrupted(err error, x *exchange) *invoker.Failure {
 
 // failure maps the status (RFC 9110, § 15). A gateway's word that something
 // broke behind it does not say whether the tool ran.
-func (e *statusError) failure(hints invoker.Hints, clean error) *invoker.Failure {
+func (e *statusError) failure(harmless bool, clean error) *invoker.Failure {
 	f := &invoker.Failure{Cause: clean}
 	switch {
 	case e.unauthorized():
@@ -198,7 +200,7 @@ func (e *statusError) failure(hints invoker.Hints, clean error) *invoker.Failure
 		f.Code, f.Message = invoker.InvalidArguments, "The arguments are too large for the server."
 	case e.refused():
 		f.Code, f.Message = invoker.Protocol, "The server did not understand the request: "+clean.Error()+"."
-	case hints.Repeatable():
+	case harmless:
 		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is in trouble. "+e.wait()
 	default:
 		f.Code, f.Message = invoker.OutcomeUnknown, "The server is in trouble ("+clean.Error()+"). The call may or may not have taken effect: find out before you repeat it."

@@ -58,10 +58,10 @@ func TestAnswers(t *testing.T) {
 		{"404 without a session", status(404), invoker.Unavailable, invoker.Unavailable, false, ""},
 		{"413", status(413), invoker.InvalidArguments, invoker.InvalidArguments, false, ""},
 		{"429", status(429, "Retry-After", "7"), invoker.Unavailable, invoker.Unavailable, true, "7s"},
-		{"500", status(500), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
-		{"502", status(502), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"500", status(500), invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, ""},
+		{"502", status(502), invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, ""},
 		{"503", status(503), invoker.Unavailable, invoker.Unavailable, true, ""},
-		{"504", status(504), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"504", status(504), invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, ""},
 		{"method not found", rpc(-32601), invoker.ToolNotFound, invoker.ToolNotFound, false, "so it is"},
 		{"invalid params", rpc(-32602), invoker.InvalidArguments, invoker.InvalidArguments, false, "so it is"},
 		{"internal error", rpc(-32603), invoker.ExecutionFailed, invoker.ExecutionFailed, false, "so it is"},
@@ -75,10 +75,10 @@ func TestAnswers(t *testing.T) {
 		{"too large a stream", body("text/event-stream", "data: "+strings.Repeat("x", 2<<20)+"\n\n"), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
 		{"too large, to be resumed", body("text/event-stream", "id: 1\ndata:\n\nid: 2\ndata: "+strings.Repeat("x", 2<<20)), invoker.ResultTooLarge, invoker.ResultTooLarge, false, ""},
 		{"broken event", body("text/event-stream", "id: 1\ndata: {}\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
-		{"broken line", body("text/event-stream", "data\nwhat\n\n"), invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"broken line", body("text/event-stream", "data\nwhat\n\n"), invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, ""},
 		{"no result in a stream", answer("data: %s\n\n"), invoker.Protocol, invoker.Protocol, false, ""},
 		{"without its end", answer("event: message\ndata: %s"), invoker.Protocol, invoker.Protocol, false, ""},
-		{"cut", cut, invoker.OutcomeUnknown, invoker.Unavailable, true, ""},
+		{"cut", cut, invoker.OutcomeUnknown, invoker.OutcomeUnknown, false, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -37,9 +37,6 @@ type Reader interface {
 
 var _ Reader = (*connection)(nil)
 
-// readOnly is how all requests of a [Reader] behave.
-var readOnly = invoker.Hints{ReadOnly: true}
-
 // Resources implements [Reader].
 func (c *connection) Resources(ctx context.Context) ([]canister.LinkContent, error) {
 	if s := c.session.InitializeResult(); s.Capabilities == nil || s.Capabilities.Resources == nil {
@@ -147,7 +144,7 @@ func (c *connection) Prompt(ctx context.Context, name string, arguments map[stri
 func (c *connection) read(ctx context.Context, value any, empty string, send func(context.Context) error) error {
 	x := &exchange{show: instead(empty)}
 	if err := c.request(ctx, x, send); err != nil {
-		return c.failure(err, x, readOnly)
+		return c.failure(err, x, true)
 	}
 	if broken := json.Unmarshal(x.result(), value); broken != nil {
 		return invoker.Failf(invoker.Protocol, "the answer cannot be read: %w", broken)

@@ -31,11 +31,11 @@ func TestDeafServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := c.call(ctx, &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t", invoker.Hints{})
+		_, err := c.call(ctx, &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t")
 		if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Timeout || time.Since(began) != time.Second {
 			t.Errorf("the call failed with %v after %s, want TIMEOUT after 1s", err, time.Since(began))
 		}
-		go c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t", invoker.Hints{})
+		go c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t")
 		began = time.Now()
 		if err := c.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
@@ -86,7 +86,7 @@ func TestLastAnswer(t *testing.T) {
 		if err := c.open(t.Context(), plan{version: legacy}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t", invoker.Hints{}); err != nil {
+		if _, err := c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t"); err != nil {
 			t.Fatalf("the call failed with %v", err)
 		}
 		if err := c.Close(t.Context()); err != nil {

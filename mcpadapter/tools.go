@@ -78,7 +78,7 @@ func (c *connection) page(ctx context.Context, cursor string) (listPage, error) 
 		return nil
 	})
 	if err != nil {
-		return listPage{}, c.failure(err, x, readOnly)
+		return listPage{}, c.failure(err, x, true)
 	}
 	if broken != nil {
 		return listPage{}, invoker.Failf(invoker.Protocol, "the list of tools cannot be read: %w", broken)
@@ -174,7 +174,7 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 		def.Title = t.Annotations.Title
 	}
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-		return c.call(ctx, call, t.Name, def.Hints)
+		return c.call(ctx, call, t.Name)
 	}
 	inv, err := invoker.Raw(def, call, nil)
 	if err == nil || len(t.OutputSchema) == 0 {
