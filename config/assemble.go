@@ -15,7 +15,9 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -38,6 +40,7 @@ type AssembleOptions struct {
 	Client mcpadapter.ClientOptions
 
 	redact func(text string) string // nil when there are no secrets
+	pinned map[string]*pins.File    // those that are open, by path
 }
 
 // Assembly is what a configuration comes to. Each part may be used without the
@@ -191,6 +194,7 @@ func (m *Model) retries() int {
 
 func (a *Assembly) assembleRoster(servers map[string]*Server, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
+	o.pinned = map[string]*pins.File{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		if s := servers[name]; s != nil && s.Disabled {
@@ -220,7 +224,28 @@ func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, 
 	if o.redact != nil {
 		source = &redactedSource{Source: source, redact: o.redact}
 	}
-	return ensemble.New(name, source, s.options(o)), nil
+	options := s.options(o)
+	if options.Screen, err = s.screen(name, o); err != nil {
+		return nil, fmt.Errorf("pin: %w", err)
+	}
+	return ensemble.New(name, source, options), nil
+}
+
+// screen returns what compares the tools with their pins; nil if there are none.
+func (s *Server) screen(name string, o *AssembleOptions) (func([]*invoker.Definition) map[string]error, error) {
+	path := s.Pin.Reveal()
+	if path == "" {
+		return nil, nil
+	}
+	file := o.pinned[path]
+	if file == nil {
+		var err error
+		if file, err = pins.Open(path); err != nil {
+			return nil, err
+		}
+		o.pinned[path] = file
+	}
+	return file.Screen(name, s.PinPolicy, o.Logger), nil
 }
 
 // options returns s as the options of its ensemble.
@@ -278,9 +303,14 @@ func (s *Server) words() error {
 	}
 	switch s.Trust {
 	case "", ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll:
+	default:
+		return fmt.Errorf("unknown trust %q", s.Trust)
+	}
+	switch s.PinPolicy {
+	case "", pins.SetAside, pins.Warn, pins.Allow:
 		return nil
 	}
-	return fmt.Errorf("unknown trust %q", s.Trust)
+	return fmt.Errorf("unknown pin policy %q", s.PinPolicy)
 }
 
 // source returns what reaches s.

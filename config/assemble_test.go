@@ -145,12 +145,13 @@ func TestAssembleErrors(t *testing.T) {
 			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
 			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
 			"words": {Transport: config.HTTP, Restart: "maybe"}, "trusty": {Transport: config.HTTP, Trust: "maybe"},
+			"policy": {Transport: config.HTTP, PinPolicy: "maybe"}, "pinned": {Transport: config.HTTP, Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))},
 		},
 	}, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, part := range []string{"model.api_key: OpenAI wants a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`, `two ensembles of the name "own"`} {
+	for _, part := range []string{"model.api_key: OpenAI wants a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`, `mcp.policy: unknown pin policy "maybe"`, "mcp.pinned: pin: ", `two ensembles of the name "own"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
@@ -284,5 +285,32 @@ func TestEnsembleOptions(t *testing.T) {
 	}
 	if c := c.MCP["c"].EnsembleOptions(); c.Restart != (ensemble.Restart{Policy: ensemble.RestartNever}) {
 		t.Errorf("the options of c are %+v", c)
+	}
+}
+
+// TestPins: servers share a file, whose path begins where the configuration is.
+func TestPins(t *testing.T) {
+	directory := t.TempDir()
+	c, err := config.Parse(filepath.Join(directory, "consort.toml"), []byte("[mcp]\na={url='http://x', pin='${HOST}.json'}\nb={url='http://x', pin='host.json', enabled=false}\n"),
+		&config.Options{Lookup: func(string) (string, bool) { return "host", true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(directory, "host.json")
+	for name, s := range c.MCP {
+		if s.Pin.Reveal() != path {
+			t.Errorf("the pins of %s are in %q", name, s.Pin.Reveal())
+		}
+	}
+	parts, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close(t.Context())
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "mcp.a: pin: pins in ") || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
 )
 
 // Config is a configuration that was read and checked. Its zero values mean
@@ -210,6 +211,11 @@ type Server struct {
 	// Allow and Deny are globs over the server's own names of its tools. An
 	// empty Allow allows all; Deny wins.
 	Allow, Deny []string
+	// Pin is the file that remembers the definitions of its tools, which
+	// several servers may share; not set means that none does. PinPolicy says
+	// what happens to a tool that has changed; empty means pins.SetAside.
+	Pin       Value
+	PinPolicy pins.Policy
 	// Settings belong to the ensemble; its invokers can read them.
 	Settings Table
 	// Required makes it an error when the server cannot be reached.

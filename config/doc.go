@@ -31,6 +31,11 @@
 // what stands in the file or [hidden]; Reveal gives the text to whoever asks
 // for it by name.
 //
+// [Assemble] sees to it that secrets do not come back another way: what servers
+// and tools say of them is redacted before it enters a history, an event, a log
+// or an error. docs/configuration.md says what counts as a secret, and what is
+// not found. Assembly.Redact is for texts that a program shows by itself.
+//
 // # How a file is read
 //
 // A TOML document and an imported JSON document become the same tree of values

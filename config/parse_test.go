@@ -151,6 +151,10 @@ url = "http://x"
 			`consort.toml:9:7: mcp.a.trust: expected "none", "reads" or "all"`,
 			`consort.toml:10:11: mcp.a.max_tools: expected an integer of at least 1`,
 			`consort.toml:11:12: mcp.a.call_limit: expected a duration such as "30s", found an integer: write it in quotes and with its unit`}},
+		{"pins", "[mcp]\na={url='http://x', pin_policy='warn'}\nb={url='http://x', pin='', pin_policy='aside'}\nc={url='http://x', pin='p', pin_policy='allow'}\n", []string{
+			`consort.toml:2:20: mcp.a.pin_policy: nothing is pinned here; set pin, such as pin = "tools.pins.json"`,
+			`consort.toml:3:24: mcp.b.pin: expected a string that is not empty`,
+			`consort.toml:3:39: mcp.b.pin_policy: expected "set_aside", "warn" or "allow"; did you mean "set_aside"?`}},
 		{"parking", "[mcp]\na={url='http://x', restart='never', park_after=1, park_window='1s'}\nb={url='http://x', park_window='1s'}\nc={url='http://x', restart='always', park_after=0, park_window='1s'}\nd={url='http://x', restart='always', park_window='1s'}\ne={url='http://x', park_after=2, park_window='1s'}\n", []string{
 			`consort.toml:2:37: mcp.a.park_after: with restart = "never", the first failure parks the server`,
 			`consort.toml:2:51: mcp.a.park_window: no failures are counted here; set park_after`,

@@ -39,7 +39,7 @@ func (c *Config) secrets() []string {
 			continue
 		}
 		s.add(server.Command...)
-		s.add(server.Directory, server.URL)
+		s.add(server.Directory, server.URL, server.Pin)
 		s.address(server.URL)
 		s.named(server.Environment)
 		s.named(server.Headers)

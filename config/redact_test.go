@@ -115,7 +115,7 @@ func shows(text string) string {
 	return ""
 }
 
-const telling = `
+const everything = `
 [model]
 name = "m"
 base_url = "@model"
@@ -223,7 +223,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("@program", program, "@web", web.URL, "@model", model.URL,
-		"@userpass", base64.StdEncoding.EncodeToString([]byte("me:planted-literal-4"))).Replace(telling)
+		"@userpass", base64.StdEncoding.EncodeToString([]byte("me:planted-literal-4"))).Replace(everything)
 	keys := &vault{}
 	c, err := config.Parse("consort.toml", []byte(text), &config.Options{Lookup: keys.lookup})
 	if err != nil {
@@ -233,7 +233,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	var out output
 	parts, err := config.Assemble(c, &config.AssembleOptions{
 		Logger:    out.logger(),
-		Ensembles: []*ensemble.Ensemble{ensemble.Local("own", panicker(t, told), asked(t))},
+		Ensembles: []*ensemble.Ensemble{ensemble.Local("own", teller("panics", told), teller("asked", told))},
 		Ask: func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Decision{}, errors.New("cannot ask with " + told)
 		},
@@ -275,21 +275,22 @@ func TestSecretsShowNowhere(t *testing.T) {
 	}
 }
 
-// panicker is a tool that panics with a text, asked one that needs approval.
-func panicker(t *testing.T, text string) invoker.Invoker {
-	return tool(t, "panics", func(context.Context, struct{}) (string, error) { panic(text) })
+// telling is a tool of the program itself, which reports a text and panics with
+// it.
+type telling struct {
+	definition invoker.Definition
+	text       string
 }
 
-func asked(t *testing.T) invoker.Invoker {
-	return tool(t, "asked", func(context.Context, struct{}) (string, error) { return "", nil })
+func teller(name, text string) invoker.Invoker {
+	return &telling{invoker.Definition{Name: name, InputSchema: json.RawMessage(`{"type": "object"}`)}, text}
 }
 
-func tool(t *testing.T, name string, run func(context.Context, struct{}) (string, error)) invoker.Invoker {
-	made, err := invoker.New(name, "A tool.", run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+func (t *telling) Definition() *invoker.Definition { return &t.definition }
+
+func (t *telling) Invoke(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+	call.Report(invoker.Progress{Done: 1, Message: t.text})
+	panic(t.text)
 }
 
 // output is everything that comes out of a program.

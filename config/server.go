@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
 )
 
 // server is one [mcp.NAME] table.
@@ -36,6 +37,8 @@ func (s *Server) fields() []field {
 		{"max_tools", integer(&s.MaxTools, 1)},
 		{"allow", each(&s.Allow, text)},
 		{"deny", each(&s.Deny, text)},
+		{"pin", directory(&s.Pin)},
+		{"pin_policy", choice(&s.PinPolicy, pins.SetAside, pins.Warn, pins.Allow)},
 		{"settings", free(&s.Settings)},
 		{"required", boolean(&s.Required)},
 		{"protocol", protocolVersion(&s.Protocol)},
@@ -54,6 +57,9 @@ func (s *Server) check(r *reader, n *node) {
 		url:       `url = "http://localhost:8080/mcp"`,
 	})
 	s.parking(r, n)
+	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
+		r.add(r.problem(policy.keyAt, policy.path(), `nothing is pinned here; set pin, such as pin = "tools.pins.json"`))
+	}
 }
 
 // parking sees to it that nothing is counted where nothing comes of it.

@@ -76,6 +76,7 @@ var mayImport = map[string][]string{
 	"invoker":               {"canister", "internal"},
 	"ensemble":              {"canister", "invoker", "internal"},
 	"ensemble/ensembletest": {"canister", "invoker", "ensemble"},
+	"ensemble/pins":         {"invoker"},
 	"converse":              {"canister", "invoker", "ensemble", "internal"},
 	"converse/conversetest": {"canister", "invoker", "ensemble", "converse"},
 	"converse/openaimodel":  {"canister", "invoker", "ensemble", "converse", "internal"},
