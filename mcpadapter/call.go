@@ -58,7 +58,7 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 }
 
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
-func (c *connection) call(ctx context.Context, call *invoker.Call, tool string, hints invoker.Hints) (invoker.Output, error) {
+func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
 	x := &exchange{call: call, show: instead(`{"content":[]}`)}
 	// The SDK writes into this map: it belongs to this call alone.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
@@ -82,7 +82,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string, 
 	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.isClosed() {
 		return outputOf(result)
 	}
-	return invoker.Output{}, c.failure(err, x, hints)
+	return invoker.Output{}, c.failure(err, x, false)
 }
 
 // instead shows the SDK always the same.
