@@ -13,16 +13,24 @@ import (
 )
 
 func (p *program) checkCommand() *cobra.Command {
-	return p.withJSON(&cobra.Command{
+	watch := false
+	cmd := p.withJSON(&cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration, then connect to each server in it",
 		Args:  cobra.NoArgs,
-		RunE:  does(p.check),
-	}, "print one JSON document")
+		RunE: does(func(ctx context.Context, _ []string) error {
+			p.quiet = string(config.LevelError) // what is worth a warning stands in the report
+			if watch {
+				return p.watch(ctx)
+			}
+			return p.check(ctx)
+		}),
+	}, "print one JSON document, or with --watch one line each second")
+	cmd.Flags().BoolVar(&watch, "watch", false, "stay, and show how the servers do until Ctrl-C")
+	return cmd
 }
 
-func (p *program) check(ctx context.Context, _ []string) error {
-	p.quiet = string(config.LevelError) // what is worth a warning stands in the report
+func (p *program) check(ctx context.Context) error {
 	r, err := p.examine(ctx)
 	if r == nil {
 		return err
