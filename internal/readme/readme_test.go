@@ -186,7 +186,7 @@ func packages(t *testing.T) (found []listed) {
 }
 
 var (
-	subject = regexp.MustCompile(`^(Package \w+|Consort) `)
+	subject = regexp.MustCompile(`^(Package \w+|Consort|Faultserverd) `)
 	docLink = regexp.MustCompile(`\[([\w.]+)\]`)
 )
 
