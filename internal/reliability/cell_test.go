@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package reliability_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	. "github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+)
+
+// moment is when in a conversation a fault strikes.
+type moment string
+
+const (
+	// connecting: the first connection is being made; the call is one of that
+	// same turn.
+	connecting moment = "connecting"
+	// idle: connected, and no call runs; the call is the next one.
+	idle moment = "idle"
+	// inCall: the call runs, and nothing else does on that server.
+	inCall moment = "in a call"
+	// parallel: the call runs, and beside it one whose effect has happened and
+	// which is not answered yet.
+	parallel moment = "in parallel calls"
+)
+
+// cell is one fault at one moment over one transport, and what must come of it.
+type cell struct {
+	Fault Fault
+	Via   Transport
+	When  moment
+	At    Place
+	outcome
+}
+
+// outcome is what comes of a cell. Beside it every cell promises that the
+// history is valid after each turn, that calls of another ensemble succeed in
+// the same messages, that no effect happens twice, and that nothing is left.
+type outcome struct {
+	// Call is the code of the call that meets the fault, OK if it succeeds.
+	// Where the truth allows two codes they are joined by " or ".
+	Call string
+	// Effects is how often that call took effect: "0", "1", or "0 or 1".
+	Effects string
+	// Sibling is the code of the call that ran beside it; empty for none. Its
+	// effect happened once.
+	Sibling string
+	// Connection is kept or fresh: whether the next calls went over the same.
+	Connection string
+	// Back is when calls succeed again.
+	Back string
+}
+
+// What outcomes say.
+const (
+	ok    = "OK"
+	kept  = "kept"
+	fresh = "fresh"
+
+	atOnce = "at once"        // the very next call
+	soon   = "within 30 s"    // one of the next
+	bound  = 30 * time.Second // of soon, and of everything that is waited for
+)
+
+func (c cell) name() string {
+	return strings.ReplaceAll(fmt.Sprintf("%s/%s/%s/%s", c.Fault, c.Via, c.When, c.At), " ", "-")
+}
+
+// allows reports whether what was seen is one of the alternatives of want.
+func allows(want, seen string) bool { return slices.Contains(strings.Split(want, " or "), seen) }
+
+// timesOut reports whether the cell waits for a call to run out of time: the
+// one that is struck, its sibling, or one after it on a server gone deaf.
+func (c cell) timesOut() bool {
+	deaf := c.Via == Stdio && c.When != connecting && c.Back == soon
+	return deaf || strings.Contains(c.Call+c.Sibling, "TIMEOUT")
+}
+
+// rules are the script of the server.
+func (c cell) rules() []Rule {
+	rule := Rule{Fault: c.Fault, At: c.At, Text: "last words", Status: 7}
+	switch c.Fault {
+	case FloodStderr, FloodStdout:
+		rule.Size = maxMessage / 2
+	case DeepSchema, ListChangedStorm, ProgressStorm, LogStorm:
+		rule.Count = 200
+	case ManyTools:
+		rule.Count = 1200
+	case HugeSchema:
+		rule.Size = 128 << 10
+	case EndlessLine, HugeResult:
+		rule.Size = 2 * maxMessage
+	}
+	switch c.When {
+	case idle:
+		rule.Tool = "echo"
+	case inCall, parallel:
+		rule.Tool = "effect"
+	}
+	if c.When != parallel {
+		return []Rule{rule}
+	}
+	held := Rule{Fault: Slow, At: AfterEffect, Tool: "idempotent_effect", Delay: 500 * time.Millisecond}
+	if c.Sibling != ok {
+		held.Fault = Silence // so that it surely runs when the fault strikes
+	}
+	return []Rule{rule, held}
+}
+
+// options are those of the ensemble. What the cell does not wait for has much
+// time, so that a slow machine changes no outcome.
+func (c cell) options() *ensemble.Options {
+	o := &ensemble.Options{ConnectTimeout: 20 * time.Second, CallTimeout: bound}
+	if c.When == connecting && c.Call != ok {
+		o.ConnectTimeout = 4 * time.Second
+	}
+	if c.timesOut() || c.When == idle && c.Connection == fresh {
+		o.ConnectTimeout, o.KeepAlive = 4*time.Second, time.Second
+	}
+	if c.timesOut() {
+		o.CallTimeout = 3 * time.Second
+	}
+	return o
+}
+
+// moments are those at which a fault can strike over a transport, and where.
+func moments(info Info, via Transport) map[moment][]Place {
+	places := info.Places(via)
+	first := func(wanted ...Place) []Place {
+		for _, place := range wanted {
+			if slices.Contains(places, place) {
+				return []Place{place}
+			}
+		}
+		return nil
+	}
+	found := map[moment][]Place{
+		connecting: first(AtInitialize, AtList, AtStart),
+		idle:       first(BetweenCalls),
+		inCall:     slices.Concat(first(BeforeEffect), first(AfterEffect)),
+		parallel:   first(AfterEffect, BeforeEffect),
+	}
+	return found
+}
