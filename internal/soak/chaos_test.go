@@ -101,7 +101,7 @@ func (c *chaos) kill(ctx context.Context, signal syscall.Signal, count *int) {
 // freeze stops the process for a while, which is longer or shorter than what
 // waits for it has patience. Some do not survive it.
 func (c *chaos) freeze(ctx context.Context) {
-	long := c.between(100*time.Millisecond, 4*time.Second)
+	long := c.between(100*time.Millisecond, 5*time.Second)
 	process := grip(c.mark)
 	if process == nil {
 		return

@@ -18,17 +18,16 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// think is how long a model thinks at most.
-const think = 2 * time.Second
+// wishes says which tool a model asks for next, and with what arguments.
+type wishes func(*rand.Rand) (name, arguments string)
 
 // restless is a model that asks for tools at random, three times a turn, and
 // then says that it is done. It belongs to one conversation.
 type restless struct {
-	name    string // of the conversation; begins all its keys
-	random  *rand.Rand
-	servers []string
-	over    *atomic.Bool // ask for nothing more
-	keys    int
+	random *rand.Rand
+	think  time.Duration // at most, before it says anything
+	wishes wishes
+	over   *atomic.Bool // ask for nothing more
 }
 
 // Exchange thinks, and then asks or answers.
@@ -38,7 +37,7 @@ func (m *restless) Exchange(ctx context.Context, request *converse.Request) iter
 			yield(nil, fmt.Errorf("the model was given a history that is not sound: %v", problems))
 			return
 		}
-		pause := time.NewTimer(time.Duration(m.random.Int64N(int64(think))))
+		pause := time.NewTimer(time.Duration(m.random.Int64N(int64(m.think))))
 		defer pause.Stop()
 		select {
 		case <-pause.C:
@@ -61,7 +60,7 @@ func (m *restless) reply(request *converse.Request) converse.Reply {
 	message.Finish = canister.FinishInvocations
 	reply := converse.Reply{Message: message}
 	for i := range 1 + m.random.IntN(3) {
-		name, arguments := m.call()
+		name, arguments := m.wishes(m.random)
 		reply.Invocations = append(reply.Invocations, canister.Invocation{
 			Head: canister.Head{ID: request.NewID()}, Message: message.ID,
 			CallID: fmt.Sprint("call", i), Name: name, Arguments: arguments,
@@ -70,34 +69,37 @@ func (m *restless) reply(request *converse.Request) converse.Reply {
 	return reply
 }
 
-// call is a tool of any server, also of one that is away, and its arguments.
-func (m *restless) call() (name, arguments string) {
-	m.keys++
-	key := fmt.Sprintf("%s-%d", m.name, m.keys)
-	tool, arguments := "effect", fmt.Sprintf(`{"key":%q}`, key)
-	switch n := m.random.IntN(100); {
-	case n < 45:
-	case n < 65:
-		tool = "idempotent_effect"
-	case n < 80:
-		tool, arguments = "echo", fmt.Sprintf(`{"text":%q}`, key)
-	case n < 88:
-		tool, arguments = "progress", `{"steps":5}`
-	case n < 92:
-		tool, arguments = "big", `{"bytes":20000}`
-	case n < 95:
-		tool, arguments = "fail", fmt.Sprintf(`{"text":%q}`, key)
-	case n < 97:
-		tool, arguments = "wait", `{}`
-	case n < 98:
-		tool = "no_such_tool"
-	case n < 99:
-		arguments = `{"key":`
-	default:
-		arguments = fmt.Sprintf(`{"clef":%q}`, key)
+// anything wishes for any tool of any server, also of one that is away, and now
+// and then for what makes no sense. The keys of its effects begin with name.
+func anything(name string, servers []string) wishes {
+	keys := 0
+	return func(random *rand.Rand) (string, string) {
+		keys++
+		key := fmt.Sprintf("%s-%d", name, keys)
+		tool, arguments := "effect", fmt.Sprintf(`{"key":%q}`, key)
+		switch n := random.IntN(100); {
+		case n < 45:
+		case n < 65:
+			tool = "idempotent_effect"
+		case n < 80:
+			tool, arguments = "echo", fmt.Sprintf(`{"text":%q}`, key)
+		case n < 88:
+			tool, arguments = "progress", `{"steps":5}`
+		case n < 92:
+			tool, arguments = "big", `{"bytes":20000}`
+		case n < 95:
+			tool, arguments = "fail", fmt.Sprintf(`{"text":%q}`, key)
+		case n < 97:
+			tool, arguments = "wait", `{}`
+		case n < 98:
+			tool = "no_such_tool"
+		case n < 99:
+			arguments = `{"key":`
+		default:
+			arguments = fmt.Sprintf(`{"clef":%q}`, key)
+		}
+		return ensemble.NameFor(servers[random.IntN(len(servers))], tool), arguments
 	}
-	server := m.servers[m.random.IntN(len(m.servers))]
-	return ensemble.NameFor(server, tool), arguments
 }
 
 // exchangesOf counts the exchanges of the newest turn.

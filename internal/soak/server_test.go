@@ -54,15 +54,15 @@ func (s *server) environ() map[string]string {
 func newFleet(t *testing.T) []*server {
 	t.Helper()
 	always := ensemble.Restart{Policy: ensemble.RestartAlways, Tries: -1, Window: 5 * time.Second}
-	parking := ensemble.Restart{Policy: ensemble.RestartAlways, Window: time.Minute}
-	keep := time.Second
+	parking := ensemble.Restart{Policy: ensemble.RestartAlways, Tries: 3, Window: time.Minute}
+	keep, answer := time.Second, 3*time.Second // less than the longest freeze
 	return []*server{
-		overStdio(t, "pipe1", ensemble.Options{Restart: always, KeepAlive: keep}),
+		overStdio(t, "pipe1", ensemble.Options{Restart: always, KeepAlive: keep, ConnectTimeout: answer}),
 		overStdio(t, "pipe2", ensemble.Options{}),
 		overStdio(t, "pipe3", ensemble.Options{Restart: parking}),
 		overStdio(t, "pipe4", ensemble.Options{IdleDisconnect: 150 * time.Millisecond}),
 		overStdio(t, "pipe5", ensemble.Options{Restart: always, Trust: ensemble.TrustAll}),
-		overHTTP(t, "web1", ensemble.Options{Restart: always, KeepAlive: keep}),
+		overHTTP(t, "web1", ensemble.Options{Restart: always, KeepAlive: keep, ConnectTimeout: answer}),
 		overHTTP(t, "web2", ensemble.Options{}),
 		overHTTP(t, "web3", ensemble.Options{Restart: always, Trust: ensemble.TrustNone}),
 	}
@@ -103,21 +103,14 @@ func freeAddr(t *testing.T) string {
 	t.Helper()
 	for port := 20000 + os.Getpid()%8000; port < 30000; port++ {
 		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		if taken[addr] {
-			continue
-		}
 		if listener, err := net.Listen("tcp", addr); err == nil {
 			listener.Close()
-			taken[addr] = true
 			return addr
 		}
 	}
 	t.Fatal("no port is free")
 	return ""
 }
-
-// taken are the addresses that freeAddr has returned.
-var taken = map[string]bool{}
 
 // launch starts the process of a server over HTTP.
 func (s *server) launch() error {
