@@ -283,6 +283,9 @@ func TestEnsembleOptions(t *testing.T) {
 	}); !reflect.DeepEqual(*b, want) {
 		t.Errorf("the options of b are %+v", b)
 	}
+	if redact := c.MCP["c"].Redact(strings.ToUpper); redact == nil || redact("x") != "X" {
+		t.Error("the health of c is not redacted")
+	}
 	if c := c.MCP["c"].EnsembleOptions(); c.Restart != (ensemble.Restart{Policy: ensemble.RestartNever}) {
 		t.Errorf("the options of c are %+v", c)
 	}

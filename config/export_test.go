@@ -27,4 +27,9 @@ func collect(kinds map[string]string, prefix string, fields []field) {
 
 var Nearest = nearest
 
+// Redact returns what is redacted in the health of the server.
+func (s *Server) Redact(redact func(string) string) func(string) string {
+	return s.options(&AssembleOptions{redact: redact}).Redact
+}
+
 func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(&AssembleOptions{}) }

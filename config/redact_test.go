@@ -42,7 +42,18 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, strings.Join(os.Environ(), "\n"))
 		os.Exit(3)
 	}
-	if err := telltale().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	server := telltale()
+	if os.Getenv("TELLTALE") == "listless" {
+		server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+				if method == "tools/list" {
+					return nil, errors.New("cannot list with " + os.Getenv("TOKEN"))
+				}
+				return next(ctx, method, request)
+			}
+		})
+	}
+	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}
 }
@@ -137,6 +148,9 @@ environment = {TELLTALE = "yes", TOKEN = "env:SHELL_TOKEN", API_KEY = "planted-l
 [mcp.stillborn]
 command = ["@program"]
 environment = {TELLTALE = "stillborn", TOKEN = "env:STILLBORN_TOKEN"}
+[mcp.listless]
+command = ["@program"]
+environment = {TELLTALE = "listless", TOKEN = "env:LISTLESS_TOKEN"}
 [mcp.web]
 url = "@web?key=${WEB_QUERY}"
 headers = {Authorization = "Bearer ${WEB_TOKEN}"}
@@ -265,7 +279,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	for _, trace := range []string{
 		"TOKEN=[secret]", "API_KEY=[secret]", "OTHER=x[secret]", "--key=[secret]", // results of the shell
 		"stderr: ", "exit status 3", "OUTCOME_UNKNOWN", "Authorization:[[secret]]", "key=[secret]", "[redacted]", `"event":"invocation_progressed"`,
-		"cannot ask with [secret]", "exchange_retried", "panic", "my [secret]", "connection refused",
+		"cannot ask with [secret]", "exchange_retried", "panic", "my [secret]", "connection refused", "cannot list with [secret]",
 	} {
 		if !strings.Contains(out.String(), trace) {
 			t.Errorf("%q is nowhere: the test does not get there", trace)
