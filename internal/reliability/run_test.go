@@ -163,7 +163,10 @@ func (s *stage) play() outcome {
 		s.eventually("the fault", s.struck)
 		s.settle()
 		if s.cell.Connection == fresh {
-			s.eventually("the loss to be noticed", func() bool { return s.faulty.Snapshot().State != ensemble.Ready })
+			s.eventually("the loss to be noticed", func() bool {
+				now := s.faulty.Snapshot()
+				return now.State != ensemble.Ready || now.Restarts > 0
+			})
 		}
 	case parallel:
 		calls = append(calls, conversetest.Call{Name: "faulty__idempotent_effect", Arguments: arguments("sibling"), CallID: "sibling"})
@@ -180,6 +183,9 @@ func (s *stage) play() outcome {
 		seen.Connection = fresh
 	}
 	s.close()
+	if n := len(s.ledger().With("sibling").Effects()); s.cell.When == parallel && n != 1 {
+		s.Errorf("the call beside took effect %d times", n)
+	}
 	seen.Effects = strconv.Itoa(len(s.ledger().With("struck").Effects()))
 	return seen
 }
