@@ -9,6 +9,7 @@
 //	consort tools           the tools on offer
 //	consort call E TOOL {}  one call of one tool, without a model
 //	consort check           the configuration, and each server in it
+//	consort pins            the pinned tools, and what has changed
 //	consort version
 //
 // docs/command.md has the flags, the JSON output and the exit statuses.

@@ -67,8 +67,9 @@ func below(of reflect.Type, prefix string) []string {
 
 func TestTheDocumentsAreDocumented(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
-		"### `tools --json`": reflect.TypeFor[toolList](),
-		"### `check --json`": reflect.TypeFor[report](),
+		"### `tools --json`":                         reflect.TypeFor[toolList](),
+		"### `check --json`":                         reflect.TypeFor[report](),
+		"### `pins --json` and `pins accept --json`": reflect.TypeFor[pinList](),
 	} {
 		documented, _ := rows(t, heading)
 		actual := below(of, "")

@@ -193,9 +193,9 @@ func TestPolicies(t *testing.T) {
 // TestNamesAreQuoted: somebody may paste the command.
 func TestNamesAreQuoted(t *testing.T) {
 	p := path(t)
-	for name, word := range map[string]string{"x; rm -rf ~": "'x; rm -rf ~'", "it's": `'it'\''s'`, "--json": "'--json'"} {
+	for name, word := range map[string]string{"x; rm -rf ~": "files 'x; rm -rf ~'", "it's": `files 'it'\''s'`, "--json": "-- files '--json'"} {
 		look(t, p, "", tool(name, "A."))
-		wantAside(t, look(t, p, "", tool(name, "B.")), name, "accept files "+word)
+		wantAside(t, look(t, p, "", tool(name, "B.")), name, "accept "+word)
 	}
 }
 

@@ -188,6 +188,9 @@ func (c *sighting) reason(err error) error {
 
 // command is the command that accepts the tool.
 func (c *sighting) command() string {
+	if strings.HasPrefix(c.entry.Ensemble, "-") || strings.HasPrefix(c.entry.Tool, "-") {
+		return "consort pins accept -- " + word(c.entry.Ensemble) + " " + word(c.entry.Tool)
+	}
 	return "consort pins accept " + word(c.entry.Ensemble) + " " + word(c.entry.Tool)
 }
 
