@@ -116,8 +116,9 @@ func (b *book) read(t *testing.T) map[string][]record {
 const maxComplaints = 10
 
 // audit compares what conversations were told of the calls to one server with
-// what the server did, and returns how many effects there were.
-func audit(t *testing.T, s *server, records []record) (effects int) {
+// what the server did. It returns how many effects there were, and of how many
+// calls that nobody knew the outcome of.
+func audit(t *testing.T, s *server, records []record) (effects, unknown int) {
 	t.Helper()
 	ledger, err := faultserver.ReadLedger(s.dir)
 	if err != nil {
@@ -135,6 +136,9 @@ func audit(t *testing.T, s *server, records []record) (effects int) {
 		}
 	}
 	for _, r := range records {
+		if r.Code != "" && happened[r.key()] > 0 {
+			unknown++
+		}
 		if wrong := s.untrue(r, happened[r.key()]); wrong != "" {
 			complain("%s: %+v", wrong, r)
 		}
@@ -146,7 +150,7 @@ func audit(t *testing.T, s *server, records []record) (effects int) {
 	if complaints > maxComplaints {
 		t.Errorf("%s: %d complaints in all", s.name, complaints)
 	}
-	return effects
+	return effects, unknown
 }
 
 // untrue says what is wrong about a record, when its effect happened so often.

@@ -39,9 +39,17 @@ type server struct {
 // repeats reports whether a call of an idempotent tool may be made twice.
 func (s *server) repeats() bool { return s.trust == ensemble.TrustAll }
 
-// script behaves; what goes wrong comes from outside.
+// script behaves, but takes its time before an effect and after it, so that
+// what comes from outside strikes there too.
 func (s *server) script() faultserver.Script {
-	return faultserver.Script{Dir: s.dir, Life: *soakFor + 5*time.Minute}
+	slow := func(at faultserver.Place) faultserver.Rule {
+		return faultserver.Rule{Fault: faultserver.Slow, At: at, Times: faultserver.Always, Delay: 40 * time.Millisecond}
+	}
+	return faultserver.Script{
+		Dir:   s.dir,
+		Life:  *soakFor + 5*time.Minute,
+		Rules: []faultserver.Rule{slow(faultserver.BeforeEffect), slow(faultserver.AfterEffect)},
+	}
 }
 
 // environ is what makes this binary that server.

@@ -183,10 +183,11 @@ var errEnough = errors.New("the caller has had enough")
 // report checks the book against the ledgers, and prints the figures.
 func (s *soak) report(t *testing.T, health ensemble.Health) {
 	t.Helper()
-	outcomes, calls, effects := map[string]int{}, 0, 0
+	outcomes, calls, effects, unknown := map[string]int{}, 0, 0, 0
 	records := s.book.read(t)
 	for _, server := range s.fleet {
-		effects += audit(t, server, records[server.name])
+		happened, untold := audit(t, server, records[server.name])
+		effects, unknown = effects+happened, unknown+untold
 		for _, r := range records[server.name] {
 			calls++
 			if r.Code == "" {
@@ -208,7 +209,7 @@ func (s *soak) report(t *testing.T, health ensemble.Health) {
 	for _, err := range d.errs {
 		t.Error(err)
 	}
-	t.Logf("%d conversations, %d invocations:%s; %d effects", s.book.conversations, calls, &lines, effects)
+	t.Logf("%d conversations, %d invocations:%s; %d effects, %d of them of calls whose outcome was unknown", s.book.conversations, calls, &lines, effects, unknown)
 	t.Logf("%d kills, %d freezes, %d restarts, %d times parked", d.kills, d.freezes, d.restarts, d.parked)
 	t.Logf("%d recoveries, p50 %s, p99 %s, longest %s; %d lost connections were replaced, %d calls repeated, %d late answers dropped",
 		len(d.recoveries), d.percentile(50).Round(time.Millisecond), d.percentile(99).Round(time.Millisecond), d.percentile(100).Round(time.Millisecond), restarts, repeats, dropped)
