@@ -92,12 +92,13 @@ func (e *tooLargeError) Error() string {
 
 // neverLeft reports whether an error shows that the request did not reach the
 // server: nothing answered, nobody could be asked for a token, or it looked at
-// the request and turned it away.
+// the request and turned it away. That the session is gone does not show it: it
+// can go while a call runs.
 func neverLeft(err error) bool {
 	var status *statusError
 	var denied *authError
 	switch {
-	case nobodyThere(err), errors.As(err, &denied), errors.Is(err, errSessionGone), errors.Is(err, errNotSent):
+	case nobodyThere(err), errors.As(err, &denied), errors.Is(err, errNotSent):
 		return true
 	case errors.As(err, &status):
 		return status.refused()
