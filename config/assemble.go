@@ -245,7 +245,17 @@ func (s *Server) screen(name string, o *AssembleOptions) (func([]*invoker.Defini
 		}
 		o.pinned[path] = file
 	}
-	return file.Screen(name, s.PinPolicy, o.Logger), nil
+	look := file.Screen(name, s.PinPolicy, o.Logger)
+	if o.redact == nil {
+		return look, nil
+	}
+	return func(definitions []*invoker.Definition) map[string]error {
+		aside := look(definitions)
+		for tool, reason := range aside { // which can name the path
+			aside[tool] = redact.Error(reason, o.redact)
+		}
+		return aside
+	}, nil
 }
 
 // options returns s as the options of its ensemble.

@@ -317,3 +317,24 @@ func TestPins(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestPinsKeepSecrets: the reason names the file, and its path can hold one.
+func TestPinsKeepSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret-777.json")
+	s := &config.Server{Pin: config.Plain(path)}
+	screen, err := s.Screen("a", func(text string) string { return strings.ReplaceAll(text, "secret-777", "[secret]") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := []*invoker.Definition{{Name: "x"}}
+	if aside := screen(definitions); len(aside) > 0 {
+		t.Errorf("set aside are %v", aside)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reason := screen(definitions)["x"]
+	if reason == nil || strings.Contains(reason.Error(), "secret-777") || !strings.Contains(reason.Error(), "[secret].json") {
+		t.Errorf("the reason is %v", reason)
+	}
+}

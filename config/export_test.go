@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/invoker"
 )
 
 // Grammar returns each key of a configuration, and of a file that is imported,
@@ -33,3 +35,7 @@ func (s *Server) Redact(redact func(string) string) func(string) string {
 }
 
 func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(&AssembleOptions{}) }
+
+func (s *Server) Screen(name string, redact func(string) string) (func([]*invoker.Definition) map[string]error, error) {
+	return s.screen(name, &AssembleOptions{redact: redact, pinned: map[string]*pins.File{}})
+}

@@ -144,6 +144,11 @@ func TestEveryPartCounts(t *testing.T) {
 	}
 	p := path(t)
 	look(t, p, "", tool("a", "A."))
+	large := func(maximum string) *invoker.Definition {
+		return &invoker.Definition{Name: "n", InputSchema: json.RawMessage(`{"maximum":` + maximum + `}`)}
+	}
+	look(t, p, "", large("9007199254740992"))
+	wantAside(t, look(t, p, "", large("9007199254740993")), "n", "its input schema changed")
 	same := tool("a", "A.")
 	same.InputSchema = json.RawMessage(`{ "properties": {"a": {}, "b": {"maximum": 1.0}}, "type": "object"}`)
 	wantAside(t, look(t, p, "", same), "")
