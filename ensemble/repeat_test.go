@@ -98,6 +98,27 @@ func TestRepeatThatCannotBeMade(t *testing.T) {
 	})
 }
 
+// TestRepeatThatIsRefused: that nothing was done is true of the second call
+// alone, also when the connection is not known to be lost.
+func TestRepeatThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		tool := ensembletest.NewTool("tool", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			if calls++; calls == 1 {
+				return invoker.Output{}, invoker.Failf(invoker.OutcomeUnknown, "cut off")
+			}
+			return invoker.Output{}, invoker.Failf(invoker.Unavailable, "refused")
+		})
+		tool.Def.Hints = invoker.Hints{Idempotent: true}
+		e := ensemble.New("e", ensembletest.NewSource(tool), &ensemble.Options{Trust: ensemble.TrustAll})
+		_, failure := invoke(t.Context(), toolOf(t, e, "tool"))
+		if failure == nil || failure.Code != invoker.OutcomeUnknown || calls != 2 {
+			t.Errorf("%v after %d calls", failure, calls)
+		}
+		e.Close(context.Background())
+	})
+}
+
 // TestRepeatWithinLimits of the one call.
 func TestRepeatWithinLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

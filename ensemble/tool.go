@@ -80,6 +80,8 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 		switch {
 		case err == nil:
 			return output, nil
+		case made && unknown != nil && isUnavailable(err):
+			return invoker.Output{}, unknown // nothing was done by the second call alone
 		case made && (unknown != nil || attempt == attempts || !t.mayRepeat(l, err)):
 			return invoker.Output{}, err
 		case made:
@@ -117,8 +119,13 @@ func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 // neverReached reports whether a call failed because its connection was lost
 // before it: the source says that nothing was done.
 func (l *life) neverReached(err error) bool {
+	return isUnavailable(err) && l.isLost()
+}
+
+// isUnavailable reports whether a call failed and nothing was done.
+func isUnavailable(err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.Unavailable && l.isLost()
+	return errors.As(err, &failure) && failure.Code == invoker.Unavailable
 }
 
 // invokerOf returns the invoker that the connection has for the tool.
