@@ -71,7 +71,7 @@ func newFleet(t *testing.T) []*server {
 		overStdio(t, "pipe4", ensemble.Options{IdleDisconnect: 150 * time.Millisecond}),
 		overStdio(t, "pipe5", ensemble.Options{Restart: always, Trust: ensemble.TrustAll}),
 		overHTTP(t, "web1", ensemble.Options{Restart: always, KeepAlive: keep, ConnectTimeout: answer}),
-		overHTTP(t, "web2", ensemble.Options{}),
+		overHTTP(t, "web2", ensemble.Options{Trust: ensemble.TrustAll}),
 		overHTTP(t, "web3", ensemble.Options{Restart: always, Trust: ensemble.TrustNone}),
 	}
 }
