@@ -82,6 +82,15 @@ func (c cell) timesOut() bool {
 	return deaf || strings.Contains(c.Call+c.Sibling, "TIMEOUT")
 }
 
+// before is the code of the call before the fault. Over HTTP an endless line
+// comes behind the answer in the same response, and can spoil it.
+func (c cell) before() string {
+	if c.Fault == EndlessLine && c.Via == HTTP && c.When == idle {
+		return ok + " or RESULT_TOO_LARGE"
+	}
+	return ok
+}
+
 // rules are the script of the server.
 func (c cell) rules() []Rule {
 	rule := Rule{Fault: c.Fault, At: c.At, Text: "last words", Status: 7}
