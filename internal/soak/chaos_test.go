@@ -82,10 +82,10 @@ func (c *chaos) between(least, most time.Duration) time.Duration {
 // again after a while, at the same address.
 func (c *chaos) kill(ctx context.Context, signal syscall.Signal, count *int) {
 	down := c.between(0, 400*time.Millisecond)
+	before, struck := c.ensemble.Snapshot(), time.Now()
 	if !send(c.mark, signal) {
 		return // it is between two lives, or disconnected for want of use
 	}
-	struck := time.Now()
 	c.note(count)
 	if c.addr != "" {
 		c.stop()
@@ -95,7 +95,7 @@ func (c *chaos) kill(ctx context.Context, signal syscall.Signal, count *int) {
 			return
 		}
 	}
-	c.await(ctx, struck, "after "+signal.String(), func(s ensemble.Snapshot) bool { return s.Since.After(struck) })
+	c.await(ctx, struck, "after "+signal.String(), func(s ensemble.Snapshot) bool { return s.Since.After(before.Since) })
 }
 
 // freeze stops the process for a while, which is longer or shorter than what

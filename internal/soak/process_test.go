@@ -46,12 +46,6 @@ func status(pid int) (state byte, parent int) {
 	return fields[0][0], parent
 }
 
-// running reports whether a process is there and no zombie.
-func running(pid int) bool {
-	state, _ := status(pid)
-	return state != 0 && state != 'Z' && state != 'X'
-}
-
 // hasMark reports whether the process belongs to the mark. One that ended, or
 // is somebody else's, does not.
 func hasMark(pid int, mark string) bool {
