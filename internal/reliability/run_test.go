@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,10 +40,7 @@ type stage struct {
 }
 
 // prompter is a model that a test gives a script for each turn.
-type prompter struct {
-	mu sync.Mutex
-	*conversetest.Script
-}
+type prompter struct{ *conversetest.Script }
 
 func newStage(t *testing.T, c cell, healthy *Server, healthyDir string) *stage {
 	s := &stage{T: t, cell: c, dir: t.TempDir(), model: &prompter{}, prefix: t.Name(), healthy: healthyDir}
