@@ -70,6 +70,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	if err != nil {
 		return nil, usagef("%s: %w", p.configFile, err)
 	}
+	p.screen.keep(assembly.Redact)
 	return assembly, nil
 }
 

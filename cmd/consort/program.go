@@ -49,7 +49,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 		err = usagef("%w", err)
 	}
 	if text := complaint(err); text != "" {
-		fmt.Fprintln(p.screen.stderr, p.screen.notes.bad("consort: ")+text)
+		p.screen.note("%s%s", p.screen.notes.bad("consort: "), text)
 	}
 	return int(statusOf(err))
 }

@@ -26,6 +26,7 @@ type screen struct {
 	shared         bool    // both outputs are terminals, and so probably the same
 
 	mu      sync.Mutex
+	clean   func(string) string // takes secrets out of what is shown; nil takes none
 	lines   []*liveLine
 	drawn   int       // lines of the block on the screen
 	midline bool      // text on standard output has not ended its line
@@ -59,6 +60,21 @@ func newScreen(stdout, stderr *os.File) *screen {
 	}
 }
 
+// keep makes the screen take secrets out of all that it shows from now on.
+func (s *screen) keep(clean func(string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clean = clean
+}
+
+// cleaned returns text without secrets; s.mu is held.
+func (s *screen) cleaned(text string) string {
+	if s.clean == nil {
+		return text
+	}
+	return s.clean(text)
+}
+
 // failure returns the first error of writing to standard output.
 func (s *screen) failure() error {
 	s.mu.Lock()
@@ -71,7 +87,7 @@ func (s *screen) result(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	if _, err := io.WriteString(s.to(s.stdout), text); err != nil && s.err == nil {
+	if _, err := io.WriteString(s.to(s.stdout), s.cleaned(text)); err != nil && s.err == nil {
 		s.err = fmt.Errorf("standard output: %w", err)
 	}
 	if text != "" {
@@ -102,7 +118,7 @@ func (s *screen) note(format string, args ...any) {
 	defer s.mu.Unlock()
 	s.erase()
 	s.breakLine()
-	fmt.Fprintf(s.to(s.stderr), format+"\n", args...)
+	fmt.Fprintln(s.to(s.stderr), s.cleaned(fmt.Sprintf(format, args...)))
 	s.draw()
 }
 
@@ -230,7 +246,7 @@ func (s *screen) draw() {
 	shown := s.lines[:min(len(s.lines), maxLive)]
 	for _, line := range shown {
 		head := fmt.Sprintf("  %s %s", frame, line.text)
-		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), line.note), " ")
+		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), s.cleaned(line.note)), " ")
 		head = fit(head, max(width/2, width-columns(tail)))
 		block.WriteString(s.notes.name(head) + s.notes.faint(fit(tail, width-columns(head))) + "\n")
 	}
