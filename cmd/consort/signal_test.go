@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,33 +113,6 @@ func TestAServersChildrenAreEnded(t *testing.T) {
 	script := fmt.Sprintf(`tail -f /dev/null | %[1]q demo-server atlas >/dev/null & exec %[1]q demo-server atlas`, binary)
 	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script)))
 	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, statusDone)
-}
-
-// A server that dies while check watches is seen to go and to come back.
-func TestWatch(t *testing.T) {
-	pidFile := filepath.Join(t.TempDir(), "pid")
-	script := fmt.Sprintf(`echo $$ > %q; exec %q demo-server atlas`, pidFile, binary)
-	s := start(t, "check", "--watch", "--config", file(t,
-		fmt.Sprintf("[mcp.atlas]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script))))
-	s.until("atlas ready")
-	text, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	s.until("atlas lost")
-	s.until("atlas ready")
-	s.signal(syscall.SIGINT, statusDone)
-
-	s = start(t, "check", "--watch", "--json", "--config", file(t, atlas(0)))
-	s.until(`"name":"atlas","state":"ready"`)
-	s.signal(syscall.SIGINT, statusDone)
 }
 
 // waitFor waits until something outside of this process is so.
