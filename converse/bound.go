@@ -13,9 +13,9 @@ import (
 
 // bound cuts contents so that they hold at most limit bytes of text and data:
 // a text is cut where the limit falls, another piece that does not fit is left
-// out, and lines in their places say so. What fits behind them is kept. A
-// negative limit is none.
-func bound(contents []canister.Content, limit int) []canister.Content {
+// out, and lines in their places say so. What fits behind them is kept, and the
+// whole of a piece that has such a line is spilled. A negative limit is none.
+func bound(contents []canister.Content, limit int, spill spiller) []canister.Content {
 	total := 0
 	for _, c := range contents {
 		total += size(c)
@@ -42,6 +42,9 @@ func bound(contents []canister.Content, limit int) []canister.Content {
 		}
 		lines++
 		kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of %s", n, what(c)), limit)))
+		if link, ok := spill.keep(c); ok {
+			kept = append(kept, link)
+		}
 	}
 	if further > 0 {
 		kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d further pieces with %d bytes", further, bytes), limit)))

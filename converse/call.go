@@ -166,7 +166,8 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 			zap.String("code", result.Code), zap.Error(failure))
 	}
 	clean := redaction(b.opts.Redact)
-	result.Content = bound(clean.contents(byValue(result.Content)), b.opts.Limits.ResultBytes)
+	spill := spiller{b.ctx, b.opts.Spill, b.opts.Logger}
+	result.Content = bound(clean.contents(byValue(result.Content)), b.opts.Limits.ResultBytes, spill)
 	result.Metadata = clean.fields(result.Metadata)
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result

@@ -39,7 +39,7 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 		case err != nil:
 			return
 		case before == nil || before.catalog != catalog:
-			t.offered = offerOf(catalog, t.origin)
+			t.offered = offerOf(catalog, t.origin, t.opts.Limits.Tools)
 		}
 		t.offeredAt = begin
 	}
@@ -62,19 +62,25 @@ func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
 	return t.roster.Catalog(ctx)
 }
 
+// offerKey tells the offers of one catalog apart.
+type offerKey struct {
+	screener Screener
+	limit    int
+}
+
 // offerOf returns the offer of a catalog for a model, made once for each.
-func offerOf(catalog *ensemble.Catalog, model Model) *offer {
+func offerOf(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	if catalog == nil {
 		return &offer{set: &Toolset{}}
 	}
 	screener, _ := model.(Screener)
 	if screener != nil && !reflect.ValueOf(screener).Comparable() {
-		return newOffer(catalog, screener) // it cannot be the key of a map
+		return newOffer(catalog, screener, limit) // it cannot be the key of a map
 	}
-	return catalog.Derive(screener, func() any { return newOffer(catalog, screener) }).(*offer)
+	return catalog.Derive(offerKey{screener, limit}, func() any { return newOffer(catalog, screener, limit) }).(*offer)
 }
 
-func newOffer(catalog *ensemble.Catalog, screener Screener) *offer {
+func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
 	o := &offer{
 		catalog: catalog,
 		set:     &Toolset{},
@@ -84,20 +90,29 @@ func newOffer(catalog *ensemble.Catalog, screener Screener) *offer {
 	for _, tool := range catalog.Tools() {
 		definition := *tool.Definition()
 		definition.Name = tool.Name()
-		if screener != nil {
-			if err := screener.Screen(&definition); err != nil {
-				o.refused[tool.Name()] = err.Error()
-				o.aside = append(o.aside, ensemble.Aside{
-					Ensemble: tool.Ensemble().Name(),
-					Tool:     tool.Definition().Name,
-					Reason:   err.Error(),
-				})
-				continue
-			}
+		if err := o.refuse(&definition, screener, limit); err != nil {
+			o.refused[tool.Name()] = err.Error()
+			o.aside = append(o.aside, ensemble.Aside{
+				Ensemble: tool.Ensemble().Name(),
+				Tool:     tool.Definition().Name,
+				Reason:   err.Error(),
+			})
+			continue
 		}
 		o.set.Definitions = append(o.set.Definitions, &definition)
 	}
 	return o
+}
+
+// refuse says why a tool is not among those offered.
+func (o *offer) refuse(definition *invoker.Definition, screener Screener, limit int) error {
+	if limit >= 0 && len(o.set.Definitions) == limit {
+		return fmt.Errorf("a model is offered %d tools at most", limit)
+	}
+	if screener != nil {
+		return screener.Screen(definition)
+	}
+	return nil
 }
 
 // find returns the tool behind a name that the model used.

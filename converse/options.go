@@ -16,6 +16,7 @@ const (
 	DefaultExchanges   = 16
 	DefaultParallel    = 8
 	DefaultResultBytes = 1 << 20
+	DefaultTools       = 1000
 )
 
 // Options are the choices of a conversation. Nil, and the zero value of each
@@ -38,6 +39,9 @@ type Options struct {
 	// no call is made twice. It is the seam for programs that keep
 	// conversations. Calls never overlap. Its ctx does not end with the turn.
 	Journal func(ctx context.Context, added []canister.Canister) error
+	// Spill keeps what Limits.ResultBytes cuts off a result; see [SpillTo]. Nil
+	// keeps nothing.
+	Spill SpillFunc
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
 	// NewID makes the identities of canisters, each of which must differ from
@@ -76,6 +80,9 @@ type Limits struct {
 	// FinalAnswer asks the model for one more answer, without tools, when
 	// Exchanges or Tokens is reached. The turn still ends with that reason.
 	FinalAnswer bool
+	// Tools is how many tools a model is offered at most, in the order of their
+	// names; the others are set aside. Default 1000.
+	Tools int
 	// ResultBytes bounds the bytes of one result that enter the history;
 	// default 1 MiB. What is over is cut, and a line says how much.
 	ResultBytes int
@@ -86,6 +93,7 @@ func (l Limits) withDefaults() Limits {
 	l.Exchanges = cmp.Or(l.Exchanges, DefaultExchanges)
 	l.Parallel = cmp.Or(l.Parallel, DefaultParallel)
 	l.ResultBytes = cmp.Or(l.ResultBytes, DefaultResultBytes)
+	l.Tools = cmp.Or(l.Tools, DefaultTools)
 	return l
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/invoker"
+)
+
+func TestSpill(t *testing.T) {
+	text, image := strings.Repeat("long ", 1000), bytes.Repeat([]byte{7}, 3000)
+	big := fn("big", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: []canister.Content{
+			canister.Text(text), canister.ImageContent{Data: image, MIME: "image/png"},
+		}}, nil
+	})
+	folder := filepath.Join(t.TempDir(), "spilled here")
+	for _, test := range []struct {
+		name  string
+		spill converse.SpillFunc
+		links int
+	}{
+		{"kept", converse.SpillTo(folder), 2},
+		{"not kept", nil, 0},
+		{"panic", func(context.Context, canister.Content) (canister.LinkContent, error) { panic("spilled") }, 0},
+		{"no folder", converse.SpillTo(filepath.Join(os.DevNull, "x")), 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("big", "{}")}}, conversetest.Line{Text: "ok"})
+			talk := converse.New(script, newRoster(t, big), &converse.Options{
+				Spill: test.spill, Limits: converse.Limits{ResultBytes: 100},
+			})
+			play(t, talk, "Go.")
+			var found [][]byte
+			for _, c := range results(talk.History())[0].Content {
+				link, ok := c.(canister.LinkContent)
+				if !ok {
+					continue
+				}
+				address, err := url.Parse(link.URI)
+				if err != nil {
+					t.Fatal(err)
+				}
+				data, err := os.ReadFile(filepath.FromSlash(address.Path))
+				if err != nil || int64(len(data)) != *link.Size {
+					t.Fatalf("%d bytes, %v", len(data), err)
+				}
+				found = append(found, data)
+			}
+			if len(found) != test.links {
+				t.Fatalf("there are %d links, want %d", len(found), test.links)
+			}
+			if test.links == 2 && (string(found[0]) != text || !bytes.Equal(found[1], image)) {
+				t.Error("what was spilled is not what was cut")
+			}
+		})
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("the folder has %v, %v", entries, err)
+	}
+}
+
+func TestNumberOfTools(t *testing.T) {
+	script := conversetest.NewScript(
+		conversetest.Line{Expect: offers("local__a", "local__b"), Calls: []conversetest.Call{call("c", "{}")}},
+		conversetest.Line{Expect: told("2 tools at most"), Text: "ok"},
+	)
+	talk := converse.New(script, newRoster(t, echo("c"), echo("b"), echo("a")), &converse.Options{Limits: converse.Limits{Tools: 2}})
+	events := play(t, talk, "Go.")
+	played(t, script)
+	if aside := events[0].(converse.TurnStarted).Aside; len(aside) != 1 || aside[0].Tool != "c" {
+		t.Errorf("aside = %v", aside)
+	}
+}
