@@ -75,6 +75,36 @@ type StdioOptions struct {
 	// Grace is how long the server may take for each step of ending it: after
 	// its stdin is closed, and after SIGTERM; default 2 s.
 	Grace time.Duration
+	// Limits bound what the server takes of the machine.
+	Limits ResourceLimits
+}
+
+// ResourceLimits bound what each process of a server may take of the machine,
+// as setrlimit(2) describes it. Zero or less leaves the limit that this program
+// has itself. Only Linux can set them on a process that is not of this program;
+// elsewhere any limit is an error of Open.
+//
+// They are set right after the server was started, before anything is sent to
+// it. What it does in that instant is not bounded, and neither is a child that
+// it starts then; all later ones inherit the limits. A server that is ended by
+// one is lost like any that exits, and the error names the signal or status.
+//
+// There is no limit for the number of processes: the system counts those of the
+// user (RLIMIT_NPROC), not of the server, so that what else runs would use it up.
+type ResourceLimits struct {
+	// Memory is how much address space a process may have, in bytes
+	// (RLIMIT_AS). That is more than the memory in use: a runtime reserves far
+	// more than it touches, and ends when it cannot. Leave 1 GiB and more to
+	// Go, and more than 8 GiB to Node, whose WebAssembly reserves as much; its
+	// --max-old-space-size is the better limit.
+	Memory int64
+	// OpenFiles is how many files, pipes and sockets a process may have open at
+	// a time (RLIMIT_NOFILE).
+	OpenFiles int
+	// CPU is the processor time that a process may use up in its life
+	// (RLIMIT_CPU), in seconds, rounded up. Then it gets SIGXCPU, and one that
+	// withstands it SIGKILL a second of processor time later.
+	CPU time.Duration
 }
 
 // HTTPOptions describe a server that is reached over HTTP.

@@ -39,6 +39,7 @@ type command struct {
 	env  []string // complete; nil means safeEnv(nil)
 	dir  string   // "" means the directory of this program
 
+	limits     ResourceLimits
 	grace      time.Duration // of each step of closing; 0 means 2 s
 	maxMessage int           // bytes of one message from the server; 0 means 16 MiB
 
@@ -51,6 +52,7 @@ type command struct {
 type process struct {
 	command
 	cmd                   *exec.Cmd
+	limitErr              error // why it runs without its limits
 	stdin, stdout, errout *os.File
 	tail                  tail // of stderr
 
@@ -116,6 +118,10 @@ func (c command) start(ctx context.Context) (*process, error) {
 	}
 	go p.read()
 	go p.supervise()
+	if p.limitErr != nil {
+		p.kill()
+		return nil, fmt.Errorf("starting server %q: %w", p.name, p.limitErr)
+	}
 	return p, nil
 }
 
@@ -162,6 +168,9 @@ func (p *process) run() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
+		if err == nil { // nobody else can have its number before Wait
+			p.limitErr = p.limits.set(p.cmd.Process.Pid)
+		}
 		started <- err
 		if err == nil {
 			_ = p.cmd.Wait() // the status stays in ProcessState

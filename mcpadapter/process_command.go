@@ -18,6 +18,9 @@ func (c command) prepare() (*exec.Cmd, error) {
 	if len(c.argv) == 0 || c.argv[0] == "" {
 		return nil, fmt.Errorf("starting server %q: no command is given", c.name)
 	}
+	if err := c.limits.supported(); err != nil {
+		return nil, fmt.Errorf("starting server %q: %w", c.name, err)
+	}
 	if c.dir != "" {
 		if info, err := os.Stat(c.dir); err != nil {
 			return nil, fmt.Errorf("starting server %q: its working directory: %w", c.name, err)

@@ -48,6 +48,7 @@ func describe(argv []string, o StdioOptions, full ClientOptions) command {
 		env:        safeEnv(o.Environment),
 		dir:        o.Directory,
 		grace:      o.Grace,
+		limits:     o.Limits,
 		maxMessage: full.MaxMessage,
 		stderr:     func(line string) { full.Logger.Debug(line, zap.String("stream", "stderr")) },
 		noise:      func(line string) { full.Logger.Warn("a line on stdout that is no message", zap.String("line", line)) },

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"math"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// limited is a shell that is told by a first line that its limits are set.
+func limited(limits ResourceLimits, script string) command {
+	argv := []string{"sh", "-c", "read line; " + script}
+	return describe(argv, StdioOptions{Limits: limits}, (&ClientOptions{}).withDefaults("limited"))
+}
+
+// The server and its children have the limits; what is not limited is as it
+// is for this program.
+func TestLimitsAreSeen(t *testing.T) {
+	const tell = `sh -c 'echo "{\"jsonrpc\":\"2.0\",\"method\":\"$(ulimit -n) $(ulimit -Hn) $(ulimit -v) $(ulimit -t) $(ulimit -Ht)\"}"; cat'`
+	own := ownLimits(t)
+	for _, test := range []struct {
+		limits ResourceLimits
+		want   []string // files, hard, KiB, seconds, hard
+	}{
+		{ResourceLimits{}, own},
+		{ResourceLimits{OpenFiles: 64}, []string{"64", "64", own[2], own[3], own[4]}},
+		{ResourceLimits{Memory: 1 << 30}, []string{own[0], own[1], "1048576", own[3], own[4]}},
+		{ResourceLimits{CPU: 90*time.Second + time.Nanosecond}, []string{own[0], own[1], own[2], "91", "92"}},
+		{ResourceLimits{Memory: 2 << 30, OpenFiles: 65, CPU: time.Minute}, []string{"65", "65", "2097152", "60", "61"}},
+	} {
+		p, conn := launch(t, limited(test.limits, tell))
+		msg, err := roundTrip(t, conn, 1, "ping", nil)
+		if err != nil {
+			t.Fatalf("%+v: %v", test.limits, err)
+		}
+		if got, want := msg.(*jsonrpc.Request).Method, strings.Join(test.want, " "); got != want {
+			t.Errorf("%+v: the server sees %s, want %s", test.limits, got, want)
+		}
+		mustClose(t, p)
+	}
+}
+
+// ownLimits asks a child without limits of its own.
+func ownLimits(t *testing.T) []string {
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "ulimit -n; ulimit -Hn; ulimit -v; ulimit -t; ulimit -Ht").Output()
+	own := strings.Fields(string(out))
+	if err != nil || len(own) != 5 {
+		t.Fatalf("%q, %v", out, err)
+	}
+	return own
+}
+
+// A server that reaches a limit is lost, and the error says how it ended.
+func TestLimitsEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits ResourceLimits
+		script string
+		want   string
+	}{
+		"CPU":             {ResourceLimits{CPU: time.Second}, "while :; do :; done", `server "limited" exited: signal: CPU time limit exceeded`},
+		"CPU, not heeded": {ResourceLimits{CPU: time.Second}, "trap '' XCPU; while :; do :; done", `server "limited" exited: signal: killed`},
+		"open files":      {ResourceLimits{OpenFiles: 8}, "for fd in 3 4 5 6 7 8 9; do eval \"exec $fd</dev/null\" || exit; done; cat", `server "limited" exited: exit status 2; stderr: `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, conn := launch(t, limited(test.limits, test.script))
+			_, err := roundTrip(t, conn, 1, "ping", nil)
+			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("err = %v\nwant  %s", err, test.want)
+			}
+			mustClose(t, p)
+		})
+	}
+}
+
+// A server whose limit is refused does not run without it.
+func TestLimitRefused(t *testing.T) {
+	account(t)
+	p, err := limited(ResourceLimits{OpenFiles: math.MaxInt}, "cat").start(t.Context())
+	if err == nil {
+		p.kill()
+		t.Fatal("it started")
+	}
+	if want := `starting server "limited": limiting its open files: operation not permitted: `; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("err = %v\nwant  %s", err, want)
+	}
+}
