@@ -341,6 +341,7 @@ func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error
 			ClientOptions: client,
 			Environment:   reveal(s.Environment),
 			Directory:     s.Directory.Reveal(),
+			Limits:        s.Limits,
 		}), nil
 	case HTTP:
 		return mcpadapter.HTTP(s.URL.Reveal(), over), nil

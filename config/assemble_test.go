@@ -261,6 +261,34 @@ directory = "below"
 	}
 }
 
+// TestServerIsLimited: the limits of the file are those of the process, from
+// the first message to it on.
+func TestServerIsLimited(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there are no resource limits")
+	}
+	for memory, want := range map[string]string{ // in KiB
+		`"512MiB"`: "524288", `"1GB"`: "976562", "1073741824": "1048576", `"1TiB"`: "1073741824", `"536870912B"`: "524288", `"700000KiB"`: "700000",
+	} {
+		c, err := parse(`mcp.limited = {command = ["sh", "-c", "read line; echo $(ulimit -v) $(ulimit -n) $(ulimit -t) >&2; exit 3"], limits = {memory = `+memory+`, open_files = 64, cpu = "1m30s"}}`, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if err := parts.Roster.Connect(ctx); err == nil || !strings.Contains(err.Error(), want+" 64 90") {
+			t.Errorf("memory = %s: %v; want %s 64 90", memory, err, want)
+		}
+		if err := parts.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+}
+
 func TestEnsembleOptions(t *testing.T) {
 	c, err := parse("[mcp.a]\ncommand=['x']\nallow=['b']\ndeny=['c']\nrequired=true\ncall_timeout='2s'\nsettings={k='env:HOST'}\n"+
 		"call_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\nkeepalive='8s'\nidle_disconnect='9s'\ntrust='all'\nmax_tools=10\n"+

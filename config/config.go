@@ -7,6 +7,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/mcpadapter"
 )
 
 // Config is a configuration that was read and checked. Its zero values mean
@@ -174,12 +175,15 @@ const (
 type Server struct {
 	Transport Transport
 	// Command is the program and its arguments. Required for [Stdio], as are
-	// the next two only allowed for it.
+	// the next three only allowed for it.
 	Command []Value
 	// Environment is what the process gets beside a small safe set.
 	Environment map[string]Value
 	// Directory is where the process runs; empty means where this one does.
 	Directory Value
+	// Limits bound what each of its processes takes of the machine; on Linux
+	// only.
+	Limits mcpadapter.ResourceLimits
 	// URL is where the server is. Required for [HTTP] and [SSE], and Headers,
 	// which are sent with each request, are allowed for those only.
 	URL     Value

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -176,6 +177,41 @@ func integer[I int | int64](to *I, least int64) value {
 			r.wrong(n, "expected a smaller integer")
 		default:
 			*to = I(i)
+		}
+	}}
+}
+
+// units are the bytes of what may stand behind the number of a size.
+var units = map[string]int64{
+	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+}
+
+// size is a number of bytes, at least one.
+func size(to *int64) value {
+	const kind = `a size such as "512MiB"`
+	return value{kind: "a size", read: func(r *reader, n *node) {
+		s, ok := n.value.(string)
+		if !ok {
+			if _, ok = n.value.(int64); ok {
+				integer(to, 1).read(r, n)
+			} else {
+				r.wrongKind(n, kind)
+			}
+			return
+		}
+		digits := strings.TrimRight(s, "BKMGTi")
+		count, err := strconv.ParseInt(digits, 10, 64)
+		unit, known := units[s[len(digits):]]
+		switch {
+		case errors.Is(err, strconv.ErrRange), known && count > math.MaxInt64/unit:
+			r.wrong(n, "expected a smaller size")
+		case err != nil || !known || digits[0] == '+':
+			r.wrong(n, `expected %s, "2GiB" or "1GB", or an integer of bytes`, kind)
+		case count <= 0:
+			r.wrong(n, "expected a size of at least 1 byte")
+		default:
+			*to = count * unit
 		}
 	}}
 }

@@ -151,6 +151,26 @@ url = "http://x"
 			`consort.toml:9:7: mcp.a.trust: expected "none", "reads" or "all"`,
 			`consort.toml:10:11: mcp.a.max_tools: expected an integer of at least 1`,
 			`consort.toml:11:12: mcp.a.call_limit: expected a duration such as "30s", found an integer: write it in quotes and with its unit`}},
+		{"resource limits", "[mcp]\na={command=['x'], limits={memory='2gb', open_files=0, cpu=10, disk=1}}\nb={url='http://x', limits={}}\nc={command=['x'], limits={memory=0, cpu='0s'}}\n" +
+			"d={command=['x'], limits={memory=true, open_files='64'}}\ne={command=['x'], limits={memory='8388608TiB'}}\nf={command=['x'], limits={memory='99999999999999999999B'}}\n" +
+			"g={command=['x'], limits={memory='0GiB'}}\nh={command=['x'], limits={memory=''}}\ni={command=['x'], limits={memory='GiB'}}\nj={command=['x'], limits={memory='12'}}\nk={command=['x'], limits={memory='+1B'}}\nl={command=['x'], limits=1}\n", []string{
+			`consort.toml:2:34: mcp.a.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
+			`consort.toml:2:52: mcp.a.limits.open_files: expected an integer of at least 1`,
+			`consort.toml:2:59: mcp.a.limits.cpu: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
+			`consort.toml:2:63: mcp.a.limits.disk: unknown key`,
+			`consort.toml:3:20: mcp.b.limits: not for a server with transport = "http"`,
+			`consort.toml:4:34: mcp.c.limits.memory: expected an integer of at least 1`,
+			`consort.toml:4:41: mcp.c.limits.cpu: expected a duration longer than 0`,
+			`consort.toml:5:34: mcp.d.limits.memory: expected a size such as "512MiB", found a boolean`,
+			`consort.toml:5:51: mcp.d.limits.open_files: expected an integer, found a string`,
+			`consort.toml:6:34: mcp.e.limits.memory: expected a smaller size`,
+			`consort.toml:7:34: mcp.f.limits.memory: expected a smaller size`,
+			`consort.toml:8:34: mcp.g.limits.memory: expected a size of at least 1 byte`,
+			`consort.toml:9:34: mcp.h.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
+			`consort.toml:10:34: mcp.i.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
+			`consort.toml:11:34: mcp.j.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
+			`consort.toml:12:34: mcp.k.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
+			`consort.toml:13:26: mcp.l.limits: expected a table, found an integer`}},
 		{"pins", "[mcp]\na={url='http://x', pin_policy='warn'}\nb={url='http://x', pin='', pin_policy='aside'}\nc={url='http://x', pin='p', pin_policy='allow'}\n", []string{
 			`consort.toml:2:20: mcp.a.pin_policy: nothing is pinned here; set pin, such as pin = "tools.pins.json"`,
 			`consort.toml:3:24: mcp.b.pin: expected a string that is not empty`,

@@ -23,6 +23,11 @@ func (s *Server) fields() []field {
 		{"command", each(&s.Command, argument)},
 		{"environment", byName(&s.Environment, environmentValue, variableName)},
 		{"directory", directory(&s.Directory)},
+		{"limits", tableOf([]field{
+			{"memory", size(&s.Limits.Memory)},
+			{"open_files", integer(&s.Limits.OpenFiles, 1)},
+			{"cpu", duration(&s.Limits.CPU)},
+		}, nil)},
 		{"url", address(&s.URL)},
 		{"headers", byName(&s.Headers, headerValue, headerName)},
 		{"connect_timeout", duration(&s.ConnectTimeout)},
@@ -51,7 +56,7 @@ func (s *Server) check(r *reader, n *node) {
 	s.originate(r, n)
 	s.reach(r, n, serverKeys{
 		transport: "transport",
-		stdio:     []string{"command", "environment", "directory"},
+		stdio:     []string{"command", "environment", "directory", "limits"},
 		http:      []string{"url", "headers"},
 		command:   `command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
 		url:       `url = "http://localhost:8080/mcp"`,
