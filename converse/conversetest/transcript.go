@@ -103,7 +103,8 @@ func canisterLines(canisters []canister.Canister) []string {
 // ParseTranscript reads what [Transcript.Format] writes. Blank lines are passed
 // over. The error names the section and the line.
 func ParseTranscript(data []byte) (*Transcript, error) {
-	archive := txtar.Parse(data)
+	// With its end the last line is what it would be in front of others.
+	archive := txtar.Parse(append(bytes.TrimSuffix(bytes.Clone(data), []byte("\n")), '\n'))
 	t := &Transcript{Comment: strings.Trim(string(archive.Comment), "\n")}
 	for _, file := range archive.Files {
 		for i, line := range strings.Split(string(file.Data), "\n") {
