@@ -123,7 +123,11 @@ func answerStreamed(s *subject) {
 	}
 	var text string
 	s.soon("the text of an answer whose end does not come", func() {
-		for event, err := range s.Model.Exchange(s.context(), s.request(0)) {
+		ctx := s.context()
+		for event, err := range s.Model.Exchange(ctx, s.request(0)) {
+			if err == nil {
+				err = ctx.Err() // the pieces were kept until the end
+			}
 			if err != nil {
 				s.Errorf("after %q: %v", text, err)
 				return
