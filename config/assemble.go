@@ -365,7 +365,7 @@ func reveal(values map[string]Value) map[string]string {
 
 // options returns c as the options of its package.
 func (c *Conversation) options() *converse.Options {
-	return &converse.Options{
+	options := &converse.Options{
 		Instructions: c.Instructions,
 		Limits: converse.Limits{
 			Exchanges:   c.Exchanges,
@@ -374,6 +374,11 @@ func (c *Conversation) options() *converse.Options {
 			Parallel:    c.Parallel,
 			FinalAnswer: c.FinalAnswer,
 			ResultBytes: c.ResultBytes,
+			Tools:       c.Tools,
 		},
 	}
+	if folder := c.Spill.Reveal(); folder != "" {
+		options.Spill = converse.SpillTo(folder)
+	}
+	return options
 }

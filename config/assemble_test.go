@@ -114,7 +114,7 @@ enabled = false
 }
 
 func TestAssembleOrderAndOptions(t *testing.T) {
-	c, err := parse("[mcp.b]\ncommand=['x']\n[mcp.a]\nurl='http://x'\n[mcp.c]\ntransport='sse'\nurl='http://x'\n[conversation]\nexchanges=2\ntime='3s'\ntokens=4\nparallel=5\nfinal_answer=true\nresult_bytes=6\n", nil)
+	c, err := parse("[mcp.b]\ncommand=['x']\n[mcp.a]\nurl='http://x'\n[mcp.c]\ntransport='sse'\nurl='http://x'\n[conversation]\nexchanges=2\ntime='3s'\ntokens=4\nparallel=5\nfinal_answer=true\nresult_bytes=6\ntools=7\nspill='kept'\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +130,8 @@ func TestAssembleOrderAndOptions(t *testing.T) {
 	if got := strings.Join(names, " "); got != "own a b c" {
 		t.Errorf("the roster is %s", got)
 	}
-	want := converse.Limits{Exchanges: 2, Time: 3 * time.Second, Tokens: 4, Parallel: 5, FinalAnswer: true, ResultBytes: 6}
-	if parts.Options.Limits != want || parts.Options.Approve != nil || parts.Model != nil {
+	want := converse.Limits{Exchanges: 2, Time: 3 * time.Second, Tokens: 4, Parallel: 5, FinalAnswer: true, ResultBytes: 6, Tools: 7}
+	if parts.Options.Limits != want || parts.Options.Spill == nil || c.Conversation.Spill.Reveal() != "kept" || parts.Options.Approve != nil || parts.Model != nil {
 		t.Errorf("the options are %+v", parts.Options)
 	}
 }

@@ -86,6 +86,8 @@ func (c *Conversation) fields() []field {
 		{"parallel", integer(&c.Parallel, 1)},
 		{"final_answer", boolean(&c.FinalAnswer)},
 		{"result_bytes", integer(&c.ResultBytes, 1)},
+		{"spill", directory(&c.Spill)},
+		{"tools", integer(&c.Tools, 1)},
 	}
 }
 
