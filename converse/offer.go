@@ -5,6 +5,7 @@ package converse
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -87,10 +88,18 @@ func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
 		refused: map[string]string{},
 		aside:   slices.Clone(catalog.Aside()),
 	}
+	share, taken := fairShare(catalog.Tools(), limit), map[*ensemble.Ensemble]int{}
 	for _, tool := range catalog.Tools() {
 		definition := *tool.Definition()
 		definition.Name = tool.Name()
-		if err := o.refuse(&definition, screener, limit); err != nil {
+		var err error
+		if screener != nil {
+			err = screener.Screen(&definition)
+		}
+		if err == nil && limit >= 0 && (taken[tool.Ensemble()] == share || len(o.set.Definitions) == limit) {
+			err = fmt.Errorf("a model is offered %d tools at most", limit)
+		}
+		if err != nil {
 			o.refused[tool.Name()] = err.Error()
 			o.aside = append(o.aside, ensemble.Aside{
 				Ensemble: tool.Ensemble().Name(),
@@ -100,19 +109,28 @@ func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
 			continue
 		}
 		o.set.Definitions = append(o.set.Definitions, &definition)
+		taken[tool.Ensemble()]++
 	}
 	return o
 }
 
-// refuse says why a tool is not among those offered.
-func (o *offer) refuse(definition *invoker.Definition, screener Screener, limit int) error {
-	if limit >= 0 && len(o.set.Definitions) == limit {
-		return fmt.Errorf("a model is offered %d tools at most", limit)
+// fairShare returns how many tools each ensemble may have on offer, so that
+// together there are no more than limit: those with few tools keep all, and
+// those with many share what is left. It is at least 1.
+func fairShare(tools []*ensemble.Tool, limit int) int {
+	counts := map[*ensemble.Ensemble]int{}
+	for _, tool := range tools {
+		counts[tool.Ensemble()]++
 	}
-	if screener != nil {
-		return screener.Screen(definition)
+	left := limit
+	for i, count := range slices.Sorted(maps.Values(counts)) {
+		share := left / (len(counts) - i)
+		if count > share {
+			return max(1, share)
+		}
+		left -= count
 	}
-	return nil
+	return max(1, limit)
 }
 
 // find returns the tool behind a name that the model used.

@@ -248,3 +248,40 @@ func TestNothingIsAddedAfterAFailure(t *testing.T) {
 		})
 	}
 }
+
+func TestNumberOfTools(t *testing.T) {
+	script := conversetest.NewScript(
+		conversetest.Line{Expect: offers("local__a", "local__b"), Calls: []conversetest.Call{call("c", "{}")}},
+		conversetest.Line{Expect: told("2 tools at most"), Text: "ok"},
+	)
+	talk := converse.New(script, newRoster(t, echo("c"), echo("b"), echo("a")), &converse.Options{Limits: converse.Limits{Tools: 2}})
+	events := play(t, talk, "Go.")
+	played(t, script)
+	if aside := events[0].(converse.TurnStarted).Aside; len(aside) != 1 || aside[0].Tool != "c" {
+		t.Errorf("aside = %v", aside)
+	}
+}
+
+// An ensemble with many tools does not push out those of another.
+func TestNumberOfToolsIsShared(t *testing.T) {
+	var many []invoker.Invoker
+	for i := range 50 {
+		many = append(many, echo(fmt.Sprintf("t%02d", i)))
+	}
+	roster := rosterOf(t, ensemble.Local("a", many...), ensemble.Local("b", echo("x"), echo("y")), ensemble.Local("c", many...))
+	script := conversetest.NewScript(conversetest.Line{Text: "ok", Expect: func(request *converse.Request) error {
+		counts := map[string]int{}
+		for _, definition := range request.Tools.Definitions {
+			counts[definition.Name[:1]]++
+		}
+		if fmt.Sprint(counts) != "map[a:9 b:2 c:9]" {
+			return fmt.Errorf("offered %v", counts)
+		}
+		return nil
+	}})
+	events := play(t, converse.New(script, roster, &converse.Options{Limits: converse.Limits{Tools: 20}}), "Go.")
+	played(t, script)
+	if aside := events[0].(converse.TurnStarted).Aside; len(aside) != 82 {
+		t.Errorf("%d tools are set aside", len(aside))
+	}
+}

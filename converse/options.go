@@ -80,8 +80,9 @@ type Limits struct {
 	// FinalAnswer asks the model for one more answer, without tools, when
 	// Exchanges or Tokens is reached. The turn still ends with that reason.
 	FinalAnswer bool
-	// Tools is how many tools a model is offered at most, in the order of their
-	// names; the others are set aside. Default 1000.
+	// Tools is how many tools a model is offered at most; the others are set
+	// aside. Ensembles with few tools keep theirs, those with many share what is
+	// left, each in the order of names. Default 1000.
 	Tools int
 	// ResultBytes bounds the bytes of one result that enter the history;
 	// default 1 MiB. What is over is cut, and a line says how much.

@@ -70,16 +70,3 @@ func TestSpill(t *testing.T) {
 		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }
-
-func TestNumberOfTools(t *testing.T) {
-	script := conversetest.NewScript(
-		conversetest.Line{Expect: offers("local__a", "local__b"), Calls: []conversetest.Call{call("c", "{}")}},
-		conversetest.Line{Expect: told("2 tools at most"), Text: "ok"},
-	)
-	talk := converse.New(script, newRoster(t, echo("c"), echo("b"), echo("a")), &converse.Options{Limits: converse.Limits{Tools: 2}})
-	events := play(t, talk, "Go.")
-	played(t, script)
-	if aside := events[0].(converse.TurnStarted).Aside; len(aside) != 1 || aside[0].Tool != "c" {
-		t.Errorf("aside = %v", aside)
-	}
-}
