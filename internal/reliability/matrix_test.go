@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// The cells wait more than they work.
-	if err := flag.Set("test.parallel", "24"); err != nil {
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
