@@ -43,6 +43,9 @@ type Definition struct {
 	// Exclusive asks that no other invocation of the same message runs while
 	// this tool does.
 	Exclusive bool
+	// Needs are the names of the trusted values that the tool cannot do
+	// without, sorted; see [Trusted]. They are no arguments. May be nil.
+	Needs []string
 	// Metadata is for programs; the model never sees it. May be nil.
 	Metadata canister.Fields
 }
@@ -86,6 +89,14 @@ type Call struct {
 	// Pause stops the time limits of the call until resume is called; nil when
 	// it has none. Use [Call.Hold].
 	Pause func() (resume func())
+	// Person answers questions; nil when nobody can be asked. Use [Call.Ask].
+	Person func(context.Context, *ElicitRequest) (*ElicitResult, error)
+	// Model answers as the model of the conversation; nil when there is none.
+	// Use [Call.Sample].
+	Model func(context.Context, *SampleRequest) (*SampleResult, error)
+	// Log takes what the tool logs; nil when nobody listens. It may be called
+	// from any goroutine and does not block for long. Use [Call.Note].
+	Log func(LogEntry)
 }
 
 // Report passes p to the listener of the call, if there is one.
@@ -112,6 +123,9 @@ type Progress struct {
 	Done    float64 // in the tool's own unit; grows from report to report
 	Total   float64 // in the same unit; 0 when not known
 	Message string  // for people; may be empty
+	// Partial is what the tool has to show already, a piece after those of the
+	// reports before; may be nil. It is for people: the result repeats it.
+	Partial []canister.Content
 }
 
 // Output is what a tool returns when it succeeds.

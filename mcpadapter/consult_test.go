@@ -61,11 +61,11 @@ func TestHold(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			call, now, ever := held()
 			other, otherNow, otherEver := held()
-			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 				if now.Load() != 1 || otherNow.Load() != beside {
 					t.Errorf("the call is held %d times, the other one %d", now.Load(), otherNow.Load())
 				}
-				return &mcpadapter.ElicitResult{Action: mcpadapter.Accept}, nil
+				return &invoker.ElicitResult{Action: invoker.Accept}, nil
 			}}
 			waits := make(chan struct{}, 1)
 			c := open(t, mcpadapter.InMemory(curious(waits), options))
@@ -98,7 +98,7 @@ func TestAnswerTimeout(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(protocol, func(t *testing.T) {
 			call, now, _ := held()
-			options := &mcpadapter.ClientOptions{Protocol: protocol, AnswerTimeout: 20 * time.Millisecond, Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+			options := &mcpadapter.ClientOptions{Protocol: protocol, AnswerTimeout: 20 * time.Millisecond, Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 				<-release
 				return nil, nil
 			}}
@@ -122,7 +122,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(protocol, func(t *testing.T) {
 			asked := make(chan struct{})
-			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(ctx context.Context, _ *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+			options := &mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 				close(asked)
 				<-ctx.Done()
 				return nil, ctx.Err()

@@ -69,9 +69,9 @@ func ExampleHTTP() {
 func ExampleStdio() {
 	source := mcpadapter.Stdio([]string{"python", "-m", "weather_mcp_server"}, &mcpadapter.StdioOptions{
 		ClientOptions: mcpadapter.ClientOptions{
-			Elicit: func(_ context.Context, question *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+			Elicit: func(_ context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 				fmt.Println(question.Message)
-				return &mcpadapter.ElicitResult{Action: mcpadapter.Decline}, nil
+				return &invoker.ElicitResult{Action: invoker.Decline}, nil
 			},
 		},
 		Environment: map[string]string{"WEATHER_API_KEY": "from the configuration"},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"go.uber.org/zap"
 )
@@ -46,9 +47,9 @@ type ClientOptions struct {
 	// are not offered; a server that asks all the same gets an empty list.
 	Roots []Root
 	// Sample lets the server ask for an exchange with a model. Nil declines.
-	Sample func(context.Context, *SampleRequest) (*SampleResult, error)
+	Sample func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error)
 	// Elicit lets the server ask the person something. Nil declines.
-	Elicit func(context.Context, *ElicitRequest) (*ElicitResult, error)
+	Elicit func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 	// AnswerTimeout is how long Sample and Elicit may take; default 10 min.
 	// Both are called from goroutines of their own. Their ctx ends then, with
 	// the connection, or when the server takes the question back; one that

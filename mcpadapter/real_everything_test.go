@@ -38,21 +38,21 @@ var (
 
 // embedder answers the server's questions.
 type embedder struct {
-	asked   []mcpadapter.ElicitRequest
-	sampled []mcpadapter.SampleRequest
-	elicit  *mcpadapter.ElicitResult
-	sample  *mcpadapter.SampleResult
+	asked   []invoker.ElicitRequest
+	sampled []invoker.SampleRequest
+	elicit  *invoker.ElicitResult
+	sample  *invoker.SampleResult
 }
 
 func (e *embedder) options(logger *zap.Logger) mcpadapter.ClientOptions {
 	return mcpadapter.ClientOptions{
 		Server: "everything", Logger: logger, LogLevel: "debug",
 		Roots: []mcpadapter.Root{{URI: "file:///srv/project", Name: "The Project"}},
-		Elicit: func(_ context.Context, r *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+		Elicit: func(_ context.Context, r *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 			e.asked = append(e.asked, *r)
 			return e.elicit, nil
 		},
-		Sample: func(_ context.Context, r *mcpadapter.SampleRequest) (*mcpadapter.SampleResult, error) {
+		Sample: func(_ context.Context, r *invoker.SampleRequest) (*invoker.SampleResult, error) {
 			e.sampled = append(e.sampled, *r)
 			return e.sample, nil
 		},
@@ -201,7 +201,7 @@ func everythingProgress(t *testing.T, r *realRoster) {
 func everythingQuestions(t *testing.T, r *realRoster, e *embedder) {
 	r.says(t, "everything__get-roots-list", `{}`, "file:///srv/project", "The Project")
 
-	e.sample = &mcpadapter.SampleResult{Text: "A haiku.", Model: "model-of-ours", Finish: "endTurn"}
+	e.sample = &invoker.SampleResult{Text: "A haiku.", Model: "model-of-ours", Finish: "endTurn"}
 	r.says(t, "everything__trigger-sampling-request", `{"prompt":"Write a haiku.","maxTokens":17}`, "A haiku.", "model-of-ours")
 	asked := e.sampled[len(e.sampled)-1]
 	if asked.MaxTokens != 17 || asked.System == "" || len(asked.Messages) != 1 || !strings.Contains(canister.TextOf(asked.Messages[0].Content), "Write a haiku.") {
@@ -210,18 +210,18 @@ func everythingQuestions(t *testing.T, r *realRoster, e *embedder) {
 	e.sample = nil
 	r.fails(t, "everything__trigger-sampling-request", `{"prompt":"Write a haiku."}`, invoker.ExecutionFailed, "refused")
 
-	e.elicit = &mcpadapter.ElicitResult{Action: mcpadapter.Accept, Content: map[string]any{"name": "Ada"}}
+	e.elicit = &invoker.ElicitResult{Action: invoker.Accept, Content: map[string]any{"name": "Ada"}}
 	r.says(t, "everything__trigger-elicitation-request", `{}`, "- Name: Ada", "- Favorite Integer: 42") // a default of the schema
 	if form := e.asked[len(e.asked)-1]; form.Message == "" || !strings.Contains(string(form.Schema), "firstLine") {
 		t.Errorf("the server asked the person %+v", form)
 	}
-	e.elicit = &mcpadapter.ElicitResult{Action: mcpadapter.Decline}
+	e.elicit = &invoker.ElicitResult{Action: invoker.Decline}
 	r.says(t, "everything__trigger-elicitation-request", `{}`, "declined")
 	e.elicit = nil
 	r.says(t, "everything__trigger-elicitation-request", `{}`, "cancelled")
 
 	const page = `{"url":"https://example.com/sign-in","elicitationId":"e-1"}`
-	e.elicit = &mcpadapter.ElicitResult{Action: mcpadapter.Accept}
+	e.elicit = &invoker.ElicitResult{Action: invoker.Accept}
 	r.says(t, "everything__trigger-url-elicitation", page, "completed", "e-1")
 	if visit := e.asked[len(e.asked)-1]; visit.URL != "https://example.com/sign-in" {
 		t.Errorf("the server sent the person to %+v", visit)

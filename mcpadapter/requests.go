@@ -10,61 +10,9 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
-
-// SampleRequest is a server's wish for an exchange with a model
-// (MCP 2025-11-25, client/sampling). Whoever answers it may change or refuse it.
-type SampleRequest struct {
-	System      string // the instruction; may be empty
-	Messages    []SampleMessage
-	MaxTokens   int64
-	Temperature float64 // 0 when not said
-	Stop        []string
-	Models      []string // names that the server would like, the best first
-}
-
-// SampleMessage is one message of a [SampleRequest].
-type SampleMessage struct {
-	Role    string // "user" or "assistant"
-	Content []canister.Content
-}
-
-// SampleResult is what the model said.
-type SampleResult struct {
-	Text   string
-	Model  string // the name of the model that said it
-	Finish string // "endTurn", "stopSequence", "maxTokens" or the model's own word
-}
-
-// ElicitRequest is a question of the server to the person
-// (MCP 2025-11-25, client/elicitation).
-type ElicitRequest struct {
-	Message string
-	// Schema is the JSON Schema of the answer, a flat object; nil when the
-	// person is sent to URL instead.
-	Schema json.RawMessage
-	// URL is a page that the person is asked to visit; empty for a form. It
-	// comes from the server: show where it leads before it is opened.
-	URL string
-}
-
-// ElicitResult is the person's answer.
-type ElicitResult struct {
-	Action Action
-	// Content has the values that the schema asks for, when Action is Accept.
-	Content map[string]any
-}
-
-// Action says what the person did with a question.
-type Action string
-
-// The actions.
-const (
-	Accept  Action = "accept"
-	Decline Action = "decline" // said no
-	Dismiss Action = "cancel"  // said nothing
 )
 
 // client returns the SDK's client for one connection. Notifications that this
@@ -104,7 +52,8 @@ func (o *ClientOptions) decline(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-	asked := &SampleRequest{
+	asked := &invoker.SampleRequest{
+		Server:      c.options.Server,
 		System:      req.Params.SystemPrompt,
 		MaxTokens:   req.Params.MaxTokens,
 		Temperature: req.Params.Temperature,
@@ -120,9 +69,9 @@ func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) 
 		if err != nil {
 			return nil, err
 		}
-		asked.Messages = append(asked.Messages, SampleMessage{Role: string(message.Role), Content: []canister.Content{contentOf(block)}})
+		asked.Messages = append(asked.Messages, invoker.SampleMessage{Role: string(message.Role), Content: []canister.Content{contentOf(block)}})
 	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*SampleResult, error) { return c.options.Sample(ctx, asked) })
+	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.SampleResult, error) { return c.options.Sample(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +84,7 @@ func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) 
 }
 
 func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	asked := &ElicitRequest{Message: req.Params.Message, URL: req.Params.URL}
+	asked := &invoker.ElicitRequest{Server: c.options.Server, Message: req.Params.Message, URL: req.Params.URL}
 	if req.Params.RequestedSchema != nil {
 		schema, err := json.Marshal(req.Params.RequestedSchema)
 		if err != nil {
@@ -143,15 +92,15 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 		}
 		asked.Schema = schema
 	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*ElicitResult, error) { return c.options.Elicit(ctx, asked) })
+	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.ElicitResult, error) { return c.options.Elicit(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
 	if answer == nil {
-		return &mcp.ElicitResult{Action: string(Dismiss)}, nil
+		return &mcp.ElicitResult{Action: string(invoker.Dismiss)}, nil
 	}
 	result := &mcp.ElicitResult{Action: string(answer.Action), Content: answer.Content}
-	if answer.Action == Accept && asked.URL == "" && result.Content == nil {
+	if answer.Action == invoker.Accept && asked.URL == "" && result.Content == nil {
 		result.Content = map[string]any{} // so that the schema's defaults are filled in
 	}
 	return result, nil

@@ -67,14 +67,14 @@ func TestServerAsks(t *testing.T) {
 	options := mcpadapter.ClientOptions{
 		Protocol: "2025-11-25",
 		Roots:    []mcpadapter.Root{{URI: "file:///tmp", Name: "tmp"}},
-		Sample: func(_ context.Context, r *mcpadapter.SampleRequest) (*mcpadapter.SampleResult, error) {
-			return &mcpadapter.SampleResult{Model: "m", Text: r.System + "+" + canister.TextOf(r.Messages[0].Content)}, nil
+		Sample: func(_ context.Context, r *invoker.SampleRequest) (*invoker.SampleResult, error) {
+			return &invoker.SampleResult{Model: "m", Text: r.System + "+" + canister.TextOf(r.Messages[0].Content)}, nil
 		},
-		Elicit: func(_ context.Context, r *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
-			return &mcpadapter.ElicitResult{Action: mcpadapter.Accept}, nil
+		Elicit: func(_ context.Context, r *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return &invoker.ElicitResult{Action: invoker.Accept}, nil
 		},
 	}
-	panicking := mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) { panic("oh") }}
+	panicking := mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }}
 	nothing := mcpadapter.ClientOptions{Protocol: "2025-11-25"}
 	tests := []struct {
 		name    string
@@ -242,8 +242,8 @@ func TestRounds(t *testing.T) {
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer.Action + " " + req.Params.RequestState}}}, nil
 	})
-	options := &mcpadapter.ClientOptions{Elicit: func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
-		return &mcpadapter.ElicitResult{Action: mcpadapter.Decline}, nil
+	options := &mcpadapter.ClientOptions{Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return &invoker.ElicitResult{Action: invoker.Decline}, nil
 	}}
 	c := open(t, mcpadapter.InMemory(server, options))
 	if c.Peer().Protocol != "MCP 2026-07-28" {

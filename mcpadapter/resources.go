@@ -32,7 +32,7 @@ type Reader interface {
 	// (MCP 2025-11-25, server/prompts). A server without any has none.
 	Prompts(ctx context.Context) ([]string, error)
 	// Prompt returns the messages of a prompt.
-	Prompt(ctx context.Context, name string, arguments map[string]string) ([]SampleMessage, error)
+	Prompt(ctx context.Context, name string, arguments map[string]string) ([]invoker.SampleMessage, error)
 }
 
 var _ Reader = (*connection)(nil)
@@ -118,7 +118,7 @@ func (c *connection) Prompts(ctx context.Context) ([]string, error) {
 }
 
 // Prompt implements [Reader].
-func (c *connection) Prompt(ctx context.Context, name string, arguments map[string]string) ([]SampleMessage, error) {
+func (c *connection) Prompt(ctx context.Context, name string, arguments map[string]string) ([]invoker.SampleMessage, error) {
 	var answer struct {
 		Messages []struct {
 			Role    string
@@ -132,9 +132,9 @@ func (c *connection) Prompt(ctx context.Context, name string, arguments map[stri
 	if err != nil {
 		return nil, fmt.Errorf("server %q: getting prompt %q: %w", c.options.Server, name, err)
 	}
-	var messages []SampleMessage
+	var messages []invoker.SampleMessage
 	for _, m := range answer.Messages {
-		messages = append(messages, SampleMessage{Role: m.Role, Content: []canister.Content{contentOf(m.Content)}})
+		messages = append(messages, invoker.SampleMessage{Role: m.Role, Content: []canister.Content{contentOf(m.Content)}})
 	}
 	return messages, nil
 }

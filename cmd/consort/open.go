@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
@@ -53,7 +54,7 @@ or see a conversation that needs none: consort demo`, p.configFile)
 // interaction is how a person takes part; its zero value is nobody.
 type interaction struct {
 	approve converse.ApproveFunc
-	elicit  func(context.Context, *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error)
+	elicit  func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 }
 
 // assemble puts a configuration to work. Nothing connects yet.

@@ -234,7 +234,7 @@ func invokeProgress(s *subject) {
 		s.Fatalf("%d reports had arrived when Invoke returned, want %d", len(got), steps)
 	}
 	for i, p := range got {
-		if want := (invoker.Progress{Done: float64(i + 1), Total: steps, Message: fmt.Sprintf("step %d", i+1)}); p != want {
+		if want := (invoker.Progress{Done: float64(i + 1), Total: steps, Message: fmt.Sprintf("step %d", i+1)}); !reflect.DeepEqual(p, want) {
 			s.Fatalf("report %d is %+v, want %+v", i+1, p, want)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
 )
@@ -117,8 +118,8 @@ func newSource(url string, task task, logger *zap.Logger) (*held, error) {
 			Protocol: pinned(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")),
 			Elicit:   answer,
 			Roots:    []mcpadapter.Root{{URI: "file:///conformance", Name: "conformance"}},
-			Sample: func(context.Context, *mcpadapter.SampleRequest) (*mcpadapter.SampleResult, error) {
-				return &mcpadapter.SampleResult{Text: "Hello.", Model: "none", Finish: "endTurn"}, nil
+			Sample: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+				return &invoker.SampleResult{Text: "Hello.", Model: "none", Finish: "endTurn"}, nil
 			},
 		},
 		OAuth: handler,
@@ -135,12 +136,12 @@ func pinned(version string) string {
 }
 
 // answer accepts every question, filling in what has no default.
-func answer(_ context.Context, request *mcpadapter.ElicitRequest) (*mcpadapter.ElicitResult, error) {
+func answer(_ context.Context, request *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	var content map[string]any
 	if err := json.Unmarshal(sample(request.Schema, required), &content); request.Schema != nil && err != nil {
 		return nil, err
 	}
-	return &mcpadapter.ElicitResult{Action: mcpadapter.Accept, Content: content}, nil
+	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
 }
 
 func logger() *zap.Logger {

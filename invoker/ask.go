@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// ElicitRequest is a question of a tool, or of the server behind it, to the
+// person (MCP 2025-11-25, client/elicitation).
+type ElicitRequest struct {
+	// Server is who asks: the server's or the tool's name; may be empty.
+	Server  string
+	Message string
+	// Schema is the JSON Schema of the answer, a flat object; nil when the
+	// person is sent to URL instead.
+	Schema json.RawMessage
+	// URL is a page that the person is asked to visit; empty for a form. It
+	// may come from a server: show where it leads before it is opened.
+	URL string
+}
+
+// ElicitResult is the person's answer.
+type ElicitResult struct {
+	Action Action
+	// Content has the values that the schema asks for, when Action is Accept.
+	Content map[string]any
+}
+
+// Action says what the person did with a question.
+type Action string
+
+// The actions.
+const (
+	Accept  Action = "accept"
+	Decline Action = "decline" // said no
+	Dismiss Action = "cancel"  // said nothing
+)
+
+// SampleRequest is the wish of a tool, or of the server behind it, for an
+// exchange with a model (MCP 2025-11-25, client/sampling). Whoever answers it
+// may change or refuse it.
+type SampleRequest struct {
+	// Server is who asks: the server's or the tool's name; may be empty.
+	Server      string
+	System      string // the instruction; may be empty
+	Messages    []SampleMessage
+	MaxTokens   int64   // of the answer; 0 when not said
+	Temperature float64 // 0 when not said
+	Stop        []string
+	Models      []string // names that the asker would like, the best first
+}
+
+// SampleMessage is one message of a [SampleRequest].
+type SampleMessage struct {
+	Role    string // "user" or "assistant"
+	Content []canister.Content
+}
+
+// SampleResult is what the model said.
+type SampleResult struct {
+	Text   string
+	Model  string // the name of the model that said it
+	Finish string // "endTurn", "stopSequence", "maxTokens" or the model's own word
+}
+
+// LogEntry is a line that a tool logs for whoever watches its calls.
+type LogEntry struct {
+	// Level is one of RFC 5424's: debug, info, notice, warning, error,
+	// critical, alert or emergency.
+	Level string
+	// Logger names the part of the tool that speaks; may be empty.
+	Logger string
+	// Data is a JSON value, usually a string or an object.
+	Data json.RawMessage
+}
+
+// Ask puts a question to the person behind the call and waits for the answer;
+// the time limits of the call stand still meanwhile. It fails with Unavailable
+// when nobody can be asked.
+func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult, error) {
+	if c == nil || c.Person == nil {
+		return nil, &Failure{Code: Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here."}
+	}
+	defer c.Hold()()
+	return c.Person(ctx, question)
+}
+
+// Sample asks the model of the conversation that the call belongs to, under the
+// limits of its turn. It fails with Unavailable when there is none.
+func (c *Call) Sample(ctx context.Context, request *SampleRequest) (*SampleResult, error) {
+	if c == nil || c.Model == nil {
+		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, and none can be asked here."}
+	}
+	defer c.Hold()()
+	return c.Model(ctx, request)
+}
+
+// Note logs an entry for whoever watches the call, if anybody does.
+func (c *Call) Note(entry LogEntry) {
+	if c != nil && c.Log != nil {
+		c.Log(entry)
+	}
+}
