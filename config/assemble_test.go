@@ -101,7 +101,7 @@ enabled = false
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"temperature":0.5`, `"key":"host-5554.example"`, `Be brief.`, `"model":"m"`, `weather__report`, `"schema":{"type":"object"}`} {
+	for _, part := range []string{`"temperature":0.5`, `"key":"example.host-5554"`, `Be brief.`, `"model":"m"`, `weather__report`, `"schema":{"type":"object"}`} {
 		if !strings.Contains(string(request), part) {
 			t.Errorf("the request lacks %s: %s", part, request)
 		}
@@ -253,7 +253,7 @@ directory = "below"
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := parts.Roster.Connect(ctx); err == nil || !strings.Contains(err.Error(), "host-5554.example given below") {
+	if err := parts.Roster.Connect(ctx); err == nil || !strings.Contains(err.Error(), "example.host-5554 given below") {
 		t.Errorf("the program did not say what was expected: %v", err)
 	}
 	if err := parts.Close(ctx); err != nil {
@@ -300,7 +300,7 @@ func TestEnsembleOptions(t *testing.T) {
 	a.Logger, b.Logger = nil, nil
 	if want := (ensemble.Options{
 		ConnectTimeout: 30 * time.Second, CallTimeout: 2 * time.Second, Allow: []string{"b"}, Deny: []string{"c"},
-		Required: true, Settings: map[string]any{"k": "host-5554.example"},
+		Required: true, Settings: map[string]any{"k": "example.host-5554"},
 		CallLimit: 4 * time.Second, Restart: ensemble.Restart{Policy: ensemble.RestartAlways, Tries: 6, Window: 7 * time.Second},
 		KeepAlive: 8 * time.Second, IdleDisconnect: 9 * time.Second, Trust: ensemble.TrustAll, MaxTools: 10,
 	}); !reflect.DeepEqual(*a, want) {

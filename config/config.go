@@ -29,6 +29,16 @@ type Config struct {
 	// Import are the files in the form of other MCP hosts whose servers are
 	// in MCP, as they were written.
 	Import []string
+	// Tools are tools that are offered beside those of the servers.
+	Tools Tools
+	// Trusted is what tools may know, and models not, of whoever runs the
+	// program; by name. May be nil.
+	Trusted map[string]Trusted
+	// Audit says what is kept of each invocation; nil for nothing.
+	Audit *Audit
+	// Serve says how all of this is offered to other MCP hosts; nil means the
+	// defaults, which serve over standard input and output.
+	Serve *Serve
 	// Log says what is logged.
 	Log Log
 	// Ignored are the keys of imported files that mean something to other
@@ -155,6 +165,13 @@ type Rule struct {
 	ReadOnly, Idempotent, Destructive, OpenWorld *bool
 }
 
+// Tools are tools that are offered beside those of the servers.
+type Tools struct {
+	// Resources offers a model two tools that list and read the resources of
+	// all servers.
+	Resources bool
+}
+
 // Transport is how a server is reached.
 type Transport string
 
@@ -211,6 +228,8 @@ type Server struct {
 	// sign of life, IdleDisconnect how long it may be unused before it is
 	// disconnected until the next use; 0 is never.
 	KeepAlive, IdleDisconnect time.Duration
+	// Trusted says how trusted values reach its tools.
+	Trusted Passing
 	// Trust says which hints of its tools are believed when it is to be
 	// decided whether a call may be made twice; empty means
 	// ensemble.TrustReads.

@@ -84,6 +84,23 @@ func (n *node) member(key string) *node {
 	return nil
 }
 
+// members returns the members of n, if it is a table.
+func (n *node) members() []*node {
+	if t, ok := n.value.(*table); ok {
+		return t.members
+	}
+	return nil
+}
+
+// asList returns the elements of n, if it is there and a list.
+func (n *node) asList() (list, bool) {
+	if n == nil {
+		return nil, false
+	}
+	l, ok := n.value.(list)
+	return l, ok
+}
+
 // put adds child to the table n. If there is a member of that name already it
 // is kept, and returned.
 func (n *node) put(child *node) (earlier *node) {

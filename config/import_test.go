@@ -43,7 +43,7 @@ func TestImport(t *testing.T) {
 	for _, argument := range server("files").Command {
 		command = append(command, argument.Reveal())
 	}
-	if want := []string{"npx", "-y", "files", "host-5554.example"}; !slices.Equal(command, want) {
+	if want := []string{"npx", "-y", "files", "example.host-5554"}; !slices.Equal(command, want) {
 		t.Errorf("the command is %q, want %q", command, want)
 	}
 	is("transport", string(server("files").Transport), "stdio")
@@ -53,7 +53,7 @@ func TestImport(t *testing.T) {
 	is("transport", string(server("web").Transport), "http")
 	is("header", server("web").Headers["Authorization"].Reveal(), "Bearer database-5553")
 	is("transport", string(server("old").Transport), "sse")
-	is("url", server("old").URL.Reveal(), "http://host-5554.example/sse?key=database-5553")
+	is("url", server("old").URL.Reveal(), "http://example.host-5554/sse?key=database-5553")
 	is("url as shown", server("old").URL.String(), "http://${HOST}/sse?[hidden]")
 	is("transport", string(server("plain").Transport), "http")
 	is("url", server("plain").URL.Reveal(), "http://localhost:8080/mcp")

@@ -18,6 +18,12 @@ func (c *Config) fields() []field {
 		{"mcp", byName(&c.MCP, server, serverName)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},
+		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, nil)},
+		{"trusted", trustedTable(&c.Trusted)},
+		{"audit", optional(&c.Audit, func(a *Audit) value { return tableOf(a.fields(), a.check) })},
+		{"serve", optional(&c.Serve, func(s *Serve) value {
+			return tableOf(s.fields(), func(r *reader, n *node) { s.check(r, n, n.parent.member("model") != nil) })
+		})},
 		{"log", tableOf([]field{
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
 		}, nil)},

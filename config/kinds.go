@@ -314,11 +314,10 @@ func byName[T any](to *map[string]T, of func(*T) value, check func(name string) 
 
 func plural(kind string) string {
 	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "an "), "a ")
-	first, rest, more := strings.Cut(kind, " ")
-	if more {
-		return first + "s " + rest
+	if noun, rest, more := strings.Cut(kind, " with "); more {
+		return noun + "s with " + rest
 	}
-	return first + "s"
+	return kind + "s"
 }
 
 // free is a table that means something to others only. Variables in its

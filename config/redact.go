@@ -5,6 +5,7 @@ package config
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"os"
 	"slices"
@@ -45,6 +46,11 @@ func (c *Config) secrets() []string {
 		s.named(server.Headers)
 		s.table(server.Settings)
 	}
+	s.trusted(c.Trusted)
+	if c.Audit != nil {
+		s.add(c.Audit.File)
+	}
+	s.serve(c.Serve)
 	return s.texts
 }
 
@@ -63,6 +69,60 @@ func (s *secrets) add(values ...Value) {
 		s.variables(held.variables)
 		if held.secret {
 			s.credential(held.text)
+		}
+	}
+}
+
+// trusted adds trusted values: the variables in them, and all of one that is
+// secret.
+func (s *secrets) trusted(values map[string]Trusted) {
+	for _, t := range values {
+		s.add(t.Value)
+		if !t.Secret {
+			continue
+		}
+		text := t.Value.Reveal()
+		s.credential(text)
+		var decoded any
+		if t.JSON && json.Unmarshal([]byte(text), &decoded) == nil {
+			s.leaves(decoded)
+		}
+	}
+}
+
+// leaves adds all strings of a JSON value.
+func (s *secrets) leaves(value any) {
+	switch value := value.(type) {
+	case string:
+		s.credential(value)
+	case []any:
+		for _, element := range value {
+			s.leaves(element)
+		}
+	case map[string]any:
+		for _, inner := range value {
+			s.leaves(inner)
+		}
+	}
+}
+
+// serve adds the tokens of those who are served, and what is known of them.
+func (s *secrets) serve(served *Serve) {
+	if served == nil {
+		return
+	}
+	s.add(served.HTTP, served.Health, served.Token)
+	s.credential(served.Token.Reveal())
+	for _, client := range served.Clients {
+		s.add(client.Token)
+		s.credential(client.Token.Reveal())
+		s.trusted(client.Trusted)
+	}
+	if m := served.ResourceMetadata; m != nil {
+		s.add(m.Resource)
+		s.add(m.AuthorizationServers...)
+		for _, url := range append([]Value{m.Resource}, m.AuthorizationServers...) {
+			s.address(url)
 		}
 	}
 }

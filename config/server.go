@@ -38,6 +38,7 @@ func (s *Server) fields() []field {
 		{"park_window", duration(&s.ParkWindow)},
 		{"keepalive", duration(&s.KeepAlive)},
 		{"idle_disconnect", duration(&s.IdleDisconnect)},
+		{"trusted", tableOf(s.Trusted.fields(), nil)},
 		{"trust", choice(&s.Trust, ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll)},
 		{"max_tools", integer(&s.MaxTools, 1)},
 		{"allow", each(&s.Allow, text)},
@@ -62,6 +63,7 @@ func (s *Server) check(r *reader, n *node) {
 		url:       `url = "http://localhost:8080/mcp"`,
 	})
 	s.parking(r, n)
+	s.passing(r, n)
 	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
 		r.add(r.problem(policy.keyAt, policy.path(), `nothing is pinned here; set pin, such as pin = "tools.pins.json"`))
 	}

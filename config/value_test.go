@@ -34,13 +34,29 @@ settings = {a = "secret-888", b = "env:SECRET"}
 [mcp.b]
 url = "https://me:secret-999@${SECRET}.example/mcp?key=secret-112"
 headers = {A = "secret-113"}
+[trusted]
+a = "secret-117"
+b = {value = "env:SECRET", secret = true}
+c = {value = '["secret-118"]', json = true}
+[audit]
+file = "/${SECRET}"
+[serve]
+http = "${SECRET}:0"
+[[serve.clients]]
+token = "secret-119-0123456789"
+trusted = {a = "secret-120", b = {value = "${SECRET}"}}
+[[serve.clients]]
+token = "env:SECRET"
+[serve.resource_metadata]
+resource = "https://${SECRET}.example?x=secret-121"
+authorization_servers = ["https://${SECRET}.example?x=secret-122"]
 `
 
 const plantedJSON = `{"mcpServers": {
 	"c": {"command": "${SECRET}", "args": ["${SECRET}"], "env": {"A": "secret-114"}, "cwd": "${SECRET}", "timeout": "secret-115"},
 	"d": {"url": "https://${SECRET}.example", "headers": {"A": "secret-116"}}}}`
 
-func secretly(name string) (string, bool) { return "secret-000", name != "NONE" }
+func secretly(name string) (string, bool) { return "secret-000-000000", name != "NONE" }
 
 func TestSecretsAreNotShown(t *testing.T) {
 	c, err := config.Parse("consort.toml", []byte(planted), &config.Options{
@@ -52,7 +68,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 	shown := []any{c, *c, c.Model, *c.Model, c.Model.APIKey, &c.Model.APIKey, c.Model.Headers, c.Model.ExtraBody,
 		*c.Model.ResponseFormat, c.Ignored[0], *c.Ignored[0], struct{ hidden config.Value }{c.Model.APIKey},
-		struct{ hidden config.Table }{c.Model.ExtraBody}}
+		struct{ hidden config.Table }{c.Model.ExtraBody},
+		c.Trusted, c.Trusted["a"], *c.Audit, *c.Serve, c.Serve.Clients[0], &c.Serve.Clients[0].Token, *c.Serve.ResourceMetadata}
 	for _, s := range c.MCP {
 		shown = append(shown, s, *s, s.Command, s.Environment, s.Settings, s.URL)
 	}
@@ -67,7 +84,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 			t.Errorf("the JSON of %T shows a secret, or failed: %v: %s", v, err, text)
 		}
 	}
-	if got := c.Model.ExtraBody.Reveal()["c"]; !reflect.DeepEqual(got, map[string]any{"d": []any{"secret-000"}}) {
+	if got := c.Model.ExtraBody.Reveal()["c"]; !reflect.DeepEqual(got, map[string]any{"d": []any{"secret-000-000000"}}) {
 		t.Errorf("Reveal gives %v", got)
 	}
 }
@@ -109,8 +126,8 @@ func TestExpansion(t *testing.T) {
 		{"plain", "plain", "plain"},
 		{"", "", ""},
 		{"$HOST $", "$HOST $", "$HOST $"},
-		{"${HOST}", "host-5554.example", "${HOST}"},
-		{"a ${HOST} b ${HOST}", "a host-5554.example b host-5554.example", "a ${HOST} b ${HOST}"},
+		{"${HOST}", "example.host-5554", "${HOST}"},
+		{"a ${HOST} b ${HOST}", "a example.host-5554 b example.host-5554", "a ${HOST} b ${HOST}"},
 		{"${NO:-x:-y}", "x:-y", "${NO}"},
 		{"${NO:-}", "", "${NO}"},
 		{"${EMPTY:-x}", "x", "${EMPTY}"},
@@ -118,7 +135,7 @@ func TestExpansion(t *testing.T) {
 		{"$${HOST}", "${HOST}", "${HOST}"},
 		{"$$${HOST}", "$${HOST}", "$${HOST}"},
 		{"$$ }{", "$$ }{", "$$ }{"},
-		{"env:HOST", "host-5554.example", "env:HOST"},
+		{"env:HOST", "example.host-5554", "env:HOST"},
 		{" env:HOST", " env:HOST", " env:HOST"},
 		{"${NO:-env:HOST}", "env:HOST", "${NO}"},
 	}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Serve says how the tools, resources and prompts of a configuration are
+// offered to other MCP hosts. Zero means the default, as in
+// mcpadapter.ServerOptions.
+type Serve struct {
+	// Name and Title are what the server calls itself; default consort, and
+	// none.
+	Name, Title string
+	// Instructions tell a client how to use the server; may be empty.
+	Instructions string
+	// OwnNames offers tools and prompts under their own names where those are
+	// unique, and not as NAME__TOOL.
+	OwnNames bool
+	// Converse offers the tool converse too, which talks with the model.
+	Converse bool
+	// PageSize is how many tools, resources or prompts one answer lists.
+	PageSize int
+
+	// HTTP is the address, HOST:PORT, where clients are served over streamable
+	// HTTP; empty serves one client over standard input and output. What
+	// follows is for HTTP.
+	HTTP Value
+	// Health is the address where the health of the servers is told over HTTP;
+	// empty for none.
+	Health Value
+	// Token is the bearer token of each request. Its clients have no trusted
+	// values.
+	Token Value
+	// Clients have a token each, and what is trusted of whoever sends it. There
+	// is either Token or Clients.
+	Clients []Client
+	// Open lets everybody call the tools who can reach an address that is not
+	// of this machine alone, without a token.
+	Open bool
+	// Hosts and Origins are the names that requests may be for, and the
+	// origins of web pages that may send some; empty means those of this
+	// machine, against DNS rebinding.
+	Hosts, Origins []string
+	// Rate is how many requests a client may send in a second, and Burst how
+	// many at once. Parallel is how many of its calls may run at the same time.
+	Rate            float64
+	Burst, Parallel int
+	// MaxBody is the size of a request, in bytes.
+	MaxBody int64
+	// Stateless keeps nothing of a client between two requests.
+	Stateless bool
+	// ResourceMetadata tells clients where tokens come from; nil for nothing.
+	ResourceMetadata *ResourceMetadata
+}
+
+// Client is a client that is served over HTTP.
+type Client struct {
+	// Token is the bearer token that it is known by. Required.
+	Token Value
+	// Trusted is what is known of it; may be nil.
+	Trusted map[string]Trusted
+}
+
+// ResourceMetadata is what a protected resource tells of itself (RFC 9728).
+type ResourceMetadata struct {
+	// Resource is the URL of the server, as its clients know it. Required.
+	Resource Value
+	// AuthorizationServers are the issuers of its tokens.
+	AuthorizationServers []Value
+	// Scopes are those that a token may need; may be nil.
+	Scopes []string
+}
+
+// MayListen reports, as an error that says what to do, an address on which s
+// must not serve: one that other machines can reach, while s asks for no token
+// and does not say that it is open.
+func (s *Serve) MayListen(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New(`expected an address such as "127.0.0.1:8080"`)
+	}
+	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	if s.Open || len(s.Clients) > 0 || s.Token.Reveal() != "" {
+		return nil
+	}
+	return errors.New(`without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
+}
+
+func (s *Serve) fields() []field {
+	return []field{
+		{"name", text(&s.Name)},
+		{"title", text(&s.Title)},
+		{"instructions", text(&s.Instructions)},
+		{"own_names", boolean(&s.OwnNames)},
+		{"converse", boolean(&s.Converse)},
+		{"page_size", integer(&s.PageSize, 1)},
+		{"http", listenAddress(&s.HTTP)},
+		{"health", listenAddress(&s.Health)},
+		{"token", bearer(&s.Token)},
+		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
+		{"open", boolean(&s.Open)},
+		{"hosts", each(&s.Hosts, hostName)},
+		{"origins", each(&s.Origins, origin)},
+		{"rate", number(&s.Rate, 0.001, math.Inf(1))},
+		{"burst", integer(&s.Burst, 1)},
+		{"parallel", integer(&s.Parallel, 1)},
+		{"max_body", size(&s.MaxBody)},
+		{"stateless", boolean(&s.Stateless)},
+		{"resource_metadata", optional(&s.ResourceMetadata, func(m *ResourceMetadata) value { return tableOf(m.fields(), m.check) })},
+	}
+}
+
+func (c *Client) fields() []field {
+	return []field{
+		{"token", bearer(&c.Token)},
+		{"trusted", trustedTable(&c.Trusted)},
+	}
+}
+
+func (c *Client) check(r *reader, n *node) {
+	if n.member("token") == nil {
+		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN"`)
+	}
+}
+
+func (m *ResourceMetadata) fields() []field {
+	return []field{
+		{"resource", address(&m.Resource)},
+		{"authorization_servers", each(&m.AuthorizationServers, address)},
+		{"scopes", each(&m.Scopes, text)},
+	}
+}
+
+func (m *ResourceMetadata) check(r *reader, n *node) {
+	if n.member("resource") == nil {
+		r.missing(n, "resource", `missing: expected the URL of this server, such as resource = "https://tools.example.com/mcp"`)
+	}
+}
+
+// overHTTP are the keys that mean something over HTTP only.
+var overHTTP = []string{"token", "clients", "open", "hosts", "origins", "rate", "burst", "parallel", "max_body", "stateless", "resource_metadata"}
+
+// check looks at the table as a whole; hasModel says that there is one to
+// converse with.
+func (s *Serve) check(r *reader, n *node, hasModel bool) {
+	address := n.member("http")
+	for _, key := range overHTTP {
+		if stray := n.member(key); stray != nil && address == nil {
+			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`))
+		}
+	}
+	token, clients, open := n.member("token"), n.member("clients"), n.member("open")
+	if token != nil && clients != nil {
+		r.add(r.problem(token.keyAt, token.path(), "a server has either token or clients, not both; give this token to one of the clients"))
+	}
+	if s.Open && (token != nil || clients != nil) {
+		r.add(r.problem(open.keyAt, open.path(), "a server that asks for a token is not open"))
+	}
+	if address != nil && s.HTTP.held != nil && token == nil && clients == nil {
+		if err := s.MayListen(s.HTTP.Reveal()); err != nil {
+			r.wrong(address, "%s", err)
+		}
+	}
+	if list, ok := clients.asList(); ok && len(list) == 0 {
+		r.wrong(clients, "expected at least one client")
+	}
+	s.distinct(r, clients)
+	if burst := n.member("burst"); burst != nil && n.member("rate") == nil {
+		r.add(r.problem(burst.keyAt, burst.path(), "there is no rate here that could be exceeded; set rate"))
+	}
+	if converse := n.member("converse"); s.Converse && !hasModel {
+		r.add(r.problem(converse.keyAt, converse.path(), "there is no model to converse with; add a [model] table"))
+	}
+}
+
+// distinct sees to it that a token tells who a client is.
+func (s *Serve) distinct(r *reader, clients *node) {
+	elements, _ := clients.asList()
+	if len(elements) != len(s.Clients) {
+		return
+	}
+	seen := map[string]bool{}
+	for i, client := range s.Clients {
+		token := client.Token.Reveal()
+		if token != "" && seen[token] {
+			r.wrong(elements[i].member("token"), "another client has this token already")
+		}
+		seen[token] = true
+	}
+}
+
+// listenAddress is where a server listens.
+func listenAddress(to *Value) value {
+	return value{kind: "an address", read: func(r *reader, n *node) {
+		e, ok := r.replace(n)
+		if !ok {
+			return
+		}
+		_, port, err := net.SplitHostPort(e.text)
+		if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || strconv.FormatUint(number, 10) != port {
+			r.wrong(n, `expected an address such as "127.0.0.1:8080"; port 0 takes a free one`)
+			return
+		}
+		*to = e.value(e.shown)
+	}}
+}
+
+// minToken is the least length of a token that is hard to guess, and that
+// redaction finds.
+const minToken = 16
+
+// bearer is a token of RFC 6750, section 2.1.
+func bearer(to *Value) value {
+	v := secret(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		token := to.Reveal()
+		switch {
+		case to.held == nil:
+		case strings.Trim(strings.TrimRight(token, "="), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") != "":
+			r.wrong(n, "expected a bearer token: letters, digits and -._~+/, without the word Bearer")
+		case len(token) < minToken:
+			r.wrong(n, "expected a token of at least %d characters, such as openssl rand -hex 32 prints", minToken)
+		}
+	}}
+}
+
+// hostName is what stands in the Host header of a request, with or without a
+// port.
+func hostName(to *string) value {
+	return value{kind: "a string", read: func(r *reader, n *node) {
+		text(to).read(r, n)
+		if u, err := url.Parse("http://" + *to); *to != "" && (err != nil || u.Host != *to || u.Hostname() == "") {
+			r.wrong(n, `expected the name of a host, such as "tools.example.com" or "tools.example.com:8080"`)
+		}
+	}}
+}
+
+// origin is that of a web page (RFC 6454, section 6.2).
+func origin(to *string) value {
+	return value{kind: "a string", read: func(r *reader, n *node) {
+		text(to).read(r, n)
+		if u, err := url.Parse(*to); *to != "" && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
+			r.wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)
+		}
+	}}
+}

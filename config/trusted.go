@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// Trusted is a fact that tools may know and a model may neither see nor choose,
+// such as who the user is. Printing it shows none of it.
+type Trusted struct {
+	// Value is its text. It may not be empty.
+	Value Value
+	// JSON says that the text is JSON, such as 42 or {"id": 42}; otherwise it
+	// is a string.
+	JSON bool
+	// Secret is for tokens and the like: no policy can have it recorded, and
+	// it is taken out of what tools say.
+	Secret bool
+}
+
+// Passing says how trusted values reach the tools of an MCP server.
+type Passing struct {
+	// Arguments are arguments of its tools, each with the name of the trusted
+	// value that fills it in. A model neither sees nor sends them.
+	Arguments map[string]string
+	// Headers are headers of the requests that call a tool, each with the name
+	// of its trusted value; for [HTTP] and [SSE] only.
+	Headers map[string]string
+}
+
+// value returns t in the form of its package.
+func (t Trusted) value(name string) (invoker.Value, error) {
+	text := json.RawMessage(t.Value.Reveal())
+	switch {
+	case name == "":
+		return invoker.Value{}, errors.New("the name is empty")
+	case len(text) == 0:
+		return invoker.Value{}, errors.New("the value is empty")
+	case !t.JSON:
+		text, _ = json.Marshal(string(text)) // a string always has a form
+	case !json.Valid(text):
+		return invoker.Value{}, errors.New("the value is not JSON")
+	}
+	value := invoker.TrustedJSON(name, text)
+	if t.Secret {
+		value = value.Secret()
+	}
+	return value, nil
+}
+
+// trustedValues returns all of a table, sorted by name; path is that of the
+// table, for errors.
+func trustedValues(path string, table map[string]Trusted) ([]invoker.Value, error) {
+	var values []invoker.Value
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		value, err := table[name].value(name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s.%s: %w", path, showKey(name), err))
+			continue
+		}
+		values = append(values, value)
+	}
+	return values, errors.Join(errs...)
+}
+
+// trusted is a trusted value by itself, or a table that says more of it.
+func trusted(to *Trusted) value {
+	fields := []field{
+		{"value", scalar(to)},
+		{"json", boolean(&to.JSON)},
+		{"secret", boolean(&to.Secret)},
+	}
+	inTable := tableOf(fields, to.check)
+	return value{kind: "a trusted value", fields: fields, read: func(r *reader, n *node) {
+		if _, ok := n.value.(*table); ok {
+			inTable.read(r, n)
+			return
+		}
+		scalar(to).read(r, n)
+	}}
+}
+
+// scalar is the trusted value itself.
+func scalar(to *Trusted) value {
+	const kind = "a string with variables, an integer or a boolean"
+	return value{kind: kind, read: func(r *reader, n *node) {
+		switch v := n.value.(type) {
+		case string:
+			secret(&to.Value).read(r, n)
+		case int64:
+			to.JSON, to.Value = true, Value{hiddenText, keep(held{text: strconv.FormatInt(v, 10)})}
+		case bool:
+			to.JSON, to.Value = true, Value{hiddenText, keep(held{text: strconv.FormatBool(v)})}
+		default:
+			r.wrongKind(n, kind)
+		}
+	}}
+}
+
+// check looks at a table as a whole.
+func (t *Trusted) check(r *reader, n *node) {
+	v, asJSON := n.member("value"), n.member("json")
+	if v == nil {
+		r.missing(n, "value", `missing: expected the value, such as value = "env:USER_ID"`)
+		return
+	}
+	if asJSON == nil {
+		return
+	}
+	if _, ok := v.value.(string); !ok {
+		t.JSON = true
+		r.add(r.problem(asJSON.keyAt, asJSON.path(), "only for a value that is a string"))
+	} else if t.JSON && t.Value.held != nil && !json.Valid([]byte(t.Value.Reveal())) {
+		r.wrong(v, "expected JSON, such as 42")
+	}
+}
+
+// trustedTable is a table of trusted values.
+func trustedTable(to *map[string]Trusted) value { return byName(to, trusted, trustedName) }
+
+func trustedName(name string) string {
+	if name == "" {
+		return "expected a name for the trusted value, not an empty one"
+	}
+	return ""
+}
+
+func (p *Passing) fields() []field {
+	return []field{
+		{"arguments", byName(&p.Arguments, text[string], argumentName)},
+		{"headers", byName(&p.Headers, text[string], headerName)},
+	}
+}
+
+func argumentName(name string) string {
+	if name == "" {
+		return "expected the name of an argument, not an empty one"
+	}
+	return ""
+}
+
+// passing looks at what a server's trusted values have to do with the rest of
+// its table.
+func (s *Server) passing(r *reader, n *node) {
+	all := n.member("trusted")
+	if all == nil || all.member("headers") == nil {
+		return
+	}
+	headers := all.member("headers")
+	if s.Transport == Stdio {
+		r.add(r.problem(headers.keyAt, headers.path(), "not for a server with transport = %q; a trusted value reaches its tools through arguments", Stdio))
+	}
+	fixed := map[string]bool{}
+	for name := range s.Headers {
+		fixed[http.CanonicalHeaderKey(name)] = true
+	}
+	for _, member := range headers.members() {
+		if fixed[http.CanonicalHeaderKey(member.key)] {
+			r.add(r.problem(member.keyAt, member.path(), "this header is set in headers already"))
+		}
+	}
+}
