@@ -193,13 +193,7 @@ func (e explainer) known(at string) []string {
 	if err != nil {
 		return nil
 	}
-	var path []string
-	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if pointer != "" {
-			path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
-		}
-	}
-	schema, _ := lookup(e.schema, path).(map[string]any)
+	schema, _ := lookup(e.schema, pathOf(pointer)).(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
 	names := make([]string, 0, len(properties))
 	for name := range properties {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -21,6 +22,7 @@ const (
 	NotFound         Code = "NOT_FOUND"         // the tool did not find what it was asked about
 	Unauthorized     Code = "UNAUTHORIZED"      // the identity is missing or may not do this
 	Denied           Code = "DENIED"            // a policy or a person said no
+	Conflict         Code = "CONFLICT"          // what is there stands against it; nothing was done
 	Unavailable      Code = "UNAVAILABLE"       // the tool cannot be reached; nothing was done
 	Timeout          Code = "TIMEOUT"           // no answer in time
 	Canceled         Code = "CANCELED"          // the turn ended before the call did
@@ -39,6 +41,11 @@ type Failure struct {
 	Message string
 	// Retryable says that the same call can succeed later.
 	Retryable bool
+	// Pointer is the JSON pointer (RFC 6901) of the argument at fault; of the
+	// first, if there are several. Empty when it is none or all of them.
+	Pointer string
+	// RetryAfter is how long to wait before the next attempt; 0 when not said.
+	RetryAfter time.Duration
 	// Content is what the tool itself said about its failure; if it is not
 	// empty the model is shown it in place of Message.
 	Content []canister.Content
@@ -69,9 +76,26 @@ func (f *Failure) Unwrap() error {
 	return f.Cause
 }
 
-// Failf returns a Failure with the message that fmt.Errorf would make; an
-// error given to %w becomes the cause. It is retryable if the code is
-// [Unavailable].
+// Invalid returns the failure of a call whose argument at pointer, such as
+// "/title", the tool cannot take, though its schema allows it. The rest is as
+// in [Failf].
+func Invalid(pointer, format string, args ...any) *Failure {
+	failure := Failf(InvalidArguments, format, args...)
+	failure.Pointer = pointer
+	return failure
+}
+
+// UnavailableFor returns the failure of a call that did nothing and can be made
+// again after a while. The rest is as in [Failf].
+func UnavailableFor(wait time.Duration, format string, args ...any) *Failure {
+	failure := Failf(Unavailable, format, args...)
+	failure.RetryAfter = wait
+	return failure
+}
+
+// Failf returns a Failure with the message that fmt.Errorf would make, which
+// the model is shown; an error given to %w becomes the cause. It is retryable
+// if the code is [Unavailable].
 func Failf(code Code, format string, args ...any) *Failure {
 	err := fmt.Errorf(format, args...)
 	cause := errors.Unwrap(err)
@@ -83,8 +107,9 @@ func Failf(code Code, format string, args ...any) *Failure {
 
 // AsFailure translates the error of a call: the [Failure] in err's chain if
 // there is one, [Timeout] and [Canceled] for the errors of a context, and
-// [ExecutionFailed] with err's text for any other. It returns nil for nil and
-// only then. The Failure always has a code, and a message or content; if err
+// [ExecutionFailed] for any other, with a message that says no more than that:
+// err, which may hold what a model is not to see, is the Cause. It returns nil
+// for nil and only then. The Failure always has a code, and a message or content; if err
 // wraps one that lacks them, or says more than it, AsFailure returns a copy.
 func AsFailure(err error) *Failure {
 	var failure *Failure
@@ -98,7 +123,7 @@ func AsFailure(err error) *Failure {
 	case errors.Is(err, context.Canceled):
 		return &Failure{Code: Canceled, Message: "The call was interrupted. It may or may not have taken effect.", Cause: err}
 	}
-	return completed(&Failure{Code: ExecutionFailed, Message: err.Error(), Cause: err}, nil)
+	return &Failure{Code: ExecutionFailed, Message: "The tool ran and failed. The reason is in the log of the program that runs it.", Cause: err}
 }
 
 // completed returns failure with what it lacks. Outer is the error in which it

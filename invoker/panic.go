@@ -57,7 +57,7 @@ func protect(run func() (Output, error)) (output Output, err error) {
 }
 
 func panicked(cause *Panic) *Failure {
-	message := "The tool panicked. It may or may not have taken effect."
+	message := "The tool panicked, and may or may not have taken effect. The reason is in the log of the program that runs it."
 	if cause.Value == nil {
 		message = "The tool ended without a result. It may or may not have taken effect."
 	}

@@ -20,6 +20,9 @@ type RawOptions struct {
 	// UncheckedResults accepts results as they come, for servers whose output
 	// schema is not to be relied on. The schema stays in the Definition.
 	UncheckedResults bool
+	// Needs are trusted values that the tool cannot do without; see
+	// [Options.Needs]. The function reads them from its context.
+	Needs []Need
 }
 
 // Raw makes an invoker of a definition and a function that takes its arguments
@@ -53,7 +56,7 @@ func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *
 	if opts == nil {
 		opts = &RawOptions{}
 	}
-	return newTool(def, func(ctx context.Context, call *Call, _ any) (Output, error) { return fn(ctx, call) }, opts)
+	return newTool(def, func(ctx context.Context, call *Call, _ any) (Output, error) { return fn(ctx, call) }, opts, nil)
 }
 
 // tool is the one Invoker of this package.
@@ -61,25 +64,38 @@ type tool struct {
 	def    Definition
 	input  *checker
 	output *checker // nil: results are not checked
+	needs  []Need
+	closed reserved // the arguments that nobody may send
 	run    function
 }
 
 // function is what a tool runs: arguments is the value of call.Arguments.
 type function func(ctx context.Context, call *Call, arguments any) (Output, error)
 
-func newTool(def Definition, run function, opts *RawOptions) (*tool, error) {
+// newTool makes a tool. Fills are arguments that nobody may send beside the
+// names of needs, with the names of their trusted values; may be nil.
+func newTool(def Definition, run function, opts *RawOptions, fills map[string]string) (*tool, error) {
 	if def.Name == "" {
 		return nil, errors.New("a tool needs a name")
 	}
-	if isNull(def.InputSchema) {
-		def.InputSchema = json.RawMessage(`{"type":"object"}`)
+	needs, err := needsOf(def.Needs, opts.Needs)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
+	def.Needs = namesOf(needs)
+	closed := reserved{}
+	for _, name := range def.Needs {
+		closed[name] = name
+	}
+	maps.Copy(closed, fills)
 	if isNull(def.OutputSchema) {
 		def.OutputSchema = nil
 	}
-	def.InputSchema, def.OutputSchema = bytes.Clone(def.InputSchema), bytes.Clone(def.OutputSchema)
-	t := &tool{def: def, run: run}
-	var err error
+	def.InputSchema, def.OutputSchema = bytes.Clone(orObject(def.InputSchema)), bytes.Clone(def.OutputSchema)
+	if len(closed) > 0 {
+		def.InputSchema = hide(def.InputSchema, closed.has)
+	}
+	t := &tool{def: def, needs: needs, closed: closed, run: run}
 	if t.input, err = newChecker(def.InputSchema); err != nil {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
 	}
@@ -93,6 +109,14 @@ func newTool(def Definition, run function, opts *RawOptions) (*tool, error) {
 		return nil, fmt.Errorf("the output schema of tool %q cannot be used: %w", def.Name, err)
 	}
 	return t, nil
+}
+
+// orObject returns the schema of any object in place of none.
+func orObject(schema json.RawMessage) json.RawMessage {
+	if isNull(schema) {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return schema
 }
 
 // isNull reports whether a JSON text is absent or null.
@@ -128,6 +152,9 @@ func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
 	if err := ctx.Err(); err != nil {
 		return Output{}, notStarted(err)
 	}
+	if failure := lacking(ctx, t.needs); failure != nil {
+		return Output{}, failure
+	}
 	own := Call{}
 	if call != nil {
 		own = *call
@@ -135,11 +162,15 @@ func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
 	if isNull(own.Arguments) {
 		own.Arguments = json.RawMessage(`{}`)
 	}
-	var arguments any
-	var violations []violation
-	if own.Arguments, arguments, violations = t.arguments(own.Arguments); len(violations) > 0 {
-		return Output{}, badArguments(violations)
+	forged, violations := t.closed.forged(own.Arguments)
+	text, arguments, faults := t.arguments(own.Arguments)
+	if forged != nil {
+		return Output{}, forgedArguments(forged, violations, faults)
 	}
+	if len(faults) > 0 {
+		return Output{}, badArguments(faults)
+	}
+	own.Arguments = text
 	ctx = WithCall(ctx, &own)
 	output, err := protect(func() (Output, error) { return t.run(ctx, &own, arguments) })
 	if err != nil {
@@ -213,7 +244,21 @@ func badArguments(violations []violation) *Failure {
 	return &Failure{
 		Code:    InvalidArguments,
 		Message: "The arguments do not fit the tool's input schema:" + report("arguments", violations),
+		Pointer: violations[0].pointer,
 	}
+}
+
+// forgedArguments is the failure of arguments that name trusted values. What
+// else is wrong with them is reported too.
+func forgedArguments(forged *Forged, violations, faults []violation) *Failure {
+	for _, fault := range faults {
+		if !slices.ContainsFunc(violations, func(v violation) bool { return v.pointer == fault.pointer }) {
+			violations = append(violations, fault)
+		}
+	}
+	failure := badArguments(violations)
+	failure.Cause = forged
+	return failure
 }
 
 func badResult(violations []violation, output Output) *Failure {

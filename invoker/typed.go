@@ -31,6 +31,13 @@ type Options struct {
 	// argument type: what it allows and the type cannot hold is refused. By default it
 	// is inferred.
 	InputSchema json.RawMessage
+	// Needs are trusted values that the tool cannot do without. The function
+	// reads them with [Trusted.From]; a field of In by the name of one is
+	// filled in. Where one is missing, or of another type, the call fails with
+	// [Unauthorized] before anything is looked at. Nobody but the program can
+	// send them: arguments by their names, in whatever case, are not in the
+	// schema that is shown, and refused with a [Forged] for the cause.
+	Needs []Need
 	// Metadata is for programs; the model never sees it.
 	Metadata canister.Fields
 }
@@ -59,7 +66,8 @@ type Options struct {
 // is treated as the value it holds, without a schema.
 //
 // An error of the function reaches the caller of Invoke as it is; return a
-// [Failure], such as that of [Failf], to choose the code. New fails if the
+// [Failure], such as that of [Failf], to choose the code and to speak to the
+// model, which is not shown the text of any other error. New fails if the
 // name is empty, a schema cannot be made, or the types do not suit. See [Raw]
 // for panics and contexts.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Invoker, error) {
@@ -71,7 +79,7 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
-	return newTool(def, func(ctx context.Context, call *Call, arguments any) (Output, error) {
+	run := func(ctx context.Context, call *Call, arguments any) (Output, error) {
 		var argument In
 		if failure := in.decode(call.Arguments, arguments, &argument); failure != nil {
 			return Output{}, failure
@@ -81,7 +89,29 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 			return Output{}, err
 		}
 		return outputOf(result, &result)
-	}, &RawOptions{})
+	}
+	return in.tool(def, run)
+}
+
+// tool makes the tool of a function that takes the input.
+func (in *input) tool(def Definition, run function) (Invoker, error) {
+	fills := map[string]string{}
+	for _, need := range in.needs {
+		if need == nil {
+			continue // which newTool refuses
+		}
+		if _, ok := in.shape.fields[in.t][need.Name()]; ok {
+			fills[need.Name()] = need.Name()
+		}
+	}
+	if len(fills) == 0 {
+		return newTool(def, run, &RawOptions{Needs: in.needs}, nil)
+	}
+	inner, err := newTool(def, run, &RawOptions{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return guard(inner, fills, in.needs)
 }
 
 // describe completes the definition of a function on in that returns out.
@@ -106,13 +136,14 @@ func describe(def *Definition, in, out reflect.Type, opts *Options) (*input, err
 	if def.OutputSchema, err = outputSchema(out); err != nil {
 		return nil, fmt.Errorf("no schema for the result type: %w", err)
 	}
-	return &input{t: in, shape: s}, nil
+	return &input{t: in, shape: s, needs: opts.Needs}, nil
 }
 
 // input decodes arguments into one Go type.
 type input struct {
 	t     reflect.Type
 	shape *shape
+	needs []Need
 }
 
 // decode stores the arguments in target, a pointer. value is what text says.
@@ -223,7 +254,7 @@ func outputOf(result, pointer any) (Output, error) {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // models read this
 	if err := encoder.Encode(pointer); err != nil {
-		return Output{}, Failf(Internal, "The tool ran, but its result cannot be written as JSON: %w", err)
+		return Output{}, &Failure{Code: Internal, Message: "The tool ran, but its result cannot be written as JSON.", Cause: err}
 	}
 	structured := canister.StructuredContent{JSON: bytes.TrimRight(text.Bytes(), "\n")}
 	return Output{Content: []canister.Content{structured}}, nil

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Fill returns an invoker that calls inv with arguments that are trusted
+// values: arguments maps names of arguments to names of trusted values. It is
+// the way to give an identity to a tool that is not of this program, such as
+// one of an MCP server.
+//
+// The arguments are hidden from the schema, one that is sent all the same is
+// refused as [Forged], and the values are needed: without them a call fails
+// with [Unauthorized]. The error says which argument inv does not take.
+func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
+	def := inv.Definition()
+	for _, argument := range slices.Sorted(maps.Keys(arguments)) {
+		switch {
+		case arguments[argument] == "":
+			return nil, fmt.Errorf("tool %q: the argument %q is to be filled with a trusted value that has no name", def.Name, argument)
+		case !def.Takes(argument):
+			return nil, fmt.Errorf("tool %q has no argument %q that could be filled", def.Name, argument)
+		}
+	}
+	return guard(inv, arguments, nil)
+}
+
+// Require returns an invoker that calls inv only where trusted values of these
+// names are there; else the call fails with [Unauthorized].
+func Require(inv Invoker, names ...string) (Invoker, error) {
+	var needs []Need
+	for _, name := range names {
+		needs = append(needs, named(name))
+	}
+	return guard(inv, nil, needs)
+}
+
+// guard puts a tool that has needs, and fills arguments, before another.
+func guard(inv Invoker, fills map[string]string, needs []Need) (Invoker, error) {
+	if len(fills) == 0 && len(needs) == 0 {
+		return inv, nil
+	}
+	def := *inv.Definition()
+	whole, err := newChecker(orObject(def.InputSchema))
+	if err != nil {
+		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
+	}
+	f := &filler{inv: inv, fills: fills, whole: whole}
+	for _, value := range fills {
+		needs = append(needs, named(value))
+	}
+	return newTool(def, f.run, &RawOptions{UncheckedResults: true, Needs: needs}, fills)
+}
+
+type filler struct {
+	inv   Invoker
+	fills map[string]string
+	whole *checker // of the arguments with those that were filled in
+}
+
+func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, error) {
+	if len(f.fills) == 0 {
+		return f.inv.Invoke(ctx, call)
+	}
+	all := maps.Clone(arguments.(map[string]any)) // checked to be an object
+	var added []byte
+	for _, argument := range slices.Sorted(maps.Keys(f.fills)) {
+		value, _ := TrustedValue(ctx, f.fills[argument])
+		text, err := value.Reveal()
+		if err != nil {
+			return Output{}, unfit(f.fills[argument], err)
+		}
+		parsed, _, faults := parse(text)
+		if len(faults) > 0 {
+			return Output{}, unfit(f.fills[argument], fmt.Errorf("the trusted value %q cannot be an argument", value.Name()))
+		}
+		all[argument] = parsed
+		name, _ := json.Marshal(argument) // a string can be written
+		added = slices.Concat(added, name, []byte(":"), text, []byte(","))
+	}
+	if failure := f.misfit(all); failure != nil {
+		return Output{}, failure
+	}
+	own := *call
+	own.Arguments = insert(call.Arguments, added)
+	return f.inv.Invoke(ctx, &own)
+}
+
+// insert puts members, each with a comma behind it, at the head of an object.
+func insert(object json.RawMessage, members []byte) json.RawMessage {
+	rest := bytes.TrimSpace(object)[1:]
+	if bytes.TrimSpace(rest)[0] == '}' {
+		members = members[:len(members)-1]
+	}
+	return slices.Concat(json.RawMessage("{"), members, rest)
+}
+
+// misfit says which of the trusted values the tool cannot take. What its own
+// check would say shows the value.
+func (f *filler) misfit(all any) *Failure {
+	for _, v := range f.whole.check(all) {
+		for argument, name := range f.fills {
+			place := pointerOf([]string{argument})
+			if v.pointer == place || strings.HasPrefix(v.pointer, place+"/") {
+				return unfit(name, fmt.Errorf("the trusted value %q does not fit the argument %q", name, argument))
+			}
+		}
+	}
+	return nil
+}
+
+func unfit(name string, cause error) *Failure {
+	return &Failure{
+		Code:    Internal,
+		Message: "The tool was not run: " + name + ", which the program sets, is not what the tool takes. No argument can change that.",
+		Cause:   cause,
+	}
+}

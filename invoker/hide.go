@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invoker
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Takes reports whether the input schema has a property of that name.
+func (d *Definition) Takes(argument string) bool {
+	return len(hide(d.InputSchema, func(name string) bool { return name == argument })) != len(d.InputSchema)
+}
+
+// hide returns the input schema without the properties whose names are hidden.
+// All other bytes stay as they are.
+func hide(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
+	var root any
+	if json.Unmarshal(schema, &root) != nil {
+		return schema
+	}
+	p := places{root: root}
+	p.add(nil)
+	for _, place := range p.found {
+		for _, keyword := range []string{"properties", "required", "dependentRequired"} {
+			schema = edit(schema, append(slices.Clone(place), keyword), func(text json.RawMessage) json.RawMessage {
+				return without(text, hidden)
+			})
+		}
+	}
+	return schema
+}
+
+// places finds the schemas that apply to the arguments as a whole.
+type places struct {
+	root  any
+	found [][]string
+}
+
+func (p *places) add(path []string) {
+	schema, ok := lookup(p.root, path).(map[string]any)
+	if !ok || slices.ContainsFunc(p.found, func(other []string) bool { return slices.Equal(other, path) }) {
+		return
+	}
+	p.found = append(p.found, path)
+	if ref, ok := schema["$ref"].(string); ok && strings.HasPrefix(ref, "#/") {
+		p.add(pathOf(ref[1:]))
+	}
+	for _, keyword := range []string{"then", "else"} {
+		p.add(append(slices.Clone(path), keyword))
+	}
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		forms, _ := schema[keyword].([]any)
+		for i := range forms {
+			p.add(append(slices.Clone(path), keyword, strconv.Itoa(i)))
+		}
+	}
+}
+
+// pathOf splits a JSON pointer (RFC 6901).
+func pathOf(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	path := strings.Split(pointer[1:], "/")
+	for i, name := range path {
+		path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+	}
+	return path
+}
+
+// part is a member of an object or an item of an array: its name or number,
+// and where its value stands in the text.
+type part struct {
+	name       string
+	from, to   int // with the name
+	valueStart int
+}
+
+// partsOf takes apart the text of an object or array, without going deeper.
+func partsOf(text json.RawMessage) (parts []part, isObject bool) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	open, err := decoder.Token()
+	if err != nil || open != json.Delim('{') && open != json.Delim('[') {
+		return nil, false
+	}
+	isObject = open == json.Delim('{')
+	for i := 0; decoder.More(); i++ {
+		p := part{name: strconv.Itoa(i), from: -1}
+		if isObject {
+			before := int(decoder.InputOffset())
+			name, err := decoder.Token()
+			if err != nil {
+				return nil, false
+			}
+			p.name, _ = name.(string)
+			p.from = before + bytes.IndexByte(text[before:], '"')
+		}
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			return nil, false
+		}
+		p.to = int(decoder.InputOffset())
+		p.valueStart = p.to - len(value)
+		if !isObject {
+			p.from = p.valueStart
+		}
+		parts = append(parts, p)
+	}
+	return parts, isObject
+}
+
+// edit replaces the value at path, if there is one.
+func edit(text json.RawMessage, path []string, change func(json.RawMessage) json.RawMessage) json.RawMessage {
+	if len(path) == 0 {
+		return change(text)
+	}
+	parts, _ := partsOf(text)
+	for _, p := range parts {
+		if p.name == path[0] {
+			changed := edit(text[p.valueStart:p.to], path[1:], change)
+			return slices.Concat(text[:p.valueStart], changed, text[p.to:])
+		}
+	}
+	return text
+}
+
+// without leaves out the members of an object, or the strings of an array,
+// that are hidden; in arrays within an object too.
+func without(text json.RawMessage, hidden func(string) bool) json.RawMessage {
+	parts, isObject := partsOf(text)
+	var kept [][]byte
+	changed := false
+	for _, p := range parts {
+		name := p.name
+		if !isObject && json.Unmarshal(text[p.valueStart:p.to], &name) != nil {
+			return text // not a list of names
+		}
+		if hidden(name) {
+			changed = true
+			continue
+		}
+		keep := text[p.from:p.to]
+		if value := bytes.TrimSpace(text[p.valueStart:p.to]); isObject && value[0] == '[' { // dependentRequired
+			rest := without(value, hidden)
+			changed = changed || len(rest) != len(value)
+			keep = slices.Concat(text[p.from:p.valueStart], rest)
+		}
+		kept = append(kept, keep)
+	}
+	if !changed {
+		return text
+	}
+	joined := bytes.Join(kept, []byte(","))
+	if isObject {
+		return slices.Concat([]byte("{"), joined, []byte("}"))
+	}
+	return slices.Concat([]byte("["), joined, []byte("]"))
+}
