@@ -60,7 +60,7 @@ func find() (string, error) {
 
 // check reports what is missing.
 func check(modules string) error {
-	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile} {
+	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile} {
 		if _, err := os.Stat(filepath.Join(modules, file)); err != nil {
 			return fmt.Errorf("the real MCP servers are not installed: run .ci/install-servers (%s: %w)", file, fs.ErrNotExist)
 		}
@@ -76,6 +76,8 @@ const (
 	memoryFile      = "@modelcontextprotocol/server-memory/dist/index.js"
 	thinkingFile    = "@modelcontextprotocol/server-sequential-thinking/dist/index.js"
 	conformanceFile = "@modelcontextprotocol/conformance/dist/index.js"
+	inspectorFile   = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+	sdkFile         = "@modelcontextprotocol/sdk/package.json"
 )
 
 func (s *Servers) command(file string, args ...string) []string {
@@ -99,3 +101,17 @@ func (s *Servers) SequentialThinking() []string { return s.command(thinkingFile)
 
 // Conformance is the command of the protocol's conformance suite.
 func (s *Servers) Conformance() []string { return s.command(conformanceFile) }
+
+// Inspector is the command line of the MCP inspector, to be followed by what its
+// --help lists.
+func (s *Servers) Inspector() []string { return s.command(inspectorFile, "--cli") }
+
+// Script is the command that runs a JavaScript file of the repository. The file
+// finds the installed packages, the protocol's TypeScript SDK among them, under
+// the directory of [Servers.Modules], which is for it to be told.
+func (s *Servers) Script(file string, args ...string) []string {
+	return append([]string{filepath.Join(s.modules, nodeFile), file}, args...)
+}
+
+// Modules is the directory of the installed packages.
+func (s *Servers) Modules() string { return s.modules }
