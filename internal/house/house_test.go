@@ -74,6 +74,7 @@ func within(path string, places ...string) bool {
 var mayImport = map[string][]string{
 	"canister":              {},
 	"invoker":               {"canister", "internal"},
+	"invoker/audit":         {"canister", "invoker", "internal"},
 	"ensemble":              {"canister", "invoker", "internal"},
 	"ensemble/ensembletest": {"canister", "invoker", "ensemble"},
 	"ensemble/pins":         {"invoker"},

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit keeps one record of every invocation: who asked for which tool
-// on whose behalf, with what arguments, and what came of it.
-//
-// A [Trail] applies the rules of what may be written down and hands each
-// record to a [Sink]. Conversations and MCP servers take one in their options.
 package audit
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
 )
 
-// Record is what is kept of one invocation.
+// Record is what is kept of one invocation. Its JSON form is documented in
+// docs/audit.md.
 type Record struct {
 	// Time is when the invocation was asked for.
 	Time time.Time
@@ -31,20 +32,75 @@ type Record struct {
 	// Identity holds the trusted values that the policy names, by name, as JSON.
 	Identity map[string]json.RawMessage
 	// Forged are the names of the trusted values that the asker sent as
-	// arguments; see [invoker.Trusted].
+	// arguments; see [invoker.Forged].
 	Forged []string
-	// Arguments is what the asker wrote, redacted; JSON unless the asker wrote
-	// none.
+	// Arguments is what the asker wrote, any text. What a [Trail] hands on is
+	// JSON, unless the asker wrote nothing; see [Options].
 	Arguments json.RawMessage
 	// Code is "OK", or the code of the failure.
 	Code string
-	// Error is what is known of the failure, its cause included, redacted;
-	// models and clients were not told all of it.
+	// Error is what is known of the failure, its causes included; models and
+	// clients were not told all of it.
 	Error string
 	// Duration is how long the tool ran; 0 if it did not.
 	Duration time.Duration
-	// Bytes is the size of the result's content.
+	// Bytes is the size of the text and data in the result's content.
 	Bytes int
+}
+
+// OK is the Code of an invocation that succeeded.
+const OK = "OK"
+
+// Ended fills in what came of the invocation, Code, Error, Forged and Bytes:
+// from the content that the asker was given, of a success or of a failure, and
+// from the error of the call, nil if it succeeded.
+func (r *Record) Ended(content []canister.Content, err error) {
+	r.Code, r.Bytes = OK, 0
+	for _, c := range content {
+		r.Bytes += size(c)
+	}
+	failure := invoker.AsFailure(err)
+	if failure == nil {
+		return
+	}
+	r.Code, r.Error = string(failure.Code), told(failure)
+	var forged *invoker.Forged
+	if errors.As(err, &forged) && forged != nil {
+		r.Forged = forged.Names
+	}
+}
+
+// told is everything that the chain of a failure says, each thing once.
+func told(failure *invoker.Failure) string {
+	text := failure.Message
+	if text == "" {
+		text = canister.TextOf(failure.Content)
+	}
+	for err := failure.Cause; err != nil; err = errors.Unwrap(err) {
+		if more := err.Error(); more != "" && !strings.Contains(text, more) {
+			text += ": " + more
+		}
+	}
+	return text
+}
+
+// size returns the bytes of text and data that a content holds.
+func size(content canister.Content) int {
+	switch c := content.(type) {
+	case canister.TextContent:
+		return len(c.Text)
+	case canister.ImageContent:
+		return len(c.Data) + len(c.URL)
+	case canister.AudioContent:
+		return len(c.Data)
+	case canister.ResourceContent:
+		return len(c.Text) + len(c.Blob) + len(c.URI)
+	case canister.LinkContent:
+		return len(c.URI) + len(c.Name) + len(c.Title) + len(c.Description)
+	case canister.StructuredContent:
+		return len(c.JSON)
+	}
+	return 0
 }
 
 // Sink is where records go. It may be called concurrently.

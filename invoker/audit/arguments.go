@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/glob"
+)
+
+// omitted stands in the place of a value that may not be recorded.
+const omitted = `"[omitted]"`
+
+// leastArgumentBytes leaves room for what is said of longer arguments.
+const leastArgumentBytes = 64
+
+// maxDepth is how deep arguments may nest to be recorded as what they are.
+const maxDepth = 1000
+
+// arguments returns what may be recorded of what the asker wrote: valid JSON,
+// or nil.
+func (t *Trail) arguments(clean cleaner, wrote json.RawMessage) json.RawMessage {
+	text := bytes.TrimSpace(bytes.ToValidUTF8(wrote, []byte("\uFFFD")))
+	switch {
+	case len(text) == 0:
+		return nil
+	case json.Valid(text) && depth(text) <= maxDepth:
+		text = clean.json(omit(text, t.opts.Omit))
+	case len(t.opts.Omit) > 0:
+		return quote(fmt.Sprintf("[omitted: %d bytes that are no JSON]", len(wrote)))
+	default:
+		text = quote(clean.text(string(text), len(text)))
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, text) != nil {
+		return quote("[omitted]")
+	}
+	return shorten(compact.Bytes(), t.opts.ArgumentBytes)
+}
+
+// depth returns how deep a JSON text nests.
+func depth(text []byte) int {
+	deepest, level := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i) - 1
+		case '{', '[':
+			level++
+			deepest = max(deepest, level)
+		case '}', ']':
+			level--
+		}
+	}
+	return deepest
+}
+
+// omit returns a JSON text in which the value of each member whose name one of
+// the patterns matches is replaced. The rest is kept to the byte, members that
+// stand there twice among it.
+func omit(text []byte, patterns []string) json.RawMessage {
+	if len(patterns) == 0 {
+		return text
+	}
+	var kept []byte
+	copied := 0
+	for i := 0; i < len(text); {
+		if text[i] != '"' {
+			i++
+			continue
+		}
+		end := stringEnd(text, i)
+		value := skipSpace(text, end)
+		isName := value < len(text) && text[value] == ':' // no string but a name has a colon behind it
+		if !isName || !matches(patterns, text[i:end]) {
+			i = end
+			continue
+		}
+		value = skipSpace(text, value+1)
+		kept = append(append(kept, text[copied:value]...), omitted...)
+		copied = valueEnd(text, value)
+		i = copied
+	}
+	return append(kept, text[copied:]...)
+}
+
+// matches reports whether a pattern matches the name in a JSON string.
+func matches(patterns []string, token []byte) bool {
+	var name string
+	if json.Unmarshal(token, &name) != nil {
+		return true // what cannot be told is left out
+	}
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return glob.Match(pattern, fold(name)) })
+}
+
+// fold makes names that differ in capitals the same.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+
+// skipSpace returns the offset of the first byte from i on that is no space.
+func skipSpace(text []byte, i int) int {
+	for i < len(text) && strings.IndexByte(" \t\r\n", text[i]) >= 0 {
+		i++
+	}
+	return i
+}
+
+// stringEnd returns the offset after the string that begins at i.
+func stringEnd(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// valueEnd returns the offset after the value that begins at begin.
+func valueEnd(text []byte, begin int) int {
+	level := 0
+	for i := begin; i < len(text); {
+		c := text[i]
+		switch {
+		case level == 0 && i > begin && strings.IndexByte(",]} \t\r\n", c) >= 0:
+			return i // behind a number, true, false or null
+		case c == '"':
+			i = stringEnd(text, i)
+		default:
+			i++
+		}
+		switch c {
+		case '{', '[':
+			level++
+		case '}', ']':
+			level--
+		case '"':
+		default:
+			continue
+		}
+		if level == 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// shorten returns a JSON text if it has at most limit bytes, and otherwise a
+// JSON string of at most limit bytes with its beginning and its size.
+func shorten(text json.RawMessage, limit int) json.RawMessage {
+	if limit >= 0 {
+		limit = max(limit, leastArgumentBytes)
+	}
+	if limit < 0 || len(text) <= limit {
+		return text
+	}
+	end := fmt.Sprintf("… [cut: %d bytes in all]", len(text))
+	for n := limit; ; {
+		short := quote(cut(string(text), n) + end)
+		over := len(short) - limit
+		if over <= 0 || n == 0 {
+			return short
+		}
+		n = max(0, n-max(1, over/6)) // a byte may be written with six
+	}
+}
+
+// cut returns the longest beginning of text with at most n bytes that does not
+// end within a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// quote writes text as a JSON string.
+func quote(text string) json.RawMessage {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string has a JSON form
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

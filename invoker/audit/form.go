@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// form is the JSON form of a [Record], with its members in the order in which
+// they stand. What says nothing is left out, but for time, tool and code.
+type form struct {
+	Time         time.Time                  `json:"time"`
+	Asker        string                     `json:"asker,omitzero"`
+	Client       string                     `json:"client,omitzero"`
+	Conversation string                     `json:"conversation,omitzero"`
+	Invocation   string                     `json:"invocation,omitzero"`
+	Ensemble     string                     `json:"ensemble,omitzero"`
+	Tool         string                     `json:"tool"`
+	Identity     map[string]json.RawMessage `json:"identity,omitempty"`
+	Forged       []string                   `json:"forged,omitempty"`
+	Arguments    json.RawMessage            `json:"arguments,omitempty"`
+	Code         string                     `json:"code"`
+	Error        string                     `json:"error,omitzero"`
+	Duration     float64                    `json:"duration_ms,omitzero"`
+	Bytes        int                        `json:"bytes,omitzero"`
+}
+
+// MarshalJSON returns the JSON form of docs/audit.md, on one line. The error is
+// that Arguments or a value of Identity is no JSON.
+func (r Record) MarshalJSON() ([]byte, error) {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(form{
+		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, Conversation: r.Conversation, Invocation: r.Invocation,
+		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments,
+		Code: r.Code, Error: r.Error, Duration: milliseconds(r.Duration), Bytes: r.Bytes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("audit: the record has no JSON form: %w", err)
+	}
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
+}
+
+// UnmarshalJSON reads the JSON form. Members that it does not know are passed
+// over: later versions may have more.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	var f form
+	if err := json.Unmarshal(text, &f); err != nil {
+		return err
+	}
+	*r = Record{
+		Time: f.Time, Asker: f.Asker, Client: f.Client, Conversation: f.Conversation, Invocation: f.Invocation,
+		Ensemble: f.Ensemble, Tool: f.Tool, Identity: f.Identity, Forged: f.Forged, Arguments: f.Arguments,
+		Code: f.Code, Error: f.Error, Duration: time.Duration(math.Round(f.Duration*1000)) * time.Microsecond, Bytes: f.Bytes,
+	}
+	return nil
+}
+
+// milliseconds keeps three decimals: microseconds.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}

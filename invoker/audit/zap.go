@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Zap returns a sink that logs each record with the message "invocation", at
+// level info, or warn if trusted values were forged. Its fields are the members
+// of the JSON form, but for time, which is the entry's. A record that the
+// logger does not take, because of its level or because it samples, or fails to
+// write, is an error.
+func Zap(logger *zap.Logger) Sink { return zapSink{logger} }
+
+type zapSink struct{ logger *zap.Logger }
+
+// Record implements [Sink].
+func (s zapSink) Record(_ context.Context, record *Record) error {
+	level := zapcore.InfoLevel
+	if len(record.Forged) > 0 {
+		level = zapcore.WarnLevel
+	}
+	entry := s.logger.Check(level, "invocation")
+	if entry == nil {
+		return errors.New("audit: the logger does not take the record: its level is too high, or it samples")
+	}
+	var failed failures
+	entry.Time, entry.ErrorOutput = record.Time, &failed
+	entry.Write(zap.Inline(fields{record}))
+	if failed.text.Len() > 0 {
+		return fmt.Errorf("audit: the log cannot be written: %s", bytes.TrimSpace(failed.text.Bytes()))
+	}
+	return nil
+}
+
+// failures takes what a logger says about its own failures.
+type failures struct{ text bytes.Buffer }
+
+func (f *failures) Write(text []byte) (int, error) { return f.text.Write(text) }
+func (f *failures) Sync() error                    { return nil }
+
+// fields are a record in a log.
+type fields struct{ *Record }
+
+// MarshalLogObject implements [zapcore.ObjectMarshaler].
+func (f fields) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	for _, text := range []struct{ name, value string }{
+		{"asker", f.Asker}, {"client", f.Client}, {"conversation", f.Conversation}, {"invocation", f.Invocation},
+		{"ensemble", f.Ensemble}, {"tool", f.Tool}, {"code", f.Code}, {"error", f.Error},
+	} {
+		if text.value != "" {
+			to.AddString(text.name, text.value)
+		}
+	}
+	if f.Duration != 0 {
+		to.AddFloat64("duration_ms", milliseconds(f.Duration))
+	}
+	if f.Bytes != 0 {
+		to.AddInt("bytes", f.Bytes)
+	}
+	if len(f.Forged) > 0 {
+		zap.Strings("forged", f.Forged).AddTo(to)
+	}
+	if len(f.Identity) > 0 {
+		if err := to.AddReflected("identity", f.Identity); err != nil {
+			return err
+		}
+	}
+	if len(f.Arguments) > 0 {
+		return to.AddReflected("arguments", f.Arguments)
+	}
+	return nil
+}
