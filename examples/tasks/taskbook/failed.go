@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskbook
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// failed translates what a query that deals with the task of an id came to. What
+// a database says is for logs: it may tell of paths and of other tables.
+func failed(ctx context.Context, err error, id int64) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return invoker.Failf(invoker.NotFound, "there is no task %d", id)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	failure := &invoker.Failure{Cause: err}
+	switch codeOf(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		failure.Code, failure.Retryable, failure.RetryAfter = invoker.Unavailable, true, time.Second
+		failure.Message = "The task book is busy, and nothing was changed. Try again."
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		failure.Code = invoker.Unavailable
+		failure.Message = "The task book cannot be used at the moment. Nothing was changed."
+	default:
+		failure.Code = invoker.ExecutionFailed
+		failure.Message = "The task book failed. What was asked for may or may not have been done."
+	}
+	return failure
+}

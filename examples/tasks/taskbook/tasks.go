@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskbook
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// User is the trusted value that says whose tasks they are.
+var User = invoker.NewTrusted[int64]("user_id")
+
+// PageSize is how many tasks list_tasks returns at most.
+const PageSize = 200
+
+// Task is a task as its user sees it.
+type Task struct {
+	ID        int64     `json:"id"`
+	Title     string    `json:"title"`
+	Completed bool      `json:"completed"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// One is what the tools return that deal with one task: how it is now, or how
+// it was before it was deleted.
+type One struct {
+	Task Task `json:"task"`
+}
+
+// Page is what list_tasks returns.
+type Page struct {
+	Tasks []Task `json:"tasks"`
+	More  bool   `json:"more,omitempty" jsonschema:"true if there are more: list again, after the last id"`
+}
+
+// NewTask are the arguments of add_task.
+type NewTask struct {
+	Title string `json:"title" jsonschema:"what is to be done; 1 to 500 characters"`
+}
+
+// Filter are the arguments of list_tasks.
+type Filter struct {
+	Completed *bool `json:"completed,omitempty" jsonschema:"true for the completed tasks only, false for the open ones only"`
+	After     int64 `json:"after,omitempty" jsonschema:"only tasks with a greater id than this one"`
+}
+
+// Retitle are the arguments of update_task.
+type Retitle struct {
+	TaskID int64  `json:"task_id"`
+	Title  string `json:"title" jsonschema:"what is to be done; 1 to 500 characters"`
+}
+
+// Which are the arguments of complete_task and delete_task.
+type Which struct {
+	TaskID int64 `json:"task_id"`
+}
+
+// Add adds a task of the user in ctx.
+func (b *Book) Add(ctx context.Context, in NewTask) (One, error) {
+	title, err := cleanTitle(in.Title)
+	if err != nil {
+		return One{}, err
+	}
+	now := time.Now().UTC().Truncate(time.Second).Format(time.RFC3339)
+	return b.change(ctx, 0, `INSERT INTO tasks (user_id, title, created_at) VALUES (:user, :title, :now) RETURNING `+columns,
+		sql.Named("title", title), sql.Named("now", now))
+}
+
+// List returns the tasks of the user in ctx that pass the filter, the oldest
+// first, up to PageSize of them.
+func (b *Book) List(ctx context.Context, in Filter) (Page, error) {
+	user, err := userOf(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	var page Page
+	err = b.patiently(ctx, func() error {
+		page = Page{Tasks: []Task{}}
+		rows, err := b.read.QueryContext(ctx, `SELECT `+columns+` FROM tasks WHERE user_id = :user AND id > :after
+			AND (:completed IS NULL OR completed = :completed) ORDER BY id LIMIT :limit`,
+			user, sql.Named("after", in.After), sql.Named("completed", in.Completed), sql.Named("limit", PageSize+1))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			task, err := scan(rows.Scan)
+			if err != nil {
+				return err
+			}
+			page.Tasks = append(page.Tasks, task)
+		}
+		return rows.Err()
+	})
+	if page.More = len(page.Tasks) > PageSize; page.More {
+		page.Tasks = page.Tasks[:PageSize]
+	}
+	return page, failed(ctx, err, 0)
+}
+
+// Update gives a task of the user in ctx another title.
+func (b *Book) Update(ctx context.Context, in Retitle) (One, error) {
+	title, err := cleanTitle(in.Title)
+	if err != nil {
+		return One{}, err
+	}
+	return b.change(ctx, in.TaskID, `UPDATE tasks SET title = :title WHERE user_id = :user AND id = :id RETURNING `+columns,
+		sql.Named("title", title))
+}
+
+// Complete marks a task of the user in ctx as completed, if it is not already.
+func (b *Book) Complete(ctx context.Context, in Which) (One, error) {
+	return b.change(ctx, in.TaskID, `UPDATE tasks SET completed = 1 WHERE user_id = :user AND id = :id RETURNING `+columns)
+}
+
+// Delete deletes a task of the user in ctx for good, and returns how it was.
+func (b *Book) Delete(ctx context.Context, in Which) (One, error) {
+	return b.change(ctx, in.TaskID, `DELETE FROM tasks WHERE user_id = :user AND id = :id RETURNING `+columns)
+}
+
+// columns are those of a task, for scan.
+const columns = "id, title, completed, created_at"
+
+func scan(from func(...any) error) (Task, error) {
+	var task Task
+	var created string
+	err := from(&task.ID, &task.Title, &task.Completed, &created)
+	if err == nil {
+		task.CreatedAt, err = time.Parse(time.RFC3339, created)
+	}
+	return task, err
+}
+
+// change runs a statement that changes one task of the user in ctx and returns
+// it. The task exists for nobody else before the transaction is on disk.
+func (b *Book) change(ctx context.Context, id int64, statement string, arguments ...any) (One, error) {
+	user, err := userOf(ctx)
+	if err != nil {
+		return One{}, err
+	}
+	arguments = append(arguments, user, sql.Named("id", id))
+	var task Task
+	err = b.transact(ctx, func(tx *sql.Tx) (err error) {
+		task, err = scan(tx.QueryRowContext(ctx, statement, arguments...).Scan)
+		return err
+	})
+	if err != nil {
+		return One{}, failed(ctx, err, id)
+	}
+	return One{task}, nil
+}
+
+// userOf returns the user in ctx as an argument of a query.
+func userOf(ctx context.Context) (sql.NamedArg, error) {
+	user, ok := User.From(ctx)
+	if !ok {
+		return sql.NamedArg{}, invoker.Failf(invoker.Unauthorized, "it is not known whose tasks these are")
+	}
+	return sql.Named("user", user), nil
+}
