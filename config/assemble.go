@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -53,13 +54,20 @@ type Assembly struct {
 	Roster *ensemble.Roster
 	// Options are those of each conversation.
 	Options *converse.Options
+	// Trusted is the table of that name, for calls that the program makes by
+	// itself and for an MCP client that is its own user; conversations with
+	// Options carry it already.
+	Trusted []invoker.Value
+	// Audit keeps a record of each invocation; nil when the configuration wants
+	// none. It is in Options already.
+	Audit *audit.Trail
 	// Redact takes the secrets of the configuration out of a text, for whoever
 	// shows what neither a conversation nor a log of these parts has shown
 	// before: results of [ensemble.Tool.Invoke], say, or a
 	// [ensemble.Snapshot]. It is never nil and may be called concurrently.
 	Redact func(text string) string
 
-	closeModel func() error
+	closers []func() error // run in their reverse order, after the roster's
 }
 
 // Assemble makes the model, the roster and the options of conversations from a
@@ -86,13 +94,20 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	for _, note := range config.Ignored {
 		o.Logger.Warn("passed over in an imported file", zap.String("problem", note.Error()))
 	}
-	assembly := &Assembly{Redact: o.redact, closeModel: func() error { return nil }}
+	assembly := &Assembly{Redact: o.redact}
 	if assembly.Redact == nil {
 		assembly.Redact = func(text string) string { return text }
 	}
-	errs := []error{assembly.assembleModel(config.Model, &o), assembly.assembleRoster(config.MCP, &o)}
-	approve, err := config.Approval.Func(o.Ask)
-	if err = errors.Join(append(errs, err)...); err != nil {
+	errs := []error{
+		assembly.assembleModel(config.Model, &o),
+		assembly.assembleRoster(config.MCP, &o),
+		assembly.assembleAudit(config.Audit, &o),
+	}
+	trusted, err := trustedValues("trusted", config.Trusted)
+	assembly.Trusted = trusted
+	approve, unknown := config.Approval.Func(o.Ask)
+	if err = errors.Join(append(errs, err, unknown)...); err != nil {
+		err = errors.Join(err, assembly.free())
 		return nil, redact.Error(fmt.Errorf("config: %w", err), assembly.Redact)
 	}
 	assembly.Options = config.Conversation.options()
@@ -102,10 +117,19 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	return assembly, nil
 }
 
-// Close closes the roster and frees what the model holds. Close the
-// conversations first.
+// Close closes the roster and the file of the audit trail, and frees what the
+// model holds. Close the conversations first.
 func (a *Assembly) Close(ctx context.Context) error {
-	return redact.Error(errors.Join(a.Roster.Close(ctx), a.closeModel()), a.Redact)
+	return redact.Error(errors.Join(a.Roster.Close(ctx), a.free()), a.Redact)
+}
+
+// free closes all but the roster.
+func (a *Assembly) free() error {
+	var errs []error
+	for _, free := range slices.Backward(a.closers) {
+		errs = append(errs, free())
+	}
+	return errors.Join(errs...)
 }
 
 func (a *Assembly) assembleModel(m *Model, o *AssembleOptions) error {
@@ -121,7 +145,7 @@ func (a *Assembly) assembleModel(m *Model, o *AssembleOptions) error {
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
-	a.Model, a.closeModel = model, model.Close
+	a.Model, a.closers = model, append(a.closers, model.Close)
 	return nil
 }
 

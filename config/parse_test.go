@@ -212,11 +212,16 @@ url = "http://x"
 			`consort.toml:7:68: mcp.b.trusted.headers.d: expected a string that is not empty`,
 			`consort.toml:10:20: mcp.c.trusted.arguments: expected a table of strings, found a list`,
 			`consort.toml:10:35: mcp.c.trusted.headers: expected a table of strings, found an integer`}},
-		{"audit that goes nowhere", "[audit]\nlog=false\nomit='x'\nargument_bytes=0\nidentities=['user']\n", []string{
+		{"audit that goes nowhere", "[audit]\nlog=false\nomit='x'\nargument_bytes=63\nidentities=['user']\nsync=false\n", []string{
 			`consort.toml:1:2: audit.file: missing: expected where the records go, such as file = "audit.jsonl", or log = true`,
 			`consort.toml:3:6: audit.omit: expected a list of strings, found a string`,
-			`consort.toml:4:16: audit.argument_bytes: expected an integer of at least 1`,
-			`consort.toml:5:1: audit.identities: unknown key; did you mean "identity"?`}},
+			`consort.toml:4:16: audit.argument_bytes: expected an integer of at least 64`,
+			`consort.toml:5:1: audit.identities: unknown key; did you mean "identity"?`,
+			`consort.toml:6:1: audit.sync: only for a file`}},
+		{"audit into a log that does not take it", "audit={log=true}", []string{
+			`consort.toml:1:8: audit.log: records are logged at level info; set level = "info" in [log]`}},
+		{"audit into a higher log", "audit={log=true}\nlog={level='warn'}", []string{
+			`consort.toml:1:8: audit.log: records are logged at level info; set level = "info" in [log]`}},
 		{"tools", "[tools]\nresource=true\nresources='yes'\n", []string{
 			`consort.toml:2:1: tools.resource: unknown key; did you mean "resources"?`,
 			`consort.toml:3:11: tools.resources: expected true or false, found a string`}},

@@ -23,7 +23,7 @@ import (
 const maxArguments = 16 << 20
 
 func (p *program) callCommand() *cobra.Command {
-	return p.withJSON(&cobra.Command{
+	return p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "call ENSEMBLE TOOL [JSON]",
 		Short: "Call one tool and print its result; no model takes part",
 		Long: "Call calls TOOL of ENSEMBLE, under its own name, with the JSON object of arguments,\n" +
@@ -37,7 +37,7 @@ func (p *program) callCommand() *cobra.Command {
 			return nil
 		},
 		RunE: does(p.call),
-	}, "print the result as a canister, one line of JSON")
+	}, "print the result as a canister, one line of JSON"))
 }
 
 func (p *program) call(ctx context.Context, args []string) (err error) {
@@ -63,7 +63,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
 	line := p.screen.begin(oneLine(args[1]))
 	call.Progress = func(progress invoker.Progress) { p.screen.say(line, progressText(progress)) }
-	output, err := invoke(ctx, e, args[1], call)
+	output, err := invoke(invoker.WithTrusted(ctx, assembly.Trusted...), e, args[1], call)
 	p.screen.end(line)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -34,7 +34,7 @@ type chat struct {
 }
 
 func (p *program) chatCommand() *cobra.Command {
-	return &cobra.Command{
+	return p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
@@ -42,7 +42,7 @@ func (p *program) chatCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		// Ctrl-C has a meaning of its own here.
 		RunE: doesUntil(p.chat, syscall.SIGTERM, syscall.SIGHUP),
-	}
+	})
 }
 
 func (p *program) chat(ctx context.Context, _ []string) (err error) {

@@ -30,7 +30,7 @@ func (p *program) load() (*config.Config, error) {
 	if err != nil {
 		return nil, usagef("the configuration is wrong:\n%w", err)
 	}
-	return cfg, nil
+	return cfg, p.trusts(cfg)
 }
 
 func isAbsent(path string) bool {

@@ -23,6 +23,7 @@ type program struct {
 	configFile string
 	logLevel   string
 	json       bool
+	trust      []string // NAME=VALUE
 
 	// quiet is the level to log from when nobody says; empty means warn.
 	quiet string

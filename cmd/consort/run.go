@@ -16,14 +16,14 @@ import (
 const maxPrompt = 16 << 20
 
 func (p *program) runCommand() *cobra.Command {
-	return p.withJSON(&cobra.Command{
+	return p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Hold one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
 			"standard output. What the tools do goes to standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
 		RunE:    does(p.run),
-	}, "print one line of JSON for each event")
+	}, "print one line of JSON for each event"))
 }
 
 func (p *program) run(ctx context.Context, args []string) (err error) {
