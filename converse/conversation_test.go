@@ -145,7 +145,7 @@ func TestFailuresAreNewsForTheModel(t *testing.T) {
 	roster := newRoster(t,
 		echo("weather"),
 		fn("fails", func(context.Context, *invoker.Call) (invoker.Output, error) {
-			return invoker.Output{}, errors.New("the disk is full")
+			return invoker.Output{}, errors.New("the disk of db.internal is full")
 		}),
 		fn("panics", func(context.Context, *invoker.Call) (invoker.Output, error) { panic("secret detail") }),
 		fn("missing", func(context.Context, *invoker.Call) (invoker.Output, error) {
@@ -164,7 +164,7 @@ func TestFailuresAreNewsForTheModel(t *testing.T) {
 		{conversetest.Call{Name: "weather", Arguments: "{}"}, invoker.ToolNotFound, "local__weather"},
 		{call("weather", `{"city": "Os`), invoker.InvalidArguments, "not valid JSON"},
 		{call("weather", ``), "", "weather {}"},
-		{call("fails", "{}"), invoker.ExecutionFailed, "the disk is full"},
+		{call("fails", "{}"), invoker.ExecutionFailed, "The tool ran and failed. The reason is in the log of the program that runs it."},
 		{call("panics", "{}"), invoker.ExecutionFailed, "crashed"},
 		{call("missing", "{}"), invoker.NotFound, "no task 7"},
 		{call("refuses", "{}"), invoker.ExecutionFailed, "what the tool said"},
@@ -184,8 +184,8 @@ func TestFailuresAreNewsForTheModel(t *testing.T) {
 			if result.Code != string(test.code) {
 				t.Errorf("code = %q, want %q", result.Code, test.code)
 			}
-			if strings.Contains(canister.TextOf(result.Content), "secret detail") {
-				t.Error("the model is shown what a panic said")
+			if text := canister.TextOf(result.Content); strings.Contains(text, "secret detail") || strings.Contains(text, "db.internal") {
+				t.Error("the model is shown what a panic or an error said")
 			}
 		})
 	}
