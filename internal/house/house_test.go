@@ -111,6 +111,7 @@ var doorways = map[string][]string{
 	"github.com/google/jsonschema-go":        {"invoker"},
 	"github.com/santhosh-tekuri/jsonschema":  {"invoker"},
 	"github.com/spf13/cobra":                 {"cmd/consort"},
+	"modernc.org/sqlite":                     {"examples/tasks/taskbook"},
 }
 
 func TestEachVendorHasOneDoorway(t *testing.T) {
@@ -140,7 +141,7 @@ func TestCanisterStandsOnTheStandardLibrary(t *testing.T) {
 func TestTheCoreIsLight(t *testing.T) {
 	heavy := []string{
 		"github.com/openai/openai-go", "github.com/modelcontextprotocol/go-sdk", "github.com/pelletier/go-toml",
-		"google.golang.org/grpc", "google.golang.org/protobuf", "database/sql",
+		"google.golang.org/grpc", "google.golang.org/protobuf", "database/sql", "modernc.org",
 	}
 	for _, p := range list(t, "-deps", "./converse", "./ensemble") {
 		for _, vendor := range heavy {
