@@ -13,7 +13,12 @@ import (
 // person (MCP 2025-11-25, client/elicitation).
 type ElicitRequest struct {
 	// Server is who asks: the server's or the tool's name; may be empty.
-	Server  string
+	Server string
+	// Key tells the question from the others of its call, and is the same when
+	// the call is made anew; empty to have them counted. A server that keeps
+	// nothing between requests makes a call anew for each answer (MCP
+	// 2026-07-28, SEP-2322), and finds by it what was answered already.
+	Key     string
 	Message string
 	// Schema is the JSON Schema of the answer, a flat object; nil when the
 	// person is sent to URL instead.
@@ -45,7 +50,10 @@ const (
 // may change or refuse it.
 type SampleRequest struct {
 	// Server is who asks: the server's or the tool's name; may be empty.
-	Server      string
+	Server string
+	// Key tells the request from the others of its call, as that of a question
+	// does; may be empty.
+	Key         string
 	System      string // the instruction; may be empty
 	Messages    []SampleMessage
 	MaxTokens   int64   // of the answer; 0 when not said
