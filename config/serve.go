@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Serve says how the tools, resources and prompts of a configuration are
@@ -26,6 +27,9 @@ type Serve struct {
 	OwnNames bool
 	// Converse offers the tool converse too, which talks with the model.
 	Converse bool
+	// ShutdownTimeout is how long calls under way may take when the server is
+	// to end.
+	ShutdownTimeout time.Duration
 	// PageSize is how many tools, resources or prompts one answer lists.
 	PageSize int
 
@@ -46,11 +50,12 @@ type Serve struct {
 	// of this machine alone, without a token.
 	Open bool
 	// Hosts and Origins are the names that requests may be for, and the
-	// origins of web pages that may send some; empty means those of this
-	// machine, against DNS rebinding.
+	// origins of web pages that may send some, against DNS rebinding. Empty
+	// means the names of this machine, and pages of the host itself; * is any.
 	Hosts, Origins []string
 	// Rate is how many requests a client may send in a second, and Burst how
-	// many at once. Parallel is how many of its calls may run at the same time.
+	// many at once. Parallel is how many of them may be under way at the same
+	// time.
 	Rate            float64
 	Burst, Parallel int
 	// MaxBody is the size of a request, in bytes.
@@ -104,6 +109,7 @@ func (s *Serve) fields() []field {
 		{"own_names", boolean(&s.OwnNames)},
 		{"converse", boolean(&s.Converse)},
 		{"page_size", integer(&s.PageSize, 1)},
+		{"shutdown_timeout", duration(&s.ShutdownTimeout)},
 		{"http", listenAddress(&s.HTTP)},
 		{"health", listenAddress(&s.Health)},
 		{"token", bearer(&s.Token)},
@@ -235,12 +241,15 @@ func bearer(to *Value) value {
 	}}
 }
 
+// anybody stands for all hosts, or all origins.
+const anybody = "*"
+
 // hostName is what stands in the Host header of a request, with or without a
 // port.
 func hostName(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
-		if u, err := url.Parse("http://" + *to); *to != "" && (err != nil || u.Host != *to || u.Hostname() == "") {
+		if u, err := url.Parse("http://" + *to); *to != "" && *to != anybody && (err != nil || u.Host != *to || u.Hostname() == "") {
 			r.wrong(n, `expected the name of a host, such as "tools.example.com" or "tools.example.com:8080"`)
 		}
 	}}
@@ -250,7 +259,7 @@ func hostName(to *string) value {
 func origin(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
-		if u, err := url.Parse(*to); *to != "" && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
+		if u, err := url.Parse(*to); *to != "" && *to != anybody && (err != nil || u.Host == "" || *to != u.Scheme+"://"+u.Host) {
 			r.wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)
 		}
 	}}
