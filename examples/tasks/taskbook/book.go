@@ -64,7 +64,7 @@ func (b *Book) prepare(ctx context.Context) error {
 	if err := b.migrate(ctx); err != nil {
 		return err
 	}
-	return b.patiently(ctx, func() error {
+	return b.patiently(func() error {
 		_, err := b.write.ExecContext(ctx, "PRAGMA journal_mode = WAL")
 		return err
 	})
@@ -111,7 +111,7 @@ func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 
 // transact runs do in a transaction that holds the lock for writing.
 func (b *Book) transact(ctx context.Context, do func(*sql.Tx) error) error {
-	return b.patiently(ctx, func() error {
+	return b.patiently(func() error {
 		tx, err := b.write.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -125,11 +125,11 @@ func (b *Book) transact(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // patiently does something again for as long as another process is in the way:
-// then it had no effect.
-func (b *Book) patiently(ctx context.Context, do func() error) error {
+// then it had no effect. What is done fails otherwise once its context has ended.
+func (b *Book) patiently(do func() error) error {
 	for began := time.Now(); ; {
 		err := do()
-		if !isBusy(err) || time.Since(began) > b.patience || ctx.Err() != nil {
+		if !isBusy(err) || time.Since(began) > b.patience {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ package taskbook
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/invoker"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // tell checks what the model is told of a fault: a code, whether trying again
@@ -39,7 +41,7 @@ func TestAFileThatIsLocked(t *testing.T) {
 	book.patience = 300 * time.Millisecond
 	add(t, book, 1, "before")
 	other := raw(t, path)
-	run(t, other, "BEGIN IMMEDIATE")
+	run(t, other, "BEGIN EXCLUSIVE")
 	_, err := book.Add(as(t, 1), NewTask{"meanwhile"})
 	tell(t, err, path, invoker.Unavailable, true)
 	if got := list(t, book, 1); len(got) != 1 {
@@ -48,6 +50,24 @@ func TestAFileThatIsLocked(t *testing.T) {
 	run(t, other, "COMMIT")
 	add(t, book, 1, "after")
 	add(t, openAt(t, path), 1, "in another book")
+}
+
+// A transaction has the lock from its beginning, and nothing but a transaction
+// can write.
+func TestOneWriter(t *testing.T) {
+	book, path := open(t)
+	err := book.transact(t.Context(), func(*sql.Tx) error {
+		if _, err := raw(t, path).ExecContext(t.Context(), "BEGIN IMMEDIATE"); !isBusy(err) {
+			t.Errorf("a second writer: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := book.read.ExecContext(t.Context(), "DELETE FROM tasks"); codeOf(err) != sqlite3.SQLITE_READONLY {
+		t.Errorf("a reader writes: %v", err)
+	}
 }
 
 // A book that waits for a lock gets it as soon as it is free.

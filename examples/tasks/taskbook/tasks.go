@@ -77,7 +77,7 @@ func (b *Book) List(ctx context.Context, in Filter) (Page, error) {
 		return Page{}, err
 	}
 	var page Page
-	err = b.patiently(ctx, func() error {
+	err = b.patiently(func() error {
 		page = Page{Tasks: []Task{}}
 		rows, err := b.read.QueryContext(ctx, `SELECT `+columns+` FROM tasks WHERE user_id = :user AND id > :after
 			AND (:completed IS NULL OR completed = :completed) ORDER BY id LIMIT :limit`,
