@@ -223,6 +223,8 @@ func (e explainer) text(broken *jsonschema.ValidationError) string {
 		return fmt.Sprintf("has %s; at most %d allowed", number(k.Got, "character"), k.Want)
 	case *kind.Pattern:
 		return fmt.Sprintf("%s does not match the pattern %s", shown(k.Got), short(printable(k.Want)))
+	case *kind.Format:
+		return formatFault(it, k.Want)
 	case *kind.FalseSchema:
 		return "is not allowed here"
 	case *kind.Not:

@@ -49,7 +49,7 @@ func guard(inv Invoker, fills map[string]string, needs []Need) (Invoker, error) 
 		return inv, nil
 	}
 	def := *inv.Definition()
-	whole, err := newChecker(orObject(def.InputSchema))
+	whole, err := newChecker(orObject(def.InputSchema), false)
 	if err != nil {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
 	}
@@ -57,7 +57,7 @@ func guard(inv Invoker, fills map[string]string, needs []Need) (Invoker, error) 
 	for _, value := range fills {
 		needs = append(needs, named(value))
 	}
-	return newTool(def, f.run, &RawOptions{UncheckedResults: true, Needs: needs}, fills)
+	return newTool(def, f.run, rules{needs: needs, fills: fills, uncheckedResults: true})
 }
 
 type filler struct {

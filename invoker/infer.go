@@ -141,8 +141,8 @@ func implements[I any](t reflect.Type) bool {
 	return t.Implements(i) || reflect.PointerTo(t).Implements(i)
 }
 
-// schema infers the JSON Schema of t.
-func (s *shape) schema(t reflect.Type) (json.RawMessage, error) {
+// infer makes the JSON Schema of t, struct tags included.
+func (s *shape) infer(t reflect.Type) (*jsonschema.Schema, error) {
 	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: s.schemas})
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *shape) schema(t reflect.Type) (json.RawMessage, error) {
 	if t.Kind() == reflect.Struct && inferred.Properties == nil && s.schemas[t] == nil {
 		inferred.Properties = map[string]*jsonschema.Schema{} // model APIs want the member, even if it is empty
 	}
-	return json.Marshal(inferred)
+	return inferred, s.applyTags(t, inferred, t.String())
 }
 
 // strays finds members of value that package json would take for a field of t

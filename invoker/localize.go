@@ -42,19 +42,21 @@ func draftsOf(schema json.RawMessage) (candidates []*jsonschema.Draft, sure bool
 // stepFormat is the format that stands in every subschema after localize, so
 // that the validator reports each visit. The formats that were there are
 // dropped: by default they are advice, not rules (JSON Schema 2020-12,
-// validation, section 7.2.1), and that is what we take them for in all drafts.
+// validation, section 7.2.1), and that is what we take them for in all drafts;
+// but for schemas of Go types, whose formats move into an allOf.
 const stepFormat = "consort-step"
 
 // localize changes a schema in place into one that stands alone: references to
 // other documents allow anything, dialects are forgotten, and each subschema
 // counts its visits.
-func localize(doc any, draft *jsonschema.Draft) {
+func localize(doc any, draft *jsonschema.Draft, assertFormats bool) {
 	root, ok := doc.(map[string]any)
 	if !ok {
 		return
 	}
 	l := localizer{
 		idKey:  "$id",
+		assert: assertFormats,
 		modern: draft == jsonschema.Draft2020 || draft == jsonschema.Draft2019,
 		here:   map[string]bool{schemaURL: true},
 	}
@@ -68,6 +70,7 @@ func localize(doc any, draft *jsonschema.Draft) {
 
 type localizer struct {
 	idKey  string          // the keyword that names a resource
+	assert bool            // formats are rules
 	modern bool            // other keywords count beside $ref: 2019-09 and later
 	here   map[string]bool // the documents that are part of this one
 }
@@ -110,6 +113,10 @@ func (l *localizer) rewrite(schema map[string]any, base *url.URL) {
 		delete(schema, "$schema")
 	}
 	eachSubschema(schema, func(sub map[string]any) { l.rewrite(sub, base) })
+	if _, ok := formats[text(schema["format"])]; ok && l.assert {
+		all, _ := schema["allOf"].([]any)
+		schema["allOf"] = append(all, map[string]any{"format": schema["format"]})
+	}
 	schema["format"] = stepFormat
 }
 
@@ -160,4 +167,9 @@ func holdsSchemas(keyword string) bool {
 		return true
 	}
 	return false
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
 }

@@ -56,7 +56,8 @@ func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *
 	if opts == nil {
 		opts = &RawOptions{}
 	}
-	return newTool(def, func(ctx context.Context, call *Call, _ any) (Output, error) { return fn(ctx, call) }, opts, nil)
+	run := func(ctx context.Context, call *Call, _ any) (Output, error) { return fn(ctx, call) }
+	return newTool(def, run, rules{needs: opts.Needs, uncheckedResults: opts.UncheckedResults})
 }
 
 // tool is the one Invoker of this package.
@@ -72,13 +73,19 @@ type tool struct {
 // function is what a tool runs: arguments is the value of call.Arguments.
 type function func(ctx context.Context, call *Call, arguments any) (Output, error)
 
-// newTool makes a tool. Fills are arguments that nobody may send beside the
-// names of needs, with the names of their trusted values; may be nil.
-func newTool(def Definition, run function, opts *RawOptions, fills map[string]string) (*tool, error) {
+// rules are what a tool is made by beside its definition and its function.
+type rules struct {
+	needs            []Need            // beside those of the definition
+	fills            map[string]string // more arguments that nobody may send, and whose trusted values they are
+	assertFormats    bool
+	uncheckedResults bool
+}
+
+func newTool(def Definition, run function, by rules) (*tool, error) {
 	if def.Name == "" {
 		return nil, errors.New("a tool needs a name")
 	}
-	needs, err := needsOf(def.Needs, opts.Needs)
+	needs, err := needsOf(def.Needs, by.needs)
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
@@ -87,7 +94,7 @@ func newTool(def Definition, run function, opts *RawOptions, fills map[string]st
 	for _, name := range def.Needs {
 		closed[name] = name
 	}
-	maps.Copy(closed, fills)
+	maps.Copy(closed, by.fills)
 	if isNull(def.OutputSchema) {
 		def.OutputSchema = nil
 	}
@@ -96,16 +103,16 @@ func newTool(def Definition, run function, opts *RawOptions, fills map[string]st
 		def.InputSchema = hide(def.InputSchema, closed.has)
 	}
 	t := &tool{def: def, needs: needs, closed: closed, run: run}
-	if t.input, err = newChecker(def.InputSchema); err != nil {
+	if t.input, err = newChecker(def.InputSchema, by.assertFormats); err != nil {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
 	}
 	if !admitsObjects(def.InputSchema) {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: arguments are an object, and it allows none", def.Name)
 	}
-	if def.OutputSchema == nil || opts.UncheckedResults {
+	if def.OutputSchema == nil || by.uncheckedResults {
 		return t, nil
 	}
-	if t.output, err = newChecker(def.OutputSchema); err != nil {
+	if t.output, err = newChecker(def.OutputSchema, by.assertFormats); err != nil {
 		return nil, fmt.Errorf("the output schema of tool %q cannot be used: %w", def.Name, err)
 	}
 	return t, nil

@@ -38,8 +38,9 @@ type checker struct {
 	started time.Time
 }
 
-// newChecker compiles a schema. The error says what is wrong with it.
-func newChecker(schema json.RawMessage) (*checker, error) {
+// newChecker compiles a schema, with formats as rules or as advice. The error
+// says what is wrong with it.
+func newChecker(schema json.RawMessage, assertFormats bool) (*checker, error) {
 	if len(schema) > maxSchemaBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(schema), maxSchemaBytes)
 	}
@@ -53,7 +54,7 @@ func newChecker(schema json.RawMessage) (*checker, error) {
 		case count > maxSchemaValues:
 			return nil, fmt.Errorf("it has %d values, more than the limit of %d", count, maxSchemaValues)
 		}
-		c, err := compile(doc, draft)
+		c, err := compile(doc, draft, assertFormats)
 		if err == nil {
 			return c, nil
 		}
@@ -65,13 +66,13 @@ func newChecker(schema json.RawMessage) (*checker, error) {
 		return nil, first
 	}
 	// A dialect that nobody here knows: its author may be right. Take anything.
-	return compile(true, jsonschema.Draft2020)
+	return compile(true, jsonschema.Draft2020, false)
 }
 
 // schemaURL is where the schema lives while it is compiled. Nothing is there.
 const schemaURL = "consort://schema/"
 
-func compile(doc any, draft *jsonschema.Draft) (c *checker, err error) {
+func compile(doc any, draft *jsonschema.Draft, assertFormats bool) (c *checker, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("the schema cannot be compiled")
@@ -83,7 +84,7 @@ func compile(doc any, draft *jsonschema.Draft) (c *checker, err error) {
 		return nil, errors.New("a schema is an object")
 	}
 	c = &checker{doc: doc}
-	localize(doc, draft)
+	localize(doc, draft, assertFormats)
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(draft)
 	compiler.UseLoader(nowhere{})

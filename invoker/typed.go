@@ -13,6 +13,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/consort-go/consort/canister"
 )
 
@@ -75,13 +77,9 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 		return nil, fmt.Errorf("tool %q has no function", name)
 	}
 	def := Definition{Name: name, Description: description}
-	in, err := describe(&def, reflect.TypeFor[In](), reflect.TypeFor[Out](), opts)
-	if err != nil {
-		return nil, fmt.Errorf("tool %q: %w", name, err)
-	}
-	run := func(ctx context.Context, call *Call, arguments any) (Output, error) {
+	return newTyped(def, reflect.TypeFor[In](), reflect.TypeFor[Out](), opts, func(ctx context.Context, take func(any) *Failure) (Output, error) {
 		var argument In
-		if failure := in.decode(call.Arguments, arguments, &argument); failure != nil {
+		if failure := take(&argument); failure != nil {
 			return Output{}, failure
 		}
 		result, err := fn(ctx, argument)
@@ -89,8 +87,19 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 			return Output{}, err
 		}
 		return outputOf(result, &result)
+	})
+}
+
+// newTyped makes a tool of what runs a function: it takes the argument, which
+// is stored in what its second argument is given, a pointer.
+func newTyped(def Definition, in, out reflect.Type, opts *Options, run func(ctx context.Context, take func(target any) *Failure) (Output, error)) (Invoker, error) {
+	input, err := describe(&def, in, out, opts)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
-	return in.tool(def, run)
+	return input.tool(def, func(ctx context.Context, call *Call, arguments any) (Output, error) {
+		return run(ctx, func(target any) *Failure { return input.decode(call.Arguments, arguments, target) })
+	})
 }
 
 // tool makes the tool of a function that takes the input.
@@ -105,9 +114,9 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 		}
 	}
 	if len(fills) == 0 {
-		return newTool(def, run, &RawOptions{Needs: in.needs}, nil)
+		return newTool(def, run, rules{needs: in.needs, assertFormats: in.inferred})
 	}
-	inner, err := newTool(def, run, &RawOptions{}, nil)
+	inner, err := newTool(def, run, rules{assertFormats: in.inferred})
 	if err != nil {
 		return nil, err
 	}
@@ -128,15 +137,16 @@ func describe(def *Definition, in, out reflect.Type, opts *Options) (*input, err
 	if err != nil {
 		return nil, fmt.Errorf("the argument type: %w", err)
 	}
+	i := &input{t: in, shape: s, needs: opts.Needs}
 	if len(def.InputSchema) == 0 {
-		if def.InputSchema, err = s.schema(in); err != nil {
+		if err := i.infer(def); err != nil {
 			return nil, fmt.Errorf("no schema for the argument type: %w", err)
 		}
 	}
 	if def.OutputSchema, err = outputSchema(out); err != nil {
 		return nil, fmt.Errorf("no schema for the result type: %w", err)
 	}
-	return &input{t: in, shape: s, needs: opts.Needs}, nil
+	return i, nil
 }
 
 // input decodes arguments into one Go type.
@@ -144,12 +154,36 @@ type input struct {
 	t     reflect.Type
 	shape *shape
 	needs []Need
+	// inferred says that the schema is that of the type; formats are rules then.
+	inferred bool
+	defaults *jsonschema.Schema // nil if there are none
+}
+
+// infer completes a definition with the schema of the argument type.
+func (in *input) infer(def *Definition) error {
+	inferred, err := in.shape.infer(in.t)
+	if err != nil {
+		return err
+	}
+	in.inferred = true
+	if hasDefaults(inferred) {
+		in.defaults = inferred
+	}
+	def.InputSchema, err = json.Marshal(inferred)
+	return err
 }
 
 // decode stores the arguments in target, a pointer. value is what text says.
 func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 	if strays := in.shape.strays(in.t, value, nil); len(strays) > 0 {
 		return badArguments(arrange(strays))
+	}
+	if in.defaults != nil {
+		var err error
+		value = withDefaults(in.defaults, value)
+		if text, err = json.Marshal(value); err != nil {
+			return badArguments([]violation{decodeFault(err)})
+		}
 	}
 	err := json.Unmarshal(text, target)
 	var mismatch *json.UnmarshalTypeError
@@ -222,7 +256,11 @@ func outputSchema(t reflect.Type) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := s.schema(t)
+	inferred, err := s.infer(t)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := json.Marshal(inferred)
 	if string(schema) == "true" {
 		schema = nil
 	}
