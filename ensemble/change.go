@@ -53,5 +53,6 @@ func (e *Ensemble) take(o *offer) {
 		slices.Sort(names)
 	}
 	e.lastChange = c
+	e.news.tell(ToolsChanged)
 	e.log.Info("the tools have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
 }

@@ -22,6 +22,8 @@ type Ensemble struct {
 	options Options
 	filter  filter
 	log     *zap.Logger
+	shelves shelves
+	news    *newsroom
 
 	mu    sync.Mutex
 	state State
@@ -54,6 +56,8 @@ type Ensemble struct {
 	// counts by name those of them that nobody waits for any more.
 	jobs      map[*job]struct{}
 	abandoned map[string]int
+
+	subscriptions map[string]*subscription // by URI
 }
 
 // New makes an ensemble from a source. The name is the scope of its tools'
@@ -71,6 +75,10 @@ func New(name string, source Source, options *Options) *Ensemble {
 		jobs:    make(map[*job]struct{}),
 
 		abandoned: make(map[string]int),
+		shelves:   newShelves(name),
+		news:      newNewsroom(name),
+
+		subscriptions: make(map[string]*subscription),
 	}
 	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
 	e.log = e.options.Logger.With(zap.String("ensemble", name))

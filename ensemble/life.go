@@ -179,6 +179,11 @@ func (e *Ensemble) open(l, previous *life) (Connection, error) {
 	case connection == nil:
 		return nil, errors.New("the source returned neither a connection nor an error")
 	}
+	if library, ok := connection.(Library); ok {
+		if _, err := guard(e.log, func() (struct{}, error) { library.Listen(e.heard); return struct{}{}, nil }); err != nil {
+			return connection, err
+		}
+	}
 	defer cancelWhenLost(connection, cancel)()
 	offer, invokers, err := e.list(ctx, l, connection)
 	if cause := connection.Err(); err != nil && cause != nil {
@@ -231,6 +236,9 @@ func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers
 	close(l.opened)
 	e.take(offer)
 	e.peer, e.connectDuration = peer, took
+	if e.attempts.err != nil || e.broken {
+		e.news.tell(ToolsChanged, ResourcesChanged, PromptsChanged)
+	}
 	e.attempts = backoff{}
 	if e.broken {
 		e.broken = false
@@ -249,6 +257,9 @@ func (e *Ensemble) failed(l *life, err error) {
 		return
 	}
 	err = fmt.Errorf("ensemble %q: cannot connect: %w", e.name, err)
+	if e.attempts.err == nil && e.listed { // what was on offer no longer is
+		e.news.tell(ToolsChanged, ResourcesChanged, PromptsChanged)
+	}
 	e.attempts.failed(err)
 	e.end(l, err)
 	e.log.Warn("cannot connect", zap.Error(err))

@@ -67,19 +67,29 @@ const retryPatience = 500 * time.Millisecond
 // offeredSoon is offered, but does not wait long for an ensemble whose last
 // attempt failed, unless that is required.
 func (e *Ensemble) offeredSoon(ctx context.Context) (*offer, error) {
-	e.mu.Lock()
-	failure := e.attempts.err
-	e.mu.Unlock()
-	if failure == nil || e.options.Required {
+	if e.options.Required {
 		return e.offered(ctx)
 	}
-	soon, cancel := context.WithTimeout(ctx, retryPatience)
+	soon, cancel, failure := e.soon(ctx)
 	defer cancel()
 	offer, err := e.offered(soon)
-	if err != nil && soon.Err() != nil {
+	if err != nil && failure != nil && soon.Err() != nil {
 		return nil, failure
 	}
 	return offer, err
+}
+
+// soon bounds how long an ensemble is waited for whose last attempt failed, with
+// failure.
+func (e *Ensemble) soon(ctx context.Context) (_ context.Context, cancel context.CancelFunc, failure error) {
+	e.mu.Lock()
+	failure = e.attempts.err
+	e.mu.Unlock()
+	if failure == nil {
+		return ctx, func() {}, nil
+	}
+	ctx, cancel = context.WithTimeout(ctx, retryPatience)
+	return ctx, cancel, failure
 }
 
 // upToDate returns the offer if it is known to be up to date, without waiting.
@@ -181,7 +191,12 @@ func (e *Ensemble) assort(listing Listing, before *offer) listed {
 	o := &offer{aside: slices.Clone(listing.Aside)}
 	found := make([]candidate, 0, len(listing.Invokers))
 	for _, i := range listing.Invokers {
-		found = append(found, newCandidate(i))
+		guarded, problem := e.guarded(i)
+		if problem != nil {
+			o.aside = append(o.aside, Aside{Tool: i.Definition().Name, Reason: problem.Error()})
+			continue
+		}
+		found = append(found, newCandidate(guarded))
 	}
 	slices.SortStableFunc(found, compareCandidates)
 	old := make(map[string]*Tool, len(before.tools))
@@ -213,6 +228,25 @@ func (e *Ensemble) assort(listing Listing, before *offer) listed {
 		o = before
 	}
 	return listed{o, invokers}
+}
+
+// guarded returns the invoker with what Options.Fill and Options.Needs put
+// before it.
+func (e *Ensemble) guarded(i invoker.Invoker) (invoker.Invoker, error) {
+	if i == nil || i.Definition() == nil || len(e.options.Fill) == 0 && len(e.options.Needs) == 0 {
+		return i, nil
+	}
+	fills := make(map[string]string)
+	for argument, value := range e.options.Fill {
+		if i.Definition().Takes(argument) {
+			fills[argument] = value
+		}
+	}
+	filled, err := invoker.Fill(i, fills)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be given its trusted values: %w", err)
+	}
+	return invoker.Require(filled, e.options.Needs...)
 }
 
 // candidate is a tool that may be offered.

@@ -5,6 +5,7 @@ package ensemble
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,13 +20,17 @@ const (
 	DefaultCallLimit      = 10 * time.Minute
 	DefaultCloseTimeout   = 10 * time.Second
 	DefaultMaxTools       = 1000
+
+	DefaultMaxResources     = 10_000
+	DefaultMaxSubscriptions = 1000
 )
 
 // Options are the choices of an ensemble. Nil, and the zero value of each
 // field, mean the default that the field names.
 type Options struct {
 	// ConnectTimeout bounds one attempt to connect, the first listing of the
-	// tools included, each later listing and each ping; default 5 s.
+	// tools included, each later listing, that of resources and prompts too,
+	// and each ping; default 5 s.
 	ConnectTimeout time.Duration
 	// CallTimeout ends a call that gives no sign of life for so long: neither
 	// an answer nor a report of progress. Default 30 s.
@@ -55,6 +60,20 @@ type Options struct {
 	// MaxTools is how many tools are offered at most, in the order of their
 	// own names; the others are set aside. Default 1000.
 	MaxTools int
+	// MaxResources is how many resources, how many templates and how many
+	// prompts are offered at most; the others are left out. Default 10,000.
+	MaxResources int
+	// MaxSubscriptions is to how many resources there may be a subscription at
+	// a time; default 1000.
+	MaxSubscriptions int
+	// Fill names trusted values ([invoker.Trusted]) that are given to tools as
+	// arguments: the name of the argument, and that of the value. It holds for
+	// each tool that has such an argument, as [invoker.Fill] does: the model
+	// does not see it, and a call that names it is refused.
+	Fill map[string]string
+	// Needs are the names of trusted values without which no tool of the
+	// ensemble is called, no resource read and no prompt got: UNAUTHORIZED.
+	Needs []string
 	// Settings belong to the ensemble; its invokers read them with the
 	// function [Settings]. They are shared by all calls, so nobody changes
 	// them. May be nil.
@@ -91,6 +110,8 @@ func (o *Options) withDefaults() Options {
 	}
 	full.Allow = slices.Clone(full.Allow)
 	full.Deny = slices.Clone(full.Deny)
+	full.Fill = maps.Clone(full.Fill)
+	full.Needs = slices.Clone(full.Needs)
 	if full.ConnectTimeout <= 0 {
 		full.ConnectTimeout = DefaultConnectTimeout
 	}
@@ -104,6 +125,12 @@ func (o *Options) withDefaults() Options {
 	full.Trust = cmp.Or(full.Trust, TrustReads)
 	if full.MaxTools <= 0 {
 		full.MaxTools = DefaultMaxTools
+	}
+	if full.MaxResources <= 0 {
+		full.MaxResources = DefaultMaxResources
+	}
+	if full.MaxSubscriptions <= 0 {
+		full.MaxSubscriptions = DefaultMaxSubscriptions
 	}
 	if full.Redact == nil {
 		full.Redact = func(text string) string { return text }

@@ -18,14 +18,15 @@ type Roster struct {
 
 	mu     sync.Mutex
 	closed bool
-	last   *Catalog // the newest; nil before the first
+	last   *Catalog      // the newest; nil before the first
+	done   chan struct{} // closed with the roster
 }
 
 // NewRoster makes a roster. Nothing is connected until it is needed. Ensembles
 // that are nil, have no name or have the name of another are errors, all of
 // which are reported at once.
 func NewRoster(ensembles ...*Ensemble) (*Roster, error) {
-	r := &Roster{byName: make(map[string]*Ensemble, len(ensembles))}
+	r := &Roster{byName: make(map[string]*Ensemble, len(ensembles)), done: make(chan struct{})}
 	var problems []error
 	for i, e := range ensembles {
 		switch {
@@ -65,9 +66,18 @@ func (r *Roster) Connect(ctx context.Context) error {
 // may be called again; see [Ensemble.Close].
 func (r *Roster) Close(ctx context.Context) error {
 	r.mu.Lock()
-	r.closed = true
+	if !r.closed {
+		r.closed = true
+		close(r.done)
+	}
 	r.mu.Unlock()
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Close(ctx) })
+}
+
+func (r *Roster) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
 }
 
 // sideBySide does the same for all ensembles at the same time.

@@ -19,8 +19,8 @@ type Source interface {
 }
 
 // Connection is one life of a source. All methods may be called concurrently;
-// Lost, Err, Changed and Peer return at once. It may also be a [Pinger] and
-// count [Latecomers].
+// Lost, Err, Changed and Peer return at once. It may also be a [Pinger] and a
+// [Library], and count [Latecomers].
 //
 // A call of one of its invokers that fails because the connection ends, or has
 // ended, is an [invoker.Failure] with the code OUTCOME_UNKNOWN, or UNAVAILABLE
@@ -73,10 +73,11 @@ type Listing struct {
 	Aside []Aside
 }
 
-// Aside is a tool that is not offered, and why.
+// Aside is a tool that is not offered, and why; or a resource, template or
+// prompt.
 type Aside struct {
 	Ensemble string // filled in by the Ensemble
-	Tool     string // the tool's own name
+	Tool     string // the tool's own name, or the prompt's, or a URI
 	Reason   string // a clause that reads well after "set aside: "
 }
 

@@ -84,7 +84,7 @@ func (e *Ensemble) setBack(cause error) {
 		return
 	}
 	e.enter(Lost)
-	if r.Policy == RestartAlways {
+	if r.Policy == RestartAlways || len(e.subscriptions) > 0 {
 		wait := e.retryWait()
 		e.retry = time.AfterFunc(wait, e.retryNow)
 		e.log.Info("connecting again soon", zap.Duration("in", wait))

@@ -23,6 +23,8 @@ type Latency struct {
 type tally struct {
 	inFlight, calls, failures, restarts, repeats, late int
 
+	requests int // for resources and prompts, under way
+
 	success time.Time // of the newest call or attempt to connect that succeeded
 	used    time.Time // when a call last began or ended, or a connection was made
 	took    []time.Duration
@@ -35,6 +37,25 @@ func (e *Ensemble) beginCall() {
 	e.tally.inFlight++
 	e.tally.used = time.Now()
 }
+
+// beginRequest notes a request for a resource or prompt, which is a use but no
+// call.
+func (e *Ensemble) beginRequest() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tally.requests++
+	e.tally.used = time.Now()
+}
+
+func (e *Ensemble) endRequest() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tally.requests--
+	e.tally.used = time.Now()
+}
+
+// inUse reports whether a call or request is under way; Ensemble.mu is held.
+func (t *tally) inUse() bool { return t.inFlight > 0 || t.requests > 0 }
 
 // repeatCall counts a call that is made again.
 func (e *Ensemble) repeatCall() {

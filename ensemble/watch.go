@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,6 +21,11 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 	defer ping.stop()
 	idle := newAlarm(e.options.IdleDisconnect, true)
 	defer idle.stop()
+	var renewing sync.WaitGroup
+	defer renewing.Wait() // soon, since the life has ended
+	if library, ok := connection.(Library); ok {
+		renewing.Go(func() { e.resubscribe(l, library) })
+	}
 	var pinged chan error // while a ping is under way
 	defer func() {
 		if pinged != nil {
@@ -42,6 +48,7 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 			e.mu.Lock()
 			l.stale = true
 			e.mu.Unlock()
+			e.news.tell(ToolsChanged)
 		case <-ping.rings:
 			if wait := e.pingWait(l); wait > 0 {
 				ping.timer.Reset(wait)
@@ -101,7 +108,7 @@ func (e *Ensemble) pingWait(l *life) time.Duration {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.tally.inFlight > 0 && !l.suspect.Load() {
+	if e.tally.inUse() && !l.suspect.Load() {
 		return every
 	}
 	return 0
@@ -132,7 +139,7 @@ func (e *Ensemble) sleepOrWait(l *life) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	most := e.options.IdleDisconnect
-	if e.current != l || e.tally.inFlight > 0 {
+	if e.current != l || e.tally.inUse() || len(e.subscriptions) > 0 {
 		return most
 	}
 	if wait := most - time.Since(e.tally.used); wait > 0 {

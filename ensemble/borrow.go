@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Resources returns the resources that the ensemble offers, in the order in
+// which they were listed, and what was set aside; none if its connection is no
+// [Library]. It connects if need be, and lists them when they are first asked
+// for and again when the connection says that they have changed, within
+// Options.ConnectTimeout; if that fails the old list stands, and is asked for
+// again after a while. An ensemble that sleeps is not woken for a list that
+// it had.
+func (e *Ensemble) Resources(ctx context.Context) ([]Resource, []Aside, error) {
+	return copied(e.shelves.resources.list(ctx, e))
+}
+
+// Templates returns the resource templates, as [Ensemble.Resources] does.
+func (e *Ensemble) Templates(ctx context.Context) ([]Template, []Aside, error) {
+	return copied(e.shelves.templates.list(ctx, e))
+}
+
+// Prompts returns the prompts, as [Ensemble.Resources] does.
+func (e *Ensemble) Prompts(ctx context.Context) ([]Prompt, []Aside, error) {
+	return copied(e.shelves.prompts.list(ctx, e))
+}
+
+func copied[T any](listed []T, aside []Aside, err error) ([]T, []Aside, error) {
+	return slices.Clone(listed), slices.Clone(aside), err
+}
+
+// ReadResource returns what a resource holds, listed or not, which may be
+// several parts. It connects if need be, has the time limits of a call, and is
+// repeated over a fresh connection when its own was lost. Its error is an
+// [*invoker.Failure]; beyond those of the source itself it is NOT_FOUND when
+// the connection is no [Library], UNAVAILABLE, TIMEOUT, CANCELED,
+// UNAUTHORIZED when a trusted value of Options.Needs is missing, and
+// EXECUTION_FAILED when the source panicked. The same holds for GetPrompt and
+// Complete.
+func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	if err := e.required(ctx); err != nil {
+		return nil, err
+	}
+	return request(ctx, e, "reading a resource", func(ctx context.Context, _ *life, library Library) ([]canister.ResourceContent, error) {
+		return library.Read(ctx, uri)
+	})
+}
+
+// GetPrompt returns the messages of the prompt of this name, its own.
+func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
+	if err := e.required(ctx); err != nil {
+		return nil, err
+	}
+	messages, err := request(ctx, e, "getting a prompt", func(ctx context.Context, _ *life, library Library) (*Messages, error) {
+		return library.Get(ctx, name, arguments)
+	})
+	if err == nil && messages == nil {
+		return nil, invoker.Failf(invoker.Protocol, "%q answered with no prompt.", e.name)
+	}
+	return messages, err
+}
+
+// maxValues is how many values one completion has at most (MCP 2025-11-25,
+// server/utilities/completion).
+const maxValues = 100
+
+// Complete proposes values for an argument of a prompt or a variable of a
+// template, 100 at most.
+func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Completion, error) {
+	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
+		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")
+	}
+	if err := e.required(ctx); err != nil {
+		return nil, err
+	}
+	found, err := request(ctx, e, "completing an argument", func(ctx context.Context, _ *life, library Library) (*Completion, error) {
+		return library.Complete(ctx, asked)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return &Completion{}, nil
+	case len(found.Values) > maxValues:
+		return &Completion{Values: slices.Clone(found.Values[:maxValues]), Total: max(found.Total, len(found.Values)), More: true}, nil
+	}
+	return found, nil
+}

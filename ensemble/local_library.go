@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// LocalOptions are what a local ensemble offers beside tools. Functions may be
+// called concurrently, and return soon after their context ends; it carries the
+// trusted values of whoever asks. A plain error is not told to whoever asks,
+// but for its code EXECUTION_FAILED; [invoker.Failf] is how a function says
+// more, such as [invoker.NotFound].
+type LocalOptions struct {
+	Resources []LocalResource
+	Templates []LocalTemplate
+	Prompts   []LocalPrompt
+	// Updates is how the program tells that a resource was updated. May be nil.
+	Updates *Updates
+}
+
+// LocalResource is a resource that a Go function reads.
+type LocalResource struct {
+	Resource
+	// Read returns what the resource holds. A part without a URI gets that of
+	// the resource, and one without a media type its media type.
+	Read func(ctx context.Context) ([]canister.ResourceContent, error)
+}
+
+// LocalTemplate is a family of resources that a Go function reads.
+type LocalTemplate struct {
+	Template
+	// Read returns what the resource of this URI holds, of which the template
+	// has these variables.
+	Read func(ctx context.Context, uri string, variables map[string]string) ([]canister.ResourceContent, error)
+	// Complete proposes values for a variable; nil has none to propose.
+	Complete func(ctx context.Context, request *CompletionRequest) (*Completion, error)
+}
+
+// LocalPrompt is a prompt that a Go function writes.
+type LocalPrompt struct {
+	Prompt
+	// Get returns the messages. The arguments that are required are there, and
+	// there are none but those that the prompt names.
+	Get func(ctx context.Context, arguments map[string]string) (*Messages, error)
+	// Complete proposes values for an argument; nil has none to propose.
+	Complete func(ctx context.Context, request *CompletionRequest) (*Completion, error)
+}
+
+// Updates carries word of updates from a program to its local ensembles. The
+// zero value is ready, and all methods may be called concurrently.
+type Updates struct {
+	mu        sync.Mutex
+	listeners map[*localLibrary]func(News)
+}
+
+// Tell says that the resource of this URI was updated. It does not wait.
+func (u *Updates) Tell(uri string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, heard := range u.listeners {
+		heard(News{Kind: ResourceUpdated, URI: uri})
+	}
+}
+
+func (u *Updates) set(c *localLibrary, heard func(News)) {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if heard == nil {
+		delete(u.listeners, c)
+		return
+	}
+	if u.listeners == nil {
+		u.listeners = make(map[*localLibrary]func(News))
+	}
+	u.listeners[c] = heard
+}
+
+// LocalLibrary is the source of an ensemble of Go functions that offers
+// resources and prompts beside tools, for [New]. What is wrong with one of them
+// is the error of Open.
+func LocalLibrary(options LocalOptions, invokers ...invoker.Invoker) Source {
+	options.Resources = slices.Clone(options.Resources)
+	options.Templates = slices.Clone(options.Templates)
+	options.Prompts = slices.Clone(options.Prompts)
+	return &librarySource{localSource(slices.Clone(invokers)), options, options.check()}
+}
+
+// check returns all that is wrong.
+func (o *LocalOptions) check() error {
+	var problems []error
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for i, r := range o.Resources {
+		switch {
+		case r.URI == "":
+			wrong("resource %d (%q) has no URI", i+1, r.Name)
+		case r.Read == nil:
+			wrong("resource %q has no function Read", r.URI)
+		}
+	}
+	for i, t := range o.Templates {
+		_, err := parseTemplate(t.URI)
+		switch {
+		case t.URI == "":
+			wrong("template %d (%q) has no URI template", i+1, t.Name)
+		case err != nil:
+			wrong("template %q is no URI template (RFC 6570): %w", t.URI, err)
+		case len(t.URI) > maxTemplate:
+			wrong("template %q… has more than %d bytes", t.URI[:64], maxTemplate)
+		case t.Read == nil:
+			wrong("template %q has no function Read", t.URI)
+		}
+	}
+	for i, p := range o.Prompts {
+		switch {
+		case p.Name == "":
+			wrong("prompt %d has no name", i+1)
+		case p.Get == nil:
+			wrong("prompt %q has no function Get", p.Name)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+type librarySource struct {
+	localSource
+	options LocalOptions
+	problem error
+}
+
+// Open implements [Source].
+func (s *librarySource) Open(ctx context.Context) (Connection, error) {
+	if s.problem != nil {
+		return nil, s.problem
+	}
+	opened, err := s.localSource.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &localLibrary{opened.(*localConnection), &s.options}, nil
+}
+
+// localLibrary is a local connection with a library.
+type localLibrary struct {
+	*localConnection
+	options *LocalOptions
+}
+
+// Close implements [Connection].
+func (c *localLibrary) Close(ctx context.Context) error {
+	c.options.Updates.set(c, nil)
+	return c.localConnection.Close(ctx)
+}
+
+// Listen implements [Library].
+func (c *localLibrary) Listen(heard func(News)) {
+	if c.alive.Err() == nil {
+		c.options.Updates.set(c, heard)
+	}
+}
+
+// during calls f with a context that ends with the connection.
+func during[T any](ctx context.Context, c *localLibrary, f func(context.Context) (T, error)) (T, error) {
+	var none T
+	switch {
+	case c.alive.Err() != nil:
+		return none, errEnded
+	case ctx.Err() != nil:
+		return none, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.alive, cancel)()
+	return f(ctx)
+}
+
+// Resources implements [Library].
+func (c *localLibrary) Resources(ctx context.Context) ([]Resource, error) {
+	return during(ctx, c, func(context.Context) ([]Resource, error) {
+		var all []Resource
+		for _, r := range c.options.Resources {
+			all = append(all, r.Resource)
+		}
+		return all, nil
+	})
+}
+
+// Templates implements [Library].
+func (c *localLibrary) Templates(ctx context.Context) ([]Template, error) {
+	return during(ctx, c, func(context.Context) ([]Template, error) {
+		var all []Template
+		for _, t := range c.options.Templates {
+			all = append(all, t.Template)
+		}
+		return all, nil
+	})
+}
+
+// Prompts implements [Library].
+func (c *localLibrary) Prompts(ctx context.Context) ([]Prompt, error) {
+	return during(ctx, c, func(context.Context) ([]Prompt, error) {
+		var all []Prompt
+		for _, p := range c.options.Prompts {
+			all = append(all, p.Prompt)
+		}
+		return all, nil
+	})
+}
+
+// Read implements [Library].
+func (c *localLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	return during(ctx, c, func(ctx context.Context) ([]canister.ResourceContent, error) {
+		for _, r := range c.options.Resources {
+			if r.URI == uri {
+				parts, err := r.Read(ctx)
+				return named(parts, uri, r.MIME), err
+			}
+		}
+		for _, t := range c.options.Templates {
+			if values, ok := variables(t.URI, uri); ok {
+				parts, err := t.Read(ctx, uri, values)
+				return named(parts, uri, t.MIME), err
+			}
+		}
+		return nil, noResource(uri)
+	})
+}
+
+func noResource(uri string) error {
+	return invoker.Failf(invoker.NotFound, "There is no resource %q.", shortened(uri))
+}
+
+// named returns the parts with the URI and media type that they lack.
+func named(parts []canister.ResourceContent, uri, mime string) []canister.ResourceContent {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		if parts[i].URI == "" {
+			parts[i].URI = uri
+		}
+		if parts[i].MIME == "" {
+			parts[i].MIME = mime
+		}
+	}
+	return parts
+}
+
+// Get implements [Library].
+func (c *localLibrary) Get(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
+	return during(ctx, c, func(ctx context.Context) (*Messages, error) {
+		p, err := c.prompt(name)
+		if err != nil {
+			return nil, err
+		}
+		for given := range arguments {
+			if !slices.ContainsFunc(p.Arguments, func(a PromptArgument) bool { return a.Name == given }) {
+				return nil, invoker.Invalid("/"+given, "The prompt %q has no argument %q.", name, shortened(given))
+			}
+		}
+		for _, a := range p.Arguments {
+			if _, given := arguments[a.Name]; a.Required && !given {
+				return nil, invoker.Invalid("/"+a.Name, "The prompt %q needs the argument %q.", name, a.Name)
+			}
+		}
+		return p.Get(ctx, arguments)
+	})
+}
+
+func (c *localLibrary) prompt(name string) (*LocalPrompt, error) {
+	for i := range c.options.Prompts {
+		if c.options.Prompts[i].Name == name {
+			return &c.options.Prompts[i], nil
+		}
+	}
+	return nil, invoker.Failf(invoker.NotFound, "There is no prompt %q.", shortened(name))
+}
+
+// Complete implements [Library].
+func (c *localLibrary) Complete(ctx context.Context, request *CompletionRequest) (*Completion, error) {
+	return during(ctx, c, func(ctx context.Context) (*Completion, error) {
+		complete, err := c.completer(request)
+		if err != nil || complete == nil {
+			return nil, err
+		}
+		return complete(ctx, request)
+	})
+}
+
+func (c *localLibrary) completer(request *CompletionRequest) (func(context.Context, *CompletionRequest) (*Completion, error), error) {
+	if request.Prompt != "" {
+		p, err := c.prompt(request.Prompt)
+		if err != nil {
+			return nil, err
+		}
+		return p.Complete, nil
+	}
+	for _, t := range c.options.Templates {
+		if t.URI == request.Template {
+			return t.Complete, nil
+		}
+	}
+	return nil, invoker.Failf(invoker.NotFound, "There is no template %q.", shortened(request.Template))
+}
+
+// Subscribe implements [Library].
+func (c *localLibrary) Subscribe(ctx context.Context, uri string) error {
+	_, err := during(ctx, c, func(context.Context) (struct{}, error) {
+		if c.options.Updates == nil {
+			return struct{}{}, invoker.Failf(invoker.InvalidArguments, "Nobody tells of updates of these resources.")
+		}
+		listed := slices.ContainsFunc(c.options.Resources, func(r LocalResource) bool { return r.URI == uri })
+		if !listed && !slices.ContainsFunc(c.options.Templates, func(t LocalTemplate) bool { return matches(t.URI, uri) }) {
+			return struct{}{}, noResource(uri)
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// Unsubscribe implements [Library]. Updates that nobody wants are dropped by
+// the ensemble.
+func (c *localLibrary) Unsubscribe(context.Context, string) error { return nil }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Canisters returns the messages as canisters, without identities and times,
+// for a conversation to add. An assistant's message is one as if the model had
+// said it, also the first or the last: a conversation takes either, and after
+// the last it is the person's turn. Messages of any other role are a person's.
+func (m *Messages) Canisters() []canister.Canister {
+	var all []canister.Canister
+	for _, message := range m.Messages {
+		content := slices.Clone(message.Content)
+		if message.Role == "assistant" {
+			all = append(all, canister.Assistant{Content: content, Finish: canister.FinishStop})
+		} else {
+			all = append(all, canister.User{Content: content})
+		}
+	}
+	return all
+}
+
+// Document reads a resource and returns it as a canister for a conversation: its
+// title or name, its URI, its contents, and in the metadata the names of the
+// ensemble and the URI as "ensemble/name" and "ensemble/uri". The error is that
+// of [Roster.ReadResource].
+func (r *Roster) Document(ctx context.Context, uri string) (canister.Document, error) {
+	e, err := r.holder(ctx, uri)
+	if err != nil {
+		return canister.Document{}, err
+	}
+	parts, err := e.ReadResource(ctx, uri)
+	if err != nil {
+		return canister.Document{}, err
+	}
+	document := canister.Document{Title: e.titleOf(ctx, uri), URI: uri}
+	document.Metadata = canister.Fields{"ensemble/name": text(e.name), "ensemble/uri": text(uri)}
+	for _, part := range parts {
+		document.Content = append(document.Content, part)
+	}
+	return document, nil
+}
+
+// titleOf returns what people call a resource; empty if it is not listed.
+func (e *Ensemble) titleOf(ctx context.Context, uri string) string {
+	listed, _, err := e.shelves.resources.list(ctx, e)
+	if err != nil {
+		return ""
+	}
+	for _, r := range listed {
+		if r.URI == uri && r.Title != "" {
+			return r.Title
+		}
+		if r.URI == uri {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// text returns a string as JSON.
+func text(s string) json.RawMessage {
+	encoded, _ := json.Marshal(s) // a string
+	return encoded
+}

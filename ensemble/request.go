@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// request asks the library of the ensemble for something, connecting first if
+// need be, within the limits of a call. What is lost with its connection is
+// asked again over a fresh one, since asking has no effect. The error is an
+// [invoker.Failure].
+func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *life, Library) (T, error)) (T, error) {
+	clock := startClock(ctx, &e.options)
+	defer clock.stop()
+	e.beginRequest()
+	defer e.endRequest()
+	for attempt := 1; ; attempt++ {
+		l, err := e.ready(clock.ctx, false)
+		if err != nil {
+			var none T
+			return none, neverAsked(clock.ctx, err)
+		}
+		value, err, again := requestOver(ctx, e, clock, l, name, ask)
+		if err == nil || !again || attempt == attempts {
+			return value, err
+		}
+	}
+}
+
+// requestOver asks over one connection; again says that the connection is what
+// failed.
+func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life, name string, ask func(context.Context, *life, Library) (T, error)) (value T, err error, again bool) {
+	library, ok := l.connection.(Library)
+	if !ok {
+		return value, e.noLibrary(), false
+	}
+	bounded, cancel := context.WithCancel(clock.ctx)
+	defer cancel()
+	j := &job{name: name, life: l, cancel: cancel, done: make(chan struct{})}
+	if err := e.begin(j); err != nil {
+		return value, neverAsked(clock.ctx, err), e.endedByLoss(l)
+	}
+	clock.hear()
+	inner := bounded
+	if e.options.Settings != nil {
+		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
+	}
+	value, err = run(inner, e, j, func(ctx context.Context) (T, error) { return ask(ctx, l, library) })
+	if err == nil {
+		l.hear()
+		return value, nil, false
+	}
+	var none T
+	failure := e.requestFailure(ctx, clock, j, err)
+	lost := failure.Code == invoker.Unavailable && (l.isLost() || e.endedByLoss(l))
+	return none, failure, lost && clock.ctx.Err() == nil
+}
+
+// endedByLoss reports whether the life ended, and not because somebody asked.
+func (e *Ensemble) endedByLoss(l *life) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return l.ended != nil && !errors.Is(l.ended, ErrDisconnected) && !errors.Is(l.ended, ErrClosed)
+}
+
+func (e *Ensemble) noLibrary() error {
+	return invoker.Failf(invoker.NotFound, "%q offers neither resources nor prompts.", e.name)
+}
+
+// neverAsked says that there is no connection.
+func neverAsked(ctx context.Context, err error) *invoker.Failure {
+	failure := neverSent(ctx, err)
+	if failure.Code == invoker.Unavailable {
+		failure.Message = fmt.Sprintf("It cannot be reached: %v", err)
+	}
+	return failure
+}
+
+// requestFailure says what came of a request that returned err.
+func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err error) *invoker.Failure {
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "What was asked crashed while it looked.", Cause: err}
+	}
+	own := invoker.AsFailure(err)
+	var ran *limitError
+	switch ended := e.endedBy(j); {
+	case own.Code == invoker.OutcomeUnknown: // there is no effect to wonder about
+		told := *own
+		told.Code, told.Message, told.Retryable = invoker.Unavailable, "The connection was lost before the answer came.", true
+		return &told
+	case !isContextError(err), own.Code != invoker.Timeout && own.Code != invoker.Canceled:
+		return own
+	case errors.Is(ended, ErrClosed), errors.Is(ended, ErrDisconnected):
+		return &invoker.Failure{Code: invoker.Canceled, Message: "The request was interrupted, because the ensemble was shut down.", Cause: ended}
+	case ended != nil:
+		return &invoker.Failure{Code: invoker.Unavailable, Message: fmt.Sprintf("The connection was lost before the answer came: %v", ended), Retryable: true, Cause: ended}
+	case ctx.Err() != nil:
+		ended := invoker.AsFailure(ctx.Err())
+		return &invoker.Failure{Code: ended.Code, Message: "The request ended before the answer came.", Retryable: ended.Retryable, Cause: err}
+	case errors.As(context.Cause(clock.ctx), &ran):
+		j.life.suspect.Store(true)
+		return &invoker.Failure{Code: invoker.Timeout, Message: fmt.Sprintf("The request reached its time limit: %v.", ran), Retryable: true, Cause: err}
+	}
+	return own
+}
+
+// required fails with UNAUTHORIZED if a trusted value is missing that the
+// ensemble needs.
+func (e *Ensemble) required(ctx context.Context) error {
+	for _, name := range e.options.Needs {
+		if _, ok := invoker.TrustedValue(ctx, name); !ok {
+			return invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing here.", e.name, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Resources are the resources and templates of a roster at one moment, in the
+// order of the roster.
+type Resources struct {
+	Resources []Resource
+	Templates []Template
+	// Aside are those that are not offered, above all because an ensemble
+	// before has one of the same URI; [Aside].Tool is the URI.
+	Aside []Aside
+	// Away are the ensembles whose lists could not be had.
+	Away []Away
+}
+
+// Prompts are the prompts of a roster at one moment, in the order of the
+// roster.
+type Prompts struct {
+	Prompts []Prompt
+	// Aside are those that are not offered; [Aside].Tool is the prompt's own
+	// name.
+	Aside []Aside
+	// Away are the ensembles whose list could not be had.
+	Away []Away
+}
+
+// Resources returns the resources and templates that all ensembles offer now,
+// asking those side by side that have to be asked. URIs stay as they are: of
+// two ensembles with one URI the first in the roster has it. An ensemble that
+// fails is under Away, also one that is Required, and the others work. The
+// error is that ctx ended, or that the roster is closed.
+func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
+	resources, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Resource, []Aside, error) {
+		return e.shelves.resources.list(ctx, e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	templates, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Template, []Aside, error) {
+		return e.shelves.templates.list(ctx, e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &Resources{Aside: append(resources.aside, templates.aside...), Away: resources.away}
+	away := make(map[string]bool)
+	for _, a := range all.Away {
+		away[a.Ensemble] = true
+	}
+	for _, a := range templates.away {
+		if !away[a.Ensemble] {
+			all.Away = append(all.Away, a)
+		}
+	}
+	unique(resources.found, func(one *Resource) (string, string) { return one.URI, one.Ensemble }, &all.Resources, &all.Aside)
+	unique(templates.found, func(one *Template) (string, string) { return one.URI, one.Ensemble }, &all.Templates, &all.Aside)
+	return all, nil
+}
+
+// Prompts returns the prompts that all ensembles offer now, as
+// [Roster.Resources] does. The roster knows each by its [Prompt.FullName].
+func (r *Roster) Prompts(ctx context.Context) (*Prompts, error) {
+	prompts, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Prompt, []Aside, error) {
+		return e.shelves.prompts.list(ctx, e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &Prompts{Aside: prompts.aside, Away: prompts.away}
+	unique(prompts.found, func(one *Prompt) (string, string) { return one.FullName(), one.Ensemble }, &all.Prompts, &all.Aside)
+	return all, nil
+}
+
+// gathered is what came of asking all ensembles.
+type gathered[T any] struct {
+	found []T
+	aside []Aside
+	away  []Away
+}
+
+// gather asks all ensembles side by side, and waits no longer than a moment for
+// one whose last attempt to connect failed.
+func gather[T any](ctx context.Context, r *Roster, list func(context.Context, *Ensemble) ([]T, []Aside, error)) (gathered[T], error) {
+	lists := make([]gathered[T], len(r.ensembles))
+	var waiting sync.WaitGroup
+	for i, e := range r.ensembles {
+		waiting.Go(func() {
+			soon, cancel, failure := e.soon(ctx)
+			defer cancel()
+			found, aside, err := list(soon, e)
+			if err != nil && failure != nil && soon.Err() != nil {
+				err = failure
+			}
+			if err != nil {
+				lists[i].away = []Away{{e.name, err}}
+				return
+			}
+			lists[i] = gathered[T]{found: found, aside: aside}
+		})
+	}
+	waiting.Wait()
+	var all gathered[T]
+	if err := ctx.Err(); err != nil {
+		return all, fmt.Errorf("roster: asking the ensembles: %w", err)
+	}
+	if r.isClosed() {
+		return all, fmt.Errorf("roster: %w", ErrClosed)
+	}
+	for _, l := range lists {
+		all.found = append(all.found, l.found...)
+		all.aside = append(all.aside, l.aside...)
+		all.away = append(all.away, l.away...)
+	}
+	return all, nil
+}
+
+// unique keeps the first of each key.
+func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, aside *[]Aside) {
+	first := make(map[string]string, len(found))
+	for i := range found {
+		key, ensemble := of(&found[i])
+		if other, taken := first[key]; taken {
+			*aside = append(*aside, Aside{ensemble, key, fmt.Sprintf("%q has one of the same name", other)})
+			continue
+		}
+		first[key] = ensemble
+		*kept = append(*kept, found[i])
+	}
+}
+
+// ReadResource returns what a resource holds, which may be several parts. It is
+// read from the ensemble that lists it; else from the first of which a template
+// matches; else, since servers may name resources that they do not list, from
+// the only ensemble that offers any. Who knows better asks
+// [Ensemble.ReadResource]. The error is an [*invoker.Failure].
+func (r *Roster) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	e, err := r.holder(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	return e.ReadResource(ctx, uri)
+}
+
+// Subscribe makes the updates of a resource news for [Roster.Watch], until stop
+// is called; see [Ensemble.Subscribe].
+func (r *Roster) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
+	e, err := r.holder(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	return e.Subscribe(ctx, uri)
+}
+
+// holder finds the ensemble that has a resource.
+func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
+	all, err := r.Resources(ctx)
+	if err != nil {
+		return nil, unlisted(ctx, err)
+	}
+	holders := make(map[string]bool)
+	for i := range all.Resources {
+		if all.Resources[i].URI == uri {
+			return r.byName[all.Resources[i].Ensemble], nil
+		}
+		holders[all.Resources[i].Ensemble] = true
+	}
+	for i := range all.Templates {
+		if matches(all.Templates[i].URI, uri) {
+			return r.byName[all.Templates[i].Ensemble], nil
+		}
+		holders[all.Templates[i].Ensemble] = true
+	}
+	if len(holders) == 1 && len(all.Away) == 0 {
+		for name := range holders {
+			return r.byName[name], nil
+		}
+	}
+	return nil, notListed(all.Away, "resource", uri)
+}
+
+// notListed is the failure of what nobody lists. Whoever is away may have it.
+func notListed(away []Away, what, name string) *invoker.Failure {
+	if len(away) > 0 {
+		return invoker.Failf(invoker.Unavailable, "No ensemble that can be reached has the %s %q; %q cannot: %w", what, shortened(name), away[0].Ensemble, away[0].Err)
+	}
+	return invoker.Failf(invoker.NotFound, "No ensemble has the %s %q.", what, shortened(name))
+}
+
+// unlisted is the failure of what needed a list that could not be had.
+func unlisted(ctx context.Context, err error) *invoker.Failure {
+	if ctx.Err() != nil {
+		return invoker.AsFailure(ctx.Err())
+	}
+	failure := invoker.Failf(invoker.Unavailable, "%w", err)
+	failure.Retryable = false
+	return failure
+}
+
+// shortened cuts a name for a message.
+func shortened(name string) string {
+	name, _ = cleaned(cut(name, maxReport), isInvisibleInName)
+	return name
+}
+
+// GetPrompt returns the messages of the prompt of this full name (see
+// [Prompt.FullName]). The error is an [*invoker.Failure].
+func (r *Roster) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
+	e, own, err := r.prompter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return e.GetPrompt(ctx, own, arguments)
+}
+
+// prompter finds the ensemble that has a prompt, and its own name for it.
+func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, error) {
+	all, err := r.Prompts(ctx)
+	if err != nil {
+		return nil, "", unlisted(ctx, err)
+	}
+	for i := range all.Prompts {
+		if p := &all.Prompts[i]; p.FullName() == name {
+			return r.byName[p.Ensemble], p.Name, nil
+		}
+	}
+	return nil, "", notListed(all.Away, "prompt", name)
+}
+
+// Complete proposes values for an argument of a prompt, of which it takes the
+// full name, or for a variable of a template. The error is an
+// [*invoker.Failure].
+func (r *Roster) Complete(ctx context.Context, asked *CompletionRequest) (*Completion, error) {
+	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
+		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")
+	}
+	own := *asked
+	if asked.Prompt != "" {
+		e, name, err := r.prompter(ctx, asked.Prompt)
+		if err != nil {
+			return nil, err
+		}
+		own.Prompt = name
+		return e.Complete(ctx, &own)
+	}
+	all, err := r.Resources(ctx)
+	if err != nil {
+		return nil, unlisted(ctx, err)
+	}
+	for i := range all.Templates {
+		if all.Templates[i].URI == asked.Template {
+			return r.byName[all.Templates[i].Ensemble].Complete(ctx, &own)
+		}
+	}
+	return nil, notListed(all.Away, "template", asked.Template)
+}
