@@ -50,7 +50,7 @@ func code(err error) invoker.Code {
 // add adds a task, which must work.
 func add(t testing.TB, book *Book, user int64, title string) Task {
 	t.Helper()
-	one, err := book.Add(as(t, user), NewTask{title})
+	one, err := book.AddTask(as(t, user), NewTask{title})
 	if err != nil {
 		t.Fatalf("adding %q: %v", title, err)
 	}
@@ -60,7 +60,7 @@ func add(t testing.TB, book *Book, user int64, title string) Task {
 // list returns the tasks of a user.
 func list(t testing.TB, book *Book, user int64) []Task {
 	t.Helper()
-	page, err := book.List(as(t, user), Filter{})
+	page, err := book.ListTasks(as(t, user), Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,22 +76,22 @@ func TestALifeOfATask(t *testing.T) {
 	}
 	want := task
 	want.Title = "Buy oat milk"
-	if one, err := book.Update(as(t, 1), Retitle{task.ID, "Buy oat milk"}); err != nil || one.Task != want {
+	if one, err := book.UpdateTask(as(t, 1), Retitle{task.ID, "Buy oat milk"}); err != nil || one.Task != want {
 		t.Errorf("updated: %+v, %v", one, err)
 	}
 	want.Completed = true
 	for range 2 {
-		if one, err := book.Complete(as(t, 1), Which{task.ID}); err != nil || one.Task != want {
+		if one, err := book.CompleteTask(as(t, 1), Which{task.ID}); err != nil || one.Task != want {
 			t.Errorf("completed: %+v, %v", one, err)
 		}
 	}
 	if got := list(t, openAt(t, path), 1); !slices.Equal(got, []Task{want}) {
 		t.Errorf("another book over the same file has %+v", got)
 	}
-	if one, err := book.Delete(as(t, 1), Which{task.ID}); err != nil || one.Task != want {
+	if one, err := book.DeleteTask(as(t, 1), Which{task.ID}); err != nil || one.Task != want {
 		t.Errorf("deleted: %+v, %v", one, err)
 	}
-	if _, err := book.Delete(as(t, 1), Which{task.ID}); code(err) != invoker.NotFound {
+	if _, err := book.DeleteTask(as(t, 1), Which{task.ID}); code(err) != invoker.NotFound {
 		t.Errorf("deleted twice: %v", err)
 	}
 	if next := add(t, book, 1, "Buy tea"); next.ID <= task.ID {
@@ -101,12 +101,12 @@ func TestALifeOfATask(t *testing.T) {
 
 func TestListing(t *testing.T) {
 	book, _ := open(t)
-	if page, err := book.List(as(t, 1), Filter{}); err != nil || page.Tasks == nil || len(page.Tasks) != 0 || page.More {
+	if page, err := book.ListTasks(as(t, 1), Filter{}); err != nil || page.Tasks == nil || len(page.Tasks) != 0 || page.More {
 		t.Errorf("an empty list is %+v, %v", page, err)
 	}
 	open, done := add(t, book, 1, "open"), add(t, book, 1, "done")
 	add(t, book, 2, "of somebody else")
-	one, err := book.Complete(as(t, 1), Which{done.ID})
+	one, err := book.CompleteTask(as(t, 1), Which{done.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestListing(t *testing.T) {
 		{Filter{After: open.ID}, []Task{done}},
 		{Filter{After: open.ID, Completed: new(false)}, nil},
 	} {
-		if page, err := book.List(as(t, 1), test.filter); err != nil || !slices.Equal(page.Tasks, test.want) || page.More {
+		if page, err := book.ListTasks(as(t, 1), test.filter); err != nil || !slices.Equal(page.Tasks, test.want) || page.More {
 			t.Errorf("%+v: %+v, %v", test.filter, page, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestALongListComesInPages(t *testing.T) {
 	var lengths []int
 	seen := map[int64]bool{}
 	for filter, more := (Filter{}), true; more; {
-		page, err := book.List(as(t, 1), filter)
+		page, err := book.ListTasks(as(t, 1), filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +184,8 @@ func TestTitles(t *testing.T) {
 		"not UTF-8":                      {"caf\xe9", "UTF-8"},
 		"not UTF-8, and nothing besides": {"\xff\xfe", "UTF-8"},
 	} {
-		_, err := book.Add(as(t, 1), NewTask{test.title})
-		_, update := book.Update(as(t, 1), Retitle{before[0].ID, test.title})
+		_, err := book.AddTask(as(t, 1), NewTask{test.title})
+		_, update := book.UpdateTask(as(t, 1), Retitle{before[0].ID, test.title})
 		for _, err := range []error{err, update} {
 			if code(err) != invoker.InvalidArguments || invoker.AsFailure(err).Pointer != "/title" || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 200 {
 				t.Errorf("%s: %v", name, err)
@@ -210,7 +210,7 @@ func TestSQLInTitles(t *testing.T) {
 	}
 	for _, title := range titles {
 		task := add(t, book, 1, "before")
-		if one, err := book.Update(as(t, 1), Retitle{task.ID, title}); err != nil || one.Task.Title != title {
+		if one, err := book.UpdateTask(as(t, 1), Retitle{task.ID, title}); err != nil || one.Task.Title != title {
 			t.Errorf("updated to %q: %+v, %v", title, one, err)
 		}
 		if task := add(t, book, 1, title); task.Title != title {
@@ -230,9 +230,9 @@ func TestAnotherUsersTask(t *testing.T) {
 	book, _ := open(t)
 	theirs := add(t, book, 2, "theirs")
 	for name, try := range map[string]func(id int64) error{
-		"update":   func(id int64) error { _, err := book.Update(as(t, 1), Retitle{id, "mine"}); return err },
-		"complete": func(id int64) error { _, err := book.Complete(as(t, 1), Which{id}); return err },
-		"delete":   func(id int64) error { _, err := book.Delete(as(t, 1), Which{id}); return err },
+		"update":   func(id int64) error { _, err := book.UpdateTask(as(t, 1), Retitle{id, "mine"}); return err },
+		"complete": func(id int64) error { _, err := book.CompleteTask(as(t, 1), Which{id}); return err },
+		"delete":   func(id int64) error { _, err := book.DeleteTask(as(t, 1), Which{id}); return err },
 	} {
 		there, missing := try(theirs.ID), try(theirs.ID+1000)
 		if code(there) != invoker.NotFound || code(missing) != invoker.NotFound {
@@ -255,7 +255,7 @@ func TestIDsThatAreNone(t *testing.T) {
 	book, _ := open(t)
 	add(t, book, 1, "mine")
 	for _, id := range []int64{0, -1, 1 << 62, -1 << 63} {
-		if _, err := book.Complete(as(t, 1), Which{id}); code(err) != invoker.NotFound {
+		if _, err := book.CompleteTask(as(t, 1), Which{id}); code(err) != invoker.NotFound {
 			t.Errorf("%d: %v", id, err)
 		}
 	}
@@ -269,9 +269,9 @@ func TestWithoutAUser(t *testing.T) {
 		invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user_id").Is("1")),
 		invoker.WithTrusted(t.Context(), invoker.NewTrusted[int64]("USER_ID").Is(1)),
 	} {
-		_, added := book.Add(ctx, NewTask{"x"})
-		_, listed := book.List(ctx, Filter{})
-		_, deleted := book.Delete(ctx, Which{1})
+		_, added := book.AddTask(ctx, NewTask{"x"})
+		_, listed := book.ListTasks(ctx, Filter{})
+		_, deleted := book.DeleteTask(ctx, Which{1})
 		for _, err := range []error{added, listed, deleted} {
 			if code(err) != invoker.Unauthorized {
 				t.Errorf("%v", err)

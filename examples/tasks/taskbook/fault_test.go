@@ -42,7 +42,7 @@ func TestAFileThatIsLocked(t *testing.T) {
 	add(t, book, 1, "before")
 	other := raw(t, path)
 	run(t, other, "BEGIN EXCLUSIVE")
-	_, err := book.Add(as(t, 1), NewTask{"meanwhile"})
+	_, err := book.AddTask(as(t, 1), NewTask{"meanwhile"})
 	tell(t, err, path, invoker.Unavailable, true)
 	if got := list(t, book, 1); len(got) != 1 {
 		t.Errorf("readers see %+v", got)
@@ -78,7 +78,7 @@ func TestWaitingForALock(t *testing.T) {
 	run(t, other, "BEGIN IMMEDIATE")
 	added := make(chan error, 1)
 	go func() {
-		_, err := book.Add(as(t, 1), NewTask{"patient"})
+		_, err := book.AddTask(as(t, 1), NewTask{"patient"})
 		added <- err
 	}()
 	select {
@@ -101,7 +101,7 @@ func TestLeavingWhileTheFileIsLocked(t *testing.T) {
 	ctx, cancel := context.WithTimeout(as(t, 1), 2*nap)
 	defer cancel()
 	began := time.Now()
-	_, err := book.Add(ctx, NewTask{"impatient"})
+	_, err := book.AddTask(ctx, NewTask{"impatient"})
 	tell(t, err, path, invoker.Timeout, true)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
@@ -118,7 +118,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	var err error
 	kept := 0
 	for ; err == nil && kept < 1000; kept++ {
-		_, err = book.Add(as(t, 1), NewTask{strings.Repeat("x", 500)})
+		_, err = book.AddTask(as(t, 1), NewTask{strings.Repeat("x", 500)})
 	}
 	tell(t, err, path, invoker.Unavailable, false)
 	if got := list(t, book, 1); len(got) != kept-1 {
@@ -132,7 +132,7 @@ func TestAFileThatMayOnlyBeRead(t *testing.T) {
 	book, path := open(t)
 	task := add(t, book, 1, "before")
 	run(t, book.write, "PRAGMA query_only = 1")
-	_, err := book.Delete(as(t, 1), Which{task.ID})
+	_, err := book.DeleteTask(as(t, 1), Which{task.ID})
 	tell(t, err, path, invoker.Unavailable, false)
 	if got := list(t, book, 1); len(got) != 1 {
 		t.Errorf("it has %+v", got)
@@ -163,9 +163,9 @@ func TestAFileThatIsDamaged(t *testing.T) {
 		t.Fatal(err) // its first page is whole
 	}
 	defer damaged.Close()
-	_, err = damaged.List(as(t, 1), Filter{})
+	_, err = damaged.ListTasks(as(t, 1), Filter{})
 	tell(t, err, path, invoker.ExecutionFailed, false)
-	_, err = damaged.Add(as(t, 1), NewTask{"x"})
+	_, err = damaged.AddTask(as(t, 1), NewTask{"x"})
 	tell(t, err, path, invoker.ExecutionFailed, false)
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
@@ -181,9 +181,9 @@ func TestAFileThatIsDamaged(t *testing.T) {
 func TestATableThatIsGone(t *testing.T) {
 	book, path := open(t)
 	run(t, raw(t, path), "DROP TABLE tasks")
-	_, err := book.Add(as(t, 1), NewTask{"x"})
+	_, err := book.AddTask(as(t, 1), NewTask{"x"})
 	tell(t, err, path, invoker.ExecutionFailed, false)
-	_, err = book.List(as(t, 1), Filter{})
+	_, err = book.ListTasks(as(t, 1), Filter{})
 	tell(t, err, path, invoker.ExecutionFailed, false)
 }
 
@@ -192,9 +192,9 @@ func TestABookThatIsClosed(t *testing.T) {
 	if err := book.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := book.Add(as(t, 1), NewTask{"x"})
+	_, err := book.AddTask(as(t, 1), NewTask{"x"})
 	tell(t, err, path, invoker.ExecutionFailed, false)
-	_, err = book.List(as(t, 1), Filter{})
+	_, err = book.ListTasks(as(t, 1), Filter{})
 	tell(t, err, path, invoker.ExecutionFailed, false)
 }
 
@@ -202,7 +202,7 @@ func TestAContextThatEndedBefore(t *testing.T) {
 	book, _ := open(t)
 	ctx, cancel := context.WithCancel(as(t, 1))
 	cancel()
-	if _, err := book.Add(ctx, NewTask{"x"}); !errors.Is(err, context.Canceled) {
+	if _, err := book.AddTask(ctx, NewTask{"x"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if got := list(t, book, 1); len(got) != 0 {

@@ -119,7 +119,7 @@ func TestMigratingAtTheSameTime(t *testing.T) {
 					return
 				}
 				defer book.Close()
-				if _, err := book.Add(as(t, user), NewTask{"mine"}); err != nil {
+				if _, err := book.AddTask(as(t, user), NewTask{"mine"}); err != nil {
 					t.Error(err)
 				}
 			})

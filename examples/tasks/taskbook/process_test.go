@@ -44,7 +44,7 @@ func write(path, user, count string) error {
 	}
 	defer book.Close()
 	for i := range n {
-		one, err := book.Add(ctx, NewTask{fmt.Sprint("task ", i)})
+		one, err := book.AddTask(ctx, NewTask{fmt.Sprint("task ", i)})
 		if err != nil {
 			return err
 		}

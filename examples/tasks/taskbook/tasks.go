@@ -38,7 +38,7 @@ type Page struct {
 
 // NewTask are the arguments of add_task.
 type NewTask struct {
-	Title string `json:"title" jsonschema:"what is to be done; 1 to 500 characters"`
+	Title string `json:"title" minLength:"1" jsonschema:"what is to be done; 1 to 500 characters"`
 }
 
 // Filter are the arguments of list_tasks.
@@ -49,17 +49,17 @@ type Filter struct {
 
 // Retitle are the arguments of update_task.
 type Retitle struct {
-	TaskID int64  `json:"task_id"`
-	Title  string `json:"title" jsonschema:"what is to be done; 1 to 500 characters"`
+	TaskID int64  `json:"task_id" jsonschema:"the id, as list_tasks tells it"`
+	Title  string `json:"title" minLength:"1" jsonschema:"what is to be done; 1 to 500 characters"`
 }
 
 // Which are the arguments of complete_task and delete_task.
 type Which struct {
-	TaskID int64 `json:"task_id"`
+	TaskID int64 `json:"task_id" jsonschema:"the id, as list_tasks tells it"`
 }
 
-// Add adds a task of the user in ctx.
-func (b *Book) Add(ctx context.Context, in NewTask) (One, error) {
+// AddTask adds a task of the user in ctx.
+func (b *Book) AddTask(ctx context.Context, in NewTask) (One, error) {
 	title, err := cleanTitle(in.Title)
 	if err != nil {
 		return One{}, err
@@ -69,9 +69,9 @@ func (b *Book) Add(ctx context.Context, in NewTask) (One, error) {
 		sql.Named("title", title), sql.Named("now", now))
 }
 
-// List returns the tasks of the user in ctx that pass the filter, the oldest
+// ListTasks returns the tasks of the user in ctx that pass the filter, the oldest
 // first, up to PageSize of them.
-func (b *Book) List(ctx context.Context, in Filter) (Page, error) {
+func (b *Book) ListTasks(ctx context.Context, in Filter) (Page, error) {
 	user, err := userOf(ctx)
 	if err != nil {
 		return Page{}, err
@@ -101,8 +101,8 @@ func (b *Book) List(ctx context.Context, in Filter) (Page, error) {
 	return page, failed(ctx, err, 0)
 }
 
-// Update gives a task of the user in ctx another title.
-func (b *Book) Update(ctx context.Context, in Retitle) (One, error) {
+// UpdateTask gives a task of the user in ctx another title.
+func (b *Book) UpdateTask(ctx context.Context, in Retitle) (One, error) {
 	title, err := cleanTitle(in.Title)
 	if err != nil {
 		return One{}, err
@@ -111,13 +111,13 @@ func (b *Book) Update(ctx context.Context, in Retitle) (One, error) {
 		sql.Named("title", title))
 }
 
-// Complete marks a task of the user in ctx as completed, if it is not already.
-func (b *Book) Complete(ctx context.Context, in Which) (One, error) {
+// CompleteTask marks a task of the user in ctx as completed, if it is not already.
+func (b *Book) CompleteTask(ctx context.Context, in Which) (One, error) {
 	return b.change(ctx, in.TaskID, `UPDATE tasks SET completed = 1 WHERE user_id = :user AND id = :id RETURNING `+columns)
 }
 
-// Delete deletes a task of the user in ctx for good, and returns how it was.
-func (b *Book) Delete(ctx context.Context, in Which) (One, error) {
+// DeleteTask deletes a task of the user in ctx for good, and returns how it was.
+func (b *Book) DeleteTask(ctx context.Context, in Which) (One, error) {
 	return b.change(ctx, in.TaskID, `DELETE FROM tasks WHERE user_id = :user AND id = :id RETURNING `+columns)
 }
 

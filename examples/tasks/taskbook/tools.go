@@ -3,37 +3,25 @@
 package taskbook
 
 import (
-	"errors"
-
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
 
-// Tools returns the five tools over a book.
+// Tools returns the five tools over a book: add_task, complete_task,
+// delete_task, list_tasks and update_task.
 func Tools(book *Book) ([]invoker.Invoker, error) {
-	harmless := invoker.Hints{Destructive: new(bool), OpenWorld: new(bool)}
-	reading := harmless
-	reading.ReadOnly = true
-	repeatable := harmless
-	repeatable.Idempotent = true
-	destroying := invoker.Hints{Idempotent: true, OpenWorld: new(bool)}
-	var tools []invoker.Invoker
-	var errs []error
-	add := func(tool invoker.Invoker, err error) {
-		tools, errs = append(tools, tool), append(errs, err)
+	no := false
+	tool := func(description string, hints invoker.Hints) invoker.Method {
+		hints.OpenWorld = &no
+		return invoker.Method{Description: description, Options: invoker.Options{Hints: hints, Needs: []invoker.Need{User}}}
 	}
-	options := func(hints invoker.Hints) *invoker.Options {
-		return &invoker.Options{Hints: hints, Needs: []invoker.Need{User}}
-	}
-	add(invoker.New("add_task", "Add a task to the user's list.", book.Add, options(harmless)))
-	add(invoker.New("list_tasks", "List the user's tasks, the oldest first.", book.List, options(reading)))
-	add(invoker.New("update_task", "Give a task of the user another title.", book.Update, options(destroying)))
-	add(invoker.New("complete_task", "Mark a task of the user as completed.", book.Complete, options(repeatable)))
-	add(invoker.New("delete_task", "Delete a task of the user for good.", book.Delete, options(destroying)))
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return tools, nil
+	return invoker.Methods(book, map[string]invoker.Method{
+		"AddTask":      tool("Add a task to the user's list.", invoker.Hints{Destructive: &no}),
+		"ListTasks":    tool("List the user's tasks, the oldest first.", invoker.Hints{ReadOnly: true}),
+		"UpdateTask":   tool("Give a task of the user another title.", invoker.Hints{Idempotent: true}),
+		"CompleteTask": tool("Mark a task of the user as completed.", invoker.Hints{Idempotent: true, Destructive: &no}),
+		"DeleteTask":   tool("Delete a task of the user for good.", invoker.Hints{Idempotent: true}),
+	})
 }
 
 // Ensemble returns the tools over a book as an ensemble of the name tasks. The
