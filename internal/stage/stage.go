@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stage makes local ensembles whose tools and prompts change while they
+// are in use, for programs that have to show what becomes of that.
+package stage
+
+import (
+	"context"
+	"sync"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Stage is a [ensemble.LocalLibrary] to which tools and prompts can be added. It
+// is the source of one ensemble. All methods may be called concurrently.
+type Stage struct {
+	source ensemble.Source
+
+	mu      sync.Mutex
+	tools   []invoker.Invoker
+	prompts []ensemble.LocalPrompt
+	changed chan struct{}
+	heard   func(ensemble.News)
+}
+
+// New returns the stage as it is at first.
+func New(options ensemble.LocalOptions, tools ...invoker.Invoker) *Stage {
+	return &Stage{source: ensemble.LocalLibrary(options, tools...), changed: make(chan struct{}, 1)}
+}
+
+// AddTool offers one more tool; one that has the name of an earlier addition
+// takes its place.
+func (s *Stage) AddTool(tool invoker.Invoker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools = replace(s.tools, tool, func(t invoker.Invoker) string { return t.Definition().Name })
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// AddPrompt offers one more prompt, likewise.
+func (s *Stage) AddPrompt(prompt ensemble.LocalPrompt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prompts = replace(s.prompts, prompt, func(p ensemble.LocalPrompt) string { return p.Name })
+	if s.heard != nil {
+		s.heard(ensemble.News{Kind: ensemble.PromptsChanged})
+	}
+}
+
+// replace returns a new slice: the old one may be in use.
+func replace[T any](all []T, one T, name func(T) string) []T {
+	var next []T
+	for _, t := range all {
+		if name(t) != name(one) {
+			next = append(next, t)
+		}
+	}
+	return append(next, one)
+}
+
+// Open implements [ensemble.Source].
+func (s *Stage) Open(ctx context.Context) (ensemble.Connection, error) {
+	connection, err := s.source.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &staged{connection, connection.(ensemble.Library), s}, nil
+}
+
+// staged is a connection with the additions.
+type staged struct {
+	ensemble.Connection
+	ensemble.Library
+	stage *Stage
+}
+
+func (c *staged) Changed() <-chan struct{} { return c.stage.changed }
+
+func (c *staged) Listen(heard func(ensemble.News)) {
+	c.stage.mu.Lock()
+	c.stage.heard = heard
+	c.stage.mu.Unlock()
+	c.Library.Listen(heard)
+}
+
+func (c *staged) List(ctx context.Context) (ensemble.Listing, error) {
+	listing, err := c.Connection.List(ctx)
+	if err == nil {
+		c.stage.mu.Lock()
+		defer c.stage.mu.Unlock()
+		listing.Invokers = append(listing.Invokers, c.stage.tools...)
+	}
+	return listing, err
+}
+
+func (c *staged) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+	prompts, err := c.Library.Prompts(ctx)
+	if err == nil {
+		for _, p := range c.added() {
+			prompts = append(prompts, p.Prompt)
+		}
+	}
+	return prompts, err
+}
+
+func (c *staged) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+	for _, p := range c.added() {
+		if p.Name == name {
+			return p.Get(ctx, arguments)
+		}
+	}
+	return c.Library.Get(ctx, name, arguments)
+}
+
+func (c *staged) added() []ensemble.LocalPrompt {
+	c.stage.mu.Lock()
+	defer c.stage.mu.Unlock()
+	return c.stage.prompts
+}
