@@ -32,7 +32,8 @@ type File struct {
 	closed  bool           // no further records
 	under   sync.WaitGroup // records under way
 
-	syncing sync.Mutex // held during an fsync
+	syncing sync.Mutex   // held during an fsync
+	fsync   func() error // of file
 	close   func() error
 }
 
@@ -62,7 +63,7 @@ func OpenFile(path string, opts *FileOptions) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	f.file, f.close = file, sync.OnceValue(f.shut)
+	f.file, f.fsync, f.close = file, file.Sync, sync.OnceValue(f.shut)
 	if err := f.mend(); err != nil {
 		return nil, errors.Join(fmt.Errorf("audit: %s cannot be taken up: %w", path, err), file.Close())
 	}
@@ -137,7 +138,7 @@ func (f *File) sync(g *group) error {
 	f.mu.Lock()
 	f.waiting = &group{} // those that come from now on are not in this one
 	f.mu.Unlock()
-	g.synced, g.err = true, f.file.Sync()
+	g.synced, g.err = true, f.fsync()
 	return g.err
 }
 
@@ -150,5 +151,5 @@ func (f *File) shut() error {
 	f.closed = true
 	f.mu.Unlock()
 	f.under.Wait()
-	return errors.Join(f.file.Sync(), f.file.Close())
+	return errors.Join(f.fsync(), f.file.Close())
 }
