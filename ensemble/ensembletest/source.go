@@ -23,7 +23,8 @@ type Source struct {
 	mu          sync.Mutex
 	tools       []invoker.Invoker
 	aside       []ensemble.Aside
-	connections []*connection // those not closed
+	library     *ensemble.LocalOptions // nil: none
+	connections []*connection          // those not closed
 	steps       map[Step]*script
 }
 
@@ -51,10 +52,14 @@ var _ ensemble.Source = (*Source)(nil)
 
 // NewSource makes a source that offers some tools, in that order.
 func NewSource(tools ...invoker.Invoker) *Source {
-	return &Source{
+	s := &Source{
 		tools: slices.Clone(tools),
 		steps: map[Step]*script{Open: {}, List: {}, Ping: {}, Close: {}},
 	}
+	for _, step := range librarySteps {
+		s.steps[step] = &script{}
+	}
+	return s
 }
 
 // SetTools changes the tools on offer, and the connections say so. Tools that
@@ -138,6 +143,9 @@ func (s *Source) Open(ctx context.Context) (ensemble.Connection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.connections = append(s.connections, c)
+	if s.library != nil {
+		return librarian{c}, nil
+	}
 	return c, nil
 }
 
@@ -187,6 +195,9 @@ type connection struct {
 
 	mu  sync.Mutex
 	err error // the cause of the loss
+
+	heard      func(ensemble.News)
+	subscribed []string
 }
 
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {

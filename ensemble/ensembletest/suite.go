@@ -5,6 +5,7 @@ package ensembletest
 import (
 	"cmp"
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +27,14 @@ type Harness struct {
 	Change func()
 	// NoProgress says that the source cannot carry progress reports.
 	NoProgress bool
+	// Library says that the server also offers what [ServerLibrary] describes.
+	Library bool
+	// Update, if not nil, makes the server tell that test://greeting was
+	// updated.
+	Update func()
+	// ChangeLibrary, if not nil, makes the server offer one more resource,
+	// test://late.
+	ChangeLibrary func()
 	// Patience is how long the suite waits for what ought to happen soon;
 	// default 10 s.
 	Patience time.Duration
@@ -35,7 +44,7 @@ type Harness struct {
 // fresh harness for each case; what that starts is ended with t.Cleanup. Each
 // case is a subtest, and says when it fails what the rule is.
 func TestSource(t *testing.T, newHarness func(t *testing.T) Harness) {
-	for _, c := range cases {
+	for _, c := range slices.Concat(cases, libraryCases) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t)
 			if reason := c.unfit(h); reason != "" {
@@ -68,6 +77,10 @@ const (
 	loss
 	change
 	progress
+	library
+	update
+	libraryChange
+	libraryLoss
 )
 
 // unfit returns why the case cannot be run, or the empty text if it can.
@@ -79,6 +92,14 @@ func (c testCase) unfit(h Harness) string {
 		return "the harness cannot change the tools"
 	case c.needs == progress && h.NoProgress:
 		return "the source carries no progress"
+	case c.needs >= library && !h.Library:
+		return "resources and prompts are not offered"
+	case c.needs == update && h.Update == nil:
+		return "the harness cannot update a resource"
+	case c.needs == libraryChange && h.ChangeLibrary == nil:
+		return "the harness cannot change the resources"
+	case c.needs == libraryLoss && h.Lose == nil:
+		return "the harness cannot lose a connection"
 	}
 	return ""
 }

@@ -16,9 +16,17 @@ import (
 func fakeHarness() ensembletest.Harness {
 	tools := ensembletest.ServerTools()
 	source := ensembletest.NewSource(tools...)
+	library := ensembletest.ServerLibrary(new(ensemble.Updates))
+	source.SetLibrary(library)
 	return ensembletest.Harness{
-		Source: source,
-		Lose:   func() { source.Lose(errors.New("the server died")) },
+		Source:  source,
+		Lose:    func() { source.Lose(errors.New("the server died")) },
+		Library: true,
+		Update:  func() { source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"}) },
+		ChangeLibrary: func() {
+			library.Resources = append(library.Resources, ensembletest.TextResource("test://late", "late"))
+			source.SetLibrary(library)
+		},
 		Change: func() {
 			kept := slices.DeleteFunc(tools, func(i invoker.Invoker) bool { return i.Definition().Name == "fail" })
 			source.SetTools(append(kept, ensembletest.Returns("late", "late"))...)
@@ -33,5 +41,16 @@ func TestFakePassesSuite(t *testing.T) {
 func TestLocalPassesSuite(t *testing.T) {
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
 		return ensembletest.Harness{Source: ensemble.LocalSource(ensembletest.ServerTools()...)}
+	})
+}
+
+func TestLocalLibraryPassesSuite(t *testing.T) {
+	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
+		updates := new(ensemble.Updates)
+		return ensembletest.Harness{
+			Source:  ensemble.LocalLibrary(ensembletest.ServerLibrary(updates), ensembletest.ServerTools()...),
+			Library: true,
+			Update:  func() { updates.Tell("test://greeting") },
+		}
 	})
 }

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensembletest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+)
+
+// The steps of a library.
+const (
+	ListResources Step = "list resources" // and templates
+	ListPrompts   Step = "list prompts"
+	Read          Step = "read"
+	Get           Step = "get"
+	Complete      Step = "complete"
+	Subscribe     Step = "subscribe"
+	Unsubscribe   Step = "unsubscribe"
+)
+
+var librarySteps = []Step{ListResources, ListPrompts, Read, Get, Complete, Subscribe, Unsubscribe}
+
+// SetLibrary makes the source offer resources and prompts as a local ensemble
+// would ([ensemble.LocalLibrary]), and its connections say that they changed.
+// Connections that were opened before the first SetLibrary stay without.
+func (s *Source) SetLibrary(options ensemble.LocalOptions) {
+	s.mu.Lock()
+	s.library = &options
+	s.mu.Unlock()
+	s.Tell(ensemble.News{Kind: ensemble.ResourcesChanged})
+	s.Tell(ensemble.News{Kind: ensemble.PromptsChanged})
+}
+
+// Tell makes all connections say some news.
+func (s *Source) Tell(news ensemble.News) {
+	s.mu.Lock()
+	connections := slices.Clone(s.connections)
+	s.mu.Unlock()
+	for _, c := range connections {
+		c.mu.Lock()
+		heard := c.heard
+		c.mu.Unlock()
+		if heard != nil {
+			heard(news)
+		}
+	}
+}
+
+// Subscribed returns the resources to which connections that are open are
+// subscribed, sorted.
+func (s *Source) Subscribed() []string {
+	s.mu.Lock()
+	connections := slices.Clone(s.connections)
+	s.mu.Unlock()
+	uris := []string{}
+	for _, c := range connections {
+		c.mu.Lock()
+		if c.alive.Err() == nil {
+			uris = append(uris, c.subscribed...)
+		}
+		c.mu.Unlock()
+	}
+	slices.Sort(uris)
+	return uris
+}
+
+// librarian is a connection of a fake source that has a library.
+type librarian struct{ *connection }
+
+var _ ensemble.Library = librarian{}
+
+func (l librarian) Listen(heard func(ensemble.News)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = heard
+}
+
+// ask does a step and then asks the library as it is now.
+func ask[T any](ctx context.Context, l librarian, step Step, f func(context.Context, ensemble.Library) (T, error)) (T, error) {
+	var none T
+	if err := l.usable(); err != nil {
+		return none, invoker.Failf(invoker.Unavailable, "%w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.alive, cancel)()
+	if err := l.source.step(ctx, step); err != nil {
+		if ended := l.usable(); ended != nil {
+			err = invoker.Failf(invoker.Unavailable, "%w", ended)
+		}
+		return none, err
+	}
+	l.source.mu.Lock()
+	options := *l.source.library
+	l.source.mu.Unlock()
+	inner, err := ensemble.LocalLibrary(options).Open(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer inner.Close(ctx)
+	value, err := f(ctx, inner.(ensemble.Library))
+	if ended := l.usable(); err != nil && ended != nil {
+		err = invoker.Failf(invoker.Unavailable, "%w", ended)
+	}
+	return value, err
+}
+
+func (l librarian) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+	return ask(ctx, l, ListResources, func(ctx context.Context, inner ensemble.Library) ([]ensemble.Resource, error) {
+		return inner.Resources(ctx)
+	})
+}
+
+func (l librarian) Templates(ctx context.Context) ([]ensemble.Template, error) {
+	return ask(ctx, l, ListResources, func(ctx context.Context, inner ensemble.Library) ([]ensemble.Template, error) {
+		return inner.Templates(ctx)
+	})
+}
+
+func (l librarian) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+	return ask(ctx, l, ListPrompts, func(ctx context.Context, inner ensemble.Library) ([]ensemble.Prompt, error) {
+		return inner.Prompts(ctx)
+	})
+}
+
+func (l librarian) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	return ask(ctx, l, Read, func(ctx context.Context, inner ensemble.Library) ([]canister.ResourceContent, error) {
+		return inner.Read(ctx, uri)
+	})
+}
+
+func (l librarian) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+	return ask(ctx, l, Get, func(ctx context.Context, inner ensemble.Library) (*ensemble.Messages, error) {
+		return inner.Get(ctx, name, arguments)
+	})
+}
+
+func (l librarian) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+	return ask(ctx, l, Complete, func(ctx context.Context, inner ensemble.Library) (*ensemble.Completion, error) {
+		return inner.Complete(ctx, request)
+	})
+}
+
+func (l librarian) Subscribe(ctx context.Context, uri string) error {
+	_, err := ask(ctx, l, Subscribe, func(ctx context.Context, inner ensemble.Library) (struct{}, error) {
+		return struct{}{}, inner.Subscribe(ctx, uri)
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.subscribed, uri) {
+		return errors.New("there is a subscription already")
+	}
+	l.subscribed = append(l.subscribed, uri)
+	return nil
+}
+
+func (l librarian) Unsubscribe(ctx context.Context, uri string) error {
+	_, err := ask(ctx, l, Unsubscribe, func(ctx context.Context, inner ensemble.Library) (struct{}, error) {
+		return struct{}{}, inner.Unsubscribe(ctx, uri)
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && !slices.Contains(l.subscribed, uri) {
+		return errors.New("there is no subscription")
+	}
+	l.subscribed = slices.DeleteFunc(l.subscribed, func(s string) bool { return s == uri })
+	return err
+}
+
+// TextResource makes a resource that holds a text.
+func TextResource(uri, text string) ensemble.LocalResource {
+	return ensemble.LocalResource{
+		Resource: ensemble.Resource{URI: uri, Name: uri, MIME: "text/plain"},
+		Read: func(context.Context) ([]canister.ResourceContent, error) {
+			return []canister.ResourceContent{{Text: text}}, nil
+		},
+	}
+}
+
+// ServerLibrary returns what a server behind a source offers beside tools to
+// [TestSource], if [Harness].Library says so. Servers that are written in Go can
+// serve just this; others do the same:
+//
+//   - the resource test://greeting, called greeting, titled Greeting, of the
+//     media type text/plain, with the text "hello";
+//   - the resource test://bytes, called bytes, of the media type
+//     application/octet-stream, with the bytes 0, 1, 255;
+//   - the template test://items/{id}, called items, with the text "item " and
+//     the id; completions of id are those of a1, a2 and b1 that begin so;
+//   - the prompt review, described as "Review something.", with the required
+//     argument subject and the optional tone: a user's text "Review " and the
+//     subject, and an assistant's text "Which part?"; completions of tone are
+//     those of kind and stern that begin so, and only stern if the subject is
+//     given as code.
+//
+// It tells of updates of test://greeting by the updates given, which may be nil.
+func ServerLibrary(updates *ensemble.Updates) ensemble.LocalOptions {
+	return ensemble.LocalOptions{
+		Resources: []ensemble.LocalResource{
+			{
+				Resource: ensemble.Resource{URI: "test://greeting", Name: "greeting", Title: "Greeting", MIME: "text/plain"},
+				Read: func(context.Context) ([]canister.ResourceContent, error) {
+					return []canister.ResourceContent{{Text: "hello"}}, nil
+				},
+			},
+			{
+				Resource: ensemble.Resource{URI: "test://bytes", Name: "bytes", MIME: "application/octet-stream"},
+				Read: func(context.Context) ([]canister.ResourceContent, error) {
+					return []canister.ResourceContent{{Blob: []byte{0, 1, 255}}}, nil
+				},
+			},
+		},
+		Templates: []ensemble.LocalTemplate{{
+			Template: ensemble.Template{URI: "test://items/{id}", Name: "items"},
+			Read: func(_ context.Context, _ string, variables map[string]string) ([]canister.ResourceContent, error) {
+				return []canister.ResourceContent{{Text: "item " + variables["id"]}}, nil
+			},
+			Complete: completing(func(*ensemble.CompletionRequest) []string { return []string{"a1", "a2", "b1"} }),
+		}},
+		Prompts: []ensemble.LocalPrompt{{
+			Prompt: ensemble.Prompt{Name: "review", Description: "Review something.", Arguments: []ensemble.PromptArgument{
+				{Name: "subject", Required: true}, {Name: "tone"},
+			}},
+			Get: func(_ context.Context, arguments map[string]string) (*ensemble.Messages, error) {
+				return &ensemble.Messages{Messages: []ensemble.PromptMessage{
+					{Role: "user", Content: canister.Texts("Review " + arguments["subject"])},
+					{Role: "assistant", Content: canister.Texts("Which part?")},
+				}}, nil
+			},
+			Complete: completing(func(request *ensemble.CompletionRequest) []string {
+				if request.Others["subject"] == "code" {
+					return []string{"stern"}
+				}
+				return []string{"kind", "stern"}
+			}),
+		}},
+		Updates: updates,
+	}
+}
+
+// completing proposes those of some values that begin as the request's does.
+func completing(values func(*ensemble.CompletionRequest) []string) func(context.Context, *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+	return func(_ context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+		found := &ensemble.Completion{}
+		for _, value := range values(request) {
+			if strings.HasPrefix(value, request.Value) {
+				found.Values = append(found.Values, value)
+			}
+		}
+		return found, nil
+	}
+}
