@@ -65,7 +65,6 @@ func AskFor[T any](ctx context.Context, message string) (T, error) {
 type form struct {
 	input *input
 	shown json.RawMessage
-	check *checker
 }
 
 var forms sync.Map // of *form by reflect.Type: types of a program, so that there are only so many
@@ -89,7 +88,7 @@ func formOf(t reflect.Type) (*form, error) {
 	if f.shown, err = flatten(def.InputSchema); err != nil {
 		return nil, err
 	}
-	if f.check, err = newChecker(def.InputSchema, true); err != nil {
+	if f.input.check, err = newChecker(def.InputSchema, true); err != nil {
 		return nil, err
 	}
 	forms.Store(t, f)
@@ -175,7 +174,7 @@ func (f *form) read(result *ElicitResult, target any) error {
 	}
 	value, _, faults := parse(text)
 	if len(faults) == 0 {
-		faults = f.check.check(value)
+		faults = f.input.check.check(value)
 	}
 	if len(faults) > 0 {
 		return misanswered(errors.New("the answer does not fit what was asked for:" + report("answer", faults)))

@@ -5,12 +5,143 @@ package invoker_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/consort-go/consort/invoker"
 )
+
+// witness holds what a function saw against the tool's schema, by a validator
+// that the package does not use.
+type witness struct {
+	tool   invoker.Invoker
+	schema *jsonschema.Resolved
+	ran    bool
+	faults []string
+}
+
+func (w *witness) see(text []byte) {
+	w.ran = true
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		w.fault(err.Error())
+	} else if err := w.schema.Validate(value); err != nil {
+		w.fault(err.Error())
+	}
+}
+
+func (w *witness) fault(text string) { w.faults = append(w.faults, text) }
+
+// watch is for the tool, whose definition says what the schema is.
+func (w *witness) watch(f *testing.F, tool invoker.Invoker, err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(tool.Definition().InputSchema, &schema); err != nil {
+		f.Fatal(err)
+	}
+	w.tool = tool
+	if w.schema, err = schema.Resolve(nil); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// typedWitness is of a Go function, whose argument is written as JSON again.
+func typedWitness[In any](f *testing.F, opts *invoker.Options, judge func(ctx context.Context, in In) string) *witness {
+	w := &witness{}
+	tool, err := invoker.New("t", "", func(ctx context.Context, in In) (struct{}, error) {
+		text, err := json.Marshal(in)
+		if err != nil {
+			w.fault(err.Error())
+		}
+		w.see(text)
+		if judge != nil {
+			if fault := judge(ctx, in); fault != "" {
+				w.fault(fault)
+			}
+		}
+		return struct{}{}, nil
+	}, opts)
+	w.watch(f, tool, err)
+	return w
+}
+
+// rawWitness is of a function that takes JSON.
+func rawWitness(f *testing.F, schema string) *witness {
+	w := &witness{}
+	tool, err := invoker.Raw(invoker.Definition{Name: "t", InputSchema: json.RawMessage(schema)},
+		func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			w.see(call.Arguments)
+			return invoker.Output{}, nil
+		}, nil)
+	w.watch(f, tool, err)
+	return w
+}
+
+type measured struct {
+	Part  float64            `json:"part,omitempty" exclusiveMinimum:"0" exclusiveMaximum:"1"`
+	Small float32            `json:"small,omitempty" exclusiveMinimum:"0"`
+	Byte  uint8              `json:"byte,omitempty" minimum:"3"`
+	Exact int64              `json:"exact,omitempty"`
+	By    map[string]float64 `json:"by,omitempty"`
+	Any   any                `json:"any,omitempty"`
+}
+
+type personal struct {
+	UserID int64  `json:"user_id,omitempty"`
+	Title  string `json:"title" minLength:"1" maxLength:"500" pattern:"\\S"`
+}
+
+func allWitnesses(f *testing.F) []*witness {
+	orders := typedWitness(f, nil, func(_ context.Context, o order) string {
+		if o.Mail != "" && !strings.Contains(o.Mail, "@") {
+			return "mail: " + o.Mail
+		}
+		if o.Cups == 0 || o.Table.Row == "" || o.Until.IsZero() {
+			return "no default"
+		}
+		return ""
+	})
+	own := typedWitness[query](f, &invoker.Options{InputSchema: json.RawMessage(`{
+		"properties": {"city": {"type": "string", "minLength": 1}, "days": {"type": "integer", "minimum": 1, "maximum": 7},
+			"unit": {"enum": ["c", "f"]}, "area": {"properties": {"wide": {"exclusiveMaximum": 9}}}},
+		"required": ["city"]}`)}, nil)
+	person := typedWitness(f, &invoker.Options{Needs: []invoker.Need{user}}, func(ctx context.Context, in personal) string {
+		if id, ok := user.From(ctx); !ok || id != 7 || in.UserID != 7 {
+			return fmt.Sprintf("user %d, field %d", id, in.UserID)
+		}
+		return ""
+	})
+	// The schema that is shown has no user_id; what the function gets has one.
+	var err error
+	person.schema, err = (&jsonschema.Schema{
+		Properties: map[string]*jsonschema.Schema{"title": {Type: "string", MinLength: new(1), MaxLength: new(500), Pattern: `\S`}},
+		Required:   []string{"user_id", "title"},
+	}).Resolve(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	filled := rawWitness(f, `{"properties":{"a":{"type":"string"},"owner":{"const":7},"list":{"type":"array","items":{"enum":["x",1,null]},"maxItems":3}},"required":["owner"]}`)
+	if filled.tool, err = invoker.Fill(filled.tool, map[string]string{"owner": "user_id"}); err != nil {
+		f.Fatal(err)
+	}
+	return []*witness{
+		orders, own, person, filled,
+		typedWitness[query](f, nil, nil),
+		typedWitness[measured](f, nil, nil),
+		typedWitness[map[string]int8](f, nil, nil),
+		rawWitness(f, weatherSchema),
+		rawWitness(f, `{"additionalProperties":{"type":"array","prefixItems":[{"minimum":3},{"pattern":"^a+$"}],"items":{"multipleOf":2}},"maxProperties":2,"propertyNames":{"maxLength":3}}`),
+	}
+}
 
 // Whatever the arguments are, the function sees only what its schema allows.
 func FuzzArguments(f *testing.F) {
@@ -18,41 +149,54 @@ func FuzzArguments(f *testing.F) {
 		``, `null`, `{}`, `{"city":"Oslo"}`, `{"city":"Oslo","days":3.0,"unit":"c"}`, `{"city":"Oslo","UNIT":"k"}`,
 		`{"city":"Oslo","unit":"c","unit":"k"}`, `{"city":"Oslo","days":1e400}`, `{"city":"Oslo","area":{"wide":1,"spots":[{"name":"a"},null]}}`,
 		`{"city":"Oslo","area":null}`, `[[[[`, `{"city":"\ud800"}`, `{"city":"Oslo","unıt":"k","ſpots":1}`, "{\"city\":\"\xff\"}",
+		`{"kind":"tea","cups":3,"name":"ab","mail":"a@b.de","sugar":0.5,"extras":["milk"],"size":4,"table":{},"seats":[{"row":"c"}],"notes":{"x":{"wide":null}}}`,
+		`{"kind":"tea","cups":null,"size":null,"until":"2026-01-02T03:04:05Z","Kind":"x"}`, `{"part":0.99999999999999999999}`, `{"small":1e-60,"by":{"a":0.1}}`,
+		`{"byte":255.0,"exact":9007199254740993,"any":{"a":[1e300]}}`, `{"title":"x"}`, `{"title":"x","user_id":8}`, `{"title":"x","u\u017fer_id":8}`,
+		`{"a":"x","list":["x",1.0,null]}`, `{"owner":7}`, `{"OWNER":8,"a":1}`, `{"a":[3,"aa",4,-2.0]}`, `{"__proto__":{"user_id":1},"constructor":2}`, `{"when":3.0,"city":"Oslo"}`,
 	} {
 		f.Add([]byte(seed))
 	}
-	var seen *query
-	see := func(_ context.Context, in query) (query, error) {
-		seen = &in
-		return in, nil
-	}
-	strict, err := invoker.New("strict", "", see, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	open, err := invoker.New("open", "", see, &invoker.Options{InputSchema: json.RawMessage(`{
-		"properties": {"city": {"type": "string", "minLength": 1}, "days": {"type": "integer", "minimum": 1, "maximum": 7}, "unit": {"enum": ["c", "f"]}},
-		"required": ["city"]}`)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	ctx := invoker.WithTrusted(context.Background(), user.Is(7))
+	witnesses := allWitnesses(f)
 	f.Fuzz(func(t *testing.T, arguments []byte) {
-		for _, tool := range []invoker.Invoker{strict, open} {
-			seen = nil
-			_, err := tool.Invoke(context.Background(), &invoker.Call{Arguments: arguments})
-			if (seen == nil) != (err != nil) {
-				t.Fatalf("%q: the function ran: %v, error: %v", arguments, seen != nil, err)
+		for i, w := range witnesses {
+			w.ran, w.faults = false, nil
+			start := time.Now()
+			_, err := w.tool.Invoke(ctx, &invoker.Call{Arguments: arguments})
+			if w.ran != (err == nil) {
+				t.Fatalf("%d: %q: the function ran: %v, error: %v", i, arguments, w.ran, err)
 			}
-			if failure := invoker.AsFailure(err); failure != nil {
-				checkFailure(t, failure)
-				continue
+			if err != nil {
+				checkFailure(t, invoker.AsFailure(err))
 			}
-			if seen.Days < 0 || seen.Days > 7 || seen.Unit != "" && seen.Unit != "c" && seen.Unit != "f" {
-				t.Errorf("%q: the function saw %+v", arguments, *seen)
+			for _, fault := range w.faults {
+				t.Errorf("%d: %q: the function saw what its schema does not allow: %s", i, arguments, fault)
 			}
-			if tool == open && seen.City == "" {
-				t.Errorf("%q: the function saw no city", arguments)
+			if took := time.Since(start); took > 10*time.Second {
+				t.Errorf("%d: %q took %v", i, arguments, took)
 			}
+		}
+	})
+}
+
+// Whatever text is read, a failure comes of it that can be written and read
+// again, or none.
+func FuzzFailureFrom(f *testing.F) {
+	f.Add([]byte(`{"error":{"code":"NOT_FOUND","message":"m","retryable":true,"pointer":"/id","retry_after_ms":1000}}`))
+	f.Add([]byte(`{"error":{"code":"NOT_FOUND","message":"m","retry_after_ms":-1}}`))
+	f.Add([]byte(`{"error":{"code":"ODD","message":"m"}}`))
+	f.Add([]byte(`{"error":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		failure, ok := invoker.FailureFrom(text)
+		if ok != (failure != nil) {
+			t.Fatalf("%q: %v, %v", text, failure, ok)
+		}
+		if !ok {
+			return
+		}
+		again, ok := invoker.FailureFrom(failure.Structured().JSON)
+		if !ok || !reflect.DeepEqual(again, failure) {
+			t.Errorf("%q: %+v became %+v", text, failure, again)
 		}
 	})
 }

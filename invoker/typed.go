@@ -113,14 +113,19 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 			fills[need.Name()] = need.Name()
 		}
 	}
-	if len(fills) == 0 {
-		return newTool(def, run, rules{needs: in.needs, assertFormats: in.inferred})
+	needs := in.needs
+	if len(fills) > 0 {
+		needs = nil // guard has them
 	}
-	inner, err := newTool(def, run, rules{assertFormats: in.inferred})
+	t, err := newTool(def, run, rules{needs: needs, assertFormats: in.inferred})
 	if err != nil {
 		return nil, err
 	}
-	return guard(inner, fills, in.needs)
+	in.check = t.input
+	if len(fills) == 0 {
+		return t, nil
+	}
+	return guard(t, fills, in.needs)
 }
 
 // describe completes the definition of a function on in that returns out.
@@ -157,6 +162,7 @@ type input struct {
 	// inferred says that the schema is that of the type; formats are rules then.
 	inferred bool
 	defaults *jsonschema.Schema // nil if there are none
+	check    *checker           // of arguments that are rounded to what the type can hold
 }
 
 // infer completes a definition with the schema of the argument type.
@@ -177,6 +183,11 @@ func (in *input) infer(def *Definition) error {
 func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 	if strays := in.shape.strays(in.t, value, nil); len(strays) > 0 {
 		return badArguments(arrange(strays))
+	}
+	if held, changed := in.shape.rounded(in.t, value); changed && in.check != nil {
+		if faults := in.check.check(held); len(faults) > 0 {
+			return badArguments(faults)
+		}
 	}
 	if in.defaults != nil {
 		var err error
