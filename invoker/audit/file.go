@@ -32,14 +32,14 @@ type File struct {
 	closed  bool           // no further records
 	under   sync.WaitGroup // records under way
 
-	syncing sync.Mutex   // held during an fsync
-	fsync   func() error // of file
+	syncing chan struct{} // full during an fsync
+	fsync   func() error  // of file
 	close   func() error
 }
 
 // group are records that share an fsync.
 type group struct {
-	synced bool // guarded by File.syncing, like err
+	synced bool // read and written while File.syncing is full, like err
 	err    error
 }
 
@@ -52,7 +52,7 @@ var ErrClosed = errors.New("audit: the file is closed")
 // ended: [Read] will report it, and the records behind it are whole. Opts may
 // be nil. It fails if path is no regular file that can be written.
 func OpenFile(path string, opts *FileOptions) (*File, error) {
-	f := &File{waiting: &group{}}
+	f := &File{waiting: &group{}, syncing: make(chan struct{}, 1)}
 	if opts != nil {
 		f.opts = *opts
 	}
@@ -130,8 +130,8 @@ func (f *File) write(line []byte) (*group, error) {
 
 // sync returns when a group is on the disk. Who comes first does it for all.
 func (f *File) sync(g *group) error {
-	f.syncing.Lock()
-	defer f.syncing.Unlock()
+	f.syncing <- struct{}{}
+	defer func() { <-f.syncing }()
 	if g.synced {
 		return g.err
 	}
