@@ -30,8 +30,9 @@ type Options struct {
 	Exclusive bool
 	// InputSchema is the JSON Schema of the arguments, for what inference
 	// cannot know, such as values that a configuration allows. It must fit the
-	// argument type: what it allows and the type cannot hold is refused. By default it
-	// is inferred.
+	// argument type: what it allows and the type cannot hold is refused. Its
+	// formats are advice, and the struct tags are not read. By default it is
+	// inferred.
 	InputSchema json.RawMessage
 	// Needs are trusted values that the tool cannot do without. The function
 	// reads them with [Trusted.From]; a field of In by the name of one is
@@ -54,6 +55,26 @@ type Options struct {
 // []byte is base64, types with text methods are strings, and types with JSON
 // methods of their own may be anything.
 //
+// More tags become keywords of the field's schema, and are rules like the rest
+// of it:
+//
+//	title, description   any text
+//	enum                 the values allowed, with commas between, or a JSON array
+//	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
+//	minLength, maxLength in characters
+//	pattern              a regular expression
+//	format               date, date-time, time, duration, email, hostname, ipv4,
+//	                     ipv6, uri, uri-reference, uri-template, uuid,
+//	                     json-pointer or semver
+//	minItems, maxItems, uniqueItems:"true"
+//	minProperties, maxProperties
+//	default              JSON, but strings without quotes
+//
+// On a list, those that are not about lists are about its items. A field with a
+// default need not be given; where the object that it is in is given without
+// it, the function gets the default. Call.Arguments stays what the model wrote.
+// docs/decisions/0008-struct-tags.md has the reasons.
+//
 // Arguments are checked before the function runs; none at all, and null, mean
 // {}, and a member that is null and may not be counts as not given. A call whose
 // arguments break the schema fails with [InvalidArguments] and a message that
@@ -70,7 +91,7 @@ type Options struct {
 // An error of the function reaches the caller of Invoke as it is; return a
 // [Failure], such as that of [Failf], to choose the code and to speak to the
 // model, which is not shown the text of any other error. New fails if the
-// name is empty, a schema cannot be made, or the types do not suit. See [Raw]
+// name is empty, a schema cannot be made, a tag is wrong, or the types do not suit. See [Raw]
 // for panics and contexts.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Invoker, error) {
 	if fn == nil {
