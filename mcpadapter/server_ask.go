@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+
+package mcpadapter
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// asker sends a question to the client and waits for the answer.
+type asker func(ctx context.Context, question mcp.InputRequest) (mcp.InputResponse, error)
+
+// offer gives the call the person and the model of the client, as far as it
+// says that it has them.
+func (c *served) offer(ask asker, caps *mcp.ClientCapabilities) {
+	if caps.Elicitation != nil {
+		c.call.Person = func(ctx context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			params, err := elicitParams(q, caps.Elicitation)
+			if err != nil {
+				return nil, err
+			}
+			answer, err := ask(ctx, params)
+			if err != nil {
+				return nil, err
+			}
+			result, ok := answer.(*mcp.ElicitResult)
+			if !ok {
+				return nil, invoker.Failf(invoker.Protocol, "The client answered a question to its person with something else.")
+			}
+			return &invoker.ElicitResult{Action: invoker.Action(result.Action), Content: result.Content}, nil
+		}
+	}
+	if caps.Sampling != nil {
+		c.call.Model = func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
+			params, err := sampleParams(q)
+			if err != nil {
+				return nil, err
+			}
+			answer, err := ask(ctx, params)
+			if err != nil {
+				return nil, err
+			}
+			return sampleResult(answer)
+		}
+	}
+}
+
+// askDirectly lets the call ask by requests of its own while the client waits
+// for the result (before 2026-07-28).
+func (c *served) askDirectly(session *mcp.ServerSession, from *caller, caps *mcp.ClientCapabilities) {
+	c.offer(func(toolCtx context.Context, question mcp.InputRequest) (mcp.InputResponse, error) {
+		// The SDK finds the stream of the call by the context of its request.
+		ctx, cancel := context.WithTimeoutCause(c.ctx, c.server.options.AnswerTimeout, errNoAnswer)
+		defer cancel()
+		defer context.AfterFunc(toolCtx, cancel)()
+		if from.gone != nil {
+			var left context.CancelCauseFunc
+			ctx, left = context.WithCancelCause(ctx)
+			defer left(nil)
+			done := make(chan struct{})
+			defer close(done)
+			go func() {
+				select {
+				case <-from.gone:
+					left(errClientGone)
+				case <-done:
+				}
+			}()
+		}
+		var answer mcp.InputResponse
+		var err error
+		switch q := question.(type) {
+		case *mcp.ElicitParams:
+			answer, err = session.Elicit(ctx, q)
+		case *mcp.CreateMessageParams:
+			answer, err = session.CreateMessage(ctx, q)
+		}
+		return answer, askFailure(toolCtx, ctx, err)
+	}, caps)
+}
+
+var (
+	errNoAnswer   = errors.New("the client has not answered in time")
+	errClientGone = errors.New("the client is gone")
+)
+
+// askFailure is what a tool learns of a question that got no answer.
+func askFailure(toolCtx, ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case toolCtx.Err() != nil:
+		return toolCtx.Err()
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	return invoker.Failf(invoker.Unavailable, "The client could not be asked: %w", err)
+}
+
+func elicitParams(q *invoker.ElicitRequest, can *mcp.ElicitationCapabilities) (*mcp.ElicitParams, error) {
+	params := &mcp.ElicitParams{Mode: "form", Message: q.Message}
+	if q.URL != "" {
+		if can.URL == nil {
+			return nil, invoker.Failf(invoker.Unavailable, "The client cannot send its person to a page.")
+		}
+		params.Mode, params.URL, params.ElicitationID = "url", q.URL, rand.Text()
+		return params, nil
+	}
+	if can.Form == nil && can.URL != nil {
+		return nil, invoker.Failf(invoker.Unavailable, "The client cannot show its person a form.")
+	}
+	schema := q.Schema
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	params.RequestedSchema = schema
+	return params, nil
+}
+
+func sampleParams(q *invoker.SampleRequest) (*mcp.CreateMessageParams, error) {
+	params := &mcp.CreateMessageParams{
+		SystemPrompt: q.System, MaxTokens: q.MaxTokens, Temperature: q.Temperature, StopSequences: q.Stop,
+		Messages: []*mcp.SamplingMessage{},
+	}
+	if params.MaxTokens == 0 {
+		params.MaxTokens = defaultMaxTokens // the protocol knows no "not said"
+	}
+	if len(q.Models) > 0 {
+		params.ModelPreferences = &mcp.ModelPreferences{}
+		for _, name := range q.Models {
+			params.ModelPreferences.Hints = append(params.ModelPreferences.Hints, &mcp.ModelHint{Name: name})
+		}
+	}
+	for _, m := range q.Messages {
+		for _, content := range m.Content { // one piece in each message
+			piece, err := sampleContent(content)
+			if err != nil {
+				return nil, err
+			}
+			params.Messages = append(params.Messages, &mcp.SamplingMessage{Role: mcp.Role(m.Role), Content: piece})
+		}
+	}
+	return params, nil
+}
+
+const defaultMaxTokens = 4096
+
+func sampleContent(c canister.Content) (mcp.Content, error) {
+	switch c := c.(type) {
+	case canister.TextContent:
+		return &mcp.TextContent{Text: c.Text}, nil
+	case canister.ImageContent:
+		if c.URL == "" {
+			return &mcp.ImageContent{Data: c.Data, MIMEType: c.MIME}, nil
+		}
+	case canister.AudioContent:
+		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MIME}, nil
+	case canister.StructuredContent:
+		return &mcp.TextContent{Text: string(c.JSON)}, nil
+	}
+	return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)
+}
+
+func sampleResult(answer mcp.InputResponse) (*invoker.SampleResult, error) {
+	var parts []mcp.Content
+	result := &invoker.SampleResult{}
+	switch a := answer.(type) {
+	case *mcp.CreateMessageResult:
+		parts, result.Model, result.Finish = []mcp.Content{a.Content}, a.Model, a.StopReason
+	case *mcp.CreateMessageWithToolsResult:
+		parts, result.Model, result.Finish = a.Content, a.Model, a.StopReason
+	default:
+		return nil, invoker.Failf(invoker.Protocol, "The client answered a question to its model with something else.")
+	}
+	for _, part := range parts {
+		text, ok := part.(*mcp.TextContent)
+		if !ok {
+			return nil, invoker.Failf(invoker.Protocol, "The client's model answered with something that is not text: %s.", fmt.Sprintf("%T", part))
+		}
+		result.Text += text.Text
+	}
+	return result, nil
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// served is one call of a client, from its request to its answer, which may
+// take several rounds (see rounds).
+type served struct {
+	server  *Server
+	tool    *offeredTool // nil if there is none of the name
+	call    invoker.Call
+	record  audit.Record
+	reports *reports
+	ctx     context.Context // of the request that it began with
+	modern  bool
+}
+
+// callTool answers tools/call (MCP 2025-11-25, server/tools § Calling Tools).
+func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
+	if req.Params.RequestState != "" {
+		return s.parked.resume(ctx, req, from)
+	}
+	c := &served{
+		server: s, ctx: ctx, modern: speaksModern(req.ProtocolVersion()),
+		call: invoker.Call{ID: callID(req, from), Arguments: req.Params.Arguments},
+	}
+	c.record = audit.Record{
+		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), Invocation: c.call.ID,
+		Tool: shortened(req.Params.Name), Arguments: req.Params.Arguments,
+	}
+	tool, err := s.find(ctx, req.Params.Name)
+	if err != nil {
+		return nil, c.refused(invoker.Failf(invoker.Unavailable, "The tools are not available now."), err)
+	}
+	if tool == nil {
+		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", shortened(req.Params.Name)))
+	}
+	c.tool = tool
+	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), tool.def.Name
+	if failure := c.admitted(from); failure != nil {
+		return c.answer(invoker.Output{}, failure), nil
+	}
+	release, ok := from.slot()
+	if !ok {
+		return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are under way.")), nil
+	}
+	defer release()
+	s.running.enter()
+	return c.run(req, from)
+}
+
+var unknownTool = invoker.Failf(invoker.ToolNotFound, "There is no such tool.")
+
+// refused notes that a call was refused with err before there was a tool.
+func (c *served) refused(failure *invoker.Failure, err error) error {
+	c.record.Ended(nil, failure)
+	c.server.options.Audit.Keep(c.ctx, c.record)
+	return err
+}
+
+// admitted says why a call may not run at all; nil if it may. That a tool lacks
+// a trusted value is for the invoker to refuse as well: not every invoker is one
+// that knows of them.
+func (c *served) admitted(*caller) *invoker.Failure {
+	if c.server.closing.Load() {
+		return invoker.Failf(invoker.Unavailable, "The server is about to end.")
+	}
+	for _, need := range c.tool.def.Needs {
+		if _, ok := invoker.TrustedValue(c.ctx, need); !ok {
+			return invoker.Failf(invoker.Unauthorized, "The tool acts for somebody, and the server does not know for whom this call is.")
+		}
+	}
+	return nil
+}
+
+// run runs the call and answers it. Whoever calls it has entered the gate.
+func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
+	c.reports = newReports(c.ctx, req)
+	c.call.Progress, c.call.Log = c.reports.progress(), c.reports.log
+	caps := req.ClientCapabilities()
+	switch {
+	case caps == nil || caps.Elicitation == nil && caps.Sampling == nil || !c.modern && !from.asks:
+		// Nobody can be asked.
+	case c.modern:
+		return c.inRounds(req, from, caps)
+	default:
+		c.askDirectly(req.Session, from, caps)
+	}
+	defer c.server.running.leave()
+	output, failure := c.invoke(c.ctx)
+	c.reports.end()
+	return c.result(output, failure)
+}
+
+// result is the answer, or the refusal of a tool that has gone since it was found.
+func (c *served) result(output invoker.Output, failure *invoker.Failure) (mcp.Result, error) {
+	answer := c.answer(output, failure)
+	if failure != nil && failure.Code == invoker.ToolNotFound {
+		return nil, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", c.tool.name)
+	}
+	return answer, nil
+}
+
+// invoke calls the tool.
+func (c *served) invoke(ctx context.Context) (invoker.Output, *invoker.Failure) {
+	start := time.Now()
+	output, err := c.tool.Invoke(ctx, &c.call)
+	c.record.Duration = time.Since(start)
+	failure := invoker.AsFailure(err)
+	if failure != nil && context.Cause(ctx) == errServerClosed && errors.Is(err, context.Canceled) {
+		failure = invoker.Failf(invoker.Canceled, "The server ended during the call. It may or may not have taken effect.")
+	}
+	return output, failure
+}
+
+// answer writes what came of the call, and notes it.
+func (c *served) answer(output invoker.Output, failure *invoker.Failure) *rawResult {
+	result, content := resultOf(c.tool, output, failure, c.modern)
+	c.note(content, failure)
+	return result
+}
+
+// note keeps the record of the call, and logs what the client is not told.
+func (c *served) note(content []canister.Content, failure *invoker.Failure) {
+	var err error
+	if failure != nil {
+		err = failure
+	}
+	c.record.Ended(content, err)
+	c.server.options.Audit.Keep(c.ctx, c.record)
+	if failure == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("tool", c.tool.name), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
+		zap.String("client", c.record.Client),
+	}
+	var forged *invoker.Forged
+	switch {
+	case errors.As(failure, &forged):
+		c.server.log.Warn("a client sent trusted values as arguments", append(fields, zap.Strings("forged", forged.Names))...)
+	case failure.Cause != nil:
+		c.server.log.Warn("a call failed", append(fields, zap.NamedError("cause", failure.Cause))...)
+	default:
+		c.server.log.Debug("a call failed", fields...)
+	}
+}
+
+// callID returns the identity of a call. A client may choose its own only among
+// those of its own: the identity of the caller, or else of its session, goes
+// into it, and where there is neither, each request is a call of its own.
+func callID(req *mcp.CallToolRequest, from *caller) string {
+	key, _ := req.Params.Meta[IdempotencyKey].(string)
+	whose := from.identity
+	if whose == "" {
+		whose = req.Session.ID()
+	}
+	if key == "" || whose == "" || len(key) > maxKey {
+		return "mcp-" + rand.Text()
+	}
+	sum := sha256.Sum256([]byte(whose + "\x00" + key))
+	return "mcp-" + base32.StdEncoding.EncodeToString(sum[:16])[:26]
+}
+
+const maxKey = 256

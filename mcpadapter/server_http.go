@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+const (
+	sessionHeader  = "Mcp-Session-Id"
+	protocolHeader = "Mcp-Protocol-Version"
+
+	bodyTimeout   = 30 * time.Second // for a request to arrive
+	writeTimeout  = 30 * time.Second // for a piece of an answer to leave
+	streamTimeout = time.Hour        // of a stream that waits for news
+)
+
+// Handler returns the server as streamable HTTP (MCP 2025-11-25,
+// basic/transports § Streamable HTTP; SEP-2575 for protocol 2026-07-28), for
+// whatever path it is mounted at, and the document of
+// ServerOptions.ResourceMetadata at its well-known path.
+//
+// Checks come in this order, and each has its status: the server is about to
+// end (503), Host and Origin (403), method (405), token (401, 403), limits of
+// the client (429 with Retry-After), size (413), form (400), session (404). A
+// stream that waits for news ends after an hour, so that the token is checked
+// again; clients open it anew.
+func (s *Server) Handler() http.Handler {
+	sdk := func(*http.Request) *mcp.Server { return s.sdk }
+	return &handler{
+		Server: s,
+		stateless: mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
+			Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+		}),
+		stateful: mcp.NewStreamableHTTPHandler(sdk, &mcp.StreamableHTTPOptions{
+			DisableLocalhostProtection: true, MaxRequestBodyBytes: -1,
+		}),
+	}
+}
+
+type handler struct {
+	*Server
+	stateless, stateful http.Handler
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.checkHost(w, r) {
+		return
+	}
+	if m := h.options.ResourceMetadata; m != nil && strings.HasPrefix(r.URL.Path, wellKnown) {
+		serveMetadata(w, r, m)
+		return
+	}
+	if !h.checkOrigin(w, r) || !checkMethod(w, r) {
+		return
+	}
+	from, ok := h.identify(w, r)
+	if !ok {
+		return
+	}
+	e := envelope{}
+	if r.Method == http.MethodPost {
+		if e, ok = h.readBody(w, r); !ok {
+			return
+		}
+	}
+	what := aRequest
+	switch {
+	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
+		what = aStream
+	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
+		what = aMessage
+	}
+	if h.closing.Load() && what != aMessage { // calls under way may get their answers
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the server is about to end", http.StatusServiceUnavailable)
+		return
+	}
+	end, wait := h.clients.begin(from.client, what)
+	if end == nil {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+		return
+	}
+	defer end()
+	h.dispatch(w, r, from, e, what == aStream)
+}
+
+// dispatch hands a request that was checked to the SDK.
+func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope, isStream bool) {
+	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= modern || saysModern(r)
+	if id := r.Header.Get(sessionHeader); !isModern && id != "" {
+		done, ok := h.sessions.use(id, from.identity)
+		if !ok {
+			http.Error(w, "session not found", http.StatusNotFound)
+			return
+		}
+		defer done()
+	} else if !isModern && r.Method == http.MethodPost && (e.batch || e.method != "initialize" && e.method != "ping") {
+		http.Error(w, "the header Mcp-Session-Id is missing: a session begins with initialize", http.StatusBadRequest)
+		return
+	}
+	from.asks = !isModern
+	// The SDK keeps the context of the first request of a session for all of
+	// them: it gets one that carries nothing.
+	ctx, cancel := context.WithCancel(bare{r.Context()})
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	if isStream {
+		defer time.AfterFunc(streamTimeout, cancel).Stop()
+	}
+	r = r.WithContext(ctx)
+	r.Header = r.Header.Clone()
+	key := strconv.FormatUint(h.serial.Add(1), 36)
+	r.Header[requestKey] = []string{key}
+	h.requests.Store(key, from)
+	defer h.requests.Delete(key)
+	w = &patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+	if isModern {
+		h.stateless.ServeHTTP(w, r)
+	} else {
+		h.stateful.ServeHTTP(w, r)
+	}
+}
+
+// bare is a context without the values that others put into it.
+type bare struct{ context.Context }
+
+func (b bare) Value(key any) any {
+	if key == http.LocalAddrContextKey || key == http.ServerContextKey {
+		return b.Context.Value(key)
+	}
+	return nil
+}
+
+// saysModern reports whether the body is of the newest protocol, where the
+// header does not say so: such a request is refused in the words of that
+// protocol.
+func saysModern(r *http.Request) bool {
+	body, ok := r.Body.(*readBody)
+	return ok && bytes.Contains(body.text, []byte(`"`+mcp.MetaKeyProtocolVersion+`"`))
+}
+
+// readBody is a body that was read.
+type readBody struct {
+	bytes.Reader
+	text []byte
+}
+
+func (*readBody) Close() error { return nil }
+
+// readBody reads and inspects the message of a request.
+func (h *handler) readBody(w http.ResponseWriter, r *http.Request) (envelope, bool) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // where it can be set
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.options.MaxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		http.Error(w, "the request has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", http.StatusRequestEntityTooLarge)
+		return envelope{}, false
+	case err != nil:
+		http.Error(w, "the request did not arrive", http.StatusBadRequest)
+		return envelope{}, false
+	}
+	e, err := inspect(text)
+	if err != nil {
+		h.log.Info("a request is refused", zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
+		return envelope{}, false
+	}
+	body := &readBody{text: text}
+	body.Reset(text)
+	r.Body = body
+	return e, true
+}
+
+// writeRefusal writes a JSON-RPC error to a request whose id is not known.
+func writeRefusal(w http.ResponseWriter, status int, code int64, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(refusalText(code, message))
+}
+
+func refusalText(code int64, message string) []byte {
+	text, _ := json.Marshal(message)
+	o := newObject()
+	o.text("jsonrpc", "2.0")
+	o.raw("id", []byte("null"))
+	o.raw("error", []byte(`{"code":`+strconv.FormatInt(code, 10)+`,"message":`+string(text)+`}`))
+	return o.end()
+}
+
+// patientWriter bounds how long a client may take to read a piece of an answer.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it can be set
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController find what this writer cannot do.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// checkHost refuses requests for names that are not ours: a page whose own name
+// leads to this machine could send them (DNS rebinding; MCP 2025-11-25,
+// basic/transports § Security Warning).
+func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
+	hosts := h.options.Hosts
+	name := hostOf(r.Host)
+	switch {
+	case len(hosts) == 0 && isLoopback(name):
+		return true
+	case slices.ContainsFunc(hosts, func(host string) bool {
+		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(host, name)
+	}):
+		return true
+	}
+	h.log.Warn("a request is refused: its Host is none of the server's", zap.String("host", shortened(r.Host)))
+	http.Error(w, "the server does not go by this name", http.StatusForbidden)
+	return false
+}
+
+// checkOrigin refuses the requests of foreign web pages. Those of its own pages
+// and of those that are allowed get the headers that browsers ask for (CORS).
+func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	own := err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
+	if len(origins) > 1 || !own && !listed {
+		h.log.Warn("a request is refused: its Origin is not allowed", zap.String("origin", shortened(origins[0])))
+		http.Error(w, "the origin is not allowed", http.StatusForbidden)
+		return false
+	}
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", origins[0])
+	header.Add("Vary", "Origin")
+	header.Set("Access-Control-Expose-Headers", sessionHeader+", "+protocolHeader+", WWW-Authenticate, Retry-After")
+	if r.Method == http.MethodOptions {
+		header.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+		header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+		header.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+		return false
+	}
+	return true
+}
+
+func checkMethod(w http.ResponseWriter, r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete:
+		return true
+	}
+	w.Header().Set("Allow", "GET, POST, DELETE")
+	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	return false
+}
+
+// serveMetadata serves the document to everybody (RFC 9728, § 3).
+func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) {
+	if u, err := url.Parse(m.url()); err != nil || r.URL.Path != u.Path && r.URL.Path != wellKnown {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(m.document())
+}
+
+// hostOf returns an address without its port.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return strings.Trim(address, "[]")
+}
+
+// isLoopback reports whether a name leads to this machine and nowhere else (RFC
+// 6761, § 6.3).
+func isLoopback(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(name)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxDepth is how deep a message of a client may nest. The SDK has the same limit.
+const maxDepth = 1000
+
+// maxMembers bounds the members of a message, and those of its parameters.
+const maxMembers = 64
+
+// envelope is what is to be known of a message before it is decoded.
+type envelope struct {
+	batch  bool
+	method string // of the request or notification; empty for an answer
+	call   bool   // it has an id
+}
+
+// knownMembers are the members of messages and parameters that mean something,
+// by their folded names. A parser that does not distinguish capitals takes
+// Arguments for arguments; this server takes neither side and refuses it.
+var knownMembers = func() map[string]string {
+	known := make(map[string]string)
+	for _, name := range []string{
+		"jsonrpc", "id", "method", "params", "result", "error",
+		"name", "arguments", "_meta", "cursor", "uri", "ref", "argument", "level", "inputResponses", "requestState",
+		"protocolVersion", "capabilities", "clientInfo", "requestId", "notifications",
+	} {
+		known[folded(name)] = name
+	}
+	return known
+}()
+
+// folded is the same for names that differ in capitals only, also where Unicode
+// has more than two of a letter.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, name)
+}
+
+// inspect looks at a message before it is decoded. What two parsers could read
+// in two ways is refused: a gateway in front of the server might have looked at
+// the other one. That is a member that stands twice in the message or in its
+// parameters, capitals aside. So is what nests too deep. Arguments of tools are
+// the invoker's to check.
+func inspect(message []byte) (envelope, error) {
+	var e envelope
+	in := inspector{text: message, envelope: &e}
+	err := in.run()
+	return e, err
+}
+
+// inspector goes through a message once.
+type inspector struct {
+	text     []byte
+	envelope *envelope
+	depth    int
+	base     int // the depth of a message's members: 1, or 2 in a batch
+	levels   [4]level
+	inParams bool // the value at base+1 is that of params
+	value    string
+}
+
+// level is an object or array near the root.
+type level struct {
+	object bool
+	key    bool // a key comes next
+	seen   []string
+}
+
+var errDeep = fmt.Errorf("it nests deeper than %d levels", maxDepth)
+
+func (in *inspector) run() error {
+	in.base = 1
+	if text := bytes.TrimLeft(in.text, " \t\r\n"); len(text) > 0 && text[0] == '[' {
+		in.envelope.batch, in.base = true, 2
+	}
+	for i := 0; i < len(in.text); i++ {
+		switch in.text[i] {
+		case '{', '[':
+			in.depth++
+			if in.depth > maxDepth {
+				return errDeep
+			}
+			if in.depth < len(in.levels) {
+				object := in.text[i] == '{'
+				in.levels[in.depth] = level{object: object, key: object}
+			}
+		case '}', ']':
+			in.depth--
+			if in.depth < 0 {
+				return errors.New("it is not JSON")
+			}
+		case ',':
+			if in.depth < len(in.levels) {
+				in.levels[in.depth].key = in.levels[in.depth].object
+			}
+		case '"':
+			end := stringEnd(in.text, i)
+			if end < 0 {
+				return errors.New("it is not JSON")
+			}
+			if in.depth > 0 && in.depth < len(in.levels) {
+				if err := in.string(in.text[i:end]); err != nil {
+					return err
+				}
+			}
+			i = end - 1
+		}
+	}
+	return nil
+}
+
+// stringEnd returns the index behind the string that begins at i; -1 if it does
+// not end.
+func stringEnd(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// string looks at a string near the root: a key, or the method.
+func (in *inspector) string(quoted []byte) error {
+	l := &in.levels[in.depth]
+	if !l.key {
+		if in.depth == in.base && in.value == "method" && !in.envelope.batch {
+			in.envelope.method = unquoted(quoted)
+		}
+		return nil
+	}
+	l.key = false
+	if in.depth != in.base && !(in.depth == in.base+1 && in.inParams) {
+		return nil
+	}
+	name := unquoted(quoted)
+	if in.depth == in.base {
+		in.value, in.inParams = name, name == "params"
+		in.envelope.call = in.envelope.call || name == "id"
+	}
+	same := folded(name)
+	known, isKnown := knownMembers[same]
+	switch {
+	case slices.Contains(l.seen, same):
+		return fmt.Errorf("the member %q stands in it twice", shortened(name))
+	case len(l.seen) >= maxMembers:
+		return fmt.Errorf("it has more than %d members", maxMembers)
+	case isKnown && known != name:
+		return fmt.Errorf("the member %q is written as %q", known, shortened(name))
+	}
+	l.seen = append(l.seen, same)
+	return nil
+}
+
+func unquoted(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	var s string
+	_ = json.Unmarshal(quoted, &s) // what is no string is no known name either
+	return s
+}

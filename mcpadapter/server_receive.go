@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// caller is who sent a request, and how it is answered.
+type caller struct {
+	// ctx carries what the embedder knows of the request: its trusted values.
+	ctx context.Context
+	// identity tells callers apart for what belongs to one of them, namely the
+	// values of the token; empty if there is none.
+	identity string
+	// client is the key of the caller's limits.
+	client string
+	// asks: the client can be sent requests while it waits for an answer.
+	asks bool
+	// slot bounds the calls of a stream, where no HTTP status can refuse them.
+	slot func() (release func(), ok bool)
+	// gone is closed when nothing more comes from the client; nil over HTTP.
+	gone <-chan struct{}
+}
+
+type callerKey struct{}
+
+// requestKey is where the HTTP handler leaves the name of a request for this
+// package. No header of a request can have it: it is not a token (RFC 9110, §
+// 5.6.2). The context of a session's requests is that of its first one, so that
+// it cannot carry the caller.
+const requestKey = " consort request"
+
+var errNobody = errors.New("it is not known who sent the request")
+
+// callerOf returns who sent a request. There is no default: a request of which
+// it is not known must not be taken for one that may do more.
+func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error) {
+	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+		if key := extra.Header[requestKey]; len(key) == 1 {
+			if from, ok := s.requests.Load(key[0]); ok {
+				return from.(*caller), nil
+			}
+		}
+		return nil, errNobody
+	}
+	if from, ok := ctx.Value(callerKey{}).(*caller); ok {
+		return from, nil
+	}
+	return nil, errNobody
+}
+
+// joined is a context that also carries the values of another.
+type joined struct {
+	context.Context
+	values context.Context
+}
+
+func (j joined) Value(key any) any {
+	if value := j.Context.Value(key); value != nil {
+		return value
+	}
+	return j.values.Value(key)
+}
+
+// receive answers the requests that have to do with what the roster offers, and
+// leaves the rest of the protocol to the SDK.
+func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		from, err := s.callerOf(ctx, req)
+		if err != nil {
+			s.log.Warn("a request is refused", zap.String("method", method), zap.Error(err))
+			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("a request made the server panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+				result, err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
+			}
+		}()
+		ctx, cancel := context.WithCancelCause(joined{ctx, from.ctx})
+		defer cancel(nil)
+		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
+		return s.answer(ctx, method, req, from, next)
+	}
+}
+
+func (s *Server) answer(ctx context.Context, method string, req mcp.Request, from *caller, next mcp.MethodHandler) (mcp.Result, error) {
+	switch req := req.(type) {
+	case *mcp.CallToolRequest:
+		return s.callTool(ctx, req, from)
+	case *mcp.ListToolsRequest:
+		return s.listTools(ctx, req)
+	}
+	if method == "initialize" {
+		if err := s.sessions.opened(req.GetSession(), from); err != nil {
+			return nil, err
+		}
+	}
+	return next(ctx, method, req)
+}
+
+// refusal is a JSON-RPC error.
+func refusal(code int64, format string, args ...any) error {
+	return &jsonrpc.Error{Code: code, Message: invoker.Failf("", format, args...).Message}
+}
+
+// speaksModern reports whether a request is of protocol 2026-07-28 or later,
+// whose requests each say so.
+func speaksModern(version string) bool { return version >= modern }
+
+// clientName is what the client calls itself, for people.
+func clientName(info *mcp.Implementation) string {
+	if info == nil {
+		return ""
+	}
+	return strings.TrimSpace(shortened(info.Name) + " " + shortened(info.Version))
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// FailureKey is the member of a result's _meta that says what a failed call
+// came to, in the JSON form of invoker.Failure.Structured, for clients that
+// know it. The text of such a result is for models.
+const FailureKey = "io.github.consort-go/failure"
+
+// resultOf writes what came of a call (MCP 2025-11-25, server/tools § Tool
+// Result), and returns the content of it.
+func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, isModern bool) (*rawResult, []canister.Content) {
+	content, metadata := output.Content, output.Metadata
+	var structured json.RawMessage
+	if failure != nil {
+		content, metadata = failure.Content, failure.Metadata
+		if len(content) == 0 {
+			content = canister.Texts(failure.Message)
+		}
+	}
+	w := newObject()
+	w.key("content")
+	w.byte('[')
+	structured = w.blocks(content)
+	w.byte(']')
+	switch {
+	case structured != nil && (isModern || structured[0] == '{' && (t == nil || t.structuredBefore)):
+		w.raw("structuredContent", structured)
+	case failure != nil && structured == nil && (t == nil || len(t.def.OutputSchema) == 0):
+		// Of a tool with an output schema, clients hold this against it too.
+		w.raw("structuredContent", failure.Structured().JSON)
+	}
+	if failure != nil {
+		w.bool("isError", true)
+	}
+	if isModern {
+		w.text("resultType", "complete")
+	}
+	w.fields(metadata, metadataPrefix, "_meta")
+	result := &rawResult{text: w.open()}
+	result.Meta = passedMeta(metadata)
+	if failure != nil {
+		result.SetMeta(withMeta(result.Meta, FailureKey, failure.Structured().JSON))
+	}
+	return result, content
+}
+
+// passedMeta is what the server behind a tool said in the _meta of its result. What
+// belongs to the connection with that server does not go on.
+func passedMeta(metadata canister.Fields) map[string]any {
+	said, err := members(metadata[metadataPrefix+"_meta"])
+	if err != nil {
+		return nil
+	}
+	var meta map[string]any
+	for name, value := range said {
+		if !strings.HasPrefix(name, "io.modelcontextprotocol/") && name != FailureKey {
+			meta = withMeta(meta, name, value)
+		}
+	}
+	return meta
+}
+
+func withMeta(meta map[string]any, name string, value json.RawMessage) map[string]any {
+	if meta == nil {
+		meta = make(map[string]any)
+	}
+	meta[name] = value
+	return meta
+}
+
+// blocks writes content as blocks. The first structured content is returned: it
+// has a place of its own, and stands here as text if nothing else does, for
+// clients that do not look there (MCP 2025-11-25, server/tools § Structured
+// Content). Any further one, for which there is no place, is text too.
+func (w *object) blocks(content []canister.Content) (structured json.RawMessage) {
+	n := 0
+	block := func(c canister.Content) {
+		if n++; n > 1 {
+			w.byte(',')
+		}
+		w.block(c)
+	}
+	for _, c := range content {
+		s, ok := c.(canister.StructuredContent)
+		switch {
+		case ok && structured == nil && len(s.JSON) > 0:
+			structured = s.JSON
+		case ok:
+			block(canister.Text(string(s.JSON)))
+		default:
+			block(c)
+		}
+	}
+	if n == 0 && structured != nil {
+		block(canister.Text(string(structured)))
+	}
+	return structured
+}
+
+// block writes one block (MCP 2025-11-25, schema § ContentBlock), with what was
+// kept in the metadata where it came from another server.
+func (w *object) block(c canister.Content) {
+	b := newObject()
+	switch c := c.(type) {
+	case canister.TextContent:
+		if raw := c.Metadata[metadataPrefix+"block"]; len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
+			w.write(raw) // of a kind that only its client may know
+			return
+		}
+		b.text("type", "text")
+		b.text("text", c.Text)
+		b.fields(c.Metadata, metadataPrefix)
+	case canister.ImageContent:
+		if c.URL != "" { // MCP has no images elsewhere
+			w.block(canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
+			return
+		}
+		b.text("type", "image")
+		b.base64("data", c.Data)
+		b.text("mimeType", c.MIME)
+		b.fields(c.Metadata, metadataPrefix)
+	case canister.AudioContent:
+		b.text("type", "audio")
+		b.base64("data", c.Data)
+		b.text("mimeType", c.MIME)
+		b.fields(c.Metadata, metadataPrefix)
+	case canister.ResourceContent:
+		b.text("type", "resource")
+		b.raw("resource", resourceContents(c, metadataPrefix+"resource/"))
+		b.fields(c.Metadata, metadataPrefix)
+	case canister.LinkContent:
+		b.text("type", "resource_link")
+		b.link(c)
+	case canister.StructuredContent:
+		b.text("type", "text")
+		b.text("text", string(c.JSON))
+	}
+	w.write(b.end())
+}
+
+// link writes the members of a resource (MCP 2025-11-25, schema § Resource).
+func (w *object) link(c canister.LinkContent) {
+	w.text("uri", c.URI)
+	name := c.Name
+	if name == "" {
+		name = c.URI // it must have one
+	}
+	w.text("name", name)
+	w.textIf("title", c.Title)
+	w.textIf("description", c.Description)
+	w.textIf("mimeType", c.MIME)
+	if c.Size != nil {
+		size, _ := json.Marshal(*c.Size)
+		w.raw("size", size)
+	}
+	w.fields(c.Metadata, metadataPrefix)
+}
+
+// resourceContents writes what a resource holds (MCP 2025-11-25, schema §
+// ResourceContents).
+func resourceContents(c canister.ResourceContent, prefix string) []byte {
+	w := newObject()
+	w.text("uri", c.URI)
+	w.textIf("mimeType", c.MIME)
+	if c.Blob != nil {
+		w.base64("blob", c.Blob)
+	} else {
+		w.text("text", c.Text)
+	}
+	w.fields(c.Metadata, prefix)
+	return w.end()
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sessions are those of HTTP clients with protocols before 2026-07-28 (MCP
+// 2025-11-25, basic/transports § Session Management). The SDK keeps them too;
+// here it is known whose they are.
+type sessions struct {
+	most, mostPerClient int
+	idle                time.Duration
+
+	mu      sync.Mutex
+	byID    map[string]*session
+	ended   bool
+	watched sync.WaitGroup
+}
+
+// session belongs to the caller who opened it, and to nobody else who learns
+// its name.
+type session struct {
+	sdk    *mcp.ServerSession
+	owner  string // the identity
+	client string
+	busy   int // requests and streams
+	timer  *time.Timer
+}
+
+func newSessions(o *ServerOptions) *sessions {
+	return &sessions{
+		most: o.MaxSessions, mostPerClient: max(1, o.MaxSessions/4), idle: o.SessionIdle, byID: make(map[string]*session),
+	}
+}
+
+// opened notes a session that is being opened, unless there are too many. One
+// without a name, of a stateless request or of a stream, is none.
+func (s *sessions) opened(of mcp.Session, from *caller) error {
+	sdk, ok := of.(*mcp.ServerSession)
+	if !ok || sdk.ID() == "" || from.gone != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, again := s.byID[sdk.ID()]; again {
+		return nil // the SDK refuses that
+	}
+	if s.ended || len(s.byID) >= s.most {
+		return refusal(jsonrpc.CodeInternalError, "there are too many sessions")
+	}
+	if s.ofClient(from.client) >= s.mostPerClient && !s.endOldest(from.client) {
+		return refusal(jsonrpc.CodeInternalError, "there are too many sessions of this client")
+	}
+	opened := &session{sdk: sdk, owner: from.identity, client: from.client}
+	opened.timer = time.AfterFunc(s.idle, func() { s.expire(sdk.ID()) })
+	s.byID[sdk.ID()] = opened
+	s.watched.Go(func() {
+		_ = sdk.Wait()
+		s.remove(sdk.ID())
+	})
+	return nil
+}
+
+func (s *sessions) ofClient(client string) (n int) {
+	for _, session := range s.byID {
+		if session.client == client {
+			n++
+		}
+	}
+	return n
+}
+
+// endOldest ends a session of the client that has nothing under way.
+func (s *sessions) endOldest(client string) bool {
+	for id, session := range s.byID {
+		if session.client == client && session.busy == 0 {
+			delete(s.byID, id)
+			session.timer.Stop()
+			s.watched.Go(func() { _ = session.sdk.Close() })
+			return true
+		}
+	}
+	return false
+}
+
+// use begins a request in a session of the caller; ok is false if the caller
+// has none of the name.
+func (s *sessions) use(id, owner string) (done func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session, ok := s.byID[id]
+	if !ok || session.owner != owner {
+		return nil, false
+	}
+	session.busy++
+	session.timer.Stop()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if session.busy--; session.busy == 0 && s.byID[id] == session {
+			session.timer.Reset(s.idle)
+		}
+	}, true
+}
+
+// expire ends a session that nobody uses.
+func (s *sessions) expire(id string) {
+	s.mu.Lock()
+	session, ok := s.byID[id]
+	if ok = ok && session.busy == 0; ok {
+		delete(s.byID, id)
+	}
+	s.mu.Unlock()
+	if ok {
+		_ = session.sdk.Close()
+	}
+}
+
+func (s *sessions) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session, ok := s.byID[id]; ok {
+		session.timer.Stop()
+		delete(s.byID, id)
+	}
+}
+
+// end ends all sessions, and lets none begin.
+func (s *sessions) end() {
+	s.mu.Lock()
+	s.ended = true
+	for id, session := range s.byID {
+		delete(s.byID, id)
+		session.timer.Stop()
+		s.watched.Go(func() { _ = session.sdk.Close() })
+	}
+	s.mu.Unlock()
+	s.watched.Wait()
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// Serve serves one client over a pair of streams, such as the standard ones
+// (MCP 2025-11-25, basic/transports § stdio), until the client ends its stream,
+// ctx ends, or the server is closed. The calls of a client that has ended its
+// stream get their answers first; when ctx ends they are cancelled. Serve closes
+// both streams. It returns nil, the error of ctx, or what is wrong with a stream.
+//
+// A line that is no message is answered with an error and does no harm, and so
+// is one of more than ServerOptions.MaxBody bytes.
+func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	values := append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], invoker.TrustedFrom(ctx)...)
+	name := "stdio " + rand.Text()
+	t := newStream(s, name, in, out)
+	from := &caller{
+		ctx: invoker.WithTrusted(ctx, values...), identity: identityOf("", values), client: name, asks: true, gone: t.eof,
+		slot: func() (func(), bool) {
+			end, _ := s.clients.begin(name, aRequest)
+			return end, end != nil
+		},
+	}
+	session, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), callerKey{}, from), t, nil)
+	if err != nil {
+		return err
+	}
+	if !s.streams.add(session) {
+		_ = session.Close()
+		t.close()
+		return errServerClosed
+	}
+	defer s.streams.remove(session)
+	defer t.close()
+	stop := context.AfterFunc(ctx, t.end)
+	err = session.Wait()
+	if !stop() {
+		return ctx.Err()
+	}
+	return err
+}
+
+// streams are the sessions over streams.
+type streams struct {
+	mu    sync.Mutex
+	of    map[*mcp.ServerSession]bool
+	ended bool
+	all   sync.WaitGroup
+}
+
+func (s *streams) add(session *mcp.ServerSession) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	if s.of == nil {
+		s.of = make(map[*mcp.ServerSession]bool)
+	}
+	s.of[session] = true
+	s.all.Add(1)
+	return true
+}
+
+func (s *streams) remove(session *mcp.ServerSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, session)
+	s.all.Done()
+}
+
+// end ends all of them, and waits for their Serve.
+func (s *streams) end() {
+	s.mu.Lock()
+	s.ended = true
+	for session := range s.of {
+		go func() { _ = session.Close() }()
+	}
+	s.mu.Unlock()
+	s.all.Wait()
+}
+
+// stream is the server's side of the stdio transport. It stands where the SDK's
+// own would, which a stray line ends, and which drops the answers of the calls
+// under way when the client ends its stream.
+type stream struct {
+	server *Server
+	name   string
+	in     io.ReadCloser
+	out    io.WriteCloser
+
+	messages chan jsonrpc.Message
+	eof      chan struct{} // closed when the client has said all
+	readErr  error         // set before
+	stopped  chan struct{} // closed when nothing is to be read any more
+	stopOnce sync.Once
+	reader   sync.WaitGroup
+
+	writing sync.Mutex
+	mu      sync.Mutex
+	open    map[any]bool  // the calls without an answer
+	settled chan struct{} // closed at the end of the stream when there are none
+	ended   bool
+}
+
+func newStream(s *Server, name string, in io.ReadCloser, out io.WriteCloser) *stream {
+	return &stream{
+		server: s, name: name, in: in, out: out, messages: make(chan jsonrpc.Message), eof: make(chan struct{}),
+		stopped: make(chan struct{}), open: make(map[any]bool), settled: make(chan struct{}),
+	}
+}
+
+// Connect implements mcp.Transport.
+func (t *stream) Connect(context.Context) (mcp.Connection, error) {
+	t.reader.Go(t.read)
+	return t, nil
+}
+
+// SessionID implements mcp.Connection: a name for what belongs to this stream.
+func (t *stream) SessionID() string { return t.name }
+
+// Close implements mcp.Connection.
+func (t *stream) Close() error {
+	t.end()
+	return t.out.Close()
+}
+
+// end stops reading.
+func (t *stream) end() {
+	t.stopOnce.Do(func() {
+		close(t.stopped)
+		_ = t.in.Close()
+	})
+}
+
+// close waits for the reader; not for ever: a read of standard input can be
+// interrupted by nothing on some systems.
+func (t *stream) close() {
+	t.end()
+	_ = t.out.Close()
+	gone := make(chan struct{})
+	go func() {
+		t.reader.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(straggle):
+	}
+}
+
+// Read implements mcp.Connection. The stream ends for the SDK when the calls
+// under way have their answers: it would drop those.
+func (t *stream) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case message := <-t.messages:
+		return message, nil
+	case <-t.stopped:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-t.eof:
+	}
+	t.mu.Lock()
+	t.ended = true
+	t.settle()
+	t.mu.Unlock()
+	select {
+	case <-t.settled:
+	case <-t.stopped:
+	case <-ctx.Done():
+	}
+	if t.readErr != io.EOF {
+		return nil, t.readErr
+	}
+	return nil, io.EOF
+}
+
+// settle closes settled when no call waits for its answer. t.mu is held.
+func (t *stream) settle() {
+	if t.ended && len(t.open) == 0 {
+		select {
+		case <-t.settled:
+		default:
+			close(t.settled)
+		}
+	}
+}
+
+// Write implements mcp.Connection.
+func (t *stream) Write(_ context.Context, message jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(message)
+	if err != nil {
+		return err
+	}
+	err = t.write(text)
+	if response, ok := message.(*jsonrpc.Response); ok {
+		t.mu.Lock()
+		delete(t.open, response.ID.Raw())
+		t.settle()
+		t.mu.Unlock()
+	}
+	return err
+}
+
+func (t *stream) write(line []byte) error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	_, err := t.out.Write(append(line, '\n'))
+	return err
+}
+
+// read hands the messages of the client to Read.
+func (t *stream) read() {
+	defer close(t.eof)
+	lines := bufio.NewReaderSize(t.in, 64<<10)
+	for {
+		line, large, err := readLine(lines, t.server.options.MaxBody)
+		if line = trim(line); large {
+			t.refuse(jsonrpc.CodeInvalidRequest, "the message is too large")
+		} else if len(line) > 0 && !t.take(line) {
+			t.readErr = io.EOF
+			return
+		}
+		if err != nil {
+			t.readErr = err
+			return
+		}
+	}
+}
+
+// readLine returns a line, unless it has more than most bytes.
+func readLine(r *bufio.Reader, most int64) (line []byte, large bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if large = large || int64(len(line)+len(part)) > most+1; large {
+			line = nil // the rest of it is passed over
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, large, err
+		}
+	}
+}
+
+// take hands on the message of a line, if it is one. It reports false when
+// nobody takes it any more.
+func (t *stream) take(line []byte) bool {
+	e, err := inspect(line)
+	if err == nil && e.batch {
+		err = errors.New("batches are not taken")
+	}
+	if err != nil {
+		t.refuse(jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
+		return true
+	}
+	message, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		t.refuse(jsonrpc.CodeParseError, "the line is no message of JSON-RPC 2.0")
+		return true
+	}
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() && request.Method != "subscriptions/listen" {
+		t.mu.Lock()
+		t.open[request.ID.Raw()] = true
+		t.mu.Unlock()
+	}
+	select {
+	case t.messages <- message:
+		return true
+	case <-t.stopped:
+		return false
+	}
+}
+
+func (t *stream) refuse(code int64, message string) {
+	t.server.log.Info("a line of the client is refused", zap.String("reason", message))
+	_ = t.write(refusalText(code, message))
+}

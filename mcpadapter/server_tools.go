@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// offers is what the server offers, as it was when somebody last looked.
+type offers struct {
+	mu    sync.Mutex // held while a new toolset takes the place of the old one
+	tools atomic.Pointer[toolset]
+}
+
+// toolset is the tools of one catalog, ready for the wire.
+type toolset struct {
+	catalog *ensemble.Catalog
+	tools   []*offeredTool // sorted by name
+	byName  map[string]*offeredTool
+}
+
+// offeredTool is a tool under the name that clients know.
+type offeredTool struct {
+	*ensemble.Tool
+	name string
+	def  *invoker.Definition
+	// The tool as it is listed: before 2026-07-28 an output schema must be of
+	// an object (SEP-2106), and clients refuse the whole list if one is not.
+	listed, listedBefore json.RawMessage
+	structuredBefore     bool // the output schema stands in listedBefore, or there is none
+}
+
+// toolset returns the tools on offer. Catalogs are the same while nothing has
+// changed, and so is the toolset.
+func (s *Server) toolset(ctx context.Context) (*toolset, error) {
+	catalog, err := s.roster.Catalog(ctx)
+	if err != nil {
+		s.log.Warn("the tools cannot be listed", zap.Error(err))
+		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
+	}
+	if set := s.offers.tools.Load(); set != nil && set.catalog == catalog {
+		return set, nil
+	}
+	own, err := s.own.Tools(ctx)
+	if err != nil {
+		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
+	}
+	s.offers.mu.Lock()
+	defer s.offers.mu.Unlock()
+	before := s.offers.tools.Load()
+	if before != nil && before.catalog == catalog {
+		return before, nil
+	}
+	set := s.newToolset(catalog, own)
+	s.offers.tools.Store(set)
+	s.announceTools(before, set)
+	return set, nil
+}
+
+// find returns the tool of a name; among those that were on offer when somebody
+// last looked, if it is there.
+func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
+	if set := s.offers.tools.Load(); set != nil {
+		if tool, ok := set.byName[name]; ok {
+			return tool, nil
+		}
+	}
+	set, err := s.toolset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return set.byName[name], nil
+}
+
+// newToolset names the tools: the server's own first, since they have but one
+// name; then, if that is wished, what has a name that no other tool of the
+// roster has; and the rest by the names that models know.
+func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
+	set := &toolset{catalog: catalog, byName: make(map[string]*offeredTool)}
+	for _, t := range own {
+		s.add(set, t, t.Definition().Name)
+	}
+	tools := catalog.Tools()
+	named := make(map[string]int)
+	for _, t := range tools {
+		named[t.Definition().Name]++
+	}
+	for _, t := range tools {
+		name := t.Name()
+		if ownName := t.Definition().Name; s.options.OwnNames && named[ownName] == 1 && legalName.MatchString(ownName) {
+			if _, taken := set.byName[ownName]; !taken {
+				name = ownName
+			}
+		}
+		s.add(set, t, name)
+	}
+	slices.SortFunc(set.tools, func(a, b *offeredTool) int { return strings.Compare(a.name, b.name) })
+	return set
+}
+
+// legalName is what MCP says of names (MCP 2025-11-25, server/tools § Tool Names).
+var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
+	if _, taken := set.byName[name]; taken {
+		s.log.Warn("a tool is not offered: another one has its name", zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		return
+	}
+	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
+	tool.structuredBefore = len(tool.def.OutputSchema) == 0 || isObjectSchema(tool.def.OutputSchema)
+	tool.listed = listedTool(tool, true)
+	tool.listedBefore = tool.listed
+	if !tool.structuredBefore {
+		tool.listedBefore = listedTool(tool, false)
+	}
+	set.byName[name] = tool
+	set.tools = append(set.tools, tool)
+}
+
+// listedTool is a tool as it stands in a list (MCP 2025-11-25, schema § Tool).
+// Schemas stay as their authors wrote them.
+func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
+	w := newObject()
+	w.text("name", t.name)
+	w.textIf("title", t.def.Title)
+	w.textIf("description", t.def.Description)
+	w.raw("inputSchema", objectSchema(t.def.InputSchema))
+	if withOutput && len(t.def.OutputSchema) > 0 {
+		w.raw("outputSchema", t.def.OutputSchema)
+	}
+	w.raw("annotations", annotationsOf(t.def))
+	w.fields(t.def.Metadata, metadataPrefix, "annotations", "execution")
+	return w.end()
+}
+
+// annotationsOf writes the hints; what a remote tool says beside them goes along.
+func annotationsOf(def *invoker.Definition) json.RawMessage {
+	w := newObject()
+	w.bool("readOnlyHint", def.Hints.ReadOnly)
+	w.bool("idempotentHint", def.Hints.Idempotent)
+	if def.Hints.Destructive != nil {
+		w.bool("destructiveHint", *def.Hints.Destructive)
+	}
+	if def.Hints.OpenWorld != nil {
+		w.bool("openWorldHint", *def.Hints.OpenWorld)
+	}
+	if more, err := members(def.Metadata[metadataPrefix+"annotations"]); err == nil {
+		w.fields(canister.Fields(more), "")
+	}
+	return w.end()
+}
+
+// isObjectSchema reports whether the root of a schema says type object.
+func isObjectSchema(schema json.RawMessage) bool {
+	var root struct {
+		Type any `json:"type"`
+	}
+	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
+}
+
+// objectSchema returns a schema whose root says type object, as MCP demands
+// (MCP 2025-11-25, schema § Tool). Nothing else of it changes.
+func objectSchema(schema json.RawMessage) json.RawMessage {
+	if isObjectSchema(schema) {
+		return schema
+	}
+	w := newObject()
+	w.text("type", "object")
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return w.end() // true, or nothing: anything goes
+	}
+	for decoder.More() {
+		var value json.RawMessage
+		name, _ := decoder.Token()
+		if decoder.Decode(&value) != nil {
+			break // cannot happen: the schema was used before
+		}
+		if name != "type" {
+			w.raw(name.(string), value)
+		}
+	}
+	return w.end()
+}
+
+// listTools answers tools/list (MCP 2025-11-25, server/tools § Listing Tools).
+func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result, error) {
+	var cursor string
+	if req.Params != nil {
+		cursor = req.Params.Cursor
+	}
+	set, err := s.toolset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	isModern := speaksModern(req.ProtocolVersion())
+	return page(s.options.PageSize, "tools", set.tools, cursor, isModern,
+		func(t *offeredTool) string { return t.name },
+		func(t *offeredTool) json.RawMessage {
+			if isModern {
+				return t.listed
+			}
+			return t.listedBefore
+		})
+}
+
+// page is one page of a list that is sorted by key (MCP 2025-11-25,
+// server/utilities/pagination). The cursor is the last key before it, so that a
+// list that changes in between neither repeats nor skips what stays.
+func page[T any](size int, member string, all []T, cursor string, isModern bool, key func(T) string, write func(T) json.RawMessage) (mcp.Result, error) {
+	if cursor != "" {
+		last, err := base64.RawURLEncoding.DecodeString(cursor)
+		if err != nil {
+			return nil, refusal(jsonrpc.CodeInvalidParams, "the cursor is not one of this server")
+		}
+		from, found := slices.BinarySearchFunc(all, string(last), func(t T, k string) int { return strings.Compare(key(t), k) })
+		if found {
+			from++
+		}
+		all = all[from:]
+	}
+	w := newObject()
+	if len(all) > size {
+		all = all[:size]
+		w.text("nextCursor", base64.RawURLEncoding.EncodeToString([]byte(key(all[size-1]))))
+	}
+	w.key(member)
+	w.byte('[')
+	for i, item := range all {
+		if i > 0 {
+			w.byte(',')
+		}
+		w.write(write(item))
+	}
+	w.byte(']')
+	if isModern { // SEP-2549: stale at once, and nobody else's
+		w.raw("ttlMs", json.RawMessage("0"))
+		w.text("cacheScope", "private")
+		w.text("resultType", "complete")
+	}
+	return &rawResult{text: w.open()}, nil
+}

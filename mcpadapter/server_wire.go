@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// rawResult is a result of which all is written but its _meta, where the SDK
+// adds the server's name (SEP-2575).
+type rawResult struct {
+	mcp.ResultBase
+	text []byte // an object that lacks its end
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r *rawResult) MarshalJSON() ([]byte, error) {
+	if len(r.Meta) == 0 {
+		return append(r.text, '}'), nil
+	}
+	meta, err := json.Marshal(r.Meta)
+	if err != nil {
+		return nil, err
+	}
+	w := &object{first: len(r.text) == 1}
+	w.Write(r.text)
+	w.raw("_meta", meta)
+	return w.end(), nil
+}
+
+// object writes a JSON object member by member: what is JSON already goes in as
+// it is, which encoding/json can do for structs only.
+type object struct {
+	bytes.Buffer
+	first   bool
+	written []string
+	strings *json.Encoder
+}
+
+func newObject() *object {
+	w := &object{first: true}
+	w.byte('{')
+	return w
+}
+
+func (w *object) byte(b byte)       { _ = w.WriteByte(b) } // a buffer takes everything
+func (w *object) write(text []byte) { _, _ = w.Write(text) }
+
+// key begins a member.
+func (w *object) key(name string) {
+	if !w.first {
+		w.byte(',')
+	}
+	w.first = false
+	w.written = append(w.written, name)
+	w.string(name)
+	w.byte(':')
+}
+
+func (w *object) string(s string) {
+	if w.strings == nil {
+		w.strings = json.NewEncoder(&w.Buffer)
+		w.strings.SetEscapeHTML(false)
+	}
+	_ = w.strings.Encode(s) // what is not UTF-8 is replaced
+	w.Truncate(w.Len() - 1) // of the newline
+}
+
+func (w *object) raw(name string, value []byte) {
+	w.key(name)
+	w.write(value)
+}
+
+func (w *object) text(name, value string) {
+	w.key(name)
+	w.string(value)
+}
+
+func (w *object) textIf(name, value string) {
+	if value != "" {
+		w.text(name, value)
+	}
+}
+
+func (w *object) bool(name string, value bool) {
+	w.key(name)
+	if value {
+		w.write([]byte("true"))
+	} else {
+		w.write([]byte("false"))
+	}
+}
+
+func (w *object) base64(name string, data []byte) {
+	w.key(name)
+	w.byte('"')
+	w.write(base64.StdEncoding.AppendEncode(w.AvailableBuffer(), data))
+	w.byte('"')
+}
+
+// fields writes the fields that have the prefix, without it, in their order,
+// but for those that are written and those that are not wished.
+func (w *object) fields(fields canister.Fields, prefix string, not ...string) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if len(name) <= len(prefix) || name[:len(prefix)] != prefix || !json.Valid(fields[name]) {
+			continue
+		}
+		own := name[len(prefix):] // resource/_meta is not of this object
+		if !strings.Contains(own, "/") && !slices.Contains(w.written, own) && !slices.Contains(not, own) {
+			w.raw(own, fields[name])
+		}
+	}
+}
+
+// end returns the object.
+func (w *object) end() []byte {
+	w.byte('}')
+	return w.Bytes()
+}
+
+// open returns the object without its end.
+func (w *object) open() []byte { return w.Bytes() }
