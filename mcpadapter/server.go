@@ -111,19 +111,20 @@ type ServerOptions struct {
 // streams ([Server.Serve]), to many over streamable HTTP ([Server.Handler]), or
 // to both. All methods may be called concurrently.
 type Server struct {
-	options  ServerOptions
-	log      *zap.Logger
-	roster   *ensemble.Roster
-	own      *ensemble.Ensemble // of options.Tools
-	sdk      *mcp.Server
-	offers   offers
-	requests sync.Map // of the HTTP requests under way: their key -> *caller
-	serial   atomic.Uint64
-	clients  *clients
-	sessions *sessions
-	parked   *parked
-	watching context.CancelFunc
-	watched  sync.WaitGroup
+	options    ServerOptions
+	log        *zap.Logger
+	roster     *ensemble.Roster
+	own        *ensemble.Ensemble // of options.Tools
+	sdk        *mcp.Server
+	offers     offers
+	requests   sync.Map // of the HTTP requests under way: their key -> *caller
+	serial     atomic.Uint64
+	clients    *clients
+	sessions   *sessions
+	parked     *parked
+	subscribed subscriptions
+	unwatch    context.CancelFunc
+	watched    sync.WaitGroup // what tells the clients of news
 
 	life    context.Context // ends the calls
 	end     context.CancelCauseFunc
@@ -152,7 +153,10 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	s.sessions = newSessions(&s.options)
 	s.parked = newParked(s.options.AnswerTimeout, s.options.Parallel)
 	s.sdk = s.newSDK()
-	s.watch()
+	var watching context.Context
+	watching, s.unwatch = context.WithCancel(context.Background())
+	news := s.roster.Watch(watching)
+	s.watched.Go(func() { s.tell(watching, news) })
 	return s
 }
 
@@ -170,9 +174,14 @@ func (s *Server) newSDK() *mcp.Server {
 		Instructions: o.Instructions,
 		PageSize:     o.PageSize,
 		Capabilities: &mcp.ServerCapabilities{
-			Logging: &mcp.LoggingCapabilities{},
-			Tools:   &mcp.ToolCapabilities{ListChanged: true},
+			Logging:     &mcp.LoggingCapabilities{},
+			Tools:       &mcp.ToolCapabilities{ListChanged: true},
+			Resources:   &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true},
+			Prompts:     &mcp.PromptCapabilities{ListChanged: true},
+			Completions: &mcp.CompletionCapabilities{},
 		},
+		SubscribeHandler:   s.subscribe,
+		UnsubscribeHandler: s.unsubscribe,
 	})
 	server.AddReceivingMiddleware(s.receive)
 	return server
@@ -215,9 +224,10 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	finished := s.running.wait(ctx)
 	s.end(errServerClosed)
-	s.watching()
+	s.unwatch()
 	s.sessions.end()
 	s.streams.end()
+	s.subscribed.all.Wait()
 	err := s.own.Close(ctx)
 	s.watched.Wait()
 	if finished {

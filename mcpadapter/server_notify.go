@@ -5,17 +5,37 @@ package mcpadapter
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
+	"sync"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// bell is the name of a tool that the SDK holds and nobody sees: adding it again
-// is how the SDK is told to tell all sessions and subscriptions that the tools
-// have changed. It has no other way.
-const bell = "consort-bell"
+// bell names a tool, a resource and a prompt that the SDK holds and nobody sees:
+// to add one again is how the SDK is told to tell all sessions and
+// subscriptions of a change. It has no other way, and receive lets no request
+// come to them.
+const bell = "consort:bell"
 
-var anyObject = json.RawMessage(`{"type":"object"}`)
+// tell passes on what the roster has to tell, until it is closed or the server is.
+func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
+	for n := range news {
+		switch n.Kind {
+		case ensemble.ToolsChanged:
+			if s.offers.tools.Load() != nil { // else nobody has seen any
+				_, _ = s.toolset(ctx)
+			}
+		case ensemble.ResourcesChanged:
+			s.sdk.AddResource(&mcp.Resource{Name: bell, URI: bell}, nil)
+		case ensemble.PromptsChanged:
+			s.sdk.AddPrompt(&mcp.Prompt{Name: bell}, nil)
+		case ensemble.ResourceUpdated:
+			_ = s.sdk.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: n.URI})
+		}
+	}
+}
 
 // announceTools tells the clients that the tools have changed. The first ones
 // are no change.
@@ -25,11 +45,58 @@ func (s *Server) announceTools(before, after *toolset) {
 	}) {
 		return
 	}
-	s.sdk.AddTool(&mcp.Tool{Name: bell, InputSchema: anyObject}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{}, nil // receive lets no call come here
-	})
+	s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }
 
-func (s *Server) watch() {
-	_, s.watching = context.WithCancel(s.life)
+// subscriptions are those of sessions to resources of the roster. They end with
+// the session at the latest.
+type subscriptions struct {
+	mu  sync.Mutex
+	of  map[*mcp.ServerSession]map[string][]func()
+	all sync.WaitGroup
+}
+
+func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = make(map[*mcp.ServerSession]map[string][]func())
+	}
+	if s.of[session] == nil {
+		s.of[session] = make(map[string][]func())
+		s.all.Go(func() {
+			_ = session.Wait()
+			s.end(session)
+		})
+	}
+	s.of[session][uri] = append(s.of[session][uri], stop)
+}
+
+// remove ends one subscription of the session to the resource.
+func (s *subscriptions) remove(session *mcp.ServerSession, uri string) {
+	s.mu.Lock()
+	stops := s.of[session][uri]
+	var stop func()
+	if n := len(stops); n > 1 {
+		stop, s.of[session][uri] = stops[n-1], stops[:n-1]
+	} else if n == 1 {
+		stop = stops[0]
+		delete(s.of[session], uri)
+	}
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (s *subscriptions) end(session *mcp.ServerSession) {
+	s.mu.Lock()
+	ended := s.of[session]
+	delete(s.of, session)
+	s.mu.Unlock()
+	for _, stops := range ended {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }

@@ -99,6 +99,18 @@ func (s *Server) answer(ctx context.Context, method string, req mcp.Request, fro
 		return s.callTool(ctx, req, from)
 	case *mcp.ListToolsRequest:
 		return s.listTools(ctx, req)
+	case *mcp.ListResourcesRequest:
+		return s.listResources(ctx, req)
+	case *mcp.ListResourceTemplatesRequest:
+		return s.listTemplates(ctx, req)
+	case *mcp.ReadResourceRequest:
+		return s.readResource(ctx, req)
+	case *mcp.ListPromptsRequest:
+		return s.listPrompts(ctx, req)
+	case *mcp.GetPromptRequest:
+		return s.getPrompt(ctx, req)
+	case *mcp.CompleteRequest:
+		return s.complete(ctx, req)
 	}
 	if method == "initialize" {
 		if err := s.sessions.opened(req.GetSession(), from); err != nil {

@@ -3,10 +3,12 @@
 package mcpadapter
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -41,9 +43,7 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 	if failure != nil {
 		w.bool("isError", true)
 	}
-	if isModern {
-		w.text("resultType", "complete")
-	}
+	w.finish(isModern, false)
 	w.fields(metadata, metadataPrefix, "_meta")
 	result := &rawResult{text: w.open()}
 	result.Meta = passedMeta(metadata)
@@ -150,20 +150,25 @@ func (w *object) block(c canister.Content) {
 // link writes the members of a resource (MCP 2025-11-25, schema § Resource).
 func (w *object) link(c canister.LinkContent) {
 	w.text("uri", c.URI)
-	name := c.Name
-	if name == "" {
-		name = c.URI // it must have one
-	}
-	w.text("name", name)
+	w.text("name", named(c.Name, c.URI))
 	w.textIf("title", c.Title)
 	w.textIf("description", c.Description)
 	w.textIf("mimeType", c.MIME)
 	if c.Size != nil {
-		size, _ := json.Marshal(*c.Size)
-		w.raw("size", size)
+		w.int("size", *c.Size)
 	}
 	w.fields(c.Metadata, metadataPrefix)
 }
+
+func resourceLink(r ensemble.Resource) canister.LinkContent {
+	return canister.LinkContent{
+		URI: r.URI, Name: r.Name, Title: r.Title, Description: r.Description, MIME: r.MIME, Size: r.Size,
+		Extra: canister.Extra{Metadata: r.Metadata},
+	}
+}
+
+// named returns the name, or the URI of what has none: it must have one.
+func named(name, uri string) string { return cmp.Or(name, uri) }
 
 // resourceContents writes what a resource holds (MCP 2025-11-25, schema §
 // ResourceContents).

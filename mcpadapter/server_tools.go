@@ -32,6 +32,7 @@ type toolset struct {
 	catalog *ensemble.Catalog
 	tools   []*offeredTool // sorted by name
 	byName  map[string]*offeredTool
+	headed  []string // names of those with arguments that stand in headers
 }
 
 // offeredTool is a tool under the name that clients know.
@@ -69,7 +70,22 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	set := s.newToolset(catalog, own)
 	s.offers.tools.Store(set)
 	s.announceTools(before, set)
+	s.registerHeaders(before, set)
 	return set, nil
+}
+
+// registerHeaders shows the SDK those tools of which arguments stand in headers
+// too (SEP-2243): it holds the two against each other.
+func (s *Server) registerHeaders(before, after *toolset) {
+	if before != nil {
+		s.sdk.RemoveTools(before.headed...)
+	}
+	for _, t := range after.tools {
+		if bytes.Contains(t.def.InputSchema, []byte(`"x-mcp-header"`)) {
+			after.headed = append(after.headed, t.name)
+			s.sdk.AddTool(&mcp.Tool{Name: t.name, InputSchema: objectSchema(t.def.InputSchema)}, nil)
+		}
+	}
 }
 
 // find returns the tool of a name; among those that were on offer when somebody
@@ -200,16 +216,12 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 
 // listTools answers tools/list (MCP 2025-11-25, server/tools § Listing Tools).
 func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result, error) {
-	var cursor string
-	if req.Params != nil {
-		cursor = req.Params.Cursor
-	}
 	set, err := s.toolset(ctx)
 	if err != nil {
 		return nil, err
 	}
 	isModern := speaksModern(req.ProtocolVersion())
-	return page(s.options.PageSize, "tools", set.tools, cursor, isModern,
+	return page(s.options.PageSize, "tools", set.tools, cursorOf(req.Params), isModern,
 		func(t *offeredTool) string { return t.name },
 		func(t *offeredTool) json.RawMessage {
 			if isModern {
@@ -248,10 +260,6 @@ func page[T any](size int, member string, all []T, cursor string, isModern bool,
 		w.write(write(item))
 	}
 	w.byte(']')
-	if isModern { // SEP-2549: stale at once, and nobody else's
-		w.raw("ttlMs", json.RawMessage("0"))
-		w.text("cacheScope", "private")
-		w.text("resultType", "complete")
-	}
+	w.finish(isModern, true)
 	return &rawResult{text: w.open()}, nil
 }

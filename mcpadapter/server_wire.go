@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -99,6 +100,24 @@ func (w *object) bool(name string, value bool) {
 	}
 }
 
+func (w *object) int(name string, value int64) {
+	w.key(name)
+	w.write(strconv.AppendInt(w.AvailableBuffer(), value, 10))
+}
+
+// finish writes what protocol 2026-07-28 wants at the end of a result (SEP-2322);
+// of what can be cached, that it is stale at once, and nobody else's (SEP-2549).
+func (w *object) finish(isModern, cacheable bool) {
+	if !isModern {
+		return
+	}
+	if cacheable {
+		w.int("ttlMs", 0)
+		w.text("cacheScope", "private")
+	}
+	w.text("resultType", "complete")
+}
+
 func (w *object) base64(name string, data []byte) {
 	w.key(name)
 	w.byte('"')
@@ -128,3 +147,5 @@ func (w *object) end() []byte {
 
 // open returns the object without its end.
 func (w *object) open() []byte { return w.Bytes() }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// codeNoResource is what protocols before 2026-07-28 say of a resource that is
+// not there (MCP 2025-11-25, server/resources § Error Handling; SEP-2164).
+const codeNoResource = -32002
+
+// listResources answers resources/list (MCP 2025-11-25, server/resources).
+func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest) (mcp.Result, error) {
+	all, err := s.roster.Resources(ctx)
+	if err != nil {
+		return nil, s.unlisted("resources", err)
+	}
+	slices.SortFunc(all.Resources, func(a, b ensemble.Resource) int { return strings.Compare(a.URI, b.URI) })
+	return page(s.options.PageSize, "resources", all.Resources, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
+		func(r ensemble.Resource) string { return r.URI },
+		func(r ensemble.Resource) json.RawMessage {
+			w := newObject()
+			w.link(resourceLink(r))
+			return w.end()
+		})
+}
+
+func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplatesRequest) (mcp.Result, error) {
+	all, err := s.roster.Resources(ctx)
+	if err != nil {
+		return nil, s.unlisted("resource templates", err)
+	}
+	slices.SortFunc(all.Templates, func(a, b ensemble.Template) int { return strings.Compare(a.URI, b.URI) })
+	return page(s.options.PageSize, "resourceTemplates", all.Templates, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
+		func(t ensemble.Template) string { return t.URI },
+		func(t ensemble.Template) json.RawMessage {
+			w := newObject()
+			w.text("uriTemplate", t.URI)
+			w.text("name", named(t.Name, t.URI))
+			w.textIf("title", t.Title)
+			w.textIf("description", t.Description)
+			w.textIf("mimeType", t.MIME)
+			w.fields(t.Metadata, metadataPrefix)
+			return w.end()
+		})
+}
+
+// cursorOf returns the cursor of a request; the SDK leaves its parameters nil if
+// there were none.
+func cursorOf(params mcp.Params) string {
+	switch p := params.(type) {
+	case *mcp.ListToolsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListResourcesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListResourceTemplatesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *mcp.ListPromptsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	}
+	return ""
+}
+
+func (s *Server) unlisted(what string, err error) error {
+	s.log.Warn("the "+what+" cannot be listed", zap.Error(err))
+	return refusal(jsonrpc.CodeInternalError, "the %s are not available now", what)
+}
+
+// readResource answers resources/read.
+func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (mcp.Result, error) {
+	isModern := speaksModern(req.ProtocolVersion())
+	parts, err := s.roster.ReadResource(ctx, req.Params.URI)
+	if err != nil {
+		notFound := int64(codeNoResource)
+		if isModern {
+			notFound = jsonrpc.CodeInvalidParams
+		}
+		return nil, s.failed("resources/read", err, notFound, req.Params.URI)
+	}
+	w := newObject()
+	w.key("contents")
+	w.byte('[')
+	for i, part := range parts {
+		if i > 0 {
+			w.byte(',')
+		}
+		if part.URI == "" {
+			part.URI = req.Params.URI
+		}
+		w.write(resourceContents(part, metadataPrefix))
+	}
+	w.byte(']')
+	w.finish(isModern, true)
+	return &rawResult{text: w.open()}, nil
+}
+
+// failed is the JSON-RPC error of a request that failed. Its data has the URI,
+// if there is one, and the failure in the JSON form of invoker.Failure.Structured.
+func (s *Server) failed(method string, err error, notFound int64, uri string) error {
+	failure := invoker.AsFailure(err)
+	if failure.Cause != nil {
+		s.log.Warn("a request failed", zap.String("method", method), zap.String("code", string(failure.Code)), zap.NamedError("cause", failure.Cause))
+	}
+	code := int64(jsonrpc.CodeInternalError)
+	switch failure.Code {
+	case invoker.NotFound, invoker.ToolNotFound:
+		code = notFound
+	case invoker.InvalidArguments:
+		code = jsonrpc.CodeInvalidParams
+	}
+	data := newObject()
+	data.textIf("uri", uri)
+	if said, err := members(failure.Structured().JSON); err == nil {
+		data.raw("error", said["error"])
+	}
+	return &jsonrpc.Error{Code: code, Message: failure.Message, Data: data.end()}
+}
+
+// subscribe makes the updates of a resource news for the session; the SDK knows
+// which sessions want it.
+func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
+	stop, err := s.roster.Subscribe(ctx, req.Params.URI)
+	if err != nil {
+		return s.failed("resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
+	}
+	s.subscribed.add(req.Session, req.Params.URI, stop)
+	return nil
+}
+
+func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+	s.subscribed.remove(req.Session, req.Params.URI)
+	return nil
+}
+
+// promptsByName returns the prompts by the names that clients know.
+func (s *Server) promptsByName(ctx context.Context) (map[string]ensemble.Prompt, error) {
+	all, err := s.roster.Prompts(ctx)
+	if err != nil {
+		return nil, s.unlisted("prompts", err)
+	}
+	count := make(map[string]int)
+	for _, p := range all.Prompts {
+		count[p.Name]++
+	}
+	byName := make(map[string]ensemble.Prompt, len(all.Prompts))
+	for _, p := range all.Prompts {
+		name := p.FullName()
+		if s.options.OwnNames && count[p.Name] == 1 {
+			name = p.Name
+		}
+		byName[name] = p
+	}
+	return byName, nil
+}
+
+// listPrompts answers prompts/list (MCP 2025-11-25, server/prompts).
+func (s *Server) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest) (mcp.Result, error) {
+	byName, err := s.promptsByName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return page(s.options.PageSize, "prompts", sortedKeys(byName), cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
+		func(name string) string { return name },
+		func(name string) json.RawMessage { return listedPrompt(name, byName[name]) })
+}
+
+func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
+	w := newObject()
+	w.text("name", name)
+	w.textIf("title", p.Title)
+	w.textIf("description", p.Description)
+	if len(p.Arguments) > 0 {
+		w.key("arguments")
+		w.byte('[')
+		for i, a := range p.Arguments {
+			if i > 0 {
+				w.byte(',')
+			}
+			argument := newObject()
+			argument.text("name", a.Name)
+			argument.textIf("title", a.Title)
+			argument.textIf("description", a.Description)
+			if a.Required {
+				argument.bool("required", true)
+			}
+			w.write(argument.end())
+		}
+		w.byte(']')
+	}
+	w.fields(p.Metadata, metadataPrefix)
+	return w.end()
+}
+
+// fullName returns the name by which the roster knows a prompt.
+func (s *Server) fullName(ctx context.Context, name string) (string, error) {
+	if !s.options.OwnNames {
+		return name, nil
+	}
+	byName, err := s.promptsByName(ctx)
+	if err != nil {
+		return "", err
+	}
+	if prompt, ok := byName[name]; ok {
+		return prompt.FullName(), nil
+	}
+	return name, nil // the roster finds the words
+}
+
+// getPrompt answers prompts/get.
+func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (mcp.Result, error) {
+	name, err := s.fullName(ctx, req.Params.Name)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := s.roster.GetPrompt(ctx, name, req.Params.Arguments)
+	if err != nil {
+		return nil, s.failed("prompts/get", err, jsonrpc.CodeInvalidParams, "")
+	}
+	w := newObject()
+	w.textIf("description", prompt.Description)
+	w.key("messages")
+	w.byte('[')
+	n := 0
+	for _, message := range prompt.Messages {
+		for _, content := range message.Content { // one piece in each message
+			if n++; n > 1 {
+				w.byte(',')
+			}
+			w.write([]byte(`{"role":`))
+			w.string(message.Role)
+			w.write([]byte(`,"content":`))
+			w.block(content)
+			w.byte('}')
+		}
+	}
+	w.byte(']')
+	w.finish(speaksModern(req.ProtocolVersion()), false)
+	return &rawResult{text: w.open()}, nil
+}
+
+// complete answers completion/complete (MCP 2025-11-25,
+// server/utilities/completion).
+func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Result, error) {
+	p := req.Params
+	if p.Ref == nil || p.Argument.Name == "" {
+		return nil, refusal(jsonrpc.CodeInvalidParams, "a completion needs ref and argument.name")
+	}
+	asked := &ensemble.CompletionRequest{Template: p.Ref.URI, Argument: p.Argument.Name, Value: p.Argument.Value}
+	if p.Ref.Type == "ref/prompt" {
+		name, err := s.fullName(ctx, p.Ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		asked.Template, asked.Prompt = "", name
+	}
+	if p.Context != nil {
+		asked.Others = p.Context.Arguments
+	}
+	found, err := s.roster.Complete(ctx, asked)
+	if err != nil {
+		return nil, s.failed("completion/complete", err, jsonrpc.CodeInvalidParams, "")
+	}
+	values, err := json.Marshal(append([]string{}, found.Values...))
+	if err != nil {
+		return nil, err
+	}
+	completion := newObject()
+	completion.raw("values", values)
+	if found.Total > 0 {
+		completion.int("total", int64(found.Total))
+	}
+	if found.More {
+		completion.bool("hasMore", true)
+	}
+	w := newObject()
+	w.raw("completion", completion.end())
+	w.finish(speaksModern(req.ProtocolVersion()), false)
+	return &rawResult{text: w.open()}, nil
+}
