@@ -17,29 +17,54 @@ import (
 
 // run brings one call to its result, on a goroutine of its own.
 func (b *batch) run(c *call) outcome {
+	o := outcome{call: c}
 	arguments, failure := b.prepare(c)
-	if failure != nil {
-		return outcome{call: c, result: b.result(c, invoker.Output{}, failure)}
+	var decision Decision
+	if failure == nil {
+		decision, failure = b.decide(c, arguments)
 	}
-	decision, failure := b.decide(c, arguments)
 	if failure != nil {
-		return outcome{call: c, result: b.result(c, invoker.Output{}, failure)}
+		o.result = b.result(c, invoker.Output{}, failure)
+		b.record(c.invocation, c.tool, o.result, failure, 0)
+		return o
 	}
 	if decision.changed {
 		arguments = decision.arguments
 	}
 	b.started <- c
 	began := b.opts.Now()
-	output, err := c.tool.Invoke(b.ctx, &invoker.Call{
+	output, spent, failure := b.call(c, arguments)
+	o.duration = b.since(began)
+	o.result = b.result(c, output, failure)
+	o.result.Metadata = spent.remember(o.result.Metadata)
+	if decision.changed {
+		o.result = b.withChangedArguments(o.result, arguments)
+	}
+	b.record(c.invocation, c.tool, o.result, failure, o.duration)
+	return o
+}
+
+// call runs the tool, and returns also what it has spent of the model.
+func (b *batch) call(c *call, arguments json.RawMessage) (invoker.Output, sampled, *invoker.Failure) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	asking := &sampling{batch: b, ctx: ctx}
+	output, err := c.tool.Invoke(ctx, &invoker.Call{
 		ID:        c.invocation.ID,
 		Arguments: arguments,
-		Progress:  func(p invoker.Progress) { b.report(c, redaction(b.opts.Redact).progress(p)) },
+		Progress:  func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
+		Person:    b.person(ctx, c),
+		Model:     asking.ask,
+		Log:       func(entry invoker.LogEntry) { b.logEntry(c, entry) },
 	})
-	result := b.result(c, output, b.interrupted(c, invoker.AsFailure(err)))
-	if decision.changed {
-		result = b.withChangedArguments(result, arguments)
-	}
-	return outcome{call: c, result: result, duration: b.since(began)}
+	return output, asking.end(), b.interrupted(c, invoker.AsFailure(err))
+}
+
+// progressOf is a report as it may be shown.
+func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
+	p = b.clean.progress(p)
+	p.Partial = bound(p.Partial, b.opts.Limits.ResultBytes, spiller{})
+	return p
 }
 
 // prepare finds out whether the call can be made at all.
@@ -79,12 +104,12 @@ func (b *batch) decide(c *call, arguments json.RawMessage) (Decision, *invoker.F
 	case err != nil && b.ctx.Err() != nil:
 		return decision, invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", b.whyOver())
 	case err != nil:
-		b.opts.Logger.Error("approval failed", zap.String("tool", c.invocation.Name), zap.Error(err))
+		b.log.Error("approval failed", zap.String("tool", c.invocation.Name), zap.Error(err))
 		return decision, invoker.Failf(invoker.Denied, "The call was not started: it needs an approval, and no decision was reached.")
 	case decision.denied:
 		return decision, invoker.Failf(invoker.Denied, "The call was denied and not started: %s", decision.reason)
 	case decision.changed && !isObject(decision.arguments):
-		b.opts.Logger.Error("approval changed the arguments into something that is not a JSON object", zap.String("tool", c.invocation.Name))
+		b.log.Error("approval changed the arguments into something that is not a JSON object", zap.String("tool", c.invocation.Name))
 		return decision, invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")
 	}
 	return decision, nil
@@ -162,13 +187,10 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		if len(result.Content) == 0 {
 			result.Content = canister.Texts(failure.Message)
 		}
-		b.opts.Logger.Debug("invocation failed", zap.String("tool", c.invocation.Name),
-			zap.String("code", result.Code), zap.Error(failure))
 	}
-	clean := redaction(b.opts.Redact)
-	spill := spiller{b.ctx, b.opts.Spill, b.opts.Logger}
-	result.Content = bound(clean.contents(byValue(result.Content)), b.opts.Limits.ResultBytes, spill)
-	result.Metadata = clean.fields(result.Metadata)
+	spill := spiller{b.ctx, b.opts.Spill, b.log}
+	result.Content = bound(b.clean.contents(byValue(result.Content)), b.opts.Limits.ResultBytes, spill)
+	result.Metadata = b.clean.fields(result.Metadata)
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
 }
@@ -177,6 +199,6 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 // arguments that the model did not choose.
 func (b *batch) withChangedArguments(result canister.Result, arguments json.RawMessage) canister.Result {
 	note := fmt.Sprintf("[The call was approved with changed arguments: %s]", arguments)
-	result.Content = append(redaction(b.opts.Redact).contents(canister.Texts(note)), result.Content...)
+	result.Content = append(b.clean.contents(canister.Texts(note)), result.Content...)
 	return result
 }

@@ -14,7 +14,10 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Conversation is a history of canisters and the loop that carries it on. Its
@@ -32,7 +35,7 @@ type Conversation struct {
 	history []canister.Canister // only ever appended to
 	working *work               // the piece of work under way, or nil
 	closed  bool
-	strays  sync.WaitGroup // approvals that outlive their call
+	strays  sync.WaitGroup // approvals and questions that outlive their call
 
 	// Owned by the work under way:
 
@@ -65,6 +68,9 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	if c.opts.Logger == nil {
 		c.opts.Logger = zap.NewNop()
 	}
+	if c.opts.ID == "" {
+		c.opts.ID = rand.Text()
+	}
 	if binder, ok := model.(Binder); ok {
 		c.model = binder.Bind()
 	}
@@ -86,6 +92,9 @@ func (c *Conversation) checkStart() error {
 	}
 	return nil
 }
+
+// ID returns the identity of the conversation.
+func (c *Conversation) ID() string { return c.opts.ID }
 
 // History returns the canisters so far. The slice is the caller's to append
 // to; the canisters are shared and must not be changed.
@@ -197,7 +206,7 @@ func (c *Conversation) end(ctx context.Context, working *work) error {
 	strays := make(chan struct{})
 	go func() { c.strays.Wait(); close(strays) }()
 	if err := wait(ctx, strays); err != nil {
-		return fmt.Errorf("converse: closing, an approval has not returned: %w", err)
+		return fmt.Errorf("converse: closing, an approval or a question has not returned: %w", err)
 	}
 	return nil
 }
@@ -214,7 +223,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 // run claims the conversation for one piece of work and gives it back after.
 func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
+		ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, c.opts.Trusted...))
 		defer cancel(nil)
 		working := &work{cancel: cancel, done: make(chan struct{})}
 		if err := c.claim(working); err != nil {
@@ -223,6 +232,10 @@ func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event,
 		}
 		defer c.release(working)
 		t := &turn{Conversation: c, ctx: ctx, cancel: cancel, yield: yield}
+		t.clean, t.log = redaction(redact.Trusted(ctx, c.opts.Redact)), c.opts.Logger
+		if secrets := redact.Trusted(ctx, nil); secrets != nil {
+			t.log = t.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, secrets) }))
+		}
 		returned := false
 		defer func() {
 			t.left = t.left || !returned // the body of the loop panicked, or the model did

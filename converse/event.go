@@ -88,7 +88,8 @@ type Turn struct {
 	// Answer is the last message of the turn; its ID is empty when the turn
 	// had none.
 	Answer canister.Assistant
-	// Exchanges counts the exchanges of the turn, Invocations its calls.
+	// Exchanges counts the exchanges of the turn, those that tools asked for
+	// among them, Invocations its calls.
 	Exchanges   int
 	Invocations int
 	// Usage is the sum over the exchanges whose usage is known.

@@ -53,6 +53,8 @@ type eventForm struct {
 	Total      float64 `json:"total,omitzero"`
 	Message    string  `json:"message,omitzero"`
 
+	Partial json.RawMessage `json:"partial,omitempty"`
+
 	Attempt int     `json:"attempt,omitzero"`
 	Wait    float64 `json:"wait_ms,omitzero"`
 	Error   string  `json:"error,omitzero"`
@@ -110,6 +112,7 @@ func formOf(event Event) (form eventForm, err error) {
 		form = invocationForm("invocation_progressed", e.Invocation)
 		form.Done, form.Total = finite(e.Progress.Done), finite(e.Progress.Total)
 		form.Message = e.Progress.Message
+		form.Partial, err = contentForm(e.Progress.Partial)
 	case InvocationCompleted:
 		form = invocationForm("invocation_completed", e.Invocation)
 		form.Duration = milliseconds(e.Duration)
@@ -125,6 +128,17 @@ func formOf(event Event) (form eventForm, err error) {
 		err = errors.New("it is none of the events of this package")
 	}
 	return form, err
+}
+
+// contentForm returns contents as they stand in a canister; nil for none.
+func contentForm(contents []canister.Content) (json.RawMessage, error) {
+	line, err := canister.Marshal(canister.Result{Content: contents})
+	if err != nil {
+		return nil, err
+	}
+	var form struct{ Content json.RawMessage }
+	err = json.Unmarshal(line, &form)
+	return form.Content, err
 }
 
 func invocationForm(name string, invocation canister.Invocation) eventForm {

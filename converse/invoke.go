@@ -21,6 +21,7 @@ type batch struct {
 	*turn
 	ctx      context.Context
 	refused  bool
+	budget   budget // of the exchanges that the tools ask for
 	calls    []call
 	next     int // the first call that was not started
 	running  int
@@ -70,9 +71,10 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	}
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {
-		tool, _ := t.tools.find(invocation.Name)
-		b.calls[i] = call{invocation: invocation, tool: tool}
+		b.calls[i] = call{invocation: invocation, tool: t.tools.tool(invocation.Name)}
 	}
+	state := readTurn(t.history, t.opts.Limits)
+	b.budget = budget{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
 	defer b.close()
 	b.collect()
 	t.timedOut(ctx)

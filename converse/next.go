@@ -119,6 +119,12 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 		case canister.Invocation:
 			t.answered = false
 			t.invocations++
+		case canister.Result:
+			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
+				t.exchanges += spent.Exchanges
+				t.usage = t.usage.Add(canister.Usage(spent.usageForm))
+				t.reached = limits.reached(t.exchanges, t.usage)
+			}
 		}
 	}
 	return t

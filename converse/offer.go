@@ -45,9 +45,9 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 		t.offeredAt = begin
 	}
 	t.tools = t.offered
-	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: redaction(t.opts.Redact).aside(t.tools.aside)}
+	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.clean.aside(t.tools.aside)}
 	if t.tools.catalog != nil {
-		started.Away = redaction(t.opts.Redact).away(t.tools.catalog.Away())
+		started.Away = t.clean.away(t.tools.catalog.Away())
 	}
 	if before != nil {
 		started.Added, started.Removed = difference(before.set, t.tools.set)
@@ -133,12 +133,13 @@ func fairShare(tools []*ensemble.Tool, limit int) int {
 	return max(1, limit)
 }
 
-// find returns the tool behind a name that the model used.
-func (o *offer) find(name string) (*ensemble.Tool, bool) {
-	if o.catalog == nil || o.refused[name] != "" {
-		return nil, false
+// tool returns the tool behind a name that the model used, or nil.
+func (o *offer) tool(name string) *ensemble.Tool {
+	if o == nil || o.catalog == nil || o.refused[name] != "" {
+		return nil
 	}
-	return o.catalog.Find(name)
+	tool, _ := o.catalog.Find(name)
+	return tool
 }
 
 // missing says that there is no tool of that name, and what there is instead.

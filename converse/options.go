@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
 )
 
@@ -22,6 +24,9 @@ const (
 // Options are the choices of a conversation. Nil, and the zero value of each
 // field, mean the default that the field names.
 type Options struct {
+	// ID is the identity of the conversation in audits and logs. The default is
+	// a random one.
+	ID string
 	// Instructions, if not empty, open the history as a [canister.Supervisor].
 	// They are not added to a History that is given.
 	Instructions string
@@ -31,8 +36,23 @@ type Options struct {
 	History []canister.Canister
 	// Limits bound each turn.
 	Limits Limits
+	// Trusted are values that the tools of every turn are given, beside those
+	// that the context of the turn carries, and in place of those with the same
+	// names; see [invoker.Trusted]. The model sees none of them, and neither do
+	// history, events and logs. One that is marked as secret is also taken out
+	// wherever Redact is applied, and out of what is logged.
+	Trusted []invoker.Value
 	// Approve is asked about each invocation before it runs. Nil lets all run.
 	Approve ApproveFunc
+	// Ask puts a tool's question to the person and returns the answer. It may
+	// take as long as ctx lasts; the limits of the call stand still meanwhile,
+	// but not Limits.Time. It is called concurrently. Nil passes questions on
+	// to the person behind the call that the turn works for, if its context
+	// carries one (see [invoker.WithCall]), and otherwise nobody is asked.
+	Ask func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error)
+	// Audit is given one record of every invocation, whatever became of it,
+	// before its result enters the history; nil keeps none.
+	Audit *audit.Trail
 	// Journal is called with canisters before they enter the history, in
 	// order; when it fails, so does the turn, and they do not enter. Results
 	// that it did not take are given to it again with the next work, so that
@@ -55,7 +75,7 @@ type Options struct {
 	// Redact takes what is secret out of a text; nil leaves texts as they are.
 	// Through it pass, before they enter the history, an event or an error:
 	// the texts, URIs, JSON strings, metadata and embedded resources of
-	// results, reports of progress, why tools are set aside or ensembles away,
+	// results and reports of progress, what tools log and ask the model, why tools are set aside or ensembles away,
 	// and the texts of errors. It does not see images and sounds, what users
 	// and the model say, the definitions of tools, and what Logger is given. It
 	// is called concurrently.
@@ -66,7 +86,8 @@ type Options struct {
 
 // Limits bound a turn. Zero means the default, a negative value no limit.
 type Limits struct {
-	// Exchanges is how often the model may be asked in a turn; default 16.
+	// Exchanges is how often the model may be asked in a turn, by the
+	// conversation and by its tools together; default 16.
 	Exchanges int
 	// Time is how long a turn may take; default none. It counts from the
 	// user's message on.

@@ -69,19 +69,23 @@ func (r redaction) fields(fields canister.Fields) canister.Fields {
 	return cleaned
 }
 
-func (r redaction) progress(p invoker.Progress) invoker.Progress {
-	if r != nil {
-		p.Message = r(p.Message)
+func (r redaction) text(text string) string {
+	if r == nil {
+		return text
 	}
+	return r(text)
+}
+
+func (r redaction) progress(p invoker.Progress) invoker.Progress {
+	p.Message = r.text(p.Message)
+	p.Partial = r.contents(byValue(p.Partial))
 	return p
 }
 
 func (r redaction) aside(all []ensemble.Aside) []ensemble.Aside {
 	all = slices.Clone(all) // it is shared
 	for i := range all {
-		if r != nil {
-			all[i].Reason = r(all[i].Reason)
-		}
+		all[i].Reason = r.text(all[i].Reason)
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
 )
 
 var (
@@ -25,6 +26,8 @@ type turn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	yield  func(Event, error) bool
+	clean  redaction   // Options.Redact, and what is secret of the trusted values
+	log    *zap.Logger // without the latter
 
 	tools   *offer // those of the work
 	taken   bool   // what the history calls for has been taken up
@@ -79,7 +82,7 @@ func (t *turn) finish() {
 	}
 	if t.err != nil && !t.left {
 		t.left = true
-		t.yield(nil, redaction(t.opts.Redact).error(t.err))
+		t.yield(nil, t.clean.error(t.err))
 	}
 }
 
@@ -147,11 +150,15 @@ func (t *turn) add(canisters []canister.Canister) {
 // it was interrupted.
 func (t *turn) answerPending(message string) {
 	for _, invocation := range canister.Pending(t.history) {
-		t.append(canister.Result{
+		failure := &invoker.Failure{Code: invoker.Canceled, Message: message}
+		result := canister.Result{
 			Invocation: invocation.ID,
-			Code:       string(invoker.Canceled),
+			Code:       string(failure.Code),
 			Content:    canister.Texts(message),
-		})
+		}
+		if t.append(result) {
+			t.record(invocation, t.tools.tool(invocation.Name), result, failure, 0)
+		}
 	}
 }
 
@@ -284,7 +291,7 @@ func (t *turn) ask(ctx context.Context, request *Request) *Reply {
 		case Delta:
 			t.emitDelta(event)
 		case Retry:
-			event.Err = redaction(t.opts.Redact).error(event.Err)
+			event.Err = t.clean.error(event.Err)
 			t.emit(ExchangeRetried{Retry: event})
 		}
 		if t.left {

@@ -52,7 +52,7 @@ func TestGroupCommit(t *testing.T) {
 		}
 		go func() { closed <- file.Close() }()
 		synctest.Wait()
-		if len(closed) != 0 {
+		if len(closed) != 0 || fsyncs != 3 {
 			t.Error("Close did not wait")
 		}
 		disk <- nil
