@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 		os.Exit(openaiserver.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	case "tools":
 		serveTools()
+	case "sdk":
+		serveHTTP(sdkHandler())
+	case "consort":
+		serveHTTP(consortHandler())
 	default:
 		os.Exit(m.Run())
 	}
