@@ -15,12 +15,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What the user of the demonstration says.
-var demoPrompts = []string{
-	"I fly from Lisbon to Olso tomorrow. What should I pack, and what time is it there when it is 12:00 in Lisbon?",
-	"I can borrow a scarf there. How heavy is my satchel without it?",
-}
-
 // demoPace is how long a tool of the demonstration takes: long enough to watch,
 // or with JSON just long enough that parallel calls overlap.
 const (
@@ -44,10 +38,11 @@ func (p *program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a conversation that uses tools; needs no key and no configuration",
-		Long: "Demo starts an MCP server as a subprocess and another one over HTTP on this\n" +
-			"machine, and holds a conversation that uses both, through the same code as any\n" +
-			"other. The model is a script, behind an OpenAI-compatible server on this machine;\n" +
-			"--model and --base-url put a real one in its place.",
+		Long: "Demo keeps the tasks of two people in a database, and serves them over MCP: to\n" +
+			"one by a subprocess, to the other over HTTP on this machine. It holds a\n" +
+			"conversation that uses both, through the same code as any other. The model is a\n" +
+			"script, behind an OpenAI-compatible server on this machine; --model and\n" +
+			"--base-url put a real one in its place.",
 		Example: "  consort demo\n  consort demo --model gpt-5-mini\n  consort demo --base-url http://localhost:11434/v1 --model qwen3",
 		Args:    cobra.NoArgs,
 		RunE:    does(d.run),
@@ -108,8 +103,9 @@ func (d *demo) introduce(stage *stage) {
 	} else {
 		fmt.Fprintf(&b, "  model    %s at %s\n", printable(d.name), printable(cmp.Or(d.url, "OpenAI")))
 	}
-	fmt.Fprintf(&b, "  atlas    an MCP server over stdio, a subprocess\n")
-	fmt.Fprintf(&b, "  satchel  an MCP server over streamable HTTP, %s\n\n", stage.satchel.url)
+	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
+	fmt.Fprintf(&b, "  ada      an MCP server of hers over stdio, a subprocess\n")
+	fmt.Fprintf(&b, "  ben      an MCP server of his over streamable HTTP, %s\n\n", stage.ben.url)
 	fmt.Fprintln(&b, "The configuration, as in a consort.toml of your own:")
 	for line := range strings.Lines(stage.text) {
 		b.WriteString(paint.faint("  │ "+strings.TrimRight(line, "\n")) + "\n")

@@ -3,10 +3,50 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"time"
 
+	"github.com/consort-go/consort/examples/tasks/taskbook"
 	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/invoker"
 )
+
+// What the user of the demonstration says.
+var demoPrompts = []string{
+	"What do Ada and Ben still have to do for the party? And somebody should buy balloons.",
+	"Ben has called the landlord, and the tap is fixed.",
+}
+
+// The users of the demonstration, and what they have to do when it begins.
+const (
+	demoAda = 1
+	demoBen = 2
+)
+
+var demoTasks = []struct {
+	user  int64
+	title string
+}{
+	{demoAda, "Buy drinks"},
+	{demoBen, "Call the landlord"},
+	{demoAda, "Fix the tap"},
+}
+
+// writeTasks makes the database of the demonstration.
+func writeTasks(ctx context.Context, file string) error {
+	book, err := taskbook.Open(ctx, file)
+	if err != nil {
+		return err
+	}
+	for _, task := range demoTasks {
+		ctx := invoker.WithTrusted(ctx, taskbook.User.Is(task.user))
+		if _, err = book.AddTask(ctx, taskbook.NewTask{Title: task.title}); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, book.Close())
+}
 
 // demoScript is what the scripted model says. Each step expects what the tools
 // must have answered, and the server refuses the request if they have not: what
@@ -22,35 +62,31 @@ func demoScript(paced bool) openaiserver.Script {
 	call := func(name, arguments string) openaiserver.Call {
 		return openaiserver.Call{Name: name, Arguments: arguments}
 	}
+	bothLists := []openaiserver.Call{call("ada__list_tasks", `{"completed": false}`), call("ben__list_tasks", `{"completed": false}`)}
 	return openaiserver.Script{Steps: []openaiserver.Step{
 		{
-			Expect: openaiserver.Expect{Offers: []string{"atlas__weather", "atlas__local_time", "satchel__pack", "satchel__weigh"}},
-			Reply: says("I'll look at the weather in both cities, and pack what one always needs meanwhile.",
-				call("atlas__weather", `{"city": "Lisbon"}`),
-				call("atlas__weather", `{"city": "Olso"}`),
-				call("satchel__pack", `{"items": ["passport", "charger", "scarf"]}`)),
+			Expect: openaiserver.Expect{Offers: []string{"ada__add_task", "ada__list_tasks", "ben__complete_task", "ben__delete_task"}},
+			Reply:  says("I'll look at both lists.", bothLists...),
 		}, {
-			Expect: openaiserver.Expect{ToolMessages: 3, Contains: []string{"sunny", "did you mean Oslo?", "passport"}},
-			Reply: says("The atlas has no Olso, and says that it is Oslo. Once more, and the time there.",
-				call("atlas__weather", `{"city": "Oslo"}`),
-				call("atlas__local_time", `{"from": "Lisbon", "to": "Oslo", "time": "12:00"}`)),
+			Expect: openaiserver.Expect{ToolMessages: 2, Contains: []string{"Buy drinks", "Fix the tap", "Call the landlord"}},
+			Reply:  says("Ben has less to do, so the balloons are his.", call("ben__add_task", `{"title": "Buy balloons"}`)),
 		}, {
-			Expect: openaiserver.Expect{ToolMessages: 2, Contains: []string{"snow", "13:00"}},
-			Reply: says("Snow! That asks for warm things.",
-				call("satchel__pack", `{"items": ["wool hat", "gloves", "boots"]}`)),
+			Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"Buy balloons"}},
+			Reply:  says("Ada: buy drinks, and fix the tap. Ben: call the landlord, and, new on his list, buy balloons."),
 		}, {
-			Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"wool hat"}},
-			Reply: says("Lisbon has 16 °C and sun tomorrow, Oslo -3 °C and snow. I have packed your passport, " +
-				"a charger, a scarf, a wool hat, gloves and boots. When it is 12:00 in Lisbon, it is 13:00 in Oslo."),
+			Expect: openaiserver.Expect{LastRole: "user", Contains: []string{"landlord"}},
+			Reply: says("",
+				call("ben__complete_task", `{"task_id": 2}`),
+				call("ben__complete_task", `{"task_id": 3}`)),
 		}, {
-			Expect: openaiserver.Expect{LastRole: "user", Contains: []string{"scarf"}},
-			Reply:  says("", call("satchel__unpack", `{"items": ["scarf"]}`)),
+			Expect: openaiserver.Expect{ToolMessages: 2, Contains: []string{"Call the landlord", "there is no task 3"}},
+			Reply:  says("The tap is Ada's, and Ben's server does not reach her tasks.", call("ada__complete_task", `{"task_id": 3}`)),
 		}, {
-			Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"in the satchel: passport, charger, wool hat, gloves, boots"}},
-			Reply:  says("", call("satchel__weigh", `{}`)),
+			Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"Fix the tap"}},
+			Reply:  says("What is left?", bothLists...),
 		}, {
-			Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"5 items"}},
-			Reply:  says("The scarf stays at home. Your satchel weighs 2.5 kg without it."),
+			Expect: openaiserver.Expect{ToolMessages: 2, Contains: []string{"Buy drinks", "Buy balloons"}},
+			Reply:  says("Both are done. Left are the drinks for Ada and the balloons for Ben."),
 		},
 	}}
 }

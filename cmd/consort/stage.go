@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,13 +20,18 @@ import (
 )
 
 // stage is what the demonstration runs on: a model's server, a configuration,
-// and the MCP server over HTTP. The one over stdio is started by its ensemble.
+// a folder with the database, and the MCP server over HTTP. The one over stdio
+// is started by its ensemble.
 type stage struct {
-	model   *openaiserver.Server // nil for a real model
-	satchel *neighbour
-	text    string // the configuration
-	vars    map[string]string
+	folder string
+	model  *openaiserver.Server // nil for a real model
+	ben    *neighbour
+	text   string // the configuration
+	vars   map[string]string
 }
+
+// demoFile is the variable with the database.
+const demoFile = "CONSORT_DEMO_TASKS"
 
 // raise starts what the demonstration needs.
 func raise(ctx context.Context, d *demo) (*stage, error) {
@@ -38,26 +44,43 @@ func raise(ctx context.Context, d *demo) (*stage, error) {
 		pace = demoPaceJSON
 	}
 	s := &stage{vars: map[string]string{"CONSORT": self, demoToken: rand.Text()}}
-	if d.name == "" {
-		if s.model, err = openaiserver.Start(demoScript(!d.json), nil); err != nil {
-			return nil, err
-		}
-	}
-	s.satchel, err = startNeighbour(ctx, exec.Command(self, "demo-server", "satchel", "--http", "--pace", pace.String()), demoToken+"="+s.vars[demoToken])
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the MCP server satchel did not start: %w", err), s.strike())
+	if err := s.furnish(ctx, d, pace); err != nil {
+		return nil, errors.Join(err, s.strike())
 	}
 	s.text = d.modelTable(s.model) + fmt.Sprintf(`
-[mcp.atlas]
+[mcp.ada]
 transport = "stdio"
-command = ["${CONSORT}", "demo-server", "atlas", "--pace", "%s"]
+command = ["${CONSORT}", "demo-server", "tasks", "--file", "${%s}", "--user", "%d", "--pace", "%s"]
 
-[mcp.satchel]
+[mcp.ben]
 transport = "http"
 url = "%s"
 headers = {Authorization = "Bearer ${%s}"}
-`, pace, s.satchel.url, demoToken)
+`, demoFile, demoAda, pace, s.ben.url, demoToken)
 	return s, nil
+}
+
+// furnish starts what the configuration refers to.
+func (s *stage) furnish(ctx context.Context, d *demo, pace time.Duration) (err error) {
+	if s.folder, err = os.MkdirTemp("", "consort-demo"); err != nil {
+		return err
+	}
+	file := filepath.Join(s.folder, "tasks.db")
+	s.vars[demoFile] = file
+	if err := writeTasks(ctx, file); err != nil {
+		return err
+	}
+	if d.name == "" {
+		if s.model, err = openaiserver.Start(demoScript(!d.json), nil); err != nil {
+			return err
+		}
+	}
+	s.ben, err = startNeighbour(ctx, exec.Command(s.vars["CONSORT"], "demo-server", "tasks", "--http",
+		"--file", file, "--user", fmt.Sprint(demoBen), "--pace", pace.String()), demoToken+"="+s.vars[demoToken])
+	if err != nil {
+		return fmt.Errorf("Ben's MCP server did not start: %w", err)
+	}
+	return nil
 }
 
 // modelTable is the [model] table of the configuration.
@@ -95,8 +118,11 @@ func (s *stage) strike() error {
 	if s.model != nil {
 		errs = append(errs, s.model.Close())
 	}
-	if s.satchel != nil {
-		errs = append(errs, s.satchel.stop())
+	if s.ben != nil {
+		errs = append(errs, s.ben.stop())
+	}
+	if s.folder != "" {
+		errs = append(errs, os.RemoveAll(s.folder))
 	}
 	return errors.Join(errs...)
 }

@@ -321,7 +321,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 // here all the same.
 func TestCtrlCEndsTheDemonstration(t *testing.T) {
 	x := run{}.onTerminal(t, "demo")
-	x.expect("did you mean")
+	x.expect("there is no task 3")
 	x.types("\x03")
 	shown := x.ends(statusFailed)
 	contains(t, "the screen", shown, "stopped: interrupt")

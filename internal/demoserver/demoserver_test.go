@@ -3,14 +3,11 @@
 package demoserver_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/consort-go/consort/internal/demoserver"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -93,36 +90,6 @@ func TestSatchel(t *testing.T) {
 	}
 	if got := <-reports; got != "1/1 hat" {
 		t.Errorf("progress: %q", got)
-	}
-}
-
-func TestServeHTTPWantsTheToken(t *testing.T) {
-	in, hold := io.Pipe()
-	out, say := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- demoserver.ServeHTTP(t.Context(), demoserver.New("atlas", 0), "the token", in, say)
-	}()
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.Post(strings.TrimSpace(url), "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("status %d without the token", response.StatusCode)
-	}
-	hold.Close()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("it goes on after its input has ended")
 	}
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demoserver has the two MCP servers of the demonstration, written with
-// the server side of the MCP SDK as anybody's would be: atlas, which knows a
-// few cities, and satchel, which keeps a packing list. What they say is made
-// up, but always the same.
+// Package demoserver has two MCP servers to try things with, written with the
+// server side of the MCP SDK as anybody's would be: atlas, which knows a few
+// cities, and satchel, which keeps a packing list. What they say is made up, but
+// always the same.
 //
 //	err := demoserver.ServeStdio(ctx, demoserver.Atlas(time.Second), os.Stdin, os.Stdout)
 //
-// [ServeHTTP] serves streamable HTTP on a free port of the loopback interface
-// and says where. Both return when their input ends, so that a server does not
-// outlive the program that started it.
+// It returns when its input ends, so that a server does not outlive the program
+// that started it.
 package demoserver
