@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// The defaults of [ToolOptions].
+const (
+	DefaultKept = 64
+	DefaultIdle = 30 * time.Minute
+)
+
+// ToolOptions are the choices of a [Tool]. Nil, and the zero value of each
+// field, mean the default that the field names.
+type ToolOptions struct {
+	// Name of the tool; default "converse".
+	Name string
+	// Title is a name for people.
+	Title string
+	// Description tells whoever calls what the conversations are good for. The
+	// default says how the tool is used.
+	Description string
+	// Needs are trusted values without which the tool cannot be called.
+	Needs []invoker.Need
+	// Identity are the names of the trusted values that a conversation is bound
+	// to: who carries others, or lacks one, does not find it. The default is
+	// all that the first call carries. Name those that say who it is, if others
+	// change from call to call, such as tokens that are renewed.
+	Identity []string
+	// Kept is how many conversations are kept at most, idle or at work. The one
+	// that has been idle for the longest time ends to make room. Default 64.
+	Kept int
+	// Idle is how long a conversation is kept after its last turn; default 30
+	// minutes.
+	Idle time.Duration
+	// Logger takes why conversations could not be closed; nil is silent.
+	Logger *zap.Logger
+}
+
+// OpenFunc makes the conversation of an identity, which nobody can guess and
+// which belongs into Options.ID. It may be called concurrently. The trusted
+// values of whoever calls are in ctx now, and in the context of every turn.
+type OpenFunc func(ctx context.Context, id string) (*Conversation, error)
+
+// Tool is an invoker that holds conversations: each call is one turn of one of
+// them. It is how an agent is offered to other agents, over MCP or as a tool of
+// another conversation. Its methods may be called concurrently.
+type Tool struct {
+	tool invoker.Invoker
+	open OpenFunc
+	opts ToolOptions
+	kept keeper
+}
+
+// message are the arguments of the tool.
+type message struct {
+	Message      string `json:"message" jsonschema:"what to say to the assistant" minLength:"1"`
+	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
+}
+
+// answer is what the tool returns.
+type answer struct {
+	Conversation string `json:"conversation" jsonschema:"send it with the next message to go on"`
+	Answer       string `json:"answer" jsonschema:"what the assistant said"`
+	Reason       Reason `json:"reason" jsonschema:"why the turn ended: answered, or what cut it short"`
+}
+
+const toolDescription = "Talk with an assistant that has tools of its own. " +
+	"Each call is one message; send the conversation that a call returned with the next one to go on, or none to begin anew."
+
+// NewTool returns a tool that holds conversations made by open. Opts may be
+// nil. The tool takes a message and, to go on, the identity of a conversation,
+// and returns that identity, the answer and the [Reason] for which the turn
+// ended. While it works it reports what happens, with the text of the model as
+// [invoker.Progress].Partial. Beyond the failures of every tool, a call fails
+// with
+//
+//   - NOT_FOUND: there is no such conversation, or it is somebody else's, or
+//     it has ended.
+//   - CONFLICT, retryable: the conversation is at work for another call.
+//   - UNAVAILABLE, retryable: all conversations that may be kept are at work,
+//     or the model cannot be reached. A conversation that exists stays.
+//
+// NewTool fails if open is nil, or a need has no name.
+func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {
+	if open == nil {
+		return nil, errors.New("converse: NewTool was given no function that opens conversations")
+	}
+	t := &Tool{open: open}
+	if opts != nil {
+		t.opts = *opts
+	}
+	t.opts.Name = cmp.Or(t.opts.Name, "converse")
+	t.opts.Description = cmp.Or(t.opts.Description, toolDescription)
+	t.opts.Kept = cmp.Or(t.opts.Kept, DefaultKept)
+	t.opts.Idle = cmp.Or(t.opts.Idle, DefaultIdle)
+	if t.opts.Logger == nil {
+		t.opts.Logger = zap.NewNop()
+	}
+	t.kept = keeper{most: t.opts.Kept, idle: t.opts.Idle, logger: t.opts.Logger, talks: map[string]*talk{}}
+	tool, err := invoker.New(t.opts.Name, t.opts.Description, t.say, &invoker.Options{Title: t.opts.Title, Needs: t.opts.Needs})
+	if err != nil {
+		return nil, fmt.Errorf("converse: %w", err)
+	}
+	t.tool = tool
+	return t, nil
+}
+
+// Definition implements [invoker.Invoker].
+func (t *Tool) Definition() *invoker.Definition { return t.tool.Definition() }
+
+// Invoke implements [invoker.Invoker].
+func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	return t.tool.Invoke(ctx, call)
+}
+
+// Close ends all conversations, those at work among them, and waits for them,
+// or for the end of ctx, whose error it then returns. Calls fail from now on.
+func (t *Tool) Close(ctx context.Context) error { return t.kept.close(ctx) }
+
+// say is one call of the tool.
+func (t *Tool) say(ctx context.Context, m message) (answer, error) {
+	owner, err := ownerOf(ctx, t.opts.Identity)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	held, err := t.take(ctx, cancel, owner, m.Conversation)
+	if err != nil {
+		return answer{}, err
+	}
+	defer t.kept.give(held)
+	turn, err := t.turn(ctx, held, m.Message)
+	if err != nil {
+		return answer{}, t.failed(ctx, held, err)
+	}
+	return answer{Conversation: held.id, Answer: turn.Text(), Reason: turn.Reason}, nil
+}
+
+// take takes a conversation for a turn: the one that is named, or a new one.
+func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, owner owner, id string) (*talk, error) {
+	if id != "" {
+		return t.kept.take(id, owner, cancel)
+	}
+	held, err := t.kept.make(rand.Text(), owner, cancel)
+	if err != nil {
+		return nil, err
+	}
+	opened := false
+	defer func() {
+		if !opened {
+			t.kept.drop(held)
+		}
+	}()
+	conversation, err := t.open(ctx, held.id)
+	if err == nil && conversation == nil {
+		err = errors.New("the function that opens conversations returned none")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening a conversation: %w", err)
+	}
+	held.conversation, opened = conversation, true
+	return held, nil
+}
+
+// turn holds one turn and reports on it.
+func (t *Tool) turn(ctx context.Context, held *talk, text string) (Turn, error) {
+	watch := watcher{call: invoker.CallFrom(ctx)}
+	for event, err := range held.conversation.Send(ctx, canister.Text(text)) {
+		if err != nil {
+			return Turn{}, err
+		}
+		watch.see(event)
+		if done, ok := event.(TurnCompleted); ok {
+			return done.Turn, nil
+		}
+	}
+	return Turn{}, errors.New("the turn ended without a result")
+}
+
+// failed is what whoever calls is told of a turn that failed.
+func (t *Tool) failed(ctx context.Context, held *talk, err error) error {
+	var model *ModelError
+	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errToolClosed):
+		return &invoker.Failure{Code: invoker.Canceled, Message: "The conversation was interrupted, because it is shut down.", Cause: err}
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, ErrBusy):
+		return busy()
+	case errors.Is(err, ErrClosed):
+		return noConversation(held.id)
+	case errors.As(err, &model) && model.Retryable:
+		failure := invoker.Failf(invoker.Unavailable, "The assistant's model cannot be reached. The message is kept in the conversation %q, which can go on later.", held.id)
+		failure.Cause = err
+		return failure
+	}
+	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: fmt.Sprintf("The assistant failed. Its conversation %q is kept.", held.id), Cause: err}
+}
+
+// watcher reports the events of a turn as progress.
+type watcher struct {
+	call  *invoker.Call
+	steps int
+	said  strings.Builder // not reported yet
+}
+
+// pieceBytes is how much text is collected for one report.
+const pieceBytes = 64
+
+func (w *watcher) see(event Event) {
+	switch e := event.(type) {
+	case TextDelta:
+		if w.said.WriteString(e.Text); w.said.Len() >= pieceBytes {
+			w.report("")
+		}
+	case MessageStarted:
+		w.report("asking the model")
+	case MessageCompleted:
+		w.report("")
+	case ExchangeRetried:
+		w.report("the model did not answer, trying again")
+	case InvocationStarted:
+		w.report("calling " + clip(e.Invocation.Name))
+	case InvocationCompleted:
+		w.report(clip(e.Invocation.Name) + " " + cmp.Or(e.Result.Code, "returned"))
+	}
+}
+
+// report reports the text so far, and what happens.
+func (w *watcher) report(happens string) {
+	progress := invoker.Progress{Message: happens}
+	if w.said.Len() > 0 {
+		progress.Partial = canister.Texts(w.said.String())
+		w.said.Reset()
+	} else if happens == "" {
+		return
+	}
+	w.steps++
+	progress.Done = float64(w.steps)
+	w.call.Report(progress)
+}
