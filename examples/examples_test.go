@@ -203,6 +203,16 @@ func TestFakes(t *testing.T) {
 	same(t, s.run("", "fakes", "Oslo", self, "mcp-server", "atlas"), "Boots.")
 }
 
+// What it prints is compared with its README.md by a test of its own.
+func TestTasks(t *testing.T) {
+	out := newStage(t).run("", "tasks")
+	for _, want := range []string{"Ada: What is left for me to do?", "model: The milk.", "is not let in", "mcp    for 2  delete_task", "forged user_id"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not print %q:\n%s", want, out)
+		}
+	}
+}
+
 // No example is left out here.
 func TestAllExamplesAreRun(t *testing.T) {
 	entries, err := os.ReadDir(bin)
@@ -213,7 +223,7 @@ func TestAllExamplesAreRun(t *testing.T) {
 	for _, entry := range entries {
 		built = append(built, strings.TrimSuffix(entry.Name(), ".exe"))
 	}
-	if want := []string{"approval", "embed", "fakes", "fromtoml", "mixed", "resume"}; !slices.Equal(built, want) {
+	if want := []string{"approval", "embed", "fakes", "fromtoml", "mixed", "resume", "tasks"}; !slices.Equal(built, want) {
 		t.Errorf("there are the examples %q; those with a test are %q", built, want)
 	}
 }
