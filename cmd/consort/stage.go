@@ -78,7 +78,7 @@ func (s *stage) furnish(ctx context.Context, d *demo, pace time.Duration) (err e
 	s.ben, err = startNeighbour(ctx, exec.Command(s.vars["CONSORT"], "demo-server", "tasks", "--http",
 		"--file", file, "--user", fmt.Sprint(demoBen), "--pace", pace.String()), demoToken+"="+s.vars[demoToken])
 	if err != nil {
-		return fmt.Errorf("Ben's MCP server did not start: %w", err)
+		return fmt.Errorf("the MCP server ben did not start: %w", err)
 	}
 	return nil
 }
