@@ -41,6 +41,9 @@ func TestAsFailure(t *testing.T) {
 			}
 		})
 	}
+	if got := invoker.AsFailure(io.ErrUnexpectedEOF); !errors.Is(got, io.ErrUnexpectedEOF) {
+		t.Errorf("the log does not get the reason: %+v", got)
+	}
 	if invoker.AsFailure(nil) != nil {
 		t.Error("nil is a failure")
 	}

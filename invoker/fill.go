@@ -57,7 +57,11 @@ func guard(inv Invoker, fills map[string]string, needs []Need) (Invoker, error) 
 	for _, value := range fills {
 		needs = append(needs, named(value))
 	}
-	return newTool(def, f.run, rules{needs: needs, fills: fills, uncheckedResults: true})
+	t, err := newTool(def, f.run, rules{needs: needs, fills: fills, uncheckedResults: true})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 type filler struct {

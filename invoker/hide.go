@@ -52,6 +52,10 @@ func (p *places) add(path []string) {
 	for _, keyword := range []string{"then", "else"} {
 		p.add(append(slices.Clone(path), keyword))
 	}
+	dependent, _ := schema["dependentSchemas"].(map[string]any)
+	for name := range dependent {
+		p.add(append(slices.Clone(path), "dependentSchemas", name))
+	}
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		forms, _ := schema[keyword].([]any)
 		for i := range forms {

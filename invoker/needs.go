@@ -143,7 +143,7 @@ func eachName(text json.RawMessage, visit func(string)) {
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		default:
-			if name, ok := token.(string); ok && depth == 1 && isName {
+			if name, ok := token.(string); ok && isName {
 				visit(name)
 				isName = false
 				continue

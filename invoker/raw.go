@@ -57,7 +57,11 @@ func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *
 		opts = &RawOptions{}
 	}
 	run := func(ctx context.Context, call *Call, _ any) (Output, error) { return fn(ctx, call) }
-	return newTool(def, run, rules{needs: opts.Needs, uncheckedResults: opts.UncheckedResults})
+	t, err := newTool(def, run, rules{needs: opts.Needs, uncheckedResults: opts.UncheckedResults})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // tool is the one Invoker of this package.

@@ -152,6 +152,8 @@ func TestHiddenProperties(t *testing.T) {
 		{`{"type":"object","$ref":"#/$defs/In","$defs":{"In":{"allOf":[{"properties":{"user_id":{}}}]}}}`,
 			`{"type":"object","$ref":"#/$defs/In","$defs":{"In":{"allOf":[{"properties":{}}]}}}`},
 		{`{"dependentRequired":{"title":["user_id","b"],"user_id":["b"],"c":["b"]}}`, `{"dependentRequired":{"title":["b"],"c":["b"]}}`},
+		{`{"if":{"required":["a"]},"then":{"required":["user_id"]},"else":{"properties":{"user_id":{}}},"dependentSchemas":{"b":{"required":["user_id"]}}}`,
+			`{"if":{"required":["a"]},"then":{"required":[]},"else":{"properties":{}},"dependentSchemas":{"b":{"required":[]}}}`},
 		{`{"$ref":"#","properties":{"user_id":{}}}`, `{"$ref":"#","properties":{}}`},
 	} {
 		want := test.want

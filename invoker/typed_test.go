@@ -317,3 +317,31 @@ func TestPanicWhileDecoding(t *testing.T) {
 		t.Errorf("got %v", failure)
 	}
 }
+
+// A number is checked as the function gets it.
+func TestNumbersAreCheckedAsTheyAreHeld(t *testing.T) {
+	type in struct {
+		Part  float64            `json:"part,omitempty" exclusiveMaximum:"1"`
+		Small *float32           `json:"small,omitempty" exclusiveMinimum:"0"`
+		Parts map[string]float64 `json:"parts,omitempty"`
+		List  []float32          `json:"list,omitempty" exclusiveMaximum:"1"`
+	}
+	tool, got := take[in](t, nil)
+	for arguments, want := range map[string]string{
+		`{"part":0.99999999999999999999}`: "/part: 1 is not less than 1",
+		`{"small":1e-60}`:                 "/small: 0 is not greater than 0",
+		`{"list":[0.5,0.9999999999]}`:     "/list/1: 1 is not less than 1",
+	} {
+		*got = in{}
+		if _, failure := invoke(t, tool, arguments); failure == nil || !strings.HasSuffix(failure.Message, "schema:\n"+want) || !reflect.DeepEqual(*got, in{}) {
+			t.Errorf("%s: got %+v, %v", arguments, *got, failure)
+		}
+	}
+	if _, failure := invoke(t, tool, `{"part":0.1,"small":0.1,"parts":{"a":0.30000000000000000001},"list":[1e-1]}`); failure != nil || got.Part != 0.1 || *got.Small != 0.1 || got.Parts["a"] != 0.3 {
+		t.Errorf("got %+v, %v", *got, failure)
+	}
+	open, _ := take[map[string]any](t, &invoker.Options{InputSchema: json.RawMessage(`{"additionalProperties":{"items":{"exclusiveMaximum":1}}}`)})
+	if _, failure := invoke(t, open, `{"a":[0.99999999999999999999]}`); failure == nil || failure.Pointer != "/a/0" {
+		t.Errorf("got %v", failure)
+	}
+}
