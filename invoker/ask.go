@@ -5,6 +5,7 @@ package invoker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -86,22 +87,29 @@ type LogEntry struct {
 	Data json.RawMessage
 }
 
+// Causes of failures of [Call.Ask] and [Call.Sample].
+var (
+	ErrNoPerson = errors.New("nobody can be asked for this call")
+	ErrNoModel  = errors.New("no model can be asked for this call")
+)
+
 // Ask puts a question to the person behind the call and waits for the answer;
 // the time limits of the call stand still meanwhile. It fails with Unavailable
-// when nobody can be asked.
+// when nobody can be asked, for which [ErrNoPerson] is the cause.
 func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult, error) {
 	if c == nil || c.Person == nil {
-		return nil, &Failure{Code: Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here."}
+		return nil, &Failure{Code: Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here.", Cause: ErrNoPerson}
 	}
 	defer c.Hold()()
 	return c.Person(ctx, question)
 }
 
 // Sample asks the model of the conversation that the call belongs to, under the
-// limits of its turn. It fails with Unavailable when there is none.
+// limits of its turn. It fails with Unavailable when there is none, for which
+// [ErrNoModel] is the cause.
 func (c *Call) Sample(ctx context.Context, request *SampleRequest) (*SampleResult, error) {
 	if c == nil || c.Model == nil {
-		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, and none can be asked here."}
+		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, and none can be asked here.", Cause: ErrNoModel}
 	}
 	defer c.Hold()()
 	return c.Model(ctx, request)

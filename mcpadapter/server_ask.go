@@ -13,22 +13,24 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// asker sends a question to the client and waits for the answer.
-type asker func(ctx context.Context, question mcp.InputRequest) (mcp.InputResponse, error)
+// asker sends a question to the client and waits for the answer. The key is the
+// tool's own for the question; empty if it has none.
+type asker func(ctx context.Context, key string, question mcp.InputRequest) (mcp.InputResponse, error)
 
-// offer gives the call the person and the model of the client, as far as it
-// says that it has them.
-func (c *served) offer(ask asker, caps *mcp.ClientCapabilities) {
+// offer gives a call the person and the model of the client, and its context the
+// roots, as far as the client says that it has them.
+func offer(ctx context.Context, call *invoker.Call, ask asker, caps *mcp.ClientCapabilities) context.Context {
 	if caps.Elicitation != nil {
-		c.call.Person = func(ctx context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		call.Person = func(ctx context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 			params, err := elicitParams(q, caps.Elicitation)
 			if err != nil {
 				return nil, err
 			}
-			answer, err := ask(ctx, params)
+			answer, err := ask(ctx, q.Key, params)
 			if err != nil {
 				return nil, err
 			}
@@ -40,26 +42,35 @@ func (c *served) offer(ask asker, caps *mcp.ClientCapabilities) {
 		}
 	}
 	if caps.Sampling != nil {
-		c.call.Model = func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
+		call.Model = func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
 			params, err := sampleParams(q)
 			if err != nil {
 				return nil, err
 			}
-			answer, err := ask(ctx, params)
+			answer, err := ask(ctx, q.Key, params)
 			if err != nil {
 				return nil, err
 			}
 			return sampleResult(answer)
 		}
 	}
+	if !hasRoots(caps) {
+		return ctx
+	}
+	return withRoots(ctx, ask)
 }
 
-// askDirectly lets the call ask by requests of its own while the client waits
-// for the result (before 2026-07-28).
-func (c *served) askDirectly(session *mcp.ServerSession, from *caller, caps *mcp.ClientCapabilities) {
-	c.offer(func(toolCtx context.Context, question mcp.InputRequest) (mcp.InputResponse, error) {
+// canBeAsked reports whether a client says that it answers any question.
+func canBeAsked(caps *mcp.ClientCapabilities) bool {
+	return caps != nil && (caps.Elicitation != nil || caps.Sampling != nil || hasRoots(caps))
+}
+
+// directly asks by requests to the client while that waits for the result
+// (before 2026-07-28).
+func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession, from *caller) asker {
+	return func(toolCtx context.Context, _ string, question mcp.InputRequest) (mcp.InputResponse, error) {
 		// The SDK finds the stream of the call by the context of its request.
-		ctx, cancel := context.WithTimeoutCause(c.ctx, c.server.options.AnswerTimeout, errNoAnswer)
+		ctx, cancel := context.WithTimeoutCause(requestCtx, s.options.AnswerTimeout, errNoAnswer)
 		defer cancel()
 		defer context.AfterFunc(toolCtx, cancel)()
 		if from.gone != nil {
@@ -83,15 +94,39 @@ func (c *served) askDirectly(session *mcp.ServerSession, from *caller, caps *mcp
 			answer, err = session.Elicit(ctx, q)
 		case *mcp.CreateMessageParams:
 			answer, err = session.CreateMessage(ctx, q)
+		case *mcp.ListRootsParams:
+			answer, err = session.ListRoots(ctx, q)
 		}
 		return answer, askFailure(toolCtx, ctx, err)
-	}, caps)
+	}
 }
 
 var (
 	errNoAnswer   = errors.New("the client has not answered in time")
 	errClientGone = errors.New("the client is gone")
 )
+
+// undeclared is the refusal of a request that needs what its client does not
+// have, or did not declare to have (MCP 2026-07-28, SEP-2575); nil if that is not
+// why it failed.
+func undeclared(err error) error {
+	var capability string
+	switch {
+	case errors.Is(err, invoker.ErrNoPerson):
+		capability = "elicitation"
+	case errors.Is(err, invoker.ErrNoModel):
+		capability = "sampling"
+	case errors.Is(err, errNoRoots):
+		capability = "roots"
+	default:
+		return nil
+	}
+	return &jsonrpc.Error{
+		Code:    mcp.CodeMissingRequiredClientCapabilities,
+		Message: "this needs a capability of the client that it has not declared: " + capability,
+		Data:    json.RawMessage(`{"requiredCapabilities":{"` + capability + `":{}}}`),
+	}
+}
 
 // askFailure is what a tool learns of a question that got no answer.
 func askFailure(toolCtx, ctx context.Context, err error) error {

@@ -33,7 +33,7 @@ type served struct {
 // callTool answers tools/call (MCP 2025-11-25, server/tools § Calling Tools).
 func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
 	if req.Params.RequestState != "" {
-		return s.parked.resume(ctx, req, from)
+		return s.parked.resume(ctx, req.Session, from, req.Params.RequestState, whichCall(req), req.Params.InputResponses)
 	}
 	c := &served{
 		server: s, ctx: ctx, modern: speaksModern(req.ProtocolVersion()),
@@ -94,24 +94,43 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 	c.call.Progress, c.call.Log = c.reports.progress(), c.reports.log
 	caps := req.ClientCapabilities()
 	switch {
-	case caps == nil || caps.Elicitation == nil && caps.Sampling == nil || !c.modern && !from.asks:
-		// Nobody can be asked.
+	case !canBeAsked(caps) || !c.modern && !from.asks:
 	case c.modern:
-		return c.inRounds(req, from, caps)
+		r := c.server.newRounds(whichCall(req), from, req.Params.InputResponses)
+		r.goOn = c.reports.goOn
+		return r.begin(c.ctx, func(ctx context.Context) (mcp.Result, error) {
+			return c.finish(offer(ctx, &c.call, r.ask, caps))
+		})
 	default:
-		c.askDirectly(req.Session, from, caps)
+		c.ctx = offer(c.ctx, &c.call, c.server.directly(c.ctx, req.Session, from), caps)
 	}
 	defer c.server.running.leave()
-	output, failure := c.invoke(c.ctx)
+	return c.finish(c.ctx)
+}
+
+// whichCall tells a call from others of the same client.
+func whichCall(req *mcp.CallToolRequest) string {
+	return "tools/call " + req.Params.Name + " " + string(req.Params.Arguments)
+}
+
+// finish calls the tool and answers the call.
+func (c *served) finish(ctx context.Context) (mcp.Result, error) {
+	output, failure := c.invoke(ctx)
 	c.reports.end()
 	return c.result(output, failure)
 }
 
-// result is the answer, or the refusal of a tool that has gone since it was found.
+// result is the answer, or the refusal of a tool that has gone since it was
+// found, or needs more than the client declares.
 func (c *served) result(output invoker.Output, failure *invoker.Failure) (mcp.Result, error) {
 	answer := c.answer(output, failure)
 	if failure != nil && failure.Code == invoker.ToolNotFound {
 		return nil, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", c.tool.name)
+	}
+	if c.modern && failure != nil {
+		if refused := undeclared(failure); refused != nil {
+			return nil, refused
+		}
 	}
 	return answer, nil
 }

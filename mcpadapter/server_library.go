@@ -224,13 +224,41 @@ func (s *Server) fullName(ctx context.Context, name string) (string, error) {
 	return name, nil // the roster finds the words
 }
 
-// getPrompt answers prompts/get.
-func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (mcp.Result, error) {
-	name, err := s.fullName(ctx, req.Params.Name)
+// getPrompt answers prompts/get. What writes the prompt may ask the client.
+func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from *caller) (mcp.Result, error) {
+	caps, isModern := req.ClientCapabilities(), speaksModern(req.ProtocolVersion())
+	p := req.Params
+	arguments, err := json.Marshal(p.Arguments)
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := s.roster.GetPrompt(ctx, name, req.Params.Arguments)
+	what := "prompts/get " + p.Name + " " + string(arguments)
+	call := new(invoker.Call)
+	switch {
+	case p.RequestState != "":
+		return s.parked.resume(ctx, req.Session, from, p.RequestState, what, p.InputResponses)
+	case !canBeAsked(caps) || !isModern && !from.asks:
+	case isModern:
+		r := s.newRounds(what, from, p.InputResponses)
+		s.running.enter()
+		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
+			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, caps), call), p, isModern)
+		})
+	default:
+		ctx = offer(ctx, call, s.directly(ctx, req.Session, from), caps)
+	}
+	return s.writePrompt(invoker.WithCall(ctx, call), p, isModern)
+}
+
+func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isModern bool) (mcp.Result, error) {
+	name, err := s.fullName(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := s.roster.GetPrompt(ctx, name, p.Arguments)
+	if refused := undeclared(err); isModern && refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, s.failed("prompts/get", err, jsonrpc.CodeInvalidParams, "")
 	}
@@ -252,7 +280,7 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (mcp.
 		}
 	}
 	w.byte(']')
-	w.finish(speaksModern(req.ProtocolVersion()), false)
+	w.finish(isModern, false)
 	return &rawResult{text: w.open()}, nil
 }
 

@@ -80,16 +80,19 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			s.log.Warn("a request is refused", zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
-		defer func() {
-			if p := recover(); p != nil {
-				s.log.Error("a request made the server panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-				result, err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
-			}
-		}()
+		defer s.caught(method, &result, &err)
 		ctx, cancel := context.WithCancelCause(joined{ctx, from.ctx})
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
 		return s.answer(ctx, method, req, from, next)
+	}
+}
+
+// caught, deferred, makes a panic an error of the request.
+func (s *Server) caught(method string, result *mcp.Result, err *error) {
+	if p := recover(); p != nil {
+		s.log.Error("a request made the server panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		*result, *err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
 	}
 }
 
@@ -108,7 +111,7 @@ func (s *Server) answer(ctx context.Context, method string, req mcp.Request, fro
 	case *mcp.ListPromptsRequest:
 		return s.listPrompts(ctx, req)
 	case *mcp.GetPromptRequest:
-		return s.getPrompt(ctx, req)
+		return s.getPrompt(ctx, req, from)
 	case *mcp.CompleteRequest:
 		return s.complete(ctx, req)
 	}

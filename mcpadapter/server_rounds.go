@@ -3,7 +3,6 @@
 package mcpadapter
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -17,14 +16,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// rounds is a call that may ask its client something under 2026-07-28, where a
-// server sends no requests (SEP-2322): the answer to the call is then a list of
-// questions, and the client repeats the call with its answers. Meanwhile the
-// tool goes on running here, and waits.
+// rounds is a request that may ask its client something under 2026-07-28, where
+// a server sends no requests (SEP-2322): the answer to the request is then a list
+// of questions, and the client repeats it with its answers. Meanwhile the tool
+// goes on running here, and waits.
 type rounds struct {
-	c      *served
+	server *Server
+	what   string // of the request, which another one must not take over
 	owner  string // the identity of the client
 	client string
+	goOn   func(context.Context, *mcp.ServerSession) // at each further round; may be nil
 	cancel context.CancelCauseFunc
 	wake   chan struct{} // a question is new; holds one
 	ended  chan struct{} // result and err are there
@@ -33,6 +34,7 @@ type rounds struct {
 
 	mu        sync.Mutex
 	questions map[string]*question // without an answer
+	given     mcp.InputResponseMap // answers that came with the first round
 	serial    int
 }
 
@@ -41,56 +43,82 @@ type question struct {
 	answer  chan mcp.InputResponse // holds one
 }
 
-// inRounds runs the call and answers its first round. The call has a life of
-// its own, which ends with that of a round that is broken off.
-func (c *served) inRounds(req *mcp.CallToolRequest, from *caller, caps *mcp.ClientCapabilities) (mcp.Result, error) {
-	life, cancel := context.WithCancelCause(context.WithoutCancel(c.ctx))
-	stop := context.AfterFunc(c.server.life, func() { cancel(errServerClosed) })
-	r := &rounds{
-		c: c, owner: from.identity, client: from.client, cancel: cancel, wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		questions: make(map[string]*question),
+// roundSettle is how long a round waits for further questions after the first, since
+// those that a tool asks side by side go out together.
+const roundSettle = 10 * time.Millisecond
+
+// newRounds returns the rounds of a request; given are the answers of a client
+// that knows beforehand what it will be asked.
+func (s *Server) newRounds(what string, from *caller, given mcp.InputResponseMap) *rounds {
+	return &rounds{
+		server: s, what: what, owner: from.identity, client: from.client, given: given,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), questions: make(map[string]*question),
 	}
-	c.offer(r.ask, caps)
+}
+
+// begin runs f, and answers the first round. The context of f has a life of its
+// own, which ends with that of a round that is broken off. The request has
+// entered the gate, and leaves it when f has returned.
+func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Result, error)) (mcp.Result, error) {
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r.cancel = cancel
+	stop := context.AfterFunc(r.server.life, func() { cancel(errServerClosed) })
 	go func() {
-		defer c.server.running.leave()
+		defer r.server.running.leave()
 		defer cancel(nil)
 		defer stop()
 		defer close(r.ended)
-		output, failure := c.invoke(life)
-		c.reports.end()
-		r.result, r.err = c.result(output, failure)
+		defer r.server.caught(r.what, &r.result, &r.err)
+		r.result, r.err = f(life)
 	}()
-	return r.round(c.ctx)
+	return r.round(ctx)
 }
 
-// ask is the asker of such a call.
-func (r *rounds) ask(ctx context.Context, request mcp.InputRequest) (mcp.InputResponse, error) {
-	if r.c.server.closing.Load() {
+// ask is the asker of such a request.
+func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) (mcp.InputResponse, error) {
+	if r.server.closing.Load() {
 		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is about to end.")
 	}
 	q := &question{request, make(chan mcp.InputResponse, 1)}
-	r.mu.Lock()
-	r.serial++
-	id := "question-" + strconv.Itoa(r.serial)
-	r.questions[id] = q
-	r.mu.Unlock()
-	defer r.forget(id)
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	id, answer := r.put(key, q)
+	if answer != nil {
+		return answer, nil
 	}
-	limit := time.NewTimer(r.c.server.options.AnswerTimeout)
+	defer r.forget(id)
+	limit := time.NewTimer(r.server.options.AnswerTimeout)
 	defer limit.Stop()
 	select {
 	case answer := <-q.answer:
 		return answer, nil
 	case <-limit.C:
 		return nil, invoker.Failf(invoker.Unavailable, "The client could not be asked: %w", errNoAnswer)
-	case <-r.c.server.closed:
+	case <-r.server.closed:
 		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is about to end.")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// put makes a question one of the next round, under the key or a number; or
+// returns its answer, if that is there already.
+func (r *rounds) put(key string, q *question) (id string, answer mcp.InputResponse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.serial++
+	id = key
+	if _, taken := r.questions[key]; taken || key == "" {
+		id = key + "question-" + strconv.Itoa(r.serial)
+	}
+	if answer := r.given[id]; answer != nil {
+		delete(r.given, id) // it is for one question
+		return id, answer
+	}
+	r.questions[id] = q
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	return id, nil
 }
 
 func (r *rounds) forget(id string) {
@@ -119,6 +147,9 @@ func (r *rounds) round(ctx context.Context) (mcp.Result, error) {
 		case <-r.ended:
 			return r.result, r.err
 		case <-r.wake:
+			if r.settled() {
+				continue
+			}
 			open := r.open()
 			if len(open) == 0 {
 				continue // it was taken back
@@ -127,9 +158,26 @@ func (r *rounds) round(ctx context.Context) (mcp.Result, error) {
 				<-r.ended
 				return r.result, r.err
 			}
-			return r.c.server.parked.park(r, open)
+			return r.server.parked.park(r, open)
 		}
 	}
+}
+
+// settled waits for further questions; it reports whether the request ended
+// meanwhile.
+func (r *rounds) settled() bool {
+	more := time.NewTimer(roundSettle)
+	defer more.Stop()
+	select {
+	case <-r.ended:
+		return true
+	case <-more.C:
+	}
+	select {
+	case <-r.wake: // for a question that goes out now
+	default:
+	}
+	return false
 }
 
 // parked is the calls that wait for answers of their clients.
@@ -195,33 +243,35 @@ func (p *parked) take(state string) *rounds {
 	delete(p.calls, state)
 	call.expire.Stop()
 	if p.count[call.rounds.client]--; p.count[call.rounds.client] == 0 {
-		delete(p.count, call.rounds.owner)
+		delete(p.count, call.rounds.client)
 	}
 	return call.rounds
 }
 
-// belongs reports whether a repeated call is the one that waits.
-func (p *parked) belongs(req *mcp.CallToolRequest, from *caller) bool {
+// belongs reports whether a repeated request is the one that waits.
+func (p *parked) belongs(state, what string, from *caller) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call, ok := p.calls[req.Params.RequestState]
-	return ok && call.rounds.owner == from.identity && call.rounds.c.tool.name == req.Params.Name &&
-		bytes.Equal(call.rounds.c.call.Arguments, req.Params.Arguments)
+	call, ok := p.calls[state]
+	return ok && call.rounds.owner == from.identity && call.rounds.what == what
 }
 
-// resume gives a call the answers for which it waits, and answers its next round.
-func (p *parked) resume(ctx context.Context, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
+// resume gives a request the answers for which it waits, and answers its next
+// round.
+func (p *parked) resume(ctx context.Context, session *mcp.ServerSession, from *caller, state, what string, answers mcp.InputResponseMap) (mcp.Result, error) {
 	var r *rounds
-	if p.belongs(req, from) {
-		r = p.take(req.Params.RequestState)
+	if p.belongs(state, what, from) {
+		r = p.take(state)
 	}
 	if r == nil {
 		return nil, refusal(jsonrpc.CodeInvalidParams, "there is no such call that waits for an answer")
 	}
-	r.c.reports.goOn(ctx, req.Session)
+	if r.goOn != nil {
+		r.goOn(ctx, session)
+	}
 	r.mu.Lock()
-	for id, answer := range req.Params.InputResponses {
-		if q, ok := r.questions[id]; ok {
+	for id, answer := range answers {
+		if q, ok := r.questions[id]; ok && answer != nil {
 			q.answer <- answer
 			delete(r.questions, id)
 		}
