@@ -39,6 +39,9 @@ func (b *batch) person(callCtx context.Context, c *call) askFunc {
 // put calls the embedder's function, which may panic, and does not wait for it
 // longer than ctx lasts.
 func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	type answer struct {
 		*invoker.ElicitResult
 		error
@@ -69,6 +72,9 @@ func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRe
 // during returns ctx, which now ends no later than the other.
 func during(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	if other.Err() != nil {
+		cancel(context.Cause(other)) // at once: AfterFunc takes its time
+	}
 	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() { stop(); cancel(nil) }
 }

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func sampleRequest(text string) *invoker.SampleRequest {
+	return &invoker.SampleRequest{System: "Be brief.", Messages: []invoker.SampleMessage{{Role: "user", Content: canister.Texts(text)}}}
+}
+
+// asker is a tool that asks the model several times and says what it was told.
+func asker(name string, times int) invoker.Invoker {
+	return fn(name, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		var said []string
+		for n := range times {
+			result, err := call.Sample(ctx, sampleRequest(fmt.Sprint("question ", n)))
+			if err != nil {
+				said = append(said, err.Error())
+				continue
+			}
+			said = append(said, result.Text+"/"+result.Model+"/"+result.Finish)
+		}
+		// What a tool writes there itself counts for nothing.
+		forged := canister.Fields{"io.github.consort-go/sampled": json.RawMessage(`{"exchanges":-100}`)}
+		return invoker.Output{Content: canister.Texts(strings.Join(said, "; ")), Metadata: forged}, nil
+	})
+}
+
+func usage(input, output int64) *canister.Usage { return &canister.Usage{Input: input, Output: output} }
+
+func TestSample(t *testing.T) {
+	alone := func(request *converse.Request) error {
+		if len(request.History) != 2 || len(request.Tools.Definitions) != 0 {
+			return fmt.Errorf("the request has %d canisters and %d tools", len(request.History), len(request.Tools.Definitions))
+		}
+		system, _ := request.History[0].(canister.Supervisor)
+		user, _ := request.History[1].(canister.User)
+		if got := canister.TextOf(system.Content) + canister.TextOf(user.Content); got != "Be brief.question 0" {
+			return fmt.Errorf("it is asked %q", got)
+		}
+		return nil
+	}
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}, Usage: usage(10, 1)},
+		conversetest.Line{Text: "blue", Expect: alone, Usage: usage(5, 2)},
+		conversetest.Line{Text: "long", Finish: canister.FinishLength, Usage: usage(5, 3)},
+		conversetest.Line{Text: "done", Usage: usage(20, 1), Expect: told("blue/script/endTurn; long/script/maxTokens")},
+	)
+	talk := converse.New(script, newRoster(t, asker("ask", 2)), nil)
+	turn := last(t, play(t, talk, "go"))
+	played(t, script)
+	sound(t, talk.History())
+	if turn.Exchanges != 4 || turn.Usage != (canister.Usage{Input: 40, Output: 7}) {
+		t.Errorf("the turn is %+v", turn)
+	}
+	if got := string(results(talk.History())[0].Metadata["io.github.consort-go/sampled"]); got != `{"exchanges":2,"input":10,"output":5}` {
+		t.Errorf("the result remembers %s", got)
+	}
+	if len(talk.History()) != 5 {
+		t.Errorf("the exchanges of the tool are in the history: %d canisters", len(talk.History()))
+	}
+}
+
+// The limits of the turn hold for what tools ask, and say which it was.
+func TestSampleLimits(t *testing.T) {
+	for _, test := range []struct {
+		limits converse.Limits
+		told   string
+		reason converse.Reason
+	}{
+		{converse.Limits{Exchanges: 3}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 3 exchanges.", converse.ReasonExchanges},
+		{converse.Limits{Tokens: 14}, "one/script/endTurn; two/script/endTurn; DENIED: The model was not asked: the turn has reached its limit of 14 tokens.", converse.ReasonTokens},
+	} {
+		script := conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}, Usage: usage(4, 1)},
+			conversetest.Line{Text: "one", Usage: usage(4, 1)},
+			conversetest.Line{Text: "two", Usage: usage(4, 1)},
+		)
+		talk := converse.New(script, newRoster(t, asker("ask", 3)), &converse.Options{Limits: test.limits})
+		turn := last(t, play(t, talk, "go"))
+		played(t, script)
+		if got := canister.TextOf(results(talk.History())[0].Content); got != test.told || turn.Reason != test.reason || turn.Exchanges != 3 {
+			t.Errorf("the tool was told %q, and the turn is %+v", got, turn)
+		}
+		// Another process, which has the history alone, comes to the same end.
+		limits := test.limits
+		if next, ok := converse.Next(through(t, talk.History()), limits, time.Now()).(converse.Done); !ok || next.Reason != test.reason {
+			t.Errorf("after a restart, next is %+v", next)
+		}
+		limits.FinalAnswer = true
+		if next, ok := converse.Next(through(t, talk.History()), limits, time.Now()).(converse.Exchange); !ok || !next.Final || next.Limited != test.reason {
+			t.Errorf("with a final answer, next is %+v", next)
+		}
+	}
+}
+
+// Of the numbers that a history claims, none lets a turn go on for longer.
+func TestSampledNonsense(t *testing.T) {
+	for _, text := range []string{`{"exchanges":-5}`, `{"exchanges":9223372036854775807,"input":1}`, `{"exchanges":1,"input":-9}`, `[]`, `{"exchanges":"2"}`} {
+		history := []canister.Canister{
+			canister.User{Head: canister.Head{ID: "u", Time: time.Now()}},
+			canister.Assistant{Head: canister.Head{ID: "a"}},
+			canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "x"},
+			canister.Result{Head: canister.Head{ID: "r", Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/sampled": json.RawMessage(text)}}}, Invocation: "i"},
+		}
+		if _, ok := converse.Next(history, converse.Limits{Exchanges: 2}, time.Now()).(converse.Exchange); !ok {
+			t.Errorf("%s ends the turn", text)
+		}
+		history = append(history, canister.Assistant{Head: canister.Head{ID: "b"}},
+			canister.Invocation{Head: canister.Head{ID: "j"}, Message: "b", CallID: "c", Name: "x"}, canister.Result{Head: canister.Head{ID: "s"}, Invocation: "j"})
+		if next, ok := converse.Next(history, converse.Limits{Exchanges: 2}, time.Now()).(converse.Done); !ok || next.Reason != converse.ReasonExchanges {
+			t.Errorf("%s does not end the turn", text)
+		}
+	}
+}
+
+func TestSampleFails(t *testing.T) {
+	var got []error
+	tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		for _, request := range []*invoker.SampleRequest{
+			nil, {}, {Messages: []invoker.SampleMessage{{Role: "system"}}}, sampleRequest("a"), sampleRequest("b"),
+		} {
+			_, err := call.Sample(ctx, request)
+			got = append(got, err)
+		}
+		return invoker.Output{}, nil
+	})
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}},
+		conversetest.Line{Err: &converse.ModelError{Message: "overloaded", Retryable: true}},
+		conversetest.Line{Err: errors.New("the key is hunter2")},
+		conversetest.Line{Text: "done"},
+	)
+	play(t, converse.New(script, newRoster(t, tool), nil), "go")
+	played(t, script)
+	for i, want := range []string{"INVALID_ARGUMENTS", "INVALID_ARGUMENTS", "INVALID_ARGUMENTS", "UNAVAILABLE: The model cannot be reached: model: overloaded", "EXECUTION_FAILED: The model could not answer."} {
+		if i >= len(got) || got[i] == nil || !strings.HasPrefix(got[i].Error(), want) {
+			t.Errorf("failure %d is %v, want %s", i, got[i], want)
+		}
+	}
+}
+
+// Nothing that a tool starts outlives its call, and what it does after counts
+// nowhere and reaches nobody.
+func TestSampleAfterTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stray sync.WaitGroup
+		var early, late, person error
+		release := make(chan struct{})
+		tool := fn("ask", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			asking := make(chan struct{})
+			stray.Go(func() {
+				close(asking)
+				_, early = call.Sample(context.Background(), sampleRequest("never ends"))
+			})
+			<-asking
+			synctest.Wait()
+			stray.Go(func() {
+				<-release
+				_, late = call.Sample(context.Background(), sampleRequest("too late"))
+				_, person = call.Ask(context.Background(), &invoker.ElicitRequest{Message: "too late"})
+			})
+			return invoker.Output{Content: canister.Texts("ok")}, nil
+		})
+		never := make(chan struct{})
+		script := conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}},
+			conversetest.Line{Wait: never},
+			conversetest.Line{Text: "done"},
+		)
+		roster, err := ensemble.NewRoster(ensemble.Local("local", tool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		talk := converse.New(script, roster, &converse.Options{OwnRoster: true, Ask: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return nil, context.Cause(ctx)
+		}})
+		defer talk.Close(context.Background())
+		turn := last(t, play(t, talk, "go"))
+		close(release)
+		stray.Wait()
+		if !errors.Is(early, context.Canceled) || late == nil || !strings.HasPrefix(late.Error(), "CANCELED") || !errors.Is(person, context.Canceled) {
+			t.Errorf("the errors are %v, %v and %v", early, late, person)
+		}
+		if turn.Exchanges != 3 {
+			t.Errorf("there were %d exchanges", turn.Exchanges)
+		}
+	})
+}
+
+func TestAsk(t *testing.T) {
+	tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		answer, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Really?"})
+		if err != nil {
+			return invoker.Output{}, err
+		}
+		return invoker.Output{Content: canister.Texts(fmt.Sprint(answer.Action, answer.Content["sure"]))}, nil
+	})
+	yes := func(_ context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return &invoker.ElicitResult{Action: invoker.Accept, Content: map[string]any{"sure": question.Server + question.Message}}, nil
+	}
+	outer := &invoker.Call{Person: yes}
+	for _, test := range []struct {
+		name string
+		ask  func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
+		ctx  context.Context
+		want string
+	}{
+		{"answered", yes, t.Context(), " acceptlocal__askReally?"},
+		{"nobody", nil, t.Context(), "UNAVAILABLE The tool needs an answer from a person, and nobody can be asked here."},
+		{"the person behind the call", nil, invoker.WithCall(t.Context(), outer), " acceptlocal__askReally?"},
+		{"nobody behind the call", nil, invoker.WithCall(t.Context(), &invoker.Call{}), "UNAVAILABLE The tool needs an answer"},
+		{"panics", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }, t.Context(), "EXECUTION_FAILED "},
+		{"nothing", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { return nil, nil }, t.Context(), "EXECUTION_FAILED "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"})
+			talk := converse.New(script, newRoster(t, tool), &converse.Options{Ask: test.ask})
+			if _, err := talk.Ask(test.ctx, canister.Text("go")); err != nil {
+				t.Fatal(err)
+			}
+			result := results(talk.History())[0]
+			if got := result.Code + " " + canister.TextOf(result.Content); !strings.HasPrefix(got, test.want) {
+				t.Errorf("the result is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The limits of the call stand still while a person thinks, but the end of the
+// turn ends the question, and Close waits for the function behind it.
+func TestAskTakesItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			answer, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Really?"})
+			if err != nil {
+				return invoker.Output{}, err
+			}
+			return invoker.Output{Content: canister.Texts(string(answer.Action))}, nil
+		})
+		local := ensemble.New("local", ensemble.LocalSource(tool), &ensemble.Options{CallTimeout: time.Second})
+		roster, err := ensemble.NewRoster(local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deaf := make(chan struct{})
+		patience := time.Hour
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"}, conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}})
+		talk := converse.New(script, roster, &converse.Options{OwnRoster: true, Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			if patience == 0 {
+				<-deaf
+			}
+			time.Sleep(patience)
+			return &invoker.ElicitResult{Action: invoker.Decline}, nil
+		}})
+		play(t, talk, "go")
+		if got := results(talk.History())[0]; got.Code != "" || canister.TextOf(got.Content) != "decline" {
+			t.Errorf("the result is %+v", got)
+		}
+		patience = 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range talk.Send(ctx, canister.Text("again")) {
+		}
+		if got := results(talk.History())[1]; got.Code != "CANCELED" {
+			t.Errorf("the result is %+v", got)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := talk.Close(short); err == nil || !strings.Contains(err.Error(), "has not returned") {
+			t.Errorf("Close says %v", err)
+		}
+		close(deaf)
+		if err := talk.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLog(t *testing.T) {
+	tool := fn("log", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+		for _, level := range []string{"debug", "info", "notice", "warning", "error", "emergency", "odd"} {
+			call.Note(invoker.LogEntry{Level: level, Logger: "disk", Data: json.RawMessage(`{"free":3,"key":"hunter2-hunter2"}`)})
+		}
+		call.Note(invoker.LogEntry{Level: "info", Data: json.RawMessage(`"` + strings.Repeat("x", 10_000) + `"`)})
+		return invoker.Output{}, nil
+	})
+	core, logs := observer.New(zapcore.InfoLevel)
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("log", "{}")}}, conversetest.Line{Text: "done"})
+	talk := converse.New(script, newRoster(t, tool), &converse.Options{ID: "K7", Logger: zap.New(core), Redact: redact.New("hunter2-hunter2")})
+	play(t, talk, "go")
+	var levels []string
+	for _, entry := range logs.FilterMessage("a tool says").All() {
+		levels = append(levels, entry.Level.String())
+		fields := entry.ContextMap()
+		if data := fields["data"].(string); data != `{"free":3,"key":"[secret]"}` && len(data) != 4096 {
+			t.Errorf("the data are %s", data)
+		}
+		if fields["tool"] != "local__log" || fields["conversation"] != "K7" || fields["invocation"] != results(talk.History())[0].Invocation {
+			t.Errorf("the fields are %v", fields)
+		}
+	}
+	if got := strings.Join(levels, " "); got != "info info warn error error info info" {
+		t.Errorf("the levels are %s", got)
+	}
+}
+
+// What a tool shows already is cleaned and bounded like a result.
+func TestPartial(t *testing.T) {
+	tool := fn("show", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+		call.Report(invoker.Progress{Partial: append(canister.Texts("hunter2-hunter2"), nil, canister.StructuredContent{JSON: json.RawMessage(`{`)})})
+		call.Report(invoker.Progress{Partial: canister.Texts(strings.Repeat("x", 1000))})
+		return invoker.Output{}, nil
+	})
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("show", "{}")}}, conversetest.Line{Text: "done"})
+	talk := converse.New(script, newRoster(t, tool), &converse.Options{Redact: redact.New("hunter2-hunter2"), Limits: converse.Limits{ResultBytes: 100}})
+	var texts []string
+	for _, event := range play(t, talk, "go") {
+		if progress, ok := event.(converse.InvocationProgressed); ok {
+			if _, err := converse.MarshalEvent(event); err != nil {
+				t.Error(err)
+			}
+			texts = append(texts, canister.TextOf(progress.Progress.Partial))
+		}
+	}
+	if len(texts) != 2 || !strings.HasPrefix(texts[0], "[secret]\n") || !strings.HasSuffix(texts[0], "\n{") || !strings.HasPrefix(texts[1], strings.Repeat("x", 100)+"\n[cut: 900") {
+		t.Errorf("the pieces are %q", texts)
+	}
+}
