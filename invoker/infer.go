@@ -31,6 +31,7 @@ type Describer interface {
 type shape struct {
 	schemas map[reflect.Type]*jsonschema.Schema      // of types that say themselves what they look like
 	fields  map[reflect.Type]map[string]reflect.Type // of structs, by the name in JSON
+	rounds  bool                                     // there are types that numbers are rounded for
 }
 
 // shapeOf walks over all types that t is made of.
@@ -61,6 +62,8 @@ func (s *shape) walk(t reflect.Type, seen map[reflect.Type]bool) error {
 		return nil
 	}
 	switch t.Kind() {
+	case reflect.Float32, reflect.Float64, reflect.Interface:
+		s.rounds = true
 	case reflect.Map, reflect.Slice, reflect.Array:
 		return s.walk(t.Elem(), seen)
 	case reflect.Struct:

@@ -205,9 +205,11 @@ func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 	if strays := in.shape.strays(in.t, value, nil); len(strays) > 0 {
 		return badArguments(arrange(strays))
 	}
-	if held, changed := in.shape.rounded(in.t, value); changed && in.check != nil {
-		if faults := in.check.check(held); len(faults) > 0 {
-			return badArguments(faults)
+	if in.shape.rounds {
+		if held, changed := in.shape.rounded(in.t, value); changed {
+			if faults := in.check.check(held); len(faults) > 0 {
+				return badArguments(faults)
+			}
 		}
 	}
 	if in.defaults != nil {
