@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskbook_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/consort-go/consort/examples/tasks/taskbook"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Two users of one book.
+func Example() {
+	folder, err := os.MkdirTemp("", "taskbook")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	book, err := taskbook.Open(context.Background(), filepath.Join(folder, "tasks.db"))
+	if err != nil {
+		panic(err)
+	}
+	defer book.Close()
+
+	ada := invoker.WithTrusted(context.Background(), taskbook.User.Is(1))
+	ben := invoker.WithTrusted(context.Background(), taskbook.User.Is(2))
+	added, err := book.AddTask(ada, taskbook.NewTask{Title: "  Buy milk "})
+	fmt.Println(added.Task.ID, added.Task.Title, err)
+	_, err = book.DeleteTask(ben, taskbook.Which{TaskID: added.Task.ID})
+	fmt.Println(err)
+	// Output:
+	// 1 Buy milk <nil>
+	// NOT_FOUND: there is no task 1
+}
+
+// The tools as a model sees them.
+func ExampleTools() {
+	tools, err := taskbook.Tools(new(taskbook.Book)) // a book that nobody opened: nothing is called here
+	if err != nil {
+		panic(err)
+	}
+	for _, tool := range tools {
+		def := tool.Definition()
+		fmt.Println(def.Name, def.Needs, def.Description)
+	}
+	// Output:
+	// add_task [user_id] Add a task to the user's list.
+	// complete_task [user_id] Mark a task of the user as completed.
+	// delete_task [user_id] Delete a task of the user for good.
+	// list_tasks [user_id] List the user's tasks, the oldest first.
+	// update_task [user_id] Give a task of the user another title.
+}
