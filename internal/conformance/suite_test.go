@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package conformance runs the conformance suite of the protocol over the
-// client in its subdirectory, which goes through a roster, its ensembles and
-// their invokers. A scenario counts as the suite counts it: a failed check, a
-// warning, a time-out or a client that gives up fails it. No failure is
-// expected.
+// client and over the server in its subdirectories. Both go through rosters,
+// ensembles and invokers, as programs do. A scenario counts as the suite counts
+// it: a failed check, a warning, a time-out or a client that gives up fails it.
 package conformance
 
 import (
@@ -21,8 +20,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/consort-go/consort/internal/realservers"
 )
 
 // scenarioTime bounds one scenario, by the suite's own count; all of them run
@@ -30,82 +27,17 @@ import (
 // own limits, so that the client says what is wrong.
 const scenarioTime = 90 * time.Second
 
-// requirements are the frozen sets of what a client has to pass, and how many
-// scenarios there are in each.
-var requirements = []struct {
-	revision  string
-	scenarios int
-}{
-	{"2025-11-25", 18},
-	{"2026-07-28", 32},
-}
+// suite is the command of the conformance suite.
+type suite []string
 
-// beyond are scenarios that no revision requires and the client passes all the
-// same: that a tool's schema survives unchanged, and that a machine can sign in.
-var beyond = []string{"json-schema-2020-12-preservation", "auth/client-credentials-basic"}
-
-// alone are scenarios that measure time to 50 ms, and so want the machine to
-// themselves: they are run again when they failed among the others.
-var alone = []string{"sse-retry"}
-
-func TestRequiredScenarios(t *testing.T) {
-	servers := realservers.Need(t)
-	s := suite{argv: servers.Conformance(), client: buildClient(t)}
-	for _, want := range requirements {
-		t.Run(want.revision, func(t *testing.T) {
-			required := s.required(t, want.revision)
-			if len(required) != want.scenarios {
-				t.Errorf("%d scenarios are required, want %d", len(required), want.scenarios)
-			}
-			reports := s.run(t, "--requirements", want.revision)
-			passed, checks := 0, 0
-			for _, scenario := range slices.Concat(required, beyond) {
-				report, ran := reports[scenario]
-				if ran && !report.passed() && slices.Contains(alone, scenario) {
-					t.Logf("%s failed among the others; once more, alone:\n%s", scenario, report)
-					report = s.run(t, "--scenario", scenario, "--spec-version", want.revision)[scenario]
-				}
-				if !ran || !report.passed() {
-					t.Errorf("%s failed:\n%s", scenario, report)
-					continue
-				}
-				if slices.Contains(required, scenario) {
-					passed, checks = passed+1, checks+report.successes
-				}
-			}
-			t.Logf("conformance %s: %d of %d required scenarios passed with %d checks", want.revision, passed, want.scenarios, checks)
-		})
-	}
-}
-
-// buildClient builds the client under test.
-func buildClient(t *testing.T) string {
-	t.Helper()
-	client := filepath.Join(t.TempDir(), "client")
-	if strings.Contains(client, " ") {
-		t.Fatalf("the suite splits its command at spaces: %q", client)
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", client, "./client")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the client: %v\n%s", err, out)
-	}
-	return client
-}
-
-// suite is the conformance suite and the client that it looks at.
-type suite struct {
-	argv   []string
-	client string
-}
-
-// required lists the client scenarios that a revision requires.
-func (s suite) required(t *testing.T, revision string) []string {
+// required lists the scenarios, "Client" or "Server", that a revision requires.
+func (s suite) required(t *testing.T, side, revision string) []string {
 	t.Helper()
 	out, err := s.command(t, "list", "--requirements", revision).Output()
 	if err != nil {
 		t.Fatalf("listing scenarios: %v", err)
 	}
-	_, list, _ := strings.Cut(string(out), "Client scenarios")
+	_, list, _ := strings.Cut(string(out), side+" scenarios")
 	list, _, _ = strings.Cut(list, "\n\n")
 	var scenarios []string
 	for line := range strings.Lines(list) {
@@ -118,12 +50,10 @@ func (s suite) required(t *testing.T, revision string) []string {
 
 // run runs scenarios and returns a report of each. The suite's exit status
 // also covers what is not required, so that the reports alone count.
-func (s suite) run(t *testing.T, which ...string) map[string]report {
+func (s suite) run(t *testing.T, args ...string) map[string]report {
 	t.Helper()
 	dir := t.TempDir()
-	args := append([]string{
-		"client", "--command", s.client, "--output-dir", dir, "--timeout", strconv.FormatInt(scenarioTime.Milliseconds(), 10),
-	}, which...)
+	args = append(args, "--output-dir", dir, "--timeout", strconv.FormatInt(scenarioTime.Milliseconds(), 10))
 	out, err := s.command(t, args...).CombinedOutput()
 	var status *exec.ExitError
 	if err != nil && !errors.As(err, &status) {
@@ -137,7 +67,7 @@ func (s suite) run(t *testing.T, which ...string) map[string]report {
 }
 
 func (s suite) command(t *testing.T, args ...string) *exec.Cmd {
-	args = append(slices.Clone(s.argv), args...)
+	args = append(slices.Clone(s), args...)
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
@@ -147,7 +77,7 @@ func (s suite) command(t *testing.T, args ...string) *exec.Cmd {
 type report struct {
 	successes int
 	wrong     []check // failures and warnings, which count alike
-	stderr    string  // of the client
+	stderr    string  // of the client; empty for a server
 }
 
 // check is one check of the suite.
@@ -167,7 +97,10 @@ func (r report) String() string {
 	for _, c := range r.wrong {
 		fmt.Fprintf(&b, "  %s %s: %s: %s\n", c.Status, c.ID, c.Description, c.ErrorMessage)
 	}
-	return fmt.Sprintf("%sthe client said:\n%s", &b, r.stderr)
+	if r.stderr != "" {
+		fmt.Fprintf(&b, "the client said:\n%s", r.stderr)
+	}
+	return b.String()
 }
 
 // stamp ends the name of a scenario's directory.
@@ -210,4 +143,15 @@ func readReport(dir string) (report, error) {
 		}
 	}
 	return r, nil
+}
+
+// build builds the program in a subdirectory.
+func build(t *testing.T, program string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), program)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./"+program)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the %s: %v\n%s", program, err, out)
+	}
+	return binary
 }
