@@ -23,7 +23,7 @@
 //
 // The events of a turn are a closed set; see [Event]. A turn is one
 // [TurnStarted], any number of exchanges, and one [TurnCompleted]. An exchange
-// is a [MessageStarted], deltas, the [MessageCompleted] whose canister is in
+// is a [MessageStarted], deltas and announcements of calls, the [MessageCompleted] whose canister is in
 // the history, an [InvocationRequested] for each tool that the model asks for,
 // and an [ExchangeCompleted]. The invocations of one message then run side by
 // side, up to Limits.Parallel; each yields an [InvocationStarted] if it really

@@ -12,7 +12,7 @@ import (
 
 // Event is something that happens in a conversation: [TurnStarted],
 // [MessageStarted], [TextDelta], [ReasoningDelta], [MessageCompleted],
-// [InvocationRequested], [InvocationStarted], [InvocationProgressed],
+// [InvocationAnnounced], [InvocationRequested], [InvocationStarted], [InvocationProgressed],
 // [InvocationCompleted], [ExchangeRetried], [ExchangeCompleted] or
 // [TurnCompleted]. The set is closed.
 type Event interface{ event() }
@@ -40,6 +40,14 @@ type TextDelta struct{ Text string }
 
 // ReasoningDelta is a piece of what a model shows of its reasoning.
 type ReasoningDelta struct{ Text string }
+
+// InvocationAnnounced says that the model begins to write a call. Its arguments
+// can take a while; an InvocationRequested follows when they are complete, if
+// the exchange does not fail. Not every model announces its calls.
+type InvocationAnnounced struct {
+	// Name is the tool's name as far as the model has written it.
+	Name string
+}
 
 // MessageCompleted holds what the model said in an exchange. The canister is
 // in the history.
@@ -123,6 +131,7 @@ func (TurnStarted) event()          {}
 func (MessageStarted) event()       {}
 func (TextDelta) event()            {}
 func (ReasoningDelta) event()       {}
+func (InvocationAnnounced) event()  {}
 func (MessageCompleted) event()     {}
 func (InvocationRequested) event()  {}
 func (InvocationStarted) event()    {}

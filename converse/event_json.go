@@ -100,6 +100,8 @@ func formOf(event Event) (form eventForm, err error) {
 		form = eventForm{Event: "text_delta", Text: e.Text}
 	case ReasoningDelta:
 		form = eventForm{Event: "reasoning_delta", Text: e.Text}
+	case InvocationAnnounced:
+		form = eventForm{Event: "invocation_announced", Name: e.Name}
 	case MessageCompleted:
 		form.Event = "message_completed"
 		form.Canister, err = canister.Marshal(e.Message)

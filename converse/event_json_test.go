@@ -97,6 +97,7 @@ func documentedEvents() []converse.Event {
 			Attempt: 1, Wait: 500 * time.Millisecond, Err: &converse.ModelError{Message: "overloaded", Status: 503},
 		}},
 		converse.ReasoningDelta{Text: "Rain, so a coat."},
+		converse.InvocationAnnounced{Name: "local__weather"},
 		converse.InvocationProgressed{Invocation: invocation, Progress: invoker.Progress{Partial: canister.Texts("4 degrees")}},
 	}
 }

@@ -80,8 +80,8 @@ type Delta struct {
 	// Reasoning is appended to what the model shows of its reasoning, which
 	// is no part of the answer.
 	Reasoning string
-	// Invocation is set, beside no text, when a call begins to stream in: the
-	// tool's name as far as it is known.
+	// Invocation is set when a call begins to stream in: the tool's name as far
+	// as it is known. It becomes an [InvocationAnnounced].
 	Invocation string
 }
 

@@ -309,6 +309,9 @@ func (t *turn) emitDelta(delta Delta) {
 	if delta.Text != "" {
 		t.emit(TextDelta{Text: delta.Text})
 	}
+	if delta.Invocation != "" {
+		t.emit(InvocationAnnounced{Name: delta.Invocation})
+	}
 }
 
 // failExchange tells an exchange that was ended from one that failed.

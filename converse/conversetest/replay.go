@@ -119,6 +119,7 @@ type playedCall struct {
 // eventForm is what the player reads of an event.
 type eventForm struct {
 	Event      string
+	Name       string
 	Text       string
 	Attempt    int
 	Error      string
@@ -126,6 +127,7 @@ type eventForm struct {
 	Done       float64
 	Total      float64
 	Message    string
+	Partial    json.RawMessage
 	Reason     converse.Reason
 	Canister   json.RawMessage
 }
@@ -185,7 +187,7 @@ func (p *player) readEvents(turn turn) {
 			line = &Line{}
 		case event.Event == "invocation_progressed" && p.calls[event.Invocation] != nil:
 			call := p.calls[event.Invocation]
-			call.progress = append(call.progress, invoker.Progress{Done: event.Done, Total: event.Total, Message: event.Message})
+			call.progress = append(call.progress, event.progress())
 		case line == nil:
 		case event.Event == "message_completed":
 			line.recorded = p.replyOf(turn, event.Canister)
@@ -203,6 +205,22 @@ func (p *player) readEvents(turn turn) {
 	p.lines = append(p.lines, *line)
 }
 
+// progress is what a tool reports so that the event happens.
+func (e eventForm) progress() invoker.Progress {
+	p := invoker.Progress{Done: e.Done, Total: e.Total, Message: e.Message}
+	if e.Partial == nil {
+		return p
+	}
+	line, err := json.Marshal(map[string]any{"kind": "result", "content": e.Partial})
+	if err != nil {
+		return p
+	}
+	if c, err := canister.Unmarshal(line); err == nil {
+		p.Partial = c.(canister.Result).Content
+	}
+	return p
+}
+
 // modelEvents are what a model yields so that the event happens.
 func (e eventForm) modelEvents() []converse.ModelEvent {
 	switch e.Event {
@@ -210,6 +228,8 @@ func (e eventForm) modelEvents() []converse.ModelEvent {
 		return []converse.ModelEvent{converse.Delta{Text: e.Text}}
 	case "reasoning_delta":
 		return []converse.ModelEvent{converse.Delta{Reasoning: e.Text}}
+	case "invocation_announced":
+		return []converse.ModelEvent{converse.Delta{Invocation: e.Name}}
 	case "exchange_retried":
 		return []converse.ModelEvent{converse.Retry{Attempt: e.Attempt, Err: errors.New(e.Error)}}
 	}
