@@ -57,7 +57,7 @@ func TestREADMENamesTests(t *testing.T) {
 			tests = append(tests, text...)
 		}
 	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(readme(t), -1)
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(readme(t), -1)
 	if len(named) < 20 {
 		t.Errorf("it names %d tests", len(named))
 	}
