@@ -281,8 +281,11 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	missing := fn("missing", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{}, invoker.Failf(invoker.NotFound, "no %s here", token)
+	})
 	script := conversetest.NewScript(
-		conversetest.Line{Calls: []conversetest.Call{call("leak", "{}"), call("fails", "{}"), call("panics", "{}"), call("tasks", "{}")}},
+		conversetest.Line{Calls: []conversetest.Call{call("missing", "{}"), call("leak", "{}"), call("fails", "{}"), call("panics", "{}"), call("tasks", "{}")}},
 		conversetest.Line{Err: &converse.ModelError{Message: "it said " + token}},
 	)
 	var out strings.Builder
@@ -300,7 +303,7 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 	}}
 	var s shelf
 	core, logs := observer.New(zapcore.DebugLevel)
-	talk := converse.New(model, newRoster(t, leak, fails, panics, tasks(t)), &converse.Options{
+	talk := converse.New(model, newRoster(t, missing, leak, fails, panics, tasks(t)), &converse.Options{
 		Trusted: []invoker.Value{userID.Is(98765432123), secret.Is(token)},
 		Audit:   audit.New(&s, &audit.Options{Logger: zap.New(core)}),
 		Logger:  zap.New(core),
@@ -345,7 +348,7 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"a tool says", "error: ", `"code":"OK"`, "[secret]", "did not take [secret][secret]", "a tool panicked", `"partial":[{"type":"text","text":"[secret][secret]"}]`} {
+	for _, want := range []string{"a tool says", "error: ", `"code":"OK"`, "[secret]", "did not take [secret][secret]", "a tool panicked", "NOT_FOUND: no [secret] here", `"partial":[{"type":"text","text":"[secret][secret]"}]`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is nowhere in\n%s", want, out.String())
 		}

@@ -61,11 +61,38 @@
 // canister before it enters the history, and identities and times come from
 // Options.NewID and Options.Now.
 //
+// # Trusted values and the audit
+//
+// What the program knows of whom it works for, and the model must neither see
+// nor choose, is in Options.Trusted or in the context of a turn: tools read it
+// from the contexts of their calls, see [invoker.Trusted]. A model that names
+// such a value as an argument is refused and logged. Options.Audit keeps one
+// record of every invocation, whatever became of it. Why a tool failed
+// unexpectedly is in the audit and in the log, and the model is told that it
+// failed.
+//
+// # Tools that ask
+//
+// A tool can ask the person ([invoker.Call.Ask]), whom Options.Ask reaches, and
+// the model ([invoker.Call.Sample]), in an exchange with a history of its own
+// and without tools. Such exchanges count under Limits.Exchanges and
+// Limits.Tokens like all others; the metadata of the result remember them, so
+// that [Next] counts them too. The model decides how much it says and how: the
+// wishes of a request for a number of tokens, a temperature, words to stop at
+// or another model are not passed on.
+//
+// # A conversation as a tool
+//
+// [NewTool] makes an invoker that holds conversations, one turn for each call:
+// an agent for other agents, in the roster of another conversation or over MCP.
+//
 // # Secrets
 //
 // A server can print its environment. Options.Redact stands between what tools
 // and servers say and the history, the events and the errors: a program that
-// knows its secrets has them taken out there. Package config does.
+// knows its secrets has them taken out there. Package config does. Trusted
+// values that are marked as secret are taken out in the same places, and out
+// of the log.
 //
 // # Tools within a turn
 //

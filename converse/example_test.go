@@ -5,6 +5,7 @@ package converse_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
 )
 
 type query struct {
@@ -155,4 +157,85 @@ func ExampleOptions_approve() {
 	}
 	// Output:
 	// DENIED The call was denied and not started: only tools that destroy nothing may run
+}
+
+// A tool acts for the user whom the program has verified, whatever the model
+// says, and there is a record of each attempt.
+func ExampleOptions_trusted() {
+	user := invoker.NewTrusted[int64]("user_id")
+	list, err := invoker.New("list_tasks", "List the tasks.", func(ctx context.Context, _ struct{}) (string, error) {
+		id, _ := user.From(ctx)
+		return fmt.Sprintf("the tasks of user %d", id), nil
+	}, &invoker.Options{Needs: []invoker.Need{user}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	roster, err := ensemble.NewRoster(ensemble.Local("tasks", list))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer roster.Close(context.Background())
+	model := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{
+			{Name: "tasks__list_tasks", Arguments: `{"user_id": 7}`},
+			{Name: "tasks__list_tasks", Arguments: `{}`},
+		}},
+		conversetest.Line{Text: "You have nothing to do."},
+	)
+
+	talk := converse.New(model, roster, &converse.Options{
+		Trusted: []invoker.Value{user.Is(42)},
+		Audit:   audit.New(printed{}, &audit.Options{Identity: []string{"user_id"}}),
+		Limits:  converse.Limits{Parallel: 1},
+	})
+	if _, err := talk.Ask(context.Background(), canister.Text("What is there to do?")); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// user 42 calls list_tasks with {"user_id":7}: INVALID_ARGUMENTS, forged [user_id]
+	// user 42 calls list_tasks with {}: OK, forged []
+}
+
+// printed is a sink for the example.
+type printed struct{}
+
+func (printed) Record(_ context.Context, r *audit.Record) error {
+	fmt.Printf("user %s calls %s with %s: %s, forged %v\n", r.Identity["user_id"], r.Tool, r.Arguments, r.Code, r.Forged)
+	return nil
+}
+
+func ExampleNewTool() {
+	roster := weatherRoster()
+	defer roster.Close(context.Background())
+	model := weatherModel()
+
+	tool, err := converse.NewTool(func(ctx context.Context, id string) (*converse.Conversation, error) {
+		return converse.New(model, roster, &converse.Options{ID: id}), nil
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tool.Close(context.Background())
+	output, err := tool.Invoke(context.Background(), &invoker.Call{
+		Arguments: json.RawMessage(`{"message": "What should I wear in Oslo?"}`),
+		Progress: func(p invoker.Progress) {
+			if p.Message != "" {
+				fmt.Println(p.Message)
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var answer struct{ Conversation, Answer, Reason string }
+	if err := json.Unmarshal(output.Content[0].(canister.StructuredContent).JSON, &answer); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer.Answer)
+	// Output:
+	// asking the model
+	// calling local__weather
+	// local__weather returned
+	// asking the model
+	// It is -4 °C in Oslo: take a warm coat.
 }

@@ -134,6 +134,16 @@ func TestSampledNonsense(t *testing.T) {
 	}
 }
 
+// Nor does what a tool claims to have spent.
+func TestSampledForged(t *testing.T) {
+	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"})
+	talk := converse.New(script, newRoster(t, asker("ask", 0)), nil)
+	play(t, talk, "go")
+	if got := results(talk.History())[0].Metadata; len(got) != 0 {
+		t.Errorf("the result remembers %s", got)
+	}
+}
+
 func TestSampleFails(t *testing.T) {
 	var got []error
 	tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
