@@ -126,12 +126,13 @@ type Server struct {
 	unwatch    context.CancelFunc
 	watched    sync.WaitGroup // what tells the clients of news
 
-	life    context.Context // ends the calls
-	end     context.CancelCauseFunc
-	running gate
-	closing atomic.Bool
-	closed  chan struct{} // closing
-	streams streams
+	life      context.Context // ends the calls
+	end       context.CancelCauseFunc
+	running   gate // the calls of tools
+	answering gate // the requests that wait for their answers, of which those are some
+	closing   atomic.Bool
+	closed    chan struct{} // closing
+	streams   streams
 }
 
 var errServerClosed = errors.New("the server is closed")
@@ -224,18 +225,16 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	finished := s.running.wait(ctx)
 	s.end(errServerClosed)
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), straggle)
+	defer cancel()
+	s.answering.wait(bound) // the SDK drops the answers of a session that is closed
 	s.unwatch()
 	s.sessions.end()
 	s.streams.end()
 	s.subscribed.all.Wait()
 	err := s.own.Close(ctx)
 	s.watched.Wait()
-	if finished {
-		return err
-	}
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), straggle)
-	defer cancel()
-	if !s.running.wait(bound) {
+	if !finished && !s.running.wait(bound) {
 		err = errors.Join(err, fmt.Errorf("%d calls have not ended", s.running.count()))
 	}
 	return err

@@ -122,8 +122,11 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	// them: it gets one that carries nothing.
 	ctx, cancel := context.WithCancel(bare{r.Context()})
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
-	if isStream {
+	if !isStream {
+		h.answering.enter()
+		defer h.answering.leave()
+	} else {
+		defer context.AfterFunc(h.life, cancel)()
 		defer time.AfterFunc(streamTimeout, cancel).Stop()
 	}
 	r = r.WithContext(ctx)

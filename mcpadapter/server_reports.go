@@ -21,7 +21,7 @@ import (
 // so many a second. Reports of progress in between become one; a line of the
 // log too many is dropped.
 const (
-	reportBurst   = 20
+	reportBurst   = 100
 	reportRate    = 20 // a second
 	maxReports    = 256
 	maxMessage    = 4 << 10 // bytes of the message of one report

@@ -8,7 +8,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/invoker"
@@ -51,6 +54,9 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	err = session.Wait()
 	if !stop() {
 		return ctx.Err()
+	}
+	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
+		return nil // the client has stopped to listen: it is gone
 	}
 	return err
 }
@@ -162,6 +168,10 @@ func (t *stream) close() {
 	case <-gone:
 	case <-time.After(straggle):
 	}
+	t.mu.Lock()
+	left := slices.Collect(maps.Keys(t.open))
+	t.mu.Unlock()
+	t.answered(left...)
 }
 
 // Read implements mcp.Connection. The stream ends for the SDK when the calls
@@ -210,12 +220,22 @@ func (t *stream) Write(_ context.Context, message jsonrpc.Message) error {
 	}
 	err = t.write(text)
 	if response, ok := message.(*jsonrpc.Response); ok {
-		t.mu.Lock()
-		delete(t.open, response.ID.Raw())
-		t.settle()
-		t.mu.Unlock()
+		t.answered(response.ID.Raw())
 	}
 	return err
+}
+
+// answered notes that a call has its answer, or gets none any more.
+func (t *stream) answered(ids ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		if t.open[id] {
+			delete(t.open, id)
+			t.server.answering.leave()
+		}
+	}
+	t.settle()
 }
 
 func (t *stream) write(line []byte) error {
@@ -276,15 +296,23 @@ func (t *stream) take(line []byte) bool {
 		return true
 	}
 	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() && request.Method != "subscriptions/listen" {
-		t.mu.Lock()
-		t.open[request.ID.Raw()] = true
-		t.mu.Unlock()
+		t.asked(request.ID.Raw())
 	}
 	select {
 	case t.messages <- message:
 		return true
 	case <-t.stopped:
 		return false
+	}
+}
+
+// asked notes that a call waits for its answer.
+func (t *stream) asked(id any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.open[id] {
+		t.open[id] = true
+		t.server.answering.enter()
 	}
 }
 
