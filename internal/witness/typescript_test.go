@@ -95,7 +95,7 @@ func TestTypeScriptClient(t *testing.T) {
 				task["command"] = map[string]any{"command": os.Args[0], "env": map[string]string{role: "stdio"}}
 			}
 			var s saw
-			decode(t, runScript(t, servers, "client.mjs", task), &s)
+			decode(t, runScript(t, servers, "shop.mjs", task), &s)
 			checkTools(t, &s, who)
 			checkCalls(t, &s)
 			checkLibrary(t, &s)

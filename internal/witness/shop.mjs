@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client on the protocol's official TypeScript SDK. It is told in one JSON
-// argument where the installed packages lie and how to reach the server, does
-// what the tests want to know of, and prints what it saw as JSON.
+// Does everything that a client of the shop can do, and prints what it saw.
 
-import { createRequire } from "node:module";
 import { once } from "node:events";
+import { connect, refused, task, types } from "./sdk.mjs";
 
-const task = JSON.parse(process.argv[2]);
-const require = createRequire(task.modules + "/");
-const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
-const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
-const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
-const types = require("@modelcontextprotocol/sdk/types.js");
-
-function transport(token) {
-  if (task.command) {
-    return new StdioClientTransport({ ...task.command, stderr: "inherit" });
-  }
-  return new StreamableHTTPClientTransport(new URL(task.url), {
-    requestInit: { headers: token ? { Authorization: `Bearer ${token}` } : {} },
-  });
-}
-
-async function connect(token) {
-  const client = new Client({ name: "witness", version: "1" }, { capabilities: { elicitation: {} } });
-  const heard = new EventTarget();
+const logged = [];
+const saw = {};
+const heard = new EventTarget();
+const client = await connect(task.token, (client) => {
   client.setRequestHandler(types.ElicitRequestSchema, (request) => ({
     action: "accept",
     content: { answer: `to ${request.params.message}` },
@@ -34,22 +17,7 @@ async function connect(token) {
   client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, (n) =>
     heard.dispatchEvent(new MessageEvent("updated", { data: n.params.uri })));
   client.setNotificationHandler(types.LoggingMessageNotificationSchema, (n) => logged.push(n.params));
-  await client.connect(transport(token));
-  return { client, heard };
-}
-
-// refused is what came of something that must not succeed.
-async function refused(attempt) {
-  try {
-    return { result: await attempt };
-  } catch (error) {
-    return { code: error.code, message: String(error.message) };
-  }
-}
-
-const logged = [];
-const saw = {};
-const { client, heard } = await connect(task.token);
+});
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
 
 saw.server = client.getServerVersion();
@@ -101,8 +69,8 @@ if (task.url) {
   saw.noToken = await refused(connect(undefined));
   saw.wrongToken = await refused(connect("wrong"));
   const other = await connect(task.otherToken);
-  saw.other = await other.client.callTool({ name: "shop__whoami", arguments: {} });
-  await other.client.close();
+  saw.other = await other.callTool({ name: "shop__whoami", arguments: {} });
+  await other.close();
 }
 await client.close();
 console.log(JSON.stringify(saw));
