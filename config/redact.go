@@ -13,7 +13,6 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
-	"github.com/consort-go/consort/mcpadapter"
 )
 
 // secrets returns the texts that must not show: what variables stood for,
@@ -244,7 +243,7 @@ func (s *redactedSource) Open(ctx context.Context) (ensemble.Connection, error) 
 type connection interface {
 	ensemble.Connection
 	ensemble.Pinger
-	mcpadapter.Reader
+	ensemble.Library
 }
 
 type redactedConnection struct {

@@ -59,7 +59,7 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
-	x := &exchange{call: call, show: instead(`{"content":[]}`)}
+	x := &exchange{call: call, personal: true, show: instead(`{"content":[]}`)}
 	// The SDK writes into this map: it belongs to this call alone.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.ID != "" {
@@ -91,7 +91,7 @@ func instead(text string) func(json.RawMessage) json.RawMessage {
 }
 
 // outputOf reads a CallToolResult. One that says isError is the tool's own
-// failure, told in its own words.
+// failure.
 func outputOf(result json.RawMessage) (invoker.Output, error) {
 	m, err := members(result)
 	if err != nil {
@@ -113,11 +113,7 @@ func outputOf(result json.RawMessage) (invoker.Output, error) {
 	if !isError {
 		return out, nil
 	}
-	failure := &invoker.Failure{Code: invoker.ExecutionFailed, Message: canister.TextOf(out.Content), Content: out.Content, Metadata: out.Metadata}
-	if failure.Message == "" {
-		failure.Message = "The tool failed without saying why."
-	}
-	return invoker.Output{}, failure
+	return invoker.Output{}, failureOf(out, m["_meta"], m["structuredContent"])
 }
 
 // shortened cuts text for a message.

@@ -13,14 +13,14 @@ const mergeWithin = 100 * time.Millisecond
 
 // debouncer merges changes that follow one another closely.
 type debouncer struct {
-	out chan struct{}
+	passOn func() // does not wait
 
 	mu      sync.Mutex
 	timer   *time.Timer // nil while no change waits
 	stopped bool
 }
 
-func newDebouncer() *debouncer { return &debouncer{out: make(chan struct{}, 1)} }
+func newDebouncer(passOn func()) *debouncer { return &debouncer{passOn: passOn} }
 
 // note takes a change. It does not wait.
 func (d *debouncer) note() {
@@ -36,12 +36,8 @@ func (d *debouncer) pass() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timer = nil
-	if d.stopped {
-		return
-	}
-	select {
-	case d.out <- struct{}{}:
-	default: // one is waiting to be seen
+	if !d.stopped {
+		d.passOn()
 	}
 }
 

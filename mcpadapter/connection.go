@@ -41,13 +41,11 @@ type connection struct {
 	modern  bool // speaks 2026-07-28 or newer
 	serial  atomic.Int64
 
-	requestMeta   map[string]json.RawMessage // of each request, when modern
-	subscriptions atomic.Int64               // requests to listen that were made
-	subscribed    chan struct{}              // closed when the first was answered, in whatever way
-	answered      func()                     // closes it
-	late          time.Time                  // nobody waits for the first answer any more
+	needs []string // the trusted values that go into headers
 
-	changes *debouncer
+	requestMeta map[string]json.RawMessage // of each request, when modern
+	listeners   listeners
+	news        *news
 
 	life context.Context // of calls and of whatever runs beside them
 	end  context.CancelFunc
@@ -70,12 +68,13 @@ func newConnection(options *ClientOptions, l link) *connection {
 		options: options,
 		log:     options.Logger,
 		link:    l,
-		changes: newDebouncer(),
+		news:    newNews(),
 		lost:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	c.subscribed = make(chan struct{})
-	c.answered = sync.OnceFunc(func() { close(c.subscribed) })
+	if trusting, ok := l.(interface{ needs() []string }); ok {
+		c.needs = trusting.needs()
+	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.wire = newWire(l, c.notified)
 	return c
@@ -156,7 +155,7 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	lost := c.link.err() // asked before kill, which makes it ours
 	c.link.kill()
 	c.end()
-	c.changes.stop()
+	c.news.stop()
 	if session != nil {
 		_ = session.Close()
 	}
@@ -191,13 +190,10 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.speak(info.ProtocolVersion)
 	c.work.Go(c.watch)
 	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
-		l.listen(ctx, c.changes.note)
+		l.listen(ctx, c.news.missed)
 	}
-	tools := info.Capabilities != nil && info.Capabilities.Tools != nil && info.Capabilities.Tools.ListChanged
-	if c.modern && tools {
-		c.late = time.Now().Add(streamWait)
-		c.work.Go(c.subscribe)
-		waitFor(ctx, c.subscribed)
+	if c.modern {
+		c.listenForLists(ctx)
 	}
 	if !c.modern && c.options.LogLevel != "" && info.Capabilities != nil && info.Capabilities.Logging != nil {
 		c.work.Go(c.setLogLevel)
@@ -227,7 +223,7 @@ func (c *connection) watch() {
 	}
 	close(c.lost)
 	c.end()
-	c.changes.stop()
+	c.news.stop()
 }
 
 func (c *connection) isClosed() bool {
@@ -249,7 +245,7 @@ func (c *connection) start(fn func()) bool {
 }
 
 // Changed implements [ensemble.Connection].
-func (c *connection) Changed() <-chan struct{} { return c.changes.out }
+func (c *connection) Changed() <-chan struct{} { return c.news.changed }
 
 // Lost implements [ensemble.Connection].
 func (c *connection) Lost() <-chan struct{} { return c.lost }

@@ -31,6 +31,9 @@ type exchange struct {
 	token    string
 	// call is the call of a tool that this is; nil for other requests.
 	call *invoker.Call
+	// personal says that the request is that of whoever asked, and not for
+	// all: it carries their trusted headers.
+	personal bool
 
 	// said is what the server answered last: what the SDK makes of it may be
 	// lost together with the connection. Set before the SDK sees it.

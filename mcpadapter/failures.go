@@ -123,11 +123,14 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	var denied *authError
 	var broken *protocolError
 	var large *tooLargeError
+	var untold *untoldError
 	clean := cleaned(err)
 	maybe := x.left.Load() && !harmless
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return interrupted(err, x)
+	case errors.As(err, &untold):
+		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + untold.Error() + ".", Cause: clean}
 	case errors.As(err, &denied):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: clean}
 	case errors.As(err, &status):

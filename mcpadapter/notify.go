@@ -4,7 +4,6 @@ package mcpadapter
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
@@ -16,15 +15,20 @@ import (
 func (c *connection) notified(n *jsonrpc.Request) bool {
 	switch n.Method {
 	case "notifications/tools/list_changed":
-		c.changes.note()
-	case "notifications/subscriptions/acknowledged":
-		if n := c.subscriptions.Load(); n > 1 || n == 1 && time.Now().After(c.late) {
-			c.changes.note() // something may have changed while nobody listened
+		c.news.tools.note()
+	case "notifications/resources/list_changed":
+		c.news.resources.note()
+	case "notifications/prompts/list_changed":
+		c.news.prompts.note()
+	case "notifications/resources/updated":
+		var params struct{ URI string }
+		if json.Unmarshal(n.Params, &params) == nil {
+			c.updated(params.URI)
 		}
-		c.answered()
+	case "notifications/subscriptions/acknowledged":
+		c.listeners.acknowledged(n.Params)
 	case "notifications/message":
 		c.serverLog(n.Params)
-	case "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
 	default:
 		return false
 	}

@@ -17,7 +17,7 @@ import (
 const defaultAnswer = 10 * time.Minute
 
 // ClientOptions are what every transport has in common. The zero value is a
-// client that offers a server nothing but calls of its tools.
+// client that lets a server ask nobody but the person and the model of a call.
 type ClientOptions struct {
 	// Server is what the server is called in errors and logs; default the
 	// command's name or the URL's host.
@@ -46,9 +46,15 @@ type ClientOptions struct {
 	// Roots are the places that the server may work in. Nil means that roots
 	// are not offered; a server that asks all the same gets an empty list.
 	Roots []Root
-	// Sample lets the server ask for an exchange with a model. Nil declines.
+	// Sample lets the server ask for an exchange with a model. Nil leaves it to
+	// the call that the server asks for ([invoker.Call].Model), where it is
+	// known: the one that the question is a part of (MCP 2026-07-28, SEP-2322),
+	// or the only one in flight. A call that has no model refuses, and what no
+	// call is known for is not answered.
 	Sample func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error)
-	// Elicit lets the server ask the person something. Nil declines.
+	// Elicit lets the server ask the person something. Nil leaves it to the
+	// call, as with Sample ([invoker.Call].Person); a call that has nobody to
+	// ask declines.
 	Elicit func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 	// AnswerTimeout is how long Sample and Elicit may take; default 10 min.
 	// Both are called from goroutines of their own. Their ctx ends then, with
@@ -114,6 +120,14 @@ type HTTPOptions struct {
 	// Headers are sent with every request to the server's own origin, and to
 	// no other.
 	Headers map[string]string
+	// TrustedHeaders are sent with each call of a tool, each read of a resource
+	// and each prompt, and say for whom it is: the name of the header, and that
+	// of the trusted value ([invoker.Trusted]) in it, a string as it is and
+	// anything else as JSON. They win over Headers and tokens, and without the value
+	// the call fails with UNAUTHORIZED. All other requests, which serve all who
+	// share the connection, have none of them: connecting, listing, subscriptions, the
+	// streams on which the server speaks by itself, and answers to its questions. A redirect of a request that has one is refused.
+	TrustedHeaders map[string]string
 	// BearerToken is sent as the Authorization header.
 	BearerToken string
 	// Token is asked for the bearer token of each request; it wins over

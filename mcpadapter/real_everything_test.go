@@ -310,28 +310,28 @@ func TestRealReader(t *testing.T) {
 }
 
 func everythingReads(t *testing.T, c ensemble.Connection) {
-	reader := c.(mcpadapter.Reader)
+	reader := c.(ensemble.Library)
 	links, err := reader.Resources(atLast(t))
 	if err != nil || len(links) != 7 {
 		t.Fatalf("%d resources, want 7: %v", len(links), err)
 	}
-	contents, err := reader.ReadResource(atLast(t), links[0].URI)
+	contents, err := reader.Read(atLast(t), links[0].URI)
 	if err != nil || len(contents) != 1 || contents[0].Text == "" {
 		t.Errorf("%s holds %v, %v", links[0].URI, contents, err)
 	}
-	contents, err = reader.ReadResource(atLast(t), "demo://resource/dynamic/blob/1")
+	contents, err = reader.Read(atLast(t), "demo://resource/dynamic/blob/1")
 	if err != nil || len(contents) != 1 || len(contents[0].Blob) == 0 {
 		t.Errorf("the binary resource holds %v, %v", contents, err)
 	}
-	if _, err := reader.ReadResource(atLast(t), "demo://nothing"); err == nil {
+	if _, err := reader.Read(atLast(t), "demo://nothing"); err == nil {
 		t.Error("a resource that is not there was read")
 	}
-	names, err := reader.Prompts(atLast(t))
-	if err != nil || len(names) != 4 {
-		t.Errorf("prompts %q, %v", names, err)
+	prompts, err := reader.Prompts(atLast(t))
+	if err != nil || len(prompts) != 4 {
+		t.Errorf("prompts %v, %v", prompts, err)
 	}
-	messages, err := reader.Prompt(atLast(t), "args-prompt", map[string]string{"city": "Oslo"})
-	if err != nil || len(messages) == 0 || !strings.Contains(canister.TextOf(messages[0].Content), "Oslo") {
-		t.Errorf("the prompt is %v, %v", messages, err)
+	got, err := reader.Get(atLast(t), "args-prompt", map[string]string{"city": "Oslo"})
+	if err != nil || len(got.Messages) == 0 || !strings.Contains(canister.TextOf(got.Messages[0].Content), "Oslo") {
+		t.Errorf("the prompt is %v, %v", got, err)
 	}
 }

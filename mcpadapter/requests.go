@@ -23,28 +23,26 @@ func (c *connection) client() *mcp.Client {
 	if o.Roots != nil {
 		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
 	}
-	if o.Sample != nil {
-		options.CreateMessageHandler = c.sample
-	}
-	if o.Elicit != nil {
-		options.ElicitationHandler = c.elicit
-		options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
-			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
-		}
+	options.CreateMessageHandler = c.sample
+	options.ElicitationHandler = c.elicit
+	options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
+		Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}, options)
 	for _, root := range o.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
-	client.AddReceivingMiddleware(o.decline)
+	client.AddReceivingMiddleware(c.decline)
 	return client
 }
 
-// decline answers requests for what the client does not offer: "method not
-// found", as for any method that is not there (JSON-RPC 2.0, § 5.1).
-func (o *ClientOptions) decline(next mcp.MethodHandler) mcp.MethodHandler {
+// decline answers requests that nobody is there for: "method not found", as for
+// any method that is not there (JSON-RPC 2.0, § 5.1).
+func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if method == "sampling/createMessage" && o.Sample == nil || method == "elicitation/create" && o.Elicit == nil {
+		o := c.options
+		nobody := method == "sampling/createMessage" && o.Sample == nil || method == "elicitation/create" && o.Elicit == nil
+		if nobody && c.asker(ctx) == nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not offer " + method}
 		}
 		return next(ctx, method, req)
@@ -71,7 +69,7 @@ func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) 
 		}
 		asked.Messages = append(asked.Messages, invoker.SampleMessage{Role: string(message.Role), Content: []canister.Content{contentOf(block)}})
 	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.SampleResult, error) { return c.options.Sample(ctx, asked) })
+	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.SampleResult, error) { return c.model(ctx)(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +90,7 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 		}
 		asked.Schema = schema
 	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.ElicitResult, error) { return c.options.Elicit(ctx, asked) })
+	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.ElicitResult, error) { return c.person(ctx)(ctx, asked) })
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +102,49 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 		result.Content = map[string]any{} // so that the schema's defaults are filled in
 	}
 	return result, nil
+}
+
+// asker is the call that a question of the server belongs to; nil if nobody
+// knows. A round of a call (SEP-2322) has its context; before 2026-07-28 it can
+// only be the one that is in flight alone.
+func (c *connection) asker(ctx context.Context) *invoker.Call {
+	if x := exchangeFrom(ctx); x != nil {
+		return x.call
+	}
+	calls := c.wire.inFlight()
+	if len(calls) != 1 {
+		return nil
+	}
+	for _, call := range calls {
+		return call
+	}
+	return nil
+}
+
+// person returns who answers a question: the embedder, or the person of the
+// call. Nobody says no.
+func (c *connection) person(ctx context.Context) func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	if c.options.Elicit != nil {
+		return c.options.Elicit
+	}
+	if call := c.asker(ctx); call != nil && call.Person != nil {
+		return call.Person
+	}
+	return func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return &invoker.ElicitResult{Action: invoker.Decline}, nil
+	}
+}
+
+// model returns who answers as a model: the embedder, or the model of the call.
+// Nobody refuses.
+func (c *connection) model(ctx context.Context) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+	if c.options.Sample != nil {
+		return c.options.Sample
+	}
+	if call := c.asker(ctx); call != nil && call.Model != nil {
+		return call.Model
+	}
+	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }
 }
 
 // consult calls one of the embedder's functions while the calls that wait for

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -82,7 +83,7 @@ func TestSubscribedFirst(t *testing.T) {
 }
 
 // readable is a scripted server with resources and prompts.
-func readable(t *testing.T) mcpadapter.Reader {
+func readable(t *testing.T) ensemble.Library {
 	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
 		switch m.Method {
 		case "initialize":
@@ -111,11 +112,7 @@ func readable(t *testing.T) mcpadapter.Reader {
 		}
 		return true
 	})
-	reader, ok := openScripted(t, s).(mcpadapter.Reader)
-	if !ok {
-		t.Fatal("the connection is no Reader")
-	}
-	return reader
+	return openScripted(t, s).(ensemble.Library)
 }
 
 func TestResources(t *testing.T) {
@@ -124,29 +121,29 @@ func TestResources(t *testing.T) {
 	if err != nil || len(links) != 2 || links[0].MIME != "text/plain" || links[1].URI != "file:///b" || *links[1].Size != 3 {
 		t.Errorf("Resources() = %v, %v", links, err)
 	}
-	contents, err := reader.ReadResource(within(t), "file:///a")
+	contents, err := reader.Read(within(t), "file:///a")
 	if err != nil || len(contents) != 2 || contents[0].Text != "A" || string(contents[1].Blob) != "B" {
-		t.Errorf("ReadResource(a) = %v, %v", contents, err)
+		t.Errorf("Read(a) = %v, %v", contents, err)
 	}
-	if _, err := reader.ReadResource(within(t), "file:///b"); code(err) != invoker.Protocol {
+	if _, err := reader.Read(within(t), "file:///b"); code(err) != invoker.Protocol {
 		t.Errorf("reading what is not base64 failed with %v, want PROTOCOL", err)
 	}
-	if _, err := reader.ReadResource(within(t), "file:///c"); err == nil || !strings.Contains(err.Error(), "no such resource") {
+	if _, err := reader.Read(within(t), "file:///c"); code(err) != invoker.NotFound || !strings.Contains(err.Error(), "no such resource") {
 		t.Errorf("reading a resource that is not there failed with %v", err)
 	}
 }
 
 func TestPrompts(t *testing.T) {
 	reader := readable(t)
-	names, err := reader.Prompts(within(t))
-	if err != nil || len(names) != 1 || names[0] != "greet" {
-		t.Errorf("Prompts() = %v, %v", names, err)
+	prompts, err := reader.Prompts(within(t))
+	if err != nil || len(prompts) != 1 || prompts[0].Name != "greet" {
+		t.Errorf("Prompts() = %v, %v", prompts, err)
 	}
-	messages, err := reader.Prompt(within(t), "greet", nil)
-	if err != nil || len(messages) != 2 || canister.TextOf(messages[0].Content) != "Hello." {
-		t.Fatalf("Prompt() = %v, %v", messages, err)
+	got, err := reader.Get(within(t), "greet", nil)
+	if err != nil || len(got.Messages) != 2 || canister.TextOf(got.Messages[0].Content) != "Hello." {
+		t.Fatalf("Get() = %v, %v", got, err)
 	}
-	if text := canister.TextOf(messages[1].Content); !strings.Contains(text, "hologram") {
+	if text := canister.TextOf(got.Messages[1].Content); !strings.Contains(text, "hologram") {
 		t.Errorf("content of an unknown kind became %q", text)
 	}
 }
@@ -154,7 +151,7 @@ func TestPrompts(t *testing.T) {
 // TestNothingToRead: a server that has neither is not asked.
 func TestNothingToRead(t *testing.T) {
 	s := newScripted(t, nil)
-	reader := openScripted(t, s).(mcpadapter.Reader)
+	reader := openScripted(t, s).(ensemble.Library)
 	links, err := reader.Resources(within(t))
 	names, err2 := reader.Prompts(within(t))
 	if len(links)+len(names) > 0 || err != nil || err2 != nil {

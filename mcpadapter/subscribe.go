@@ -3,58 +3,340 @@
 package mcpadapter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
 
-// subscribe keeps a subscription for changes of the tools (MCP 2026-07-28,
-// SEP-2575, subscriptions/listen) for as long as the connection lives. The SDK
-// would ask once, and never again after the stream was cut.
-func (c *connection) subscribe() {
+// standing is a request to listen (MCP 2026-07-28, SEP-2575,
+// subscriptions/listen) that is kept open for as long as its context lasts. The
+// SDK would ask once, and never again after the stream was cut.
+type standing struct {
+	c      *connection
+	what   string         // for the log
+	filter map[string]any // what to tell of
+	missed func()         // called when something may have been missed
+
+	answered func()        // called when the first request was answered, in whatever way
+	ready    chan struct{} // closed by answered
+	late     time.Time     // nobody waits for the first answer any more
+	again    chan struct{} // asks for a fresh request
+
+	mu      sync.Mutex
+	refusal error // why the server does not tell; set before ready is closed
+	asked   int
+	acked   bool // the server said that it will tell
+}
+
+func (c *connection) newStanding(what string, filter map[string]any, missed func()) *standing {
+	s := &standing{c: c, what: what, filter: filter, missed: missed, ready: make(chan struct{}), again: make(chan struct{}, 1)}
+	s.answered = sync.OnceFunc(func() { close(s.ready) })
+	s.late = time.Now().Add(streamWait)
+	return s
+}
+
+// keep makes one request to listen after another.
+func (s *standing) keep(ctx context.Context) {
+	defer s.answered()
 	wait := firstRetry
-	for serial := 1; ; serial++ {
+	for {
 		began := time.Now()
-		refusal, err := c.subscription(serial)
-		c.answered()
-		if c.life.Err() != nil {
+		restarted, refusal, err := s.listen(ctx)
+		if ctx.Err() != nil || s.c.life.Err() != nil {
 			return
 		}
-		if refusal != nil || refusesToTell(err) {
-			c.log.Warn("the server does not tell of changes of its tools", zap.Error(cleaned(err)))
+		if refusal != nil || refusesToTell(err) || err == nil && !restarted && !s.wasAcknowledged() {
+			s.refused(cmp.Or(err, errNotTold))
 			return
+		}
+		s.answered()
+		if restarted {
+			continue
 		}
 		wait = nextWait(wait, 0, time.Since(began))
-		if !paused(c.life, wait) {
+		if !paused(ctx, wait) {
 			return
 		}
 	}
 }
 
-// subscription makes one request to listen and returns when it is over; a
-// refusal is the server's own.
-func (c *connection) subscription(serial int) (refusal *jsonrpc.Error, err error) {
-	ctx, cancel := context.WithCancel(c.life)
-	defer cancel()
-	x := new(exchange)
+// refused notes that the server does not tell of changes.
+func (s *standing) refused(err error) {
+	s.mu.Lock()
+	s.refusal = err
+	s.mu.Unlock()
+	s.c.log.Warn("the server does not tell of changes of "+s.what, zap.Error(cleaned(err)))
+}
+
+// why returns why the server does not tell; nil if it does, or has not said.
+func (s *standing) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusal
+}
+
+func (s *standing) wasAcknowledged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acked
+}
+
+// listen makes one request and returns when it is over; a refusal is the
+// server's own.
+func (s *standing) listen(ctx context.Context) (restarted bool, refusal *jsonrpc.Error, err error) {
+	c := s.c
+	x := &exchange{}
 	defer c.wire.forget(x)
-	c.subscriptions.Store(int64(serial))
-	err = c.ask(ctx, x, fmt.Sprintf("listen-%d", serial), "subscriptions/listen", map[string]any{
-		"notifications": map[string]bool{"toolsListChanged": true},
-	})
-	return x.refusal(), err
+	id := fmt.Sprintf("listen-%d", c.serial.Add(1))
+	s.mu.Lock()
+	s.asked++
+	s.mu.Unlock()
+	c.listeners.add(id, s)
+	defer c.listeners.remove(id)
+	over := make(chan error, 1)
+	asking, cancel := context.WithCancel(c.life)
+	defer cancel()
+	if !c.start(func() {
+		over <- c.ask(asking, x, id, "subscriptions/listen", map[string]any{"notifications": s.filter})
+	}) {
+		return false, nil, errClosed
+	}
+	select {
+	case err = <-over:
+		return false, x.refusal(), err
+	case <-s.again:
+	case <-ctx.Done():
+	}
+	s.takeBack(id, over)
+	cancel()
+	<-over
+	return true, nil, ctx.Err()
+}
+
+// takeBack takes a request to listen back and gives the server a moment to answer
+// it: one that keeps a single account of a session, as that of the SDK does over
+// stdio, must be through with this request before it gets the next.
+func (s *standing) takeBack(id string, over chan error) {
+	request, err := jsonrpc.MakeID(id)
+	if _, overHTTP := s.c.link.(*httpLink); overHTTP || err != nil {
+		return // the end of the stream says it
+	}
+	ctx, cancel := context.WithTimeout(s.c.life, straggle)
+	defer cancel()
+	s.c.wire.cancel(ctx, request, "nobody listens any more")
+	select {
+	case err := <-over:
+		over <- err
+	case <-ctx.Done():
+	}
+}
+
+// acknowledged takes the server's word that it will tell (SEP-2575).
+func (s *standing) acknowledged(granted map[string]json.RawMessage) {
+	s.mu.Lock()
+	first := s.asked == 1
+	s.acked = true
+	if wanted, ok := s.filter["resourceSubscriptions"].([]string); ok {
+		var uris []string
+		_ = json.Unmarshal(granted["resourceSubscriptions"], &uris)
+		if !slices.Contains(uris, wanted[0]) {
+			s.refusal = errNotTold
+		}
+	}
+	s.mu.Unlock()
+	if !first || time.Now().After(s.late) {
+		s.missed() // something may have changed while nobody listened
+	}
+	s.answered()
+}
+
+var errNotTold = errors.New("it does not tell of these changes")
+
+// listeners knows which request to listen an acknowledgement is for.
+type listeners struct {
+	mu   sync.Mutex
+	byID map[string]*standing
+	main *standing // for a server that does not say
+}
+
+func (l *listeners) add(id string, s *standing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID == nil {
+		l.byID = make(map[string]*standing)
+	}
+	l.byID[id] = s
+}
+
+func (l *listeners) remove(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, id)
+}
+
+// acknowledged takes the notification notifications/subscriptions/acknowledged.
+func (l *listeners) acknowledged(params json.RawMessage) {
+	var said struct {
+		Meta          map[string]json.RawMessage `json:"_meta"`
+		Notifications map[string]json.RawMessage `json:"notifications"`
+	}
+	_ = json.Unmarshal(params, &said)
+	var id string
+	_ = json.Unmarshal(said.Meta[mcp.MetaKeySubscriptionID], &id)
+	l.mu.Lock()
+	s := l.byID[id]
+	if s == nil && id == "" {
+		s = l.main
+	}
+	l.mu.Unlock()
+	if s != nil {
+		s.acknowledged(said.Notifications)
+	}
+}
+
+// listenForLists keeps a request to listen for changes of the lists, if the
+// server tells of any, and waits for its acknowledgement.
+func (c *connection) listenForLists(ctx context.Context) {
+	can, filter := c.offers(), map[string]any{}
+	if can.Tools != nil && can.Tools.ListChanged {
+		filter["toolsListChanged"] = true
+	}
+	if can.Prompts != nil && can.Prompts.ListChanged {
+		filter["promptsListChanged"] = true
+	}
+	if can.Resources != nil && can.Resources.ListChanged {
+		filter["resourcesListChanged"] = true
+	}
+	if len(filter) == 0 {
+		return
+	}
+	s := c.newStanding("what it offers", filter, c.news.lists)
+	c.listeners.mu.Lock()
+	c.listeners.main = s
+	c.listeners.mu.Unlock()
+	c.work.Go(func() { s.keep(c.life) })
+	waitFor(ctx, s.ready)
 }
 
 // refusesToTell reports whether asking again would bring the same status.
 func refusesToTell(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.refused() && !status.transient()
+}
+
+// subscription is a resource that the server tells of.
+type subscription struct {
+	stop func() // ends the request to listen, and waits for that; nil for the older protocols
+}
+
+// Subscribe implements [ensemble.Library]: resources/subscribe (MCP 2025-11-25,
+// server/resources § Subscriptions), or a request to listen for this resource
+// alone (MCP 2026-07-28, SEP-2575).
+func (c *connection) Subscribe(ctx context.Context, uri string) error {
+	if err := errors.Join(ctx.Err(), c.gone()); err != nil {
+		return err
+	}
+	if can := c.offers().Resources; can == nil || !can.Subscribe {
+		return c.named("subscribing to a resource", invoker.Failf(invoker.InvalidArguments, "The server does not tell of updates of resources."))
+	}
+	stop, err := c.subscribe(ctx, uri)
+	if err != nil {
+		return c.named("subscribing to a resource", missing(err))
+	}
+	c.news.mu.Lock()
+	defer c.news.mu.Unlock()
+	c.news.watched[uri] = &subscription{stop}
+	return nil
+}
+
+func (c *connection) subscribe(ctx context.Context, uri string) (stop func(), err error) {
+	if c.modern {
+		return c.listenFor(ctx, uri)
+	}
+	return nil, c.look(ctx, new(struct{}), `{}`, func(ctx context.Context) error {
+		return c.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+	})
+}
+
+// listenFor keeps a request to listen for updates of one resource.
+func (c *connection) listenFor(ctx context.Context, uri string) (stop func(), err error) {
+	s := c.newStanding("a resource", map[string]any{"resourceSubscriptions": []string{uri}}, func() { c.updated(uri) })
+	listening, cancel := context.WithCancel(c.life)
+	done := make(chan struct{})
+	if !c.start(func() { defer close(done); s.keep(listening) }) {
+		cancel()
+		return nil, c.gone()
+	}
+	stop = func() { cancel(); <-done }
+	select {
+	case <-s.ready:
+		err = s.why()
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-c.life.Done():
+		err = c.gone()
+	}
+	if err == nil {
+		return stop, nil
+	}
+	stop()
+	var rpc *jsonrpc.Error
+	switch {
+	case errors.Is(err, errNotTold):
+		return nil, &invoker.Failure{Code: invoker.InvalidArguments, Message: "The server does not tell of updates of this resource.", Cause: err}
+	case errors.As(err, &rpc):
+		return nil, ofRPC(rpc, cleaned(err))
+	}
+	return nil, c.failure(err, &exchange{}, true)
+}
+
+// Unsubscribe implements [ensemble.Library].
+func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
+	c.news.mu.Lock()
+	s := c.news.watched[uri]
+	delete(c.news.watched, uri)
+	c.news.mu.Unlock()
+	switch {
+	case s == nil:
+		return ctx.Err()
+	case s.stop == nil:
+		err := c.look(ctx, new(struct{}), `{}`, func(ctx context.Context) error {
+			return c.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
+		})
+		if err != nil {
+			return c.named("ending a subscription", err)
+		}
+		return nil
+	}
+	s.stop()
+	c.listenAgain()
+	return nil
+}
+
+// listenAgain renews the request to listen for the lists. The server of the SDK
+// forgets all that a session listens for when one of its requests ends; over
+// HTTP each request is a session of its own.
+func (c *connection) listenAgain() {
+	c.listeners.mu.Lock()
+	s := c.listeners.main
+	c.listeners.mu.Unlock()
+	if _, overHTTP := c.link.(*httpLink); s == nil || overHTTP {
+		return
+	}
+	select {
+	case s.again <- struct{}{}:
+	default:
+	}
 }
 
 // metaOf is what each request of the new protocol carries: the version, and

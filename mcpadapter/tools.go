@@ -168,6 +168,7 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 			Destructive: t.Annotations.DestructiveHint,
 			OpenWorld:   t.Annotations.OpenWorldHint,
 		},
+		Needs:    c.needs,
 		Metadata: t.metadata,
 	}
 	if def.Title == "" {

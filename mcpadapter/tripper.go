@@ -32,6 +32,7 @@ import (
 type tripper struct {
 	origin  *url.URL
 	headers map[string]string
+	trusted map[string]string // header -> name of a trusted value
 	token   func(context.Context) (string, error)
 	oauth   auth.OAuthHandler
 	custom  *http.Client // the embedder's; may be nil
@@ -54,6 +55,7 @@ func newTripper(origin *url.URL, o *HTTPOptions, limit int) *tripper {
 	t := &tripper{
 		origin:  origin,
 		headers: maps.Clone(o.Headers),
+		trusted: maps.Clone(o.TrustedHeaders),
 		token:   o.Token,
 		oauth:   o.OAuth,
 		custom:  o.Client,
@@ -228,6 +230,10 @@ func (t *tripper) send(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, &authError{err}
 	}
+	if err := t.addTrusted(req); err != nil {
+		closeBody(req)
+		return nil, err
+	}
 	if version := t.agreed(); version != "" && req.Header.Get("Mcp-Protocol-Version") == "" {
 		req.Header.Set("Mcp-Protocol-Version", version)
 	}
@@ -324,7 +330,7 @@ func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Respons
 		if message.ID != nil && e.refused() && !e.transient() && !e.unauthorized() && !t.apart && outgoingFrom(req.Context()).id.IsValid() {
 			return answered(resp, body), nil
 		}
-		e.message = t.redacted(message.Error.Message)
+		e.message = t.redacted(req, message.Error.Message)
 	}
 	return nil, e
 }
@@ -355,9 +361,9 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 }
 
 // redacted takes our own secrets out of what the server says.
-func (t *tripper) redacted(text string) string {
+func (t *tripper) redacted(req *http.Request, text string) string {
 	sent, _ := t.sent.Load().(string)
-	for _, value := range append(slices.Collect(maps.Values(t.headers)), sent) {
+	for _, value := range slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent}) {
 		value = strings.TrimPrefix(value, "Bearer ")
 		if len(value) >= 6 {
 			text = strings.ReplaceAll(text, value, "…")

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = visit(ctx, roster, source, task)
+	err = visit(ctx, roster, task)
 	return errors.Join(err, roster.Close(context.WithoutCancel(ctx)))
 }
 
@@ -92,26 +92,12 @@ func readTask(text string) (task, error) {
 	return t, nil
 }
 
-// held keeps the connection that the ensemble opened last, for what a
-// connection can do beside calls of tools.
-type held struct {
-	ensemble.Source
-	last ensemble.Connection
-}
-
-// Open implements ensemble.Source. The ensemble opens one at a time.
-func (h *held) Open(ctx context.Context) (ensemble.Connection, error) {
-	connection, err := h.Source.Open(ctx)
-	h.last = connection
-	return connection, err
-}
-
-func newSource(url string, task task, logger *zap.Logger) (*held, error) {
+func newSource(url string, task task, logger *zap.Logger) (ensemble.Source, error) {
 	handler, err := authorization(task)
 	if err != nil {
 		return nil, err
 	}
-	return &held{Source: mcpadapter.HTTP(url, &mcpadapter.HTTPOptions{
+	return mcpadapter.HTTP(url, &mcpadapter.HTTPOptions{
 		ClientOptions: mcpadapter.ClientOptions{
 			ClientName: "consort-conformance", ClientVersion: "1.0.0",
 			Logger:   logger,
@@ -123,7 +109,7 @@ func newSource(url string, task task, logger *zap.Logger) (*held, error) {
 			},
 		},
 		OAuth: handler,
-	})}, nil
+	}), nil
 }
 
 // pinned is the version to ask for by name: none when the newest is tested,

@@ -12,11 +12,10 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/mcpadapter"
 )
 
 // visit makes use of everything that the server offers.
-func visit(ctx context.Context, roster *ensemble.Roster, source *held, task task) error {
+func visit(ctx context.Context, roster *ensemble.Roster, task task) error {
 	catalog, err := roster.Catalog(ctx)
 	if err != nil {
 		return err
@@ -28,9 +27,7 @@ func visit(ctx context.Context, roster *ensemble.Roster, source *held, task task
 	for _, call := range calls(catalog, task) {
 		errs = append(errs, call.make(ctx, catalog))
 	}
-	if reader, ok := source.last.(mcpadapter.Reader); ok {
-		errs = append(errs, readOne(ctx, reader), promptOne(ctx, reader))
-	}
+	errs = append(errs, readOne(ctx, roster), promptOne(ctx, roster))
 	return errors.Join(errs...)
 }
 
@@ -113,20 +110,20 @@ func withoutNulls(arguments json.RawMessage) json.RawMessage {
 	return out
 }
 
-func readOne(ctx context.Context, reader mcpadapter.Reader) error {
-	resources, err := reader.Resources(ctx)
-	if err != nil || len(resources) == 0 {
+func readOne(ctx context.Context, roster *ensemble.Roster) error {
+	all, err := roster.Resources(ctx)
+	if err != nil || len(all.Resources) == 0 {
 		return err
 	}
-	_, err = reader.ReadResource(ctx, resources[0].URI)
+	_, err = roster.ReadResource(ctx, all.Resources[0].URI)
 	return err
 }
 
-func promptOne(ctx context.Context, reader mcpadapter.Reader) error {
-	prompts, err := reader.Prompts(ctx)
-	if err != nil || len(prompts) == 0 {
+func promptOne(ctx context.Context, roster *ensemble.Roster) error {
+	all, err := roster.Prompts(ctx)
+	if err != nil || len(all.Prompts) == 0 {
 		return err
 	}
-	_, err = reader.Prompt(ctx, prompts[0], nil)
+	_, err = roster.GetPrompt(ctx, all.Prompts[0].FullName(), nil)
 	return err
 }

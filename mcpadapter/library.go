@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+var _ ensemble.Library = (*connection)(nil)
+
+// offers returns what the server says that it can do, never nil.
+func (c *connection) offers() *mcp.ServerCapabilities {
+	if s := c.session.InitializeResult(); s != nil && s.Capabilities != nil {
+		return s.Capabilities
+	}
+	return &mcp.ServerCapabilities{}
+}
+
+// Resources implements [ensemble.Library] (MCP 2025-11-25, server/resources).
+// A server without any is not asked.
+func (c *connection) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+	if c.offers().Resources == nil {
+		return nil, errors.Join(ctx.Err(), c.gone())
+	}
+	var all []ensemble.Resource
+	err := c.everyPage(ctx, "resources", func(ctx context.Context, cursor string) (int, string, error) {
+		var page struct {
+			Resources  []json.RawMessage
+			NextCursor string
+		}
+		err := c.look(ctx, &page, `{"resources":[]}`, func(ctx context.Context) error {
+			_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+			return err
+		})
+		for _, raw := range page.Resources {
+			if r, ok := resourceOf(raw); ok {
+				all = append(all, r)
+			} else {
+				c.log.Warn("a resource that the server describes wrongly is left out", zap.String("resource", cleanLine(shortened(string(raw)))))
+			}
+		}
+		return len(page.Resources), page.NextCursor, err
+	})
+	return all, notThere(err)
+}
+
+// Templates implements [ensemble.Library] (MCP 2025-11-25, server/resources §
+// Resource Templates).
+func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error) {
+	if c.offers().Resources == nil {
+		return nil, errors.Join(ctx.Err(), c.gone())
+	}
+	var all []ensemble.Template
+	err := c.everyPage(ctx, "resource templates", func(ctx context.Context, cursor string) (int, string, error) {
+		var page struct {
+			ResourceTemplates []json.RawMessage
+			NextCursor        string
+		}
+		err := c.look(ctx, &page, `{"resourceTemplates":[]}`, func(ctx context.Context) error {
+			_, err := c.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+			return err
+		})
+		for _, raw := range page.ResourceTemplates {
+			if t, ok := templateOf(raw); ok {
+				all = append(all, t)
+			} else {
+				c.log.Warn("a resource template that the server describes wrongly is left out", zap.String("template", cleanLine(shortened(string(raw)))))
+			}
+		}
+		return len(page.ResourceTemplates), page.NextCursor, err
+	})
+	return all, notThere(err)
+}
+
+// Prompts implements [ensemble.Library] (MCP 2025-11-25, server/prompts). A
+// server without any is not asked.
+func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+	if c.offers().Prompts == nil {
+		return nil, errors.Join(ctx.Err(), c.gone())
+	}
+	var all []ensemble.Prompt
+	err := c.everyPage(ctx, "prompts", func(ctx context.Context, cursor string) (int, string, error) {
+		var page struct {
+			Prompts    []json.RawMessage
+			NextCursor string
+		}
+		err := c.look(ctx, &page, `{"prompts":[]}`, func(ctx context.Context) error {
+			_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+			return err
+		})
+		for _, raw := range page.Prompts {
+			if p, ok := promptOf(raw); ok {
+				all = append(all, p)
+			} else {
+				c.log.Warn("a prompt that the server describes wrongly is left out", zap.String("prompt", cleanLine(shortened(string(raw)))))
+			}
+		}
+		return len(page.Prompts), page.NextCursor, err
+	})
+	return all, notThere(err)
+}
+
+// notThere makes of a method that the server does not have an empty list: not
+// every server with resources has templates.
+func notThere(err error) error {
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
+		return nil
+	}
+	return err
+}
+
+// Read implements [ensemble.Library].
+func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	var answer struct{ Contents []json.RawMessage }
+	err := c.ofPerson(ctx, &answer, `{"contents":[]}`, func(ctx context.Context) error {
+		_, err := c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		return err
+	})
+	if err != nil {
+		return nil, c.named("reading a resource", missing(err))
+	}
+	contents := []canister.ResourceContent{}
+	for _, part := range answer.Contents {
+		d := decoder{m: map[string]json.RawMessage{"resource": part}}
+		content, ok := d.resource().(canister.ResourceContent)
+		if !ok || d.failed {
+			return nil, c.named("reading a resource", invoker.Failf(invoker.Protocol, "A part of the resource is neither text nor base64."))
+		}
+		content.URI = cmp.Or(content.URI, uri)
+		contents = append(contents, content)
+	}
+	return contents, nil
+}
+
+// missing makes of a resource that the server does not know NOT_FOUND: there is
+// a code for it, and the newest protocol and some servers use that for wrong
+// parameters, of which there is only the URI.
+func missing(err error) error {
+	failure := invoker.AsFailure(err)
+	if failure.Code != invoker.InvalidArguments && failure.Code != invoker.ToolNotFound {
+		return err
+	}
+	told := *failure
+	told.Code = invoker.NotFound
+	return &told
+}
+
+// Get implements [ensemble.Library].
+func (c *connection) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+	var answer map[string]json.RawMessage
+	err := c.ofPerson(ctx, &answer, `{"messages":[]}`, func(ctx context.Context) error {
+		_, err := c.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
+		return err
+	})
+	if err != nil {
+		return nil, c.named("getting a prompt", err)
+	}
+	var messages []struct {
+		Role    string
+		Content json.RawMessage
+	}
+	if json.Unmarshal(answer["messages"], &messages) != nil {
+		return nil, c.named("getting a prompt", invoker.Failf(invoker.Protocol, "Its messages cannot be read."))
+	}
+	got := &ensemble.Messages{Metadata: metadataOf(answer, "description", "messages", "resultType")}
+	_ = json.Unmarshal(answer["description"], &got.Description) // one that is no text is as good as none
+	for _, m := range messages {
+		got.Messages = append(got.Messages, ensemble.PromptMessage{Role: m.Role, Content: contentsOf(m.Content)})
+	}
+	return got, nil
+}
+
+// contentsOf reads the content of a message: one block, or, as some servers
+// have it, several.
+func contentsOf(raw json.RawMessage) []canister.Content {
+	var blocks []json.RawMessage
+	if json.Unmarshal(raw, &blocks) != nil {
+		blocks = []json.RawMessage{raw}
+	}
+	var contents []canister.Content
+	for _, block := range blocks {
+		contents = append(contents, contentOf(block))
+	}
+	return contents
+}
+
+// Complete implements [ensemble.Library] (MCP 2025-11-25,
+// server/utilities/completion). A server that does not propose values is not
+// asked; the oldest protocol has no word for whether it does.
+func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+	if c.offers().Completions == nil && c.session.InitializeResult().ProtocolVersion > "2024-11-05" {
+		return nil, errors.Join(ctx.Err(), c.gone())
+	}
+	params := &mcp.CompleteParams{
+		Ref:      &mcp.CompleteReference{Type: "ref/prompt", Name: request.Prompt},
+		Argument: mcp.CompleteParamsArgument{Name: request.Argument, Value: request.Value},
+	}
+	if request.Template != "" {
+		params.Ref = &mcp.CompleteReference{Type: "ref/resource", URI: request.Template}
+	}
+	if len(request.Others) > 0 {
+		params.Context = &mcp.CompleteContext{Arguments: request.Others}
+	}
+	var answer struct {
+		Completion struct {
+			Values  []string
+			Total   int
+			HasMore bool
+		}
+	}
+	err := c.ofPerson(ctx, &answer, `{"completion":{"values":[]}}`, func(ctx context.Context) error {
+		_, err := c.session.Complete(ctx, params)
+		return err
+	})
+	if err != nil {
+		return nil, c.named("completing an argument", err)
+	}
+	found := answer.Completion
+	return &ensemble.Completion{Values: found.Values, Total: max(found.Total, 0), More: found.HasMore}, nil
+}
+
+// gone is the failure of what is asked of a connection that has ended.
+func (c *connection) gone() error {
+	select {
+	case <-c.life.Done():
+		return c.lostCall(errClosed, false)
+	default:
+		return nil
+	}
+}
+
+// named says what was asked of which server.
+func (c *connection) named(what string, err error) error {
+	return fmt.Errorf("server %q: %s: %w", c.options.Server, what, err)
+}
+
+// ofPerson makes a request that is somebody's own: it carries their trusted
+// headers.
+func (c *connection) ofPerson(ctx context.Context, value any, empty string, send func(context.Context) error) error {
+	if err := c.entitled(ctx); err != nil {
+		return err
+	}
+	return c.decoded(ctx, &exchange{show: instead(empty), personal: true}, value, send)
+}
+
+// look makes a request that is nobody's own.
+func (c *connection) look(ctx context.Context, value any, empty string, send func(context.Context) error) error {
+	return c.decoded(ctx, &exchange{show: instead(empty)}, value, send)
+}
+
+// decoded makes one request and decodes its answer into value. The SDK is shown
+// something else, so that it cannot stumble over what it does not know.
+func (c *connection) decoded(ctx context.Context, x *exchange, value any, send func(context.Context) error) error {
+	if err := c.request(ctx, x, send); err != nil {
+		return c.failure(err, x, true)
+	}
+	if broken := json.Unmarshal(x.result(), value); broken != nil {
+		return invoker.Failf(invoker.Protocol, "The answer cannot be read: %w", broken)
+	}
+	return nil
+}
+
+// resourceOf reads a description; false if it is none.
+func resourceOf(raw json.RawMessage) (ensemble.Resource, bool) {
+	m, err := members(raw)
+	if err != nil {
+		return ensemble.Resource{}, false
+	}
+	d := decoder{m: m}
+	r := ensemble.Resource{
+		URI: d.required("uri"), Name: d.text("name"), Title: d.text("title"), Description: d.text("description"), MIME: d.text("mimeType"),
+		Metadata: metadataOf(m, "uri", "name", "title", "description", "mimeType", "size"),
+	}
+	if size := m["size"]; size != nil && json.Unmarshal(size, &r.Size) != nil {
+		r.Size = nil // a size that is no whole number is as good as none
+	}
+	return r, !d.failed
+}
+
+// templateOf reads a description; false if it is none.
+func templateOf(raw json.RawMessage) (ensemble.Template, bool) {
+	m, err := members(raw)
+	if err != nil {
+		return ensemble.Template{}, false
+	}
+	d := decoder{m: m}
+	return ensemble.Template{
+		URI: d.required("uriTemplate"), Name: d.text("name"), Title: d.text("title"), Description: d.text("description"), MIME: d.text("mimeType"),
+		Metadata: metadataOf(m, "uriTemplate", "name", "title", "description", "mimeType"),
+	}, !d.failed
+}
+
+// promptOf reads a description; false if it is none.
+func promptOf(raw json.RawMessage) (ensemble.Prompt, bool) {
+	m, err := members(raw)
+	if err != nil {
+		return ensemble.Prompt{}, false
+	}
+	d := decoder{m: m}
+	p := ensemble.Prompt{
+		Name: d.required("name"), Title: d.text("title"), Description: d.text("description"),
+		Metadata: metadataOf(m, "name", "title", "description", "arguments"),
+	}
+	var arguments []struct {
+		Name, Title, Description string
+		Required                 bool
+	}
+	d.into("arguments", &arguments)
+	for _, a := range arguments {
+		p.Arguments = append(p.Arguments, ensemble.PromptArgument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
+	}
+	return p, !d.failed
+}

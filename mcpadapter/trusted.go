@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// needs are the names of the trusted values that go into headers, sorted.
+func (t *tripper) needs() []string {
+	names := slices.Sorted(maps.Values(t.trusted))
+	return slices.Compact(names)
+}
+
+// entitled fails with UNAUTHORIZED if a trusted value is missing that a request
+// of this person's own has to carry.
+func (c *connection) entitled(ctx context.Context) error {
+	for _, name := range c.needs {
+		if _, ok := invoker.TrustedValue(ctx, name); !ok {
+			return invoker.Failf(invoker.Unauthorized, "The server needs the trusted value %q, which is missing here.", name)
+		}
+	}
+	return nil
+}
+
+// addTrusted adds the headers that say for whom a request is: to the requests
+// of somebody's own alone, such as calls, and never after a redirect.
+func (t *tripper) addTrusted(req *http.Request) error {
+	if x := exchangeFrom(req.Context()); len(t.trusted) == 0 || x == nil || !x.personal {
+		return nil
+	}
+	if req.Response != nil {
+		return &protocolError{"it redirects a request that says for whom it is, which is not followed; set the URL to where it leads"}
+	}
+	for header, name := range t.trusted {
+		value, ok := invoker.TrustedValue(req.Context(), name)
+		if !ok {
+			return &untoldError{fmt.Errorf("the trusted value %q is missing", name)}
+		}
+		text, err := headerText(value)
+		if err != nil {
+			return &untoldError{err}
+		}
+		req.Header.Set(header, text)
+	}
+	return nil
+}
+
+// untoldError says that a request was not sent, since it could not say for whom
+// it is.
+type untoldError struct{ cause error }
+
+func (e *untoldError) Error() string { return e.cause.Error() }
+func (e *untoldError) Unwrap() error { return errNotSent }
+
+// headerText is a trusted value as it stands in a header: a string as it is,
+// anything else as JSON. The error does not tell the value.
+func headerText(value invoker.Value) (string, error) {
+	encoded, err := value.Reveal()
+	if err != nil {
+		return "", err
+	}
+	text := string(compact(encoded))
+	_ = json.Unmarshal(encoded, &text) // what is no string stays JSON
+	unfit := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	if text == "" || strings.ContainsFunc(text, unfit) || strings.TrimSpace(text) != text {
+		return "", fmt.Errorf("the trusted value %q cannot stand in a header: it is empty, or has line breaks, control characters or spaces at an end", value.Name())
+	}
+	return text, nil
+}
+
+// trustedIn are the headers of a request that hold trusted values.
+func (t *tripper) trustedIn(req *http.Request) []string {
+	var values []string
+	if x := exchangeFrom(req.Context()); x != nil && x.personal {
+		for _, name := range t.trusted {
+			if value, ok := invoker.TrustedValue(req.Context(), name); ok {
+				if text, err := headerText(value); err == nil {
+					values = append(values, text)
+				}
+			}
+		}
+	}
+	return values
+}
