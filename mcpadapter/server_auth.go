@@ -141,7 +141,7 @@ func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name str
 func (s *Server) asked(r *http.Request, token string) (values []invoker.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			values, err = nil, fmt.Errorf("Authenticate panicked: %v", p)
+			values, err = nil, fmt.Errorf("the check of the token panicked: %v", p)
 		}
 	}()
 	return s.options.Authenticate(r.Context(), token, r)

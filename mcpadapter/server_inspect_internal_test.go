@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+func TestInspect(t *testing.T) {
+	for _, test := range []struct{ message, method, want string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","arguments":{"a":1,"a":2,"A":3}}}`, "a", ``},
+		{`{"method":"a","params":{"_meta":{"x":1,"x":2},"other":{"name":1}}}`, "a", ``},
+		{`{"params":["method","method"],"method":"\u0061"}`, "a", ``},
+		{`{"id":1,"result":{"name":1,"Name":2}}`, "", ``},
+		{`{"result":{"a":"]}\"{[","b":"\\"}}`, "", ``},
+		{`{"method":"a","method":"b"}`, "", `twice`},
+		{`{"method":"a","m\u0065thod":"b"}`, "", `twice`},
+		{`{"params":{"a":{"b":1},"c":1,"a":2}}`, "", `twice`},
+		{`{"params":{"odd":1,"ODD":2}}`, "", `twice`},
+		{`[{"params":{"odd":1,"ODD":2}}]`, "", `twice`},
+		{`{"Params":{}}`, "", `written as`},
+		{`{"params":{"requeststate":""}}`, "", `written as`},
+		{strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), "", ``},
+		{strings.Repeat("[", maxDepth+1), "", `deeper`},
+		{`{"a":"` + strings.Repeat("[", maxDepth+1) + `"}`, "", ``},
+		{`}`, "", `not JSON`},
+		{`{"a`, "", `not JSON`},
+	} {
+		e, err := inspect([]byte(test.message))
+		switch {
+		case test.want == "" && (err != nil || e.method != test.method):
+			t.Errorf("%.100s: method %q, %v", test.message, e.method, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%.100s: got %v, want %s", test.message, err, test.want)
+		}
+	}
+}
+
+// What inspect lets pass and the SDK decodes, it reads as the SDK does.
+func FuzzInspect(f *testing.F) {
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1]}}}`)
+	f.Add(`{"jsonrpc":"2.0","id":"\u0069","m\u0065thod":"a"}`)
+	f.Add(`{"jsonrpc":"2.0","id":1,"result":{"method":"no"}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := inspect([]byte(text))
+		message, broken := jsonrpc.DecodeMessage([]byte(text))
+		if err != nil || broken != nil || !json.Valid([]byte(text)) || e.batch {
+			return
+		}
+		request, ok := message.(*jsonrpc.Request)
+		if !ok {
+			return
+		}
+		if request.Method != e.method {
+			t.Errorf("method %q, the SDK reads %q", e.method, request.Method)
+		}
+		if request.IsCall() && !e.call {
+			t.Errorf("a call is not seen as one")
+		}
+	})
+}
