@@ -61,12 +61,16 @@ type Assembly struct {
 	// Audit keeps a record of each invocation; nil when the configuration wants
 	// none. It is in Options already.
 	Audit *audit.Trail
+	// Serve are the options of a server of the roster. Whoever serves gives it
+	// a Version.
+	Serve *mcpadapter.ServerOptions
 	// Redact takes the secrets of the configuration out of a text, for whoever
 	// shows what neither a conversation nor a log of these parts has shown
 	// before: results of [ensemble.Tool.Invoke], say, or a
 	// [ensemble.Snapshot]. It is never nil and may be called concurrently.
 	Redact func(text string) string
 
+	tool    *converse.Tool // nil unless it is served
 	closers []func() error // run in their reverse order, after the roster's
 }
 
@@ -98,29 +102,29 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	if assembly.Redact == nil {
 		assembly.Redact = func(text string) string { return text }
 	}
-	errs := []error{
-		assembly.assembleModel(config.Model, &o),
-		assembly.assembleRoster(config.MCP, &o),
-		assembly.assembleAudit(config.Audit, &o),
+	var err error
+	for _, step := range []func(*Config, *AssembleOptions) error{
+		assembly.assembleModel, assembly.assembleRoster, assembly.assembleTrusted, assembly.assembleAudit,
+		assembly.assembleOptions, assembly.assembleServe,
+	} {
+		err = errors.Join(err, step(config, &o))
 	}
-	trusted, err := trustedValues("trusted", config.Trusted)
-	assembly.Trusted = trusted
-	approve, unknown := config.Approval.Func(o.Ask)
-	if err = errors.Join(append(errs, err, unknown)...); err != nil {
+	if err != nil {
 		err = errors.Join(err, assembly.free())
 		return nil, redact.Error(fmt.Errorf("config: %w", err), assembly.Redact)
 	}
-	assembly.Options = config.Conversation.options()
-	assembly.Options.Approve = approve
-	assembly.Options.Redact = o.redact
-	assembly.Options.Logger = o.Logger
 	return assembly, nil
 }
 
-// Close closes the roster and the file of the audit trail, and frees what the
-// model holds. Close the conversations first.
+// Close closes the conversations that were served, the roster and the file of
+// the audit trail, and frees what the model holds. Close your own conversations,
+// and the server, first.
 func (a *Assembly) Close(ctx context.Context) error {
-	return redact.Error(errors.Join(a.Roster.Close(ctx), a.free()), a.Redact)
+	var err error
+	if a.tool != nil {
+		err = a.tool.Close(ctx)
+	}
+	return redact.Error(errors.Join(err, a.Roster.Close(ctx), a.free()), a.Redact)
 }
 
 // free closes all but the roster.
@@ -132,7 +136,8 @@ func (a *Assembly) free() error {
 	return errors.Join(errs...)
 }
 
-func (a *Assembly) assembleModel(m *Model, o *AssembleOptions) error {
+func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
+	m := config.Model
 	if m == nil {
 		return nil
 	}
@@ -216,7 +221,8 @@ func (m *Model) retries() int {
 	return *m.MaxRetries
 }
 
-func (a *Assembly) assembleRoster(servers map[string]*Server, o *AssembleOptions) error {
+func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
+	servers := config.MCP
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned = map[string]*pins.File{}
 	var errs []error
@@ -245,9 +251,7 @@ func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, 
 	if err = errors.Join(err, s.words()); err != nil {
 		return nil, err
 	}
-	if o.redact != nil {
-		source = &redactedSource{Source: source, redact: o.redact}
-	}
+	source = &cleanSource{Source: source, redact: o.redact}
 	options := s.options(o)
 	if options.Screen, err = s.screen(name, o); err != nil {
 		return nil, fmt.Errorf("pin: %w", err)
@@ -295,6 +299,7 @@ func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 		MaxTools:       s.MaxTools,
 		Allow:          s.Allow,
 		Deny:           s.Deny,
+		Fill:           s.Trusted.Arguments,
 		Required:       s.Required,
 		Redact:         o.redact,
 		Logger:         o.Logger,
@@ -351,7 +356,7 @@ func (s *Server) words() error {
 func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers)}
+	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.Trusted.Headers}
 	switch s.Transport {
 	case Stdio:
 		command := make([]string, len(s.Command))
@@ -385,6 +390,21 @@ func reveal(values map[string]Value) map[string]string {
 		texts[name] = value.Reveal()
 	}
 	return texts
+}
+
+// assembleTrusted makes the trusted values.
+func (a *Assembly) assembleTrusted(config *Config, _ *AssembleOptions) (err error) {
+	a.Trusted, err = trustedValues("trusted", config.Trusted)
+	return err
+}
+
+// assembleOptions makes the options of conversations.
+func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err error) {
+	a.Options = config.Conversation.options()
+	a.Options.Trusted, a.Options.Audit = a.Trusted, a.Audit
+	a.Options.Redact, a.Options.Logger = o.redact, o.Logger
+	a.Options.Approve, err = config.Approval.Func(o.Ask)
+	return err
 }
 
 // options returns c as the options of its package.

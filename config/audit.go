@@ -66,7 +66,8 @@ func isLow(level *node) bool {
 }
 
 // assembleAudit opens the trail.
-func (a *Assembly) assembleAudit(from *Audit, o *AssembleOptions) error {
+func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
+	from := config.Audit
 	if from == nil {
 		return nil
 	}

@@ -232,7 +232,6 @@ url = "http://x"
 			`consort.toml:5:1: serve.open: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
 			`consort.toml:5:1: serve.open: a server that asks for a token is not open`,
 			`consort.toml:6:1: serve.stateless: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
-			`consort.toml:7:1: serve.max_body: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
 			`consort.toml:8:1: serve.converse: there is no model to converse with; add a [model] table`}},
 		{"serving", "[serve]\nhttp='8080'\nhealth='localhost:http'\ntoken='Bearer 0123456789abcdef'\nclients=[]\nhosts=['http://x', 'x/y', 'x:80', '']\norigins=['x.example', 'https://x/', 'https://x:1']\nrate=0\nburst=0\nparallel=0\nmax_body='x'\npage_size=0\nown_name=true\nresource_metadata={scopes='x', authorization_servers=['x']}\n", []string{
 			`consort.toml:2:6: serve.http: expected an address such as "127.0.0.1:8080"; port 0 takes a free one`,

@@ -3,16 +3,12 @@
 package config
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/redact"
 )
 
 // secrets returns the texts that must not show: what variables stood for,
@@ -219,41 +215,3 @@ func isPublic(name string) bool {
 	}
 	return strings.HasPrefix(name, "LC_")
 }
-
-// redactedSource keeps secrets out of the errors of a source and of its
-// connections, which tell what a server wrote before it died.
-type redactedSource struct {
-	ensemble.Source
-	redact func(text string) string
-}
-
-func (s *redactedSource) Open(ctx context.Context) (ensemble.Connection, error) {
-	opened, err := s.Source.Open(ctx)
-	if err != nil {
-		return nil, redact.Error(err, s.redact)
-	}
-	if able, ok := opened.(connection); ok {
-		return &redactedConnection{connection: able, redact: s.redact}, nil
-	}
-	return opened, nil
-}
-
-// connection is what those of package mcpadapter can do, all of which a
-// redactedConnection must be able to do too.
-type connection interface {
-	ensemble.Connection
-	ensemble.Pinger
-	ensemble.Library
-}
-
-type redactedConnection struct {
-	connection
-	redact func(text string) string
-}
-
-func (c *redactedConnection) List(ctx context.Context) (ensemble.Listing, error) {
-	listing, err := c.connection.List(ctx)
-	return listing, redact.Error(err, c.redact)
-}
-
-func (c *redactedConnection) Err() error { return redact.Error(c.connection.Err(), c.redact) }

@@ -3,7 +3,9 @@
 package config
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -11,6 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
 )
 
 // Serve says how the tools, resources and prompts of a configuration are
@@ -32,14 +38,18 @@ type Serve struct {
 	ShutdownTimeout time.Duration
 	// PageSize is how many tools, resources or prompts one answer lists.
 	PageSize int
+	// Parallel is how many requests of a client may be under way at the same
+	// time, and MaxBody how many bytes one may have.
+	Parallel int
+	MaxBody  int64
+	// Health is the address where the health of the servers is told over HTTP,
+	// as ensemble.HealthHandler does and to everybody; empty for none.
+	Health Value
 
 	// HTTP is the address, HOST:PORT, where clients are served over streamable
 	// HTTP; empty serves one client over standard input and output. What
 	// follows is for HTTP.
 	HTTP Value
-	// Health is the address where the health of the servers is told over HTTP;
-	// empty for none.
-	Health Value
 	// Token is the bearer token of each request. Its clients have no trusted
 	// values.
 	Token Value
@@ -54,12 +64,9 @@ type Serve struct {
 	// means the names of this machine, and pages of the host itself; * is any.
 	Hosts, Origins []string
 	// Rate is how many requests a client may send in a second, and Burst how
-	// many at once. Parallel is how many of them may be under way at the same
-	// time.
-	Rate            float64
-	Burst, Parallel int
-	// MaxBody is the size of a request, in bytes.
-	MaxBody int64
+	// many at once.
+	Rate  float64
+	Burst int
 	// Stateless keeps nothing of a client between two requests.
 	Stateless bool
 	// ResourceMetadata tells clients where tokens come from; nil for nothing.
@@ -70,6 +77,8 @@ type Serve struct {
 type Client struct {
 	// Token is the bearer token that it is known by. Required.
 	Token Value
+	// Name tells it from others in logs; may be empty.
+	Name string
 	// Trusted is what is known of it; may be nil.
 	Trusted map[string]Trusted
 }
@@ -129,6 +138,7 @@ func (s *Serve) fields() []field {
 func (c *Client) fields() []field {
 	return []field{
 		{"token", bearer(&c.Token)},
+		{"name", text(&c.Name)},
 		{"trusted", trustedTable(&c.Trusted)},
 	}
 }
@@ -154,7 +164,7 @@ func (m *ResourceMetadata) check(r *reader, n *node) {
 }
 
 // overHTTP are the keys that mean something over HTTP only.
-var overHTTP = []string{"token", "clients", "open", "hosts", "origins", "rate", "burst", "parallel", "max_body", "stateless", "resource_metadata"}
+var overHTTP = []string{"token", "clients", "open", "hosts", "origins", "rate", "burst", "stateless", "resource_metadata"}
 
 // check looks at the table as a whole; hasModel says that there is one to
 // converse with.
@@ -263,4 +273,73 @@ func origin(to *string) value {
 			r.wrong(n, `expected the origin of a web page, such as "https://app.example.com", without a path`)
 		}
 	}}
+}
+
+// assembleServe makes the options of a server. Those of HTTP come without
+// the table trusted: who may be reached by many does not know who they are.
+func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
+	s := config.Serve
+	if s == nil {
+		s = &Serve{}
+	}
+	options := &mcpadapter.ServerOptions{
+		Name:            s.Name,
+		Title:           s.Title,
+		Instructions:    s.Instructions,
+		OwnNames:        s.OwnNames,
+		Token:           s.Token.Reveal(),
+		Hosts:           s.Hosts,
+		Origins:         s.Origins,
+		MaxBody:         s.MaxBody,
+		Rate:            s.Rate,
+		Burst:           s.Burst,
+		Parallel:        s.Parallel,
+		Stateless:       s.Stateless,
+		PageSize:        s.PageSize,
+		ShutdownTimeout: s.ShutdownTimeout,
+		Audit:           a.Audit,
+		Logger:          o.Logger,
+	}
+	var errs []error
+	if s.HTTP.Reveal() == "" {
+		options.Trusted = a.Trusted
+	}
+	for i, client := range s.Clients {
+		path := fmt.Sprintf("serve.clients[%d]", i)
+		values, err := trustedValues(path+".trusted", client.Trusted)
+		if client.Token.Reveal() == "" {
+			err = errors.Join(err, fmt.Errorf("%s.token: there is none", path))
+		}
+		errs = append(errs, err)
+		options.Tokens = append(options.Tokens, mcpadapter.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
+	}
+	if m := s.ResourceMetadata; m != nil {
+		options.ResourceMetadata = &mcpadapter.ResourceMetadata{Resource: m.Resource.Reveal(), Scopes: m.Scopes}
+		for _, issuer := range m.AuthorizationServers {
+			options.ResourceMetadata.AuthorizationServers = append(options.ResourceMetadata.AuthorizationServers, issuer.Reveal())
+		}
+	}
+	a.Serve = options
+	switch {
+	case s.Converse && config.Model == nil:
+		errs = append(errs, errors.New("serve.converse: there is no model to converse with"))
+	case s.Converse:
+		errs = append(errs, a.offerConversations(o))
+	}
+	return errors.Join(errs...)
+}
+
+// offerConversations adds the tool converse. Its conversations act for whoever
+// calls it, and not for whoever runs the program.
+func (a *Assembly) offerConversations(o *AssembleOptions) error {
+	tool, err := converse.NewTool(func(_ context.Context, id string) (*converse.Conversation, error) {
+		options := *a.Options
+		options.ID, options.Trusted = id, nil
+		return converse.New(a.Model, a.Roster, &options), nil
+	}, &converse.ToolOptions{Logger: o.Logger})
+	if err != nil {
+		return fmt.Errorf("serve.converse: %w", err)
+	}
+	a.tool, a.Serve.Tools = tool, []invoker.Invoker{tool}
+	return nil
 }

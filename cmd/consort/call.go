@@ -178,20 +178,12 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	if failure != nil {
 		return &exit{statusTool, fmt.Errorf("%s: %s", failure.Code, cmp.Or(text, failure.Message))}
 	}
-	if p.screen.results.terminal {
-		text = printable(text)
-	}
-	p.screen.result(strings.TrimRight(text, "\n") + "\n")
+	p.print(text)
 	return p.screen.failure()
 }
 
 func (p *program) answerJSON(result canister.Result) error {
-	form, err := canister.Marshal(result)
-	if err != nil {
-		return fmt.Errorf("the result: %w", err)
-	}
-	p.screen.result(string(form) + "\n")
-	if err := p.screen.failure(); err != nil || result.Code == "" {
+	if err := p.canisters(result); err != nil || result.Code == "" {
 		return err
 	}
 	return &exit{status: statusTool}

@@ -34,18 +34,19 @@ type chat struct {
 }
 
 func (p *program) chatCommand() *cobra.Command {
-	return p.withTrust(&cobra.Command{
+	var o opening
+	return o.flags(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
 			"is going on, and a second one leaves; so do Ctrl-D and /quit. /help tells more.",
 		Args: cobra.NoArgs,
 		// Ctrl-C has a meaning of its own here.
-		RunE: doesUntil(p.chat, syscall.SIGTERM, syscall.SIGHUP),
-	})
+		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o) }, syscall.SIGTERM, syscall.SIGHUP),
+	}))
 }
 
-func (p *program) chat(ctx context.Context, _ []string) (err error) {
+func (p *program) chat(ctx context.Context, o *opening) (err error) {
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -63,6 +64,10 @@ func (p *program) chat(ctx context.Context, _ []string) (err error) {
 	if c.console.terminal != nil {
 		p.screen.note("%s", p.screen.notes.faint("Talking with "+printable(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
+	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.talk) })
+	if err != nil {
+		return err
+	}
 	return c.loop(ctx)
 }
 
@@ -70,6 +75,15 @@ func (p *program) chat(ctx context.Context, _ []string) (err error) {
 // is the error in the end when nobody watches.
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
+	if waits(c.talk) { // for what it was begun with
+		leave, err := c.reply(ctx, "")
+		if c.console.terminal == nil {
+			failed = err
+		}
+		if leave || ctx.Err() != nil {
+			return failed
+		}
+	}
 	for {
 		said, err := c.console.message(ctx, "\n"+c.screen.notes.bold("> "))
 		switch {
@@ -103,6 +117,12 @@ func (c *chat) hear(ctx context.Context, said string) (leave bool, err error) {
 	case strings.HasPrefix(said, "/"):
 		return c.command(ctx, said)
 	}
+	return c.reply(ctx, said)
+}
+
+// reply holds a turn, and says how it failed. Leave reports that the person
+// leaves.
+func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	err = c.answer(ctx, said)
 	switch {
 	case c.interrupted.Load() > 1:
@@ -118,6 +138,17 @@ func (c *chat) hear(ctx context.Context, said string) (leave bool, err error) {
 
 // answer holds one turn, which Ctrl-C cancels.
 func (c *chat) answer(ctx context.Context, said string) error {
+	return c.interruptible(ctx, func(ctx context.Context) error {
+		done, err := turn(ctx, c.talk, said, c.shower())
+		if err != nil {
+			return err
+		}
+		return shortfall(done)
+	})
+}
+
+// interruptible does something that Ctrl-C cancels.
+func (c *chat) interruptible(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.cancel.Store(&cancel)
@@ -136,11 +167,7 @@ func (c *chat) answer(ctx context.Context, said string) error {
 		}
 	}()
 	defer func() { close(over); <-watched }()
-	done, err := turn(ctx, c.talk, said, c.shower())
-	if err != nil {
-		return err
-	}
-	return shortfall(done)
+	return do(ctx)
 }
 
 // interrupt cancels the turn under way.

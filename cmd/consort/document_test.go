@@ -68,6 +68,8 @@ func below(of reflect.Type, prefix string) []string {
 func TestTheDocumentsAreDocumented(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
 		"### `tools --json`":                         reflect.TypeFor[toolList](),
+		"### `resources --json`":                     reflect.TypeFor[resourceList](),
+		"### `prompts --json`":                       reflect.TypeFor[promptList](),
 		"### `check --json`":                         reflect.TypeFor[report](),
 		"### `pins --json` and `pins accept --json`": reflect.TypeFor[pinList](),
 	} {

@@ -21,10 +21,14 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if folder := os.Getenv(libraryVar); folder != "" {
+		os.Exit(beLibrary(folder))
+	}
 	os.Exit(testMain(m))
 }
 
 func testMain(m *testing.M) int {
+	os.Setenv("CONSORT_TEST_PASSWORD", password)
 	dir, err := os.MkdirTemp("", "consort-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -121,12 +125,15 @@ func consort(t *testing.T, args ...string) outcome {
 	return run{}.consort(t, args...)
 }
 
-// processes returns the processes that run the command, itself or as a server.
+// processes returns the processes that run the command, itself or as a server,
+// and those that run this test as one.
 func processes() []string {
 	var found []string
+	self, _ := os.Readlink("/proc/self/exe")
+	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && target == binary {
+		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) {
 			arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
 			found = append(found, string(bytes.ReplaceAll(arguments, []byte{0}, []byte{' '})))
 		}

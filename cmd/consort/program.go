@@ -93,6 +93,7 @@ func (p *program) rootCommand() *cobra.Command {
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
 	root.AddCommand(
 		p.demoCommand(), p.chatCommand(), p.runCommand(), p.toolsCommand(), p.callCommand(),
+		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(),
 		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
 	)
 	return root

@@ -16,24 +16,27 @@ import (
 const maxPrompt = 16 << 20
 
 func (p *program) runCommand() *cobra.Command {
-	return p.withTrust(p.withJSON(&cobra.Command{
+	var o opening
+	return o.flags(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Hold one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
 			"standard output. What the tools do goes to standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
-		RunE:    does(p.run),
-	}, "print one line of JSON for each event"))
+		RunE:    does(func(ctx context.Context, args []string) error { return p.run(ctx, &o, args) }),
+	}, "print one line of JSON for each event")))
 }
 
-func (p *program) run(ctx context.Context, args []string) (err error) {
+func (p *program) run(ctx context.Context, o *opening, args []string) (err error) {
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	prompt, err := p.prompt(args)
-	if err != nil {
-		return err
+	var prompt string
+	if len(args) > 0 || o.prompt == "" {
+		if prompt, err = p.prompt(args); err != nil {
+			return err
+		}
 	}
 	assembly, err := p.withModel(cfg, interaction{})
 	if err != nil {
@@ -42,6 +45,12 @@ func (p *program) run(ctx context.Context, args []string) (err error) {
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
 	talk := converse.New(assembly.Model, assembly.Roster, assembly.Options)
 	defer func() { err = errors.Join(err, talk.Close(context.Background())) }()
+	if err := p.open(ctx, o, assembly, talk); err != nil {
+		return err
+	}
+	if prompt == "" && !waits(talk) {
+		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
+	}
 	done, err := turn(ctx, talk, prompt, p.shower())
 	if err != nil {
 		return err

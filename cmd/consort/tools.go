@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/consort-go/consort/config"
@@ -46,19 +45,18 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 		return p.document(list)
 	}
 	p.screen.result(list.text(p.screen.results, assembly.Roster))
-	for _, away := range catalog.Away() {
-		p.screen.note("%s", p.screen.notes.bad("away: ")+printable(away.Err.Error()))
-	}
+	p.noteAway(list.Away)
 	return p.screen.failure()
 }
 
 // assembleForTools assembles without the model if that cannot be made: it only
 // has a say in what is set aside.
 func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error) {
-	if assembly, err := p.assemble(cfg, interaction{}); err == nil {
+	without := *cfg
+	without.Audit = nil // there are no calls
+	if assembly, err := p.assemble(&without, interaction{}); err == nil {
 		return assembly, nil
 	}
-	without := *cfg
 	without.Model = nil
 	return p.assemble(&without, interaction{})
 }
@@ -78,6 +76,7 @@ type toolJSON struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Needs        []string        `json:"needs,omitempty"`
 	Hints        hintsJSON       `json:"hints"`
 }
 
@@ -90,16 +89,10 @@ type hintsJSON struct {
 }
 
 func newToolList(assembly *config.Assembly, catalog *ensemble.Catalog) *toolList {
-	list := &toolList{Tools: []toolJSON{}, Aside: []asideJSON{}, Away: []awayJSON{}}
 	tools, aside := offered(catalog, assembly.Model)
+	list := &toolList{Tools: []toolJSON{}, Aside: asides(aside), Away: aways(catalog.Away())}
 	for _, tool := range tools {
 		list.Tools = append(list.Tools, newToolJSON(tool))
-	}
-	for _, a := range aside {
-		list.Aside = append(list.Aside, asideJSON(a))
-	}
-	for _, a := range catalog.Away() {
-		list.Away = append(list.Away, awayJSON{a.Ensemble, a.Err.Error()})
 	}
 	return list
 }
@@ -109,7 +102,7 @@ func newToolJSON(tool *ensemble.Tool) toolJSON {
 	return toolJSON{
 		Name: tool.Name(), Ensemble: tool.Ensemble().Name(), Tool: d.Name,
 		Title: d.Title, Description: d.Description,
-		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
+		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Needs: d.Needs,
 		Hints: newHintsJSON(d.Hints),
 	}
 }
@@ -120,43 +113,25 @@ func newHintsJSON(h invoker.Hints) hintsJSON {
 
 // text is the list for people, ensemble by ensemble.
 func (l *toolList) text(paint palette, roster *ensemble.Roster) string {
-	var b strings.Builder
+	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string
 		for _, t := range l.Tools {
 			if t.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + t.Name, fit(t.summary(), 80)})
+				rows = append(rows, []string{"  " + t.Name, strings.TrimSpace(fit(t.summary(), 80) + t.needs())})
 			}
 		}
-		asides := l.asidesOf(e.Name())
-		if len(rows)+len(asides) == 0 {
-			continue
-		}
-		fmt.Fprintln(&b, paint.bold(printable(e.Name())))
-		b.WriteString(table(rows, func(_, column int, cell string) string {
-			if column == 0 {
-				return paint.name(cell)
-			}
-			return cell
-		}))
-		for _, a := range asides {
-			fmt.Fprintln(&b, paint.faint(fmt.Sprintf("  %s set aside: %s", oneLine(a.Tool), oneLine(a.Reason))))
-		}
+		listed.add(e.Name(), rows, l.Aside)
 	}
-	if b.Len() == 0 {
-		return "no tools\n"
-	}
-	return b.String()
+	return listed.or("no tools\n")
 }
 
-func (l *toolList) asidesOf(ensemble string) []asideJSON {
-	var asides []asideJSON
-	for _, a := range l.Aside {
-		if a.Ensemble == ensemble {
-			asides = append(asides, a)
-		}
+// needs names the trusted values that the tool cannot do without.
+func (t *toolJSON) needs() string {
+	if len(t.Needs) == 0 {
+		return ""
 	}
-	return asides
+	return " (needs " + oneLine(strings.Join(t.Needs, ", ")) + ")"
 }
 
 // summary is the title, or else the first sentence of the description.

@@ -39,11 +39,16 @@ func (l lines) show(event converse.Event) error {
 
 func (lines) done() {}
 
-// turn sends what the user says and shows what happens until the turn is done.
-func turn(ctx context.Context, talk *converse.Conversation, prompt string, to shows) (converse.Turn, error) {
+// turn shows what happens until the turn is done. What the user says opens it,
+// if that is not empty; otherwise the history does.
+func turn(ctx context.Context, talk *converse.Conversation, said string, to shows) (converse.Turn, error) {
 	defer to.done()
+	events := talk.Continue(ctx)
+	if said != "" {
+		events = talk.Send(ctx, canister.Text(said))
+	}
 	var last converse.Turn
-	for event, err := range talk.Send(ctx, canister.Text(prompt)) {
+	for event, err := range events {
 		if err != nil {
 			return last, err
 		}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/spf13/cobra"
+)
+
+// serving is one run of consort serve.
+type serving struct {
+	*program
+	// The flags; those that are empty leave it to the file.
+	http, health    string
+	stdio, converse bool
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	s := &serving{program: p}
+	cmd := p.withTrust(&cobra.Command{
+		Use:   "serve",
+		Short: "Offer the tools, resources and prompts to other MCP hosts",
+		Long: "Serve is an MCP server that offers the tools, resources and prompts of all servers\n" +
+			"of the configuration, over standard input and output or over streamable HTTP. A\n" +
+			"signal ends it when the calls under way are done, and a second one at once.",
+		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
+		Args:    cobra.NoArgs,
+		RunE:    does(s.serve),
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 is a free one")
+	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
+	flags.StringVar(&s.health, "health", "", "tell over HTTP at `ADDRESS` how the servers do")
+	flags.BoolVar(&s.converse, "converse", false, "offer the tool converse too, which talks with the model")
+	return cmd
+}
+
+func (s *serving) serve(ctx context.Context, _ []string) (err error) {
+	cfg, err := s.load()
+	if err != nil {
+		return err
+	}
+	settings, err := s.settings(cfg)
+	if err != nil {
+		return err
+	}
+	cfg.Serve = settings
+	build := s.assemble
+	if settings.Converse {
+		build = s.withModel
+	} else {
+		cfg.Model = nil // takes no part, so it need not be right
+	}
+	assembly, err := build(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(assembly)) }()
+	assembly.Serve.Version = version()
+	stop, err := s.tellHealth(settings.Health.Reveal(), assembly.Roster)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	defer s.connectAll(ctx, assembly.Roster)()
+	server := mcpadapter.NewServer(assembly.Roster, assembly.Serve)
+	hurried := hurries(server)
+	if address := settings.HTTP.Reveal(); address != "" {
+		err = s.overHTTP(ctx, server, address)
+	} else {
+		err = s.overStdio(ctx, server, assembly.Serve.ShutdownTimeout)
+	}
+	return errors.Join(err, hurried())
+}
+
+// settings returns what the file says, and the flags, which win.
+func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
+	settings := &config.Serve{}
+	if cfg.Serve != nil {
+		*settings = *cfg.Serve
+	}
+	settings.Converse = settings.Converse || s.converse
+	if s.health != "" {
+		settings.Health = config.Plain(s.health)
+	}
+	switch {
+	case s.stdio && s.http != "":
+		return nil, usagef("--stdio and --http: there is one of the two")
+	case s.stdio:
+		settings.HTTP = config.Value{}
+	case s.http != "":
+		settings.HTTP = config.Plain(s.http)
+	}
+	address := settings.HTTP.Reveal()
+	if address == "" {
+		return settings, nil
+	}
+	if err := settings.MayListen(address); err != nil {
+		return nil, usagef("serving at %s: %w", settings.HTTP, err)
+	}
+	if len(s.trust) > 0 {
+		return nil, usagef("--trust: over HTTP the token says who a client is; see serve.clients in docs/configuration.md")
+	}
+	return settings, nil
+}
+
+// overHTTP serves until ctx ends and the calls under way are done.
+func (s *serving) overHTTP(ctx context.Context, server *mcpadapter.Server, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(err, server.Close(ctx))
+	}
+	s.screen.note("serving at http://%s/mcp", listener.Addr())
+	return server.ServeListener(ctx, listener)
+}
+
+// overStdio serves the client that has started this process until it ends its
+// input, or ctx ends and the calls under way are done.
+func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
+	if patience <= 0 {
+		patience = mcpadapter.DefaultShutdownTimeout
+	}
+	closed := make(chan error, 1)
+	over := context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		closed <- server.Close(bounded)
+	})
+	err := server.Serve(context.WithoutCancel(ctx), closable(s.stdin), s.screen.stdout)
+	if over() {
+		return errors.Join(err, server.Close(ctx))
+	}
+	return <-closed // and this has ended the streams
+}
+
+// closable returns what reads file and can be closed at any time: a read of
+// standard input may end only with the process.
+func closable(file io.Reader) io.ReadCloser {
+	reader, writer := io.Pipe()
+	go func() {
+		_, err := io.Copy(writer, file)
+		writer.CloseWithError(err)
+	}()
+	return reader
+}
+
+// errHurried says that calls may have been cut off.
+var errHurried = errors.New("a second signal came before the calls under way were done")
+
+// hurries ends the calls under way when a second signal comes. The function
+// that it returns ends that, and says whether it was so.
+func hurries(server *mcpadapter.Server) func() error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	over, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for range 2 {
+			select {
+			case <-signals:
+			case <-over:
+				result <- nil
+				return
+			}
+		}
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		result <- errors.Join(errHurried, server.Close(ended))
+	}()
+	return func() error {
+		signal.Stop(signals)
+		close(over)
+		return <-result
+	}
+}
+
+// connectAll connects to all servers on a goroutine, which the function that it
+// returns ends.
+func (s *serving) connectAll(ctx context.Context, roster *ensemble.Roster) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = roster.Connect(ctx) // what fails is in the log
+	}()
+	return func() { cancel(); <-done }
+}
+
+// tellHealth serves the health of the roster at an address, if there is one.
+func (s *serving) tellHealth(address string, roster *ensemble.Roster) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("health: %w", err)
+	}
+	s.screen.note("health at http://%s/health/mcp", listener.Addr())
+	server := &http.Server{Handler: ensemble.HealthHandler(roster), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener) // until it is closed
+	}()
+	return func() { _ = server.Close(); <-done }, nil
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker"
+)
+
+// cleanSource keeps secrets out of what comes from an MCP server, whoever asked
+// for it: those of the configuration, and the secret trusted values of a call.
+// How servers describe what they offer is left as it is.
+type cleanSource struct {
+	ensemble.Source
+	redact func(text string) string // nil for none of the configuration
+}
+
+func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
+	opened, err := s.Source.Open(ctx)
+	if err != nil {
+		return nil, cleanError(err, s.redact)
+	}
+	able, ok := opened.(connection)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("config: %T cannot do what a connection of package mcpadapter can", opened), opened.Close(ctx))
+	}
+	return &cleanConnection{connection: able, redact: s.redact}, nil
+}
+
+// connection is what those of package mcpadapter can do, all of which a
+// cleanConnection must be able to do too.
+type connection interface {
+	ensemble.Connection
+	ensemble.Pinger
+	ensemble.Library
+}
+
+type cleanConnection struct {
+	connection
+	redact func(text string) string
+}
+
+func (c *cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
+	listing, err := c.connection.List(ctx)
+	for i, tool := range listing.Invokers {
+		if tool != nil {
+			listing.Invokers[i] = &cleanInvoker{Invoker: tool, redact: c.redact}
+		}
+	}
+	return listing, cleanError(err, c.redact)
+}
+
+func (c *cleanConnection) Err() error { return cleanError(c.connection.Err(), c.redact) }
+
+func (c *cleanConnection) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+	listed, err := c.connection.Resources(ctx)
+	return listed, cleanError(err, c.redact)
+}
+
+func (c *cleanConnection) Templates(ctx context.Context) ([]ensemble.Template, error) {
+	listed, err := c.connection.Templates(ctx)
+	return listed, cleanError(err, c.redact)
+}
+
+func (c *cleanConnection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+	listed, err := c.connection.Prompts(ctx)
+	return listed, cleanError(err, c.redact)
+}
+
+func (c *cleanConnection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	parts, err := c.connection.Read(ctx, uri)
+	clean := redact.Trusted(ctx, c.redact)
+	if clean != nil {
+		for i := range parts {
+			parts[i] = redact.Resource(parts[i], clean)
+		}
+	}
+	return parts, cleanError(err, clean)
+}
+
+func (c *cleanConnection) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+	got, err := c.connection.Get(ctx, name, arguments)
+	clean := redact.Trusted(ctx, c.redact)
+	if clean != nil && got != nil {
+		for i := range got.Messages {
+			got.Messages[i].Content = redact.Contents(got.Messages[i].Content, clean)
+		}
+		got.Description, got.Metadata = clean(got.Description), redact.Fields(got.Metadata, clean)
+	}
+	return got, cleanError(err, clean)
+}
+
+func (c *cleanConnection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+	found, err := c.connection.Complete(ctx, request)
+	clean := redact.Trusted(ctx, c.redact)
+	if clean != nil && found != nil {
+		for i := range found.Values {
+			found.Values[i] = clean(found.Values[i])
+		}
+	}
+	return found, cleanError(err, clean)
+}
+
+func (c *cleanConnection) Subscribe(ctx context.Context, uri string) error {
+	return cleanError(c.connection.Subscribe(ctx, uri), c.redact)
+}
+
+func (c *cleanConnection) Unsubscribe(ctx context.Context, uri string) error {
+	return cleanError(c.connection.Unsubscribe(ctx, uri), c.redact)
+}
+
+// cleanError keeps a failure one, which programs look into.
+func cleanError(err error, clean func(string) string) error {
+	var failure *invoker.Failure
+	switch {
+	case err == nil, clean == nil:
+		return err
+	case errors.As(err, &failure) && failure == err:
+		return cleanFailure(failure, clean)
+	}
+	return redact.Error(err, clean)
+}
+
+type cleanInvoker struct {
+	invoker.Invoker
+	redact func(text string) string
+}
+
+func (i *cleanInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	clean := redact.Trusted(ctx, i.redact)
+	if clean == nil {
+		return i.Invoker.Invoke(ctx, call)
+	}
+	output, err := i.Invoker.Invoke(ctx, cleanCall(call, clean))
+	if err != nil {
+		return invoker.Output{}, cleanFailure(invoker.AsFailure(err), clean)
+	}
+	output.Content, output.Metadata = redact.Contents(output.Content, clean), redact.Fields(output.Metadata, clean)
+	return output, nil
+}
+
+// cleanCall returns the call with secrets kept out of what the tool says while
+// it runs.
+func cleanCall(call *invoker.Call, clean func(string) string) *invoker.Call {
+	if call == nil {
+		return nil
+	}
+	own := *call
+	if call.Progress != nil {
+		own.Progress = func(p invoker.Progress) {
+			p.Message, p.Partial = clean(p.Message), redact.Contents(p.Partial, clean)
+			call.Progress(p)
+		}
+	}
+	if call.Log != nil {
+		own.Log = func(entry invoker.LogEntry) {
+			entry.Logger, entry.Data = clean(entry.Logger), redact.JSON(entry.Data, clean)
+			call.Log(entry)
+		}
+	}
+	if call.Person != nil {
+		own.Person = func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			asked := *question
+			asked.Message, asked.URL, asked.Schema = clean(asked.Message), clean(asked.URL), redact.JSON(asked.Schema, clean)
+			return call.Person(ctx, &asked)
+		}
+	}
+	if call.Model != nil {
+		own.Model = func(ctx context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
+			asked := *request
+			asked.System = clean(asked.System)
+			asked.Messages = make([]invoker.SampleMessage, len(request.Messages))
+			for i, message := range request.Messages {
+				message.Content = redact.Contents(message.Content, clean)
+				asked.Messages[i] = message
+			}
+			return call.Model(ctx, &asked)
+		}
+	}
+	return &own
+}
+
+func cleanFailure(failure *invoker.Failure, clean func(string) string) error {
+	told := *failure
+	told.Message, told.Cause = clean(failure.Message), redact.Error(failure.Cause, clean)
+	told.Content, told.Metadata = redact.Contents(failure.Content, clean), redact.Fields(failure.Metadata, clean)
+	return &told
+}
