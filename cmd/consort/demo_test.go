@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -74,7 +75,11 @@ func overlapping(list []event) []string {
 }
 
 func TestDemo(t *testing.T) {
-	o := consort(t, "demo", "--json").expect(t, statusDone)
+	folder := t.TempDir()
+	o := run{env: []string{"TMPDIR=" + folder}}.consort(t, "demo", "--json").expect(t, statusDone)
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("it leaves behind %v, %v", left, err)
+	}
 	list := events(t, o.stdout)
 	if n := count(list, "exchange_completed"); n < 3 {
 		t.Errorf("%d exchanges, want three at least", n)

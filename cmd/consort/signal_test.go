@@ -98,7 +98,7 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 	}
 	t.Run("demo", func(t *testing.T) {
 		s := start(t, "demo")
-		s.until("did you mean")
+		s.until("I'll look at both lists")
 		s.signal(syscall.SIGINT, statusFailed)
 	})
 	t.Run("call", func(t *testing.T) {

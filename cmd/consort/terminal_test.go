@@ -321,7 +321,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 // here all the same.
 func TestCtrlCEndsTheDemonstration(t *testing.T) {
 	x := run{}.onTerminal(t, "demo")
-	x.expect("there is no task 3")
+	x.expect("I'll look at both lists")
 	x.types("\x03")
 	shown := x.ends(statusFailed)
 	contains(t, "the screen", shown, "stopped: interrupt")
