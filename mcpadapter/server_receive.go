@@ -75,6 +75,9 @@ func (j joined) Value(key any) any {
 // leaves the rest of the protocol to the SDK.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		if strings.HasPrefix(method, "notifications/") { // asks for nothing, and may be read after its HTTP request has ended
+			return next(ctx, method, req)
+		}
 		from, err := s.callerOf(ctx, req)
 		if err != nil {
 			s.log.Warn("a request is refused", zap.String("method", method), zap.Error(err))
