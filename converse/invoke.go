@@ -99,13 +99,16 @@ func (b *batch) collect() {
 // the journal, would otherwise leave behind, and keeps the results that the
 // journal did not take.
 func (b *batch) close() {
+	defer func() {
+		for _, c := range b.calls[b.recorded:] {
+			b.owed = append(b.owed, *c.result)
+		}
+	}()
 	if b.finished < len(b.calls) {
 		b.left = true
 		b.cancel(errLeft)
+		defer b.collect() // the rest, should the journal panic once more
 		b.collect()
-	}
-	for _, c := range b.calls[b.recorded:] {
-		b.owed = append(b.owed, *c.result)
 	}
 }
 

@@ -3,6 +3,7 @@
 package converse_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
 )
 
 var (
@@ -29,7 +31,8 @@ var (
 
 // Whatever models, tools, journals, approvals and callers do, and wherever the
 // work is interrupted: the history is sound, the results are true, the journal
-// has what the history has, the events keep their order, no goroutine stays
+// has what the history has, the audit one record of each result, the events
+// keep their order, no turn has more exchanges than it may, no goroutine stays
 // behind, and the conversation can go on.
 func TestWhateverHappens(t *testing.T) {
 	if *seed != 0 {
@@ -50,6 +53,8 @@ type world struct {
 	talk *converse.Conversation
 	opts converse.Options
 
+	strays sync.WaitGroup // what tools leave behind
+
 	mu       sync.Mutex // guards the rest
 	rng      *rand.Rand
 	kind     bool // nothing bad happens any more
@@ -60,11 +65,12 @@ type world struct {
 	ran      map[string]int // how often the tool of an invocation was entered
 	ended    map[string]int // how often it returned
 	inside   map[string]int // how many run, by name of tool
+	audited  map[string]int // how many records an invocation has
 	ids      int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 1)), ran: map[string]int{}, ended: map[string]int{}, inside: map[string]int{}}
+	w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 1)), ran: map[string]int{}, ended: map[string]int{}, inside: map[string]int{}, audited: map[string]int{}}
 	w.opts = *w.options()
 	w.talk = converse.New(w, w.newRoster(), &w.opts)
 	return w
@@ -73,7 +79,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) newRoster() *ensemble.Roster {
 	roster, err := ensemble.NewRoster(ensemble.Local("local",
 		w.tool("ok"), w.tool("slow"), w.tool("deaf"), w.tool("fails"), w.tool("panics"), w.tool("storm"),
-		exclusive(w.tool("alone")), readOnly(w.tool("reads"))))
+		exclusive(w.tool("alone")), readOnly(w.tool("reads")), w.tool("asks")))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -84,6 +90,8 @@ func (w *world) options() *converse.Options {
 	opts := &converse.Options{
 		OwnRoster: true,
 		Journal:   w.write,
+		Audit:     audit.New(w, nil),
+		Ask:       w.answer,
 		NewID:     w.newID,
 		Limits: converse.Limits{
 			Exchanges:   w.of(0, 1, 2, 3),
@@ -159,6 +167,21 @@ func (w *world) approve(ctx context.Context, _ converse.Approval) (converse.Deci
 	return converse.Allow(), nil
 }
 
+// Record makes the world an audit.
+func (w *world) Record(_ context.Context, record *audit.Record) error {
+	w.count(w.audited, record.Invocation, 1)
+	return nil
+}
+
+// answer is that of a person.
+func (w *world) answer(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	if w.chance(4) {
+		panic(planned)
+	}
+	w.wait(ctx)
+	return &invoker.ElicitResult{Action: invoker.Accept}, ctx.Err()
+}
+
 // wait takes some time, or until ctx ends.
 func (w *world) wait(ctx context.Context) {
 	select {
@@ -172,7 +195,7 @@ func (w *world) tool(name string) invoker.Invoker {
 	return fn(name, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		w.count(w.ran, call.ID, 1)
 		defer w.count(w.ended, call.ID, 1)
-		if name != "deaf" { // which may be left behind
+		if name != "deaf" && name != "asks" { // which may be left behind
 			w.enter(name)
 			defer w.count(w.inside, name, -1)
 		}
@@ -187,6 +210,14 @@ func (w *world) tool(name string) invoker.Invoker {
 			return invoker.Output{}, &invoker.Failure{Content: canister.Texts("it failed")}
 		case "panics":
 			panic(planned)
+		case "asks":
+			for range w.of(0, 1, 2, 5) {
+				_, _ = call.Sample(ctx, sampleRequest("Well?"))
+				_, _ = call.Ask(ctx, &invoker.ElicitRequest{Message: "Really?"})
+			}
+			if w.chance(3) { // which reaches nobody after the call
+				w.strays.Go(func() { _, _ = call.Sample(context.WithoutCancel(ctx), sampleRequest("Well?")) })
+			}
 		case "storm":
 			for i := range 50 {
 				call.Report(invoker.Progress{Done: float64(i)})
@@ -257,7 +288,7 @@ func (w *world) reply(request *converse.Request) converse.Reply {
 			Head:      canister.Head{ID: request.NewID()},
 			Message:   reply.Message.ID,
 			CallID:    fmt.Sprint("call ", i),
-			Name:      "local__" + []string{"ok", "slow", "deaf", "fails", "panics", "storm", "alone", "reads", "nobody"}[w.of(0, 1, 2, 3, 4, 5, 6, 7, 8)],
+			Name:      "local__" + []string{"ok", "slow", "deaf", "fails", "panics", "storm", "alone", "reads", "asks", "nobody"}[w.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)],
 			Arguments: []string{`{}`, ``, `{"a":1}`, `{"a`}[w.of(0, 0, 1, 2, 3)],
 		})
 	}
@@ -289,6 +320,7 @@ const planned = "as planned"
 // live is the life of the world: work, interrupted or not, and at last a turn
 // in which nothing goes wrong.
 func (w *world) live() {
+	defer w.strays.Wait()
 	for range w.of(1, 3, 6) {
 		before := w.talk.History()
 		w.failed, w.panicked = false, false
@@ -322,6 +354,7 @@ func (w *world) move() {
 	next := w.talk.Next()
 	for _, open := range canister.Pending(history) {
 		delete(w.ran, open.ID) // of a result that could not be written, the new process knows nothing
+		delete(w.audited, open.ID)
 	}
 	opts := w.opts
 	opts.History = through(w.T, history)
@@ -423,6 +456,8 @@ func (w *world) judgeResult(result canister.Result) {
 	denies := strings.Contains(text, "not started") || strings.Contains(text, "not called") || strings.Contains(text, "There is no tool")
 	id := result.Invocation
 	switch {
+	case w.audited[id] != 1:
+		w.Errorf("the invocation %s has %d records", id, w.audited[id])
 	case denies && w.ran[id] > 0:
 		w.Errorf("the result says %q, but the tool ran", text)
 	case result.Code == "" && w.ended[id] == 0:
@@ -471,6 +506,14 @@ func (o *order) see(event converse.Event, err error) {
 			o.Errorf("completed %s: started %t, over %t", id, o.started[id], o.over[id])
 		}
 		o.over[id] = true
+	case converse.TurnCompleted:
+		most := cmp.Or(o.opts.Limits.Exchanges, converse.DefaultExchanges)
+		if o.opts.Limits.FinalAnswer {
+			most++
+		}
+		if event.Turn.Exchanges > most {
+			o.Errorf("the turn has %d exchanges, and may have %d", event.Turn.Exchanges, most)
+		}
 	}
 }
 

@@ -241,7 +241,7 @@ func TestAsk(t *testing.T) {
 		{"the person behind the call", nil, invoker.WithCall(t.Context(), outer), " acceptlocal__askReally?"},
 		{"nobody behind the call", nil, invoker.WithCall(t.Context(), &invoker.Call{}), "UNAVAILABLE The tool needs an answer"},
 		{"panics", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }, t.Context(), "EXECUTION_FAILED "},
-		{"nothing", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { return nil, nil }, t.Context(), "EXECUTION_FAILED "},
+		{"nothing", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { return nil, nil }, t.Context(), "EXECUTION_FAILED The tool ran and failed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"})

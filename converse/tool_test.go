@@ -125,7 +125,7 @@ func TestToolIsBoundToItsOwner(t *testing.T) {
 		{"a new token", nil, []invoker.Value{userID.Is(42), renewed.Is("b")}, false},
 		{"a new token that does not count", []string{"user_id"}, []invoker.Value{userID.Is(42), renewed.Is("b")}, true},
 		{"another, by name", []string{"user_id"}, []invoker.Value{userID.Is(43), renewed.Is("a")}, false},
-		{"the value under another name", nil, []invoker.Value{invoker.NewTrusted[int64]("admin").Is(42), renewed.Is("a")}, false},
+		{"the value under another name", nil, []invoker.Value{invoker.NewTrusted[int64]("user_number").Is(42), renewed.Is("a")}, false},
 		{"the same value as a text", []string{"user_id"}, []invoker.Value{invoker.NewTrusted[string]("user_id").Is("42")}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -359,13 +359,14 @@ func modelThatFails(err error) converse.OpenFunc {
 func TestToolEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}
-		opening := false
+		opening, closed := false, 0
 		tool := newTool(t, func(ctx context.Context, id string) (*converse.Conversation, error) {
 			if opening {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return p.open(ctx, id)
+			roster, err := ensemble.NewRoster(ensemble.New("local", &closing{count: &closed}, nil))
+			return converse.New(p, roster, &converse.Options{ID: id, OwnRoster: true}), err
 		}, nil)
 		first, failure := say(t.Context(), tool, "hello", "")
 		if failure != nil {
@@ -389,6 +390,9 @@ func TestToolEnds(t *testing.T) {
 		synctest.Wait()
 		if err := errors.Join(tool.Close(t.Context()), tool.Close(t.Context())); err != nil {
 			t.Error(err)
+		}
+		if closed != 1 {
+			t.Errorf("%d connections were closed", closed)
 		}
 		calls.Wait()
 		for _, id := range []string{first.Conversation, ""} {
