@@ -237,10 +237,17 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 		}
 		ensembles = append(ensembles, e)
 	}
+	if config.Tools.Resources {
+		tools, err := ensemble.ResourceTools(resourceTools, ensembles...)
+		errs, ensembles = append(errs, err), append(ensembles, tools)
+	}
 	roster, err := ensemble.NewRoster(ensembles...)
 	a.Roster = roster
 	return errors.Join(append(errs, err)...)
 }
+
+// resourceTools is the name of the ensemble of tools for resources.
+const resourceTools = "resources"
 
 // ensemble returns s as an ensemble of that name.
 func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, error) {

@@ -115,16 +115,36 @@ func (c *cleanConnection) Unsubscribe(ctx context.Context, uri string) error {
 	return cleanError(c.connection.Unsubscribe(ctx, uri), c.redact)
 }
 
-// cleanError keeps a failure one, which programs look into.
+// cleanError keeps secrets out of an error, and of the failure in its chain,
+// which programs look into.
 func cleanError(err error, clean func(string) string) error {
-	var failure *invoker.Failure
-	switch {
-	case err == nil, clean == nil:
+	if err == nil || clean == nil {
 		return err
-	case errors.As(err, &failure) && failure == err:
+	}
+	var failure *invoker.Failure
+	if !errors.As(err, &failure) {
+		return redact.Error(err, clean)
+	}
+	if failure == err {
 		return cleanFailure(failure, clean)
 	}
-	return redact.Error(err, clean)
+	return &failedError{redact.Error(err, clean), cleanFailure(failure, clean)}
+}
+
+// failedError is an error about a failure, of which the chain has another form.
+type failedError struct {
+	error
+	failure *invoker.Failure
+}
+
+func (e *failedError) Is(target error) bool { return errors.Is(e.error, target) }
+
+func (e *failedError) As(target any) bool {
+	if failure, ok := target.(**invoker.Failure); ok {
+		*failure = e.failure
+		return true
+	}
+	return errors.As(e.error, target)
 }
 
 type cleanInvoker struct {
@@ -186,7 +206,7 @@ func cleanCall(call *invoker.Call, clean func(string) string) *invoker.Call {
 	return &own
 }
 
-func cleanFailure(failure *invoker.Failure, clean func(string) string) error {
+func cleanFailure(failure *invoker.Failure, clean func(string) string) *invoker.Failure {
 	told := *failure
 	told.Message, told.Cause = clean(failure.Message), redact.Error(failure.Cause, clean)
 	told.Content, told.Metadata = redact.Contents(failure.Content, clean), redact.Fields(failure.Metadata, clean)

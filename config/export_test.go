@@ -39,3 +39,8 @@ func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(&Assembl
 func (s *Server) Screen(name string, redact func(string) string) (func([]*invoker.Definition) map[string]error, error) {
 	return s.screen(name, &AssembleOptions{redact: redact, pinned: map[string]*pins.File{}})
 }
+
+// Clean returns what keeps secrets out of what a tool says.
+func Clean(tool invoker.Invoker, redact func(string) string) invoker.Invoker {
+	return &cleanInvoker{Invoker: tool, redact: redact}
+}

@@ -18,7 +18,7 @@ func (c *Config) fields() []field {
 		{"mcp", byName(&c.MCP, server, serverName)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},
-		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, nil)},
+		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, c.Tools.check)},
 		{"trusted", trustedTable(&c.Trusted)},
 		{"audit", optional(&c.Audit, func(a *Audit) value { return tableOf(a.fields(), a.check) })},
 		{"serve", optional(&c.Serve, func(s *Serve) value {
@@ -27,6 +27,13 @@ func (c *Config) fields() []field {
 		{"log", tableOf([]field{
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
 		}, nil)},
+	}
+}
+
+// check sees to it that the name of the tools' ensemble is free.
+func (t *Tools) check(r *reader, n *node) {
+	if servers := n.parent.member("mcp"); t.Resources && servers != nil && servers.member(resourceTools) != nil {
+		r.add(r.problem(n.member("resources").keyAt, n.under("resources"), "these tools are those of %q, which is the name of a server here; give that another", resourceTools))
 	}
 }
 

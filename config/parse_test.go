@@ -225,6 +225,8 @@ url = "http://x"
 		{"tools", "[tools]\nresource=true\nresources='yes'\n", []string{
 			`consort.toml:2:1: tools.resource: unknown key; did you mean "resources"?`,
 			`consort.toml:3:11: tools.resources: expected true or false, found a string`}},
+		{"tools whose name is taken", "[tools]\nresources=true\n[mcp.resources]\nurl='http://x'\n", []string{
+			`consort.toml:2:1: tools.resources: these tools are those of "resources", which is the name of a server here; give that another`}},
 		{"serving without HTTP", "[serve]\ntoken='0123456789abcdef'\nhosts=['x']\nrate=1\nopen=true\nstateless=true\nmax_body=1\nconverse=true\n", []string{
 			`consort.toml:2:1: serve.token: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
 			`consort.toml:3:1: serve.hosts: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,

@@ -59,6 +59,7 @@ func (p *program) chat(ctx context.Context, o *opening) (err error) {
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
 	c.console = newConsole(p, c.interrupts)
+	c.assembly.Options.Ask = c.elicit
 	c.talk = converse.New(c.assembly.Model, c.assembly.Roster, c.assembly.Options)
 	defer func() { err = errors.Join(err, c.talk.Close(context.Background())) }()
 	if c.console.terminal != nil {

@@ -8,6 +8,9 @@
 //	consort run "PROMPT"    one turn, the answer on standard output
 //	consort tools           the tools on offer
 //	consort call E TOOL {}  one call of one tool, without a model
+//	consort resources       the resources that the servers offer
+//	consort prompts         the prompts that the servers offer
+//	consort serve           all of it, for other MCP hosts
 //	consort check           the configuration, and each server in it
 //	consort pins            the pinned tools, and what has changed
 //	consort version
