@@ -36,10 +36,11 @@ func (t *Tool) repeatable() bool {
 }
 
 // mayRepeat reports whether a call that was made over l, and failed, is to be
-// repeated: nobody knows what came of it, and a second one does no harm.
+// repeated: nobody knows what came of it, and a second one does no harm. One
+// that was answered, with content, is not: its outcome is the answer.
 func (t *Tool) mayRepeat(l *life, err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && t.repeatable() && !t.ensemble.endedOnRequest(l)
+	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatable() && !t.ensemble.endedOnRequest(l)
 }
 
 // endedOnRequest reports whether the life ended because somebody asked for it.

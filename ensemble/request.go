@@ -90,14 +90,14 @@ func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err
 	own := invoker.AsFailure(err)
 	var ran *limitError
 	switch ended := e.endedBy(j); {
+	case isInterruption(own.Code) && (errors.Is(ended, ErrClosed) || errors.Is(ended, ErrDisconnected)):
+		return &invoker.Failure{Code: invoker.Canceled, Message: "The request was interrupted, because the ensemble was shut down.", Cause: ended}
 	case own.Code == invoker.OutcomeUnknown: // there is no effect to wonder about
 		told := *own
 		told.Code, told.Message, told.Retryable = invoker.Unavailable, "The connection was lost before the answer came.", true
 		return &told
 	case !isContextError(err), own.Code != invoker.Timeout && own.Code != invoker.Canceled:
 		return own
-	case errors.Is(ended, ErrClosed), errors.Is(ended, ErrDisconnected):
-		return &invoker.Failure{Code: invoker.Canceled, Message: "The request was interrupted, because the ensemble was shut down.", Cause: ended}
 	case ended != nil:
 		return &invoker.Failure{Code: invoker.Unavailable, Message: fmt.Sprintf("The connection was lost before the answer came: %v", ended), Retryable: true, Cause: ended}
 	case ctx.Err() != nil:
@@ -108,6 +108,16 @@ func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err
 		return &invoker.Failure{Code: invoker.Timeout, Message: fmt.Sprintf("The request reached its time limit: %v.", ran), Retryable: true, Cause: err}
 	}
 	return own
+}
+
+// isInterruption reports whether a failure is one that the end of a connection
+// brings about.
+func isInterruption(code invoker.Code) bool {
+	switch code {
+	case invoker.Unavailable, invoker.OutcomeUnknown, invoker.Canceled, invoker.Timeout:
+		return true
+	}
+	return false
 }
 
 // required fails with UNAUTHORIZED if a trusted value is missing that the

@@ -26,7 +26,9 @@ type Source interface {
 // ended, is an [invoker.Failure] with the code OUTCOME_UNKNOWN, or UNAVAILABLE
 // if it certainly was not made: such a call is made again over a fresh
 // connection. What the tool's hints say makes no difference to that; the
-// ensemble knows how far to trust them, and repeats what may be repeated.
+// ensemble knows how far to trust them, and repeats what may be repeated. A
+// failure with content is the answer of the tool itself, whatever its code, and
+// no call that was answered is made again.
 // While a call waits for a person, its source calls [invoker.Call.Hold].
 type Connection interface {
 	// List asks for the tools that are offered now, all pages of them, in any

@@ -122,10 +122,12 @@ func (l *life) neverReached(err error) bool {
 	return isUnavailable(err) && l.isLost()
 }
 
-// isUnavailable reports whether a call failed and nothing was done.
+// isUnavailable reports whether a call failed and nothing was done. Only the
+// source can know that: a failure with content is the tool's own answer, and
+// what a server says of itself makes no call happen twice.
 func isUnavailable(err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.Unavailable
+	return errors.As(err, &failure) && failure.Code == invoker.Unavailable && len(failure.Content) == 0
 }
 
 // invokerOf returns the invoker that the connection has for the tool.

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+)
+
+// inLibrary runs a test in a bubble over a source that offers the library of
+// the suite.
+func inLibrary(t *testing.T, options *ensemble.Options, test func(*testing.T, *ensembletest.Source, *ensemble.Ensemble)) {
+	t.Helper()
+	inBubble(t, options, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		source.SetLibrary(ensembletest.ServerLibrary(new(ensemble.Updates)))
+		test(t, source, e)
+	})
+}
+
+// codeOf is the code of an error, which must be a Failure; empty for none.
+func codeOf(t *testing.T, err error) invoker.Code {
+	t.Helper()
+	var failure *invoker.Failure
+	if err != nil && !errors.As(err, &failure) {
+		t.Errorf("%v is no Failure", err)
+	}
+	if err == nil {
+		return ""
+	}
+	return failure.Code
+}
+
+func uris(resources []ensemble.Resource) []string {
+	var all []string
+	for _, r := range resources {
+		all = append(all, r.URI)
+	}
+	return all
+}
+
+// TestListsAreKept: they are asked for once, by all together, until the
+// connection says that they have changed.
+func TestListsAreKept(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if got, _, err := e.Resources(t.Context()); err != nil || len(got) != 2 {
+					t.Errorf("Resources: %v, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if got := source.Count(ensembletest.ListResources); got != 1 {
+			t.Errorf("the list was asked for %d times", got)
+		}
+		source.SetLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:new", "new")}})
+		got, _, err := e.Resources(t.Context())
+		if err != nil || !slices.Equal(uris(got), []string{"x:new"}) {
+			t.Errorf("after the change: %v, %v", got, err)
+		}
+	})
+}
+
+// TestListFails: the old list stands, and is asked for again after a while; one
+// that hangs has the time to connect.
+func TestListFails(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		source.Fail(ensembletest.ListResources, 1, errDied)
+		if _, _, err := e.Resources(t.Context()); !errors.Is(err, errDied) {
+			t.Fatalf("Resources: %v", err)
+		}
+		if _, _, err := e.Resources(t.Context()); !errors.Is(err, errDied) || source.Count(ensembletest.ListResources) != 1 {
+			t.Errorf("at once: %v after %d", err, source.Count(ensembletest.ListResources))
+		}
+		time.Sleep(time.Second)
+		if got, _, err := e.Resources(t.Context()); err != nil || len(got) != 2 {
+			t.Fatalf("after a while: %v, %v", got, err)
+		}
+		release := source.Hang(ensembletest.ListResources, true)
+		source.Tell(ensemble.News{Kind: ensemble.ResourcesChanged})
+		start := time.Now()
+		if got, _, err := e.Resources(t.Context()); err != nil || len(got) != 2 || time.Since(start) > 6*time.Second {
+			t.Errorf("a list that hangs: %v, %v after %v", got, err, time.Since(start))
+		}
+		release()
+	})
+}
+
+// TestListIsNobodys: what is kept for all is not asked for in one's own name.
+func TestListIsNobodys(t *testing.T) {
+	user := invoker.NewTrusted[string]("user")
+	seen := make(chan bool, 4)
+	source := &spied{LocalOptions: ensembletest.ServerLibrary(nil), saw: func(ctx context.Context) {
+		_, ok := user.From(ctx)
+		seen <- ok
+	}}
+	roster := newRoster(t, ensemble.New("spied", source, nil))
+	ctx := invoker.WithTrusted(t.Context(), user.Is("ada"))
+	if _, err := roster.ReadResource(ctx, "test://greeting"); err != nil {
+		t.Fatal(err)
+	}
+	if listed, read := <-seen, <-seen; listed || !read {
+		t.Errorf("the list was asked for with the user: %v; the resource: %v", listed, read)
+	}
+}
+
+// spied is a local library that shows the contexts of lists and reads.
+type spied struct {
+	ensemble.LocalOptions
+	saw func(context.Context)
+}
+
+func (s *spied) Open(ctx context.Context) (ensemble.Connection, error) {
+	c, err := ensemble.LocalLibrary(s.LocalOptions).Open(ctx)
+	return &spiedConnection{c, c.(ensemble.Library), s}, err
+}
+
+type spiedConnection struct {
+	ensemble.Connection
+	ensemble.Library
+	spied *spied
+}
+
+func (c *spiedConnection) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+	c.spied.saw(ctx)
+	return c.Library.Resources(ctx)
+}
+
+func (c *spiedConnection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	c.spied.saw(ctx)
+	return c.Library.Read(ctx, uri)
+}
+
+// TestOneFails: an ensemble that cannot be reached is away, one without the
+// ability has nothing, and the others work.
+func TestOneFails(t *testing.T) {
+	dead := ensembletest.NewSource()
+	dead.Fail(ensembletest.Open, 100, errDied)
+	good := ensemble.New("good", ensemble.LocalLibrary(ensembletest.ServerLibrary(nil)), nil)
+	roster := newRoster(t, ensemble.New("dead", dead, nil), good, ensemble.Local("tools"))
+	all, err := roster.Resources(t.Context())
+	if err != nil || len(all.Resources) != 2 || len(all.Templates) != 1 || len(all.Away) != 1 || all.Away[0].Ensemble != "dead" {
+		t.Errorf("Resources: %+v, %v", all, err)
+	}
+	prompts, err := roster.Prompts(t.Context())
+	if err != nil || len(prompts.Prompts) != 1 || prompts.Prompts[0].FullName() != "good__review" || len(prompts.Away) != 1 {
+		t.Errorf("Prompts: %+v, %v", prompts, err)
+	}
+	if _, err := roster.ReadResource(t.Context(), "test://nowhere"); codeOf(t, err) != invoker.Unavailable {
+		t.Errorf("what nobody has while one is away: %v", err)
+	}
+}
+
+// TestFirstHasIt: of two ensembles with one URI the first has it.
+func TestFirstHasIt(t *testing.T) {
+	library := func(name, text string) *ensemble.Ensemble {
+		return ensemble.New(name, ensemble.LocalLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:same", text)}}), nil)
+	}
+	roster := newRoster(t, library("b", "first"), library("a", "second"))
+	all, err := roster.Resources(t.Context())
+	if err != nil || len(all.Resources) != 1 || len(all.Aside) != 1 || all.Aside[0].Ensemble != "a" || all.Aside[0].Tool != "x:same" {
+		t.Errorf("Resources: %+v, %v", all, err)
+	}
+	parts, err := roster.ReadResource(t.Context(), "x:same")
+	if err != nil || parts[0].Text != "first" {
+		t.Errorf("ReadResource: %v, %v", parts, err)
+	}
+	if _, err := roster.ReadResource(t.Context(), "x:other"); codeOf(t, err) != invoker.NotFound {
+		t.Errorf("what nobody has: %v", err)
+	}
+}
+
+// TestLimitOfResources: too many are left out, and it is said.
+func TestLimitOfResources(t *testing.T) {
+	options := ensemble.LocalOptions{}
+	for _, uri := range []string{"x:1", "x:2", "x:2", "x:3", "x:4"} {
+		options.Resources = append(options.Resources, ensembletest.TextResource(uri, ""))
+	}
+	roster := newRoster(t, ensemble.New("many", ensemble.LocalLibrary(options), &ensemble.Options{MaxResources: 3}))
+	all, err := roster.Resources(t.Context())
+	if err != nil || len(all.Resources) != 3 || len(all.Aside) != 2 || !strings.Contains(all.Aside[1].Reason, "more than 3 resources") {
+		t.Errorf("Resources: %+v, %v", all, err)
+	}
+}
+
+// TestReadAgain: a read whose connection is lost is made again over a fresh
+// one, and one that hangs has the limit of a call.
+func TestReadAgain(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		hang := source.Hang(ensembletest.Read, false)
+		done := make(chan error, 1)
+		go func() {
+			_, err := e.ReadResource(t.Context(), "test://greeting")
+			done <- err
+		}()
+		synctest.Wait()
+		source.Lose(errDied)
+		synctest.Wait()
+		hang()
+		if err := <-done; err != nil || source.Count(ensembletest.Open) != 2 {
+			t.Errorf("a read that lost its connection: %v after %d connections", err, source.Count(ensembletest.Open))
+		}
+		hang = source.Hang(ensembletest.Read, true)
+		start := time.Now()
+		_, err := e.ReadResource(t.Context(), "test://greeting")
+		if codeOf(t, err) != invoker.Timeout || time.Since(start) > 31*time.Second {
+			t.Errorf("a read that hangs: %v after %v", err, time.Since(start))
+		}
+		hang()
+		if s := e.Snapshot(); s.Calls != 0 || s.InFlight != 0 {
+			t.Errorf("reads count as calls: %+v", s)
+		}
+	})
+}
+
+// TestClosedWhileReading: Close ends a read and waits for its function.
+func TestClosedWhileReading(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		source.Hang(ensembletest.Read, false)
+		done := make(chan error, 1)
+		go func() {
+			_, err := e.ReadResource(t.Context(), "test://greeting")
+			done <- err
+		}()
+		synctest.Wait()
+		if err := e.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := <-done; codeOf(t, err) != invoker.Canceled {
+			t.Errorf("a read when the ensemble was closed: %v", err)
+		}
+		if _, err := e.ReadResource(t.Context(), "test://greeting"); codeOf(t, err) != invoker.Unavailable {
+			t.Errorf("a read after Close: %v", err)
+		}
+	})
+}
+
+// TestLibraryPanics: it costs the one request.
+func TestLibraryPanics(t *testing.T) {
+	options := ensembletest.ServerLibrary(nil)
+	options.Resources = append(options.Resources, ensemble.LocalResource{
+		Resource: ensemble.Resource{URI: "x:bad"},
+		Read:     func(context.Context) ([]canister.ResourceContent, error) { panic("bad") },
+	})
+	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(options), nil))
+	if _, err := roster.ReadResource(t.Context(), "x:bad"); codeOf(t, err) != invoker.ExecutionFailed {
+		t.Errorf("a read that panics: %v", err)
+	}
+	if _, err := roster.ReadResource(t.Context(), "test://greeting"); err != nil {
+		t.Errorf("the next read: %v", err)
+	}
+}
+
+// TestLibraryNeeds: without what the ensemble needs nothing is read.
+func TestLibraryNeeds(t *testing.T) {
+	user := invoker.NewTrusted[string]("user")
+	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(ensembletest.ServerLibrary(nil), ensembletest.Echo()), &ensemble.Options{
+		Needs: []string{"user"}, Fill: map[string]string{"text": "user"},
+	}))
+	if _, err := roster.ReadResource(t.Context(), "test://greeting"); codeOf(t, err) != invoker.Unauthorized {
+		t.Errorf("a read without the user: %v", err)
+	}
+	ctx := invoker.WithTrusted(t.Context(), user.Is("ada"))
+	if _, err := roster.ReadResource(ctx, "test://greeting"); err != nil {
+		t.Errorf("a read with the user: %v", err)
+	}
+	tool := toolOf(t, roster.Ensembles()[0], "echo")
+	if _, failure := invoke(t.Context(), tool); failure == nil || failure.Code != invoker.Unauthorized {
+		t.Errorf("a call without the user: %v", failure)
+	}
+	if text, failure := invoke(ctx, tool); text != "ada" || failure != nil {
+		t.Errorf("a call with the user: %q, %v", text, failure)
+	}
+	if schema := string(tool.Definition().InputSchema); strings.Contains(schema, "text") {
+		t.Errorf("the model sees %s", schema)
+	}
+}
+
+// TestAnsweredIsNotRepeated: a server that claims that a call was not made, and
+// goes, does not get it twice.
+func TestAnsweredIsNotRepeated(t *testing.T) {
+	for _, claimed := range []invoker.Code{invoker.Unavailable, invoker.OutcomeUnknown} {
+		inBubble(t, &ensemble.Options{Trust: ensemble.TrustAll}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+			calls := 0
+			liar := ensembletest.NewTool("liar", func(context.Context, *invoker.Call) (invoker.Output, error) {
+				calls++
+				if claimed == invoker.Unavailable {
+					source.Lose(errDied)
+				}
+				return invoker.Output{}, &invoker.Failure{Code: claimed, Content: canister.Texts("not I")}
+			})
+			liar.Def.Hints.ReadOnly = claimed == invoker.OutcomeUnknown
+			source.SetTools(liar)
+			_, failure := invoke(t.Context(), toolOf(t, e, "liar"))
+			if failure == nil || calls != 1 {
+				t.Errorf("%s: %v after %d calls", claimed, failure, calls)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// The bounds of what the tools of [ResourceTools] answer.
+const (
+	resourcePage = 50       // resources and templates on one page
+	resourceText = 300      // bytes of a description
+	resourceRead = 64 << 10 // bytes of text in one answer
+)
+
+type listArguments struct {
+	Ensemble string `json:"ensemble,omitempty" jsonschema:"list only what this ensemble offers; empty lists all"`
+	Page     int    `json:"page,omitempty" jsonschema:"the page of the list, from 1"`
+}
+
+type readArguments struct {
+	URI    string `json:"uri" jsonschema:"the URI as list_resources or a tool named it"`
+	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text to pass over, to read on in a long one"`
+}
+
+// ResourceTools makes an ensemble of two tools by which a model finds and reads
+// the resources of other ensembles, for a roster beside them:
+//
+//   - list_resources, for all ensembles or one of them, 50 on a page;
+//   - read_resource, by its URI: as text, 64 KiB at a time; bytes are described.
+//
+// Both are read-only. Trusted values reach the ensembles as with any call. The
+// error is that of [NewRoster]; the ensembles stay the caller's to close.
+func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
+	roster, err := NewRoster(ensembles...)
+	if err != nil {
+		return nil, err
+	}
+	options := &invoker.Options{Hints: invoker.Hints{ReadOnly: true, Idempotent: true}}
+	list, err := invoker.New("list_resources", "List the resources that can be read with read_resource: documents, files, records. Templates stand for many: fill in their {variables} to get a URI.",
+		func(ctx context.Context, arguments listArguments) (string, error) {
+			return listResources(ctx, roster, arguments)
+		}, options)
+	if err != nil {
+		return nil, err
+	}
+	read, err := invoker.New("read_resource", "Read a resource by its URI.",
+		func(ctx context.Context, arguments readArguments) (string, error) {
+			return readResource(ctx, roster, arguments)
+		}, options)
+	if err != nil {
+		return nil, err
+	}
+	return Local(name, list, read), nil
+}
+
+// listResources writes one page of the list.
+func listResources(ctx context.Context, roster *Roster, asked listArguments) (string, error) {
+	if _, ok := roster.byName[asked.Ensemble]; !ok && asked.Ensemble != "" {
+		return "", invoker.Invalid("/ensemble", "There is no ensemble %q. There are: %s.", shortened(asked.Ensemble), strings.Join(namesOf(roster.ensembles), ", "))
+	}
+	all, err := roster.Resources(ctx)
+	if err != nil {
+		return "", unlisted(ctx, err)
+	}
+	var lines []string
+	for _, r := range all.Resources {
+		if asked.Ensemble == "" || r.Ensemble == asked.Ensemble {
+			lines = append(lines, resourceLine("", r.URI, r.Ensemble, r.MIME, r.Title, r.Name, r.Description))
+		}
+	}
+	for _, t := range all.Templates {
+		if asked.Ensemble == "" || t.Ensemble == asked.Ensemble {
+			lines = append(lines, resourceLine("template ", t.URI, t.Ensemble, t.MIME, t.Title, t.Name, t.Description))
+		}
+	}
+	page, pages := max(asked.Page, 1), max((len(lines)+resourcePage-1)/resourcePage, 1)
+	if page > pages {
+		return "", invoker.Invalid("/page", "The list has %d pages.", pages)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d resources and templates, page %d of %d.\n", len(lines), page, pages)
+	for _, line := range lines[(page-1)*resourcePage : min(page*resourcePage, len(lines))] {
+		b.WriteString(line)
+	}
+	for _, a := range all.Away {
+		if asked.Ensemble == "" || a.Ensemble == asked.Ensemble {
+			fmt.Fprintf(&b, "The ensemble %q cannot be reached; its resources are missing.\n", a.Ensemble)
+		}
+	}
+	return b.String(), nil
+}
+
+func namesOf(ensembles []*Ensemble) []string {
+	var names []string
+	for _, e := range ensembles {
+		names = append(names, fmt.Sprintf("%q", e.name))
+	}
+	return names
+}
+
+// resourceLine describes one resource, on one line whatever its server says.
+func resourceLine(kind, uri, ensemble, mime, title, name, description string) string {
+	if title == "" {
+		title = name
+	}
+	line := fmt.Sprintf("- %s%s (%s", kind, oneLine(uri, maxURI), oneLine(ensemble, maxName))
+	if mime != "" {
+		line += ", " + oneLine(mime, maxName)
+	}
+	line += ")"
+	for _, text := range slices.Compact([]string{title, description}) {
+		if text != "" {
+			line += ": " + oneLine(text, resourceText)
+		}
+	}
+	return line + "\n"
+}
+
+// oneLine returns a text without line breaks, cut to some bytes.
+func oneLine(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// readResource writes what a resource holds, or a part of it.
+func readResource(ctx context.Context, roster *Roster, asked readArguments) (string, error) {
+	parts, err := roster.ReadResource(ctx, asked.URI)
+	var failure *invoker.Failure
+	if errors.As(err, &failure) && failure.Code == invoker.NotFound {
+		return "", &invoker.Failure{Code: failure.Code, Message: failure.Message + " list_resources names those that there are.", Cause: err}
+	}
+	if err != nil {
+		return "", err
+	}
+	text := textOfParts(parts)
+	if asked.Offset < 0 || asked.Offset > len(text) {
+		return "", invoker.Invalid("/offset", "The text has %d bytes.", len(text))
+	}
+	start := asked.Offset
+	for start > 0 && start < len(text) && !utf8.RuneStart(text[start]) {
+		start--
+	}
+	end := min(start+resourceRead, len(text))
+	for end < len(text) && end > start+1 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	if end == len(text) {
+		return text[start:], nil
+	}
+	return fmt.Sprintf("%s\n[cut: read on with offset %d of %d bytes]", text[start:end], end, len(text)), nil
+}
+
+// textOfParts joins the texts; what is no text becomes a line that says what it
+// is.
+func textOfParts(parts []canister.ResourceContent) string {
+	var texts []string
+	for _, part := range parts {
+		if part.Blob == nil {
+			texts = append(texts, part.Text)
+			continue
+		}
+		kind := part.MIME
+		if kind == "" {
+			kind = "of an unknown kind"
+		}
+		texts = append(texts, fmt.Sprintf("[%s: %d bytes, %s, which cannot be shown as text]", oneLine(part.URI, maxURI), len(part.Blob), oneLine(kind, maxName)))
+	}
+	return strings.Join(texts, "\n")
+}
