@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcpadapter makes ensembles of MCP servers. It is the one doorway to
-// the MCP SDK for Go.
+// Package mcpadapter makes ensembles of MCP servers, and MCP servers of
+// rosters. It is the one doorway to the MCP SDK for Go.
 //
 // A server that runs as a subprocess takes one line:
 //
@@ -78,4 +78,17 @@
 // Headers and tokens go to the origin of the URL and nowhere else: a redirect
 // to another origin is refused, and so is an SSE server that names another to
 // send messages to. URLs and tokens are kept out of errors.
+//
+// # The way out
+//
+// [NewServer] offers what a roster has to any MCP host, over stdio and over
+// streamable HTTP:
+//
+//	server := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{Token: token})
+//	defer server.Close(ctx)
+//	err := server.ListenAndServe(ctx, "127.0.0.1:8080") // at /mcp
+//
+// Who calls is known by a bearer token, which [ServerOptions.Authenticate]
+// turns into trusted values; nothing that a client writes becomes one.
+// docs/serving.md says what clients see and what is refused.
 package mcpadapter
