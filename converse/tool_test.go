@@ -388,13 +388,16 @@ func TestToolEnds(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := errors.Join(tool.Close(t.Context()), tool.Close(t.Context())); err != nil {
+		if err := tool.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if closed != 1 {
 			t.Errorf("%d connections were closed", closed)
 		}
 		calls.Wait()
+		if err := tool.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 		for _, id := range []string{first.Conversation, ""} {
 			if _, failure := say(t.Context(), tool, "more", id); failure == nil || failure.Code != invoker.Canceled {
 				t.Errorf("after Close: %v", failure)
