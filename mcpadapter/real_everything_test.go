@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"image/png"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,17 +24,15 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// What server-everything offers: to any client, and to one that answers
-// questions too.
+// What server-everything offers: to any client, and to one with roots too.
 var (
 	everythingTools = []string{
 		"echo", "get-annotated-message", "get-env", "get-resource-links", "get-resource-reference",
 		"get-structured-content", "get-sum", "get-tiny-image", "gzip-file-as-resource",
 		"toggle-simulated-logging", "toggle-subscriber-updates", "trigger-long-running-operation",
+		"trigger-elicitation-request", "trigger-sampling-request", "trigger-url-elicitation",
 	}
-	everythingAsks = []string{
-		"get-roots-list", "trigger-elicitation-request", "trigger-sampling-request", "trigger-url-elicitation",
-	}
+	everythingRoots = []string{"get-roots-list"}
 )
 
 // embedder answers the server's questions.
@@ -67,7 +66,7 @@ func TestRealEverything(t *testing.T) {
 			e := new(embedder)
 			server := realEnsemble("everything", over.source(t, servers, e.options(zap.New(core))))
 			r := newRealRoster(t, server)
-			catalog := r.offers(t, append(everythingAsks, everythingTools...)...)
+			catalog := r.offers(t, append(everythingRoots, everythingTools...)...)
 			if aside := catalog.Aside(); len(aside) != 1 || aside[0].Tool != "simulate-research-query" || !strings.Contains(aside[0].Reason, "task") {
 				t.Errorf("set aside: %v, want the one tool that is a task", aside)
 			}
@@ -85,7 +84,7 @@ func TestRealEverything(t *testing.T) {
 				r.says(t, "everything__get-env", `{}`, `"PATH"`)
 				r.says(t, "everything__toggle-subscriber-updates", `{}`, "Started")
 				r.says(t, "everything__toggle-subscriber-updates", `{}`, "Stopped")
-				r.allCalled(t, append(everythingAsks, everythingTools...)...)
+				r.allCalled(t, append(everythingRoots, everythingTools...)...)
 			})
 		})
 	}
@@ -262,8 +261,8 @@ func everythingErrors(t *testing.T, r *realRoster) {
 	}
 }
 
-// TestRealEverythingUnanswered: a client that answers no questions says so, and
-// is offered nothing that asks.
+// TestRealEverythingUnanswered: where nobody answers questions, they are
+// declined.
 func TestRealEverythingUnanswered(t *testing.T) {
 	servers := realservers.Need(t)
 	for _, over := range everythingOver {
@@ -271,6 +270,7 @@ func TestRealEverythingUnanswered(t *testing.T) {
 			r := newRealRoster(t, realEnsemble("everything", over.source(t, servers, mcpadapter.ClientOptions{})))
 			r.offers(t, everythingTools...)
 			r.says(t, "everything__echo", `{"message":"hello"}`, "Echo: hello")
+			r.says(t, "everything__trigger-elicitation-request", `{}`, "declined")
 		})
 	}
 }
@@ -309,6 +309,32 @@ func TestRealReader(t *testing.T) {
 	}
 }
 
+// TestRealSubscription: the server tells of updates of what was subscribed to.
+func TestRealSubscription(t *testing.T) {
+	servers := realservers.Need(t)
+	for _, over := range everythingOver {
+		t.Run(over.name, func(t *testing.T) {
+			r := newRealRoster(t, realEnsemble("everything", over.source(t, servers, mcpadapter.ClientOptions{})))
+			const uri = "demo://resource/dynamic/text/1"
+			ctx, cancel := context.WithTimeout(atLast(t), patience)
+			defer cancel()
+			updates := r.Watch(ctx)
+			stop, err := r.Subscribe(ctx, uri)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			r.says(t, "everything__toggle-subscriber-updates", `{}`, "Started")
+			for news := range updates {
+				if news == (ensemble.News{Ensemble: "everything", Kind: ensemble.ResourceUpdated, URI: uri}) {
+					return
+				}
+			}
+			t.Error("no word of an update")
+		})
+	}
+}
+
 func everythingReads(t *testing.T, c ensemble.Connection) {
 	reader := c.(ensemble.Library)
 	links, err := reader.Resources(atLast(t))
@@ -323,8 +349,16 @@ func everythingReads(t *testing.T, c ensemble.Connection) {
 	if err != nil || len(contents) != 1 || len(contents[0].Blob) == 0 {
 		t.Errorf("the binary resource holds %v, %v", contents, err)
 	}
-	if _, err := reader.Read(atLast(t), "demo://nothing"); err == nil {
-		t.Error("a resource that is not there was read")
+	if _, err := reader.Read(atLast(t), "demo://nothing"); code(err) != invoker.NotFound {
+		t.Errorf("a resource that is not there: %v", err)
+	}
+	templates, err := reader.Templates(atLast(t))
+	if err != nil || len(templates) != 2 {
+		t.Errorf("templates %v, %v", templates, err)
+	}
+	found, err := reader.Complete(atLast(t), &ensemble.CompletionRequest{Prompt: "completable-prompt", Argument: "department", Value: "E"})
+	if err != nil || found == nil || !slices.Contains(found.Values, "Engineering") {
+		t.Errorf("completions %+v, %v", found, err)
 	}
 	prompts, err := reader.Prompts(atLast(t))
 	if err != nil || len(prompts) != 4 {

@@ -23,7 +23,8 @@ import (
 // suiteServer is a server of the SDK with the tools that the suite wants. Calls
 // end with life at the latest.
 func suiteServer(life context.Context) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "suite", Title: "The Suite", Version: "1.2"}, &mcp.ServerOptions{Instructions: "Call wait last."})
+	server := mcp.NewServer(&mcp.Implementation{Name: "suite", Title: "The Suite", Version: "1.2"}, libraryOptions("Call wait last."))
+	addLibrary(server)
 	for _, tool := range ensembletest.ServerTools() {
 		addTool(life, server, tool)
 	}
@@ -88,11 +89,19 @@ func TestServerProcess(t *testing.T) {
 	}
 	time.AfterFunc(2*time.Minute, func() { os.Exit(9) }) // should a test be killed
 	server := suiteServer(t.Context())
-	changes := make(chan os.Signal, 1)
-	signal.Notify(changes, syscall.SIGHUP)
+	changes := make(chan os.Signal, 16)
+	signal.Notify(changes, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	go func() {
-		<-changes
-		changeTools(server)
+		for change := range changes {
+			switch change {
+			case syscall.SIGHUP:
+				changeTools(server)
+			case syscall.SIGUSR1:
+				updateGreeting(server)
+			case syscall.SIGUSR2:
+				addLate(server)
+			}
+		}
 	}()
 	if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600); err != nil {
 		os.Exit(8)

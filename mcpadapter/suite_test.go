@@ -53,6 +53,10 @@ func memoryHarness(t *testing.T, client mcpadapter.ClientOptions) ensembletest.H
 	return ensembletest.Harness{
 		Source: mcpadapter.InMemory(server, &client), // a server in this program cannot be killed
 		Change: func() { changeTools(server) },
+
+		Library:       true,
+		Update:        func() { updateGreeting(server) },
+		ChangeLibrary: func() { addLate(server) },
 	}
 }
 
@@ -62,6 +66,10 @@ func stdioHarness(t *testing.T, client mcpadapter.ClientOptions) ensembletest.Ha
 		Source: mcpadapter.Stdio(argv, &mcpadapter.StdioOptions{ClientOptions: client, Environment: env}),
 		Lose:   func() { signalAll(os.Kill) },
 		Change: func() { signalAll(syscall.SIGHUP) },
+
+		Library:       true,
+		Update:        func() { signalAll(syscall.SIGUSR1) },
+		ChangeLibrary: func() { signalAll(syscall.SIGUSR2) },
 	}
 }
 
@@ -97,6 +105,10 @@ func httpHarness(t *testing.T, server *mcp.Server, handler func() http.Handler, 
 			s.CloseClientConnections()
 		},
 		Change: func() { changeTools(server) },
+
+		Library:       true,
+		Update:        func() { updateGreeting(server) },
+		ChangeLibrary: func() { addLate(server) },
 	}
 }
 
@@ -111,5 +123,9 @@ func sseHarness(t *testing.T, client mcpadapter.ClientOptions) ensembletest.Harn
 		Source: mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{ClientOptions: client}),
 		Lose:   s.CloseClientConnections,
 		Change: func() { changeTools(server) },
+
+		Library:       true,
+		Update:        func() { updateGreeting(server) },
+		ChangeLibrary: func() { addLate(server) },
 	}
 }

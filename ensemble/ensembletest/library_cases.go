@@ -21,7 +21,7 @@ var libraryCases = []testCase{
 	{"Library/prompt", "a prompt comes with its messages, and fails without what it requires", library, libraryPrompt},
 	{"Library/complete", "completions know the beginning and the other arguments", library, libraryComplete},
 	{"Library/ended", "each request returns an error soon when its context, or the connection, has ended", library, libraryEnded},
-	{"Library/updated", "updates are told while there is a subscription", update, libraryUpdated},
+	{"Library/updated", "updates are told while there is a subscription, and changes of tools also after it has ended", update, libraryUpdated},
 	{"Library/changed", "when the resources change, the connection says so and the list follows", libraryChange, libraryChanged},
 	{"Library/lost", "requests of a lost connection are UNAVAILABLE, so that they are made again", libraryLoss, libraryLost},
 }
@@ -173,7 +173,7 @@ func libraryEnded(s *subject) {
 
 func libraryUpdated(s *subject) {
 	news := make(chan ensemble.News, 16)
-	_, library := s.library(func(n ensemble.News) { news <- n })
+	connection, library := s.library(func(n ensemble.News) { news <- n })
 	if err := library.Subscribe(s.context(), "test://greeting"); err != nil {
 		s.Fatalf("Subscribe: %v", err)
 	}
@@ -187,6 +187,30 @@ func libraryUpdated(s *subject) {
 	}
 	s.Update()
 	s.hears(news, ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"})
+	if err := library.Unsubscribe(s.context(), "test://greeting"); err != nil {
+		s.Errorf("Unsubscribe: %v", err)
+	}
+	if s.Change != nil {
+		s.Change()
+		s.changedTo(connection, "late")
+	}
+}
+
+// changedTo waits until the connection says that its tools changed, and they
+// have one of this name.
+func (s *subject) changedTo(connection ensemble.Connection, name string) {
+	s.Helper()
+	deadline := time.After(s.Patience)
+	for {
+		select {
+		case <-connection.Changed():
+		case <-deadline:
+			s.Fatalf("no word of the tool %q within %v", name, s.Patience)
+		}
+		if s.tools(connection)[name] != nil {
+			return
+		}
+	}
 }
 
 // hears waits for some news.
