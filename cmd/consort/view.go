@@ -51,6 +51,10 @@ func (v *view) show(event converse.Event) error {
 		v.text(e.Text)
 	case converse.ReasoningDelta:
 		v.wait("thinking")
+	case converse.InvocationAnnounced:
+		if v.waiting != nil {
+			v.screen.say(v.waiting, "it calls "+oneLine(e.Name))
+		}
 	case converse.MessageCompleted:
 		v.messageCompleted()
 	case converse.InvocationStarted:
