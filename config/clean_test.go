@@ -29,7 +29,9 @@ func indiscreet(t *testing.T) *httptest.Server {
 	})
 	add := func(name string, answer func(context.Context, *mcp.CallToolRequest, string) (*mcp.CallToolResult, error)) {
 		server.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type": "object", "properties": {"user_id": {"type": "string"}}}`)},
-			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return answer(ctx, r, sent(r.Extra)) })
+			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return answer(ctx, r, sent(r.Extra))
+			})
 	}
 	add("tell", func(ctx context.Context, r *mcp.CallToolRequest, all string) (*mcp.CallToolResult, error) {
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: all})

@@ -17,6 +17,10 @@
 // conversation needs it. A program may as well make a [Config] by hand. The
 // keys of the file are documented in docs/configuration.md.
 //
+// The same parts serve other MCP hosts:
+//
+//	server := mcpadapter.NewServer(parts.Roster, parts.Serve)
+//
 // # Problems
 //
 // [Load] and [Parse] report everything that is wrong at once: the error is an

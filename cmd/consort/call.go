@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
 	"github.com/spf13/cobra"
 )
 
@@ -63,7 +64,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
 	line := p.screen.begin(oneLine(args[1]))
 	call.Progress = func(progress invoker.Progress) { p.screen.say(line, progressText(progress)) }
-	output, err := invoke(invoker.WithTrusted(ctx, assembly.Trusted...), e, args[1], call)
+	output, err := invoke(invoker.WithTrusted(ctx, assembly.Trusted...), e, args[1], call, assembly.Audit)
 	p.screen.end(line)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -117,18 +118,39 @@ func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble
 	return nil, usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
 }
 
-// invoke calls the tool. Its error is an *invoker.Failure, or one of usage.
-func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call) (invoker.Output, error) {
+// invoke calls the tool, and keeps a record of it. Its error is an
+// *invoker.Failure, or one of usage.
+func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call, trail *audit.Trail) (invoker.Output, error) {
+	record := audit.Record{Time: time.Now(), Asker: "program", Invocation: call.ID, Ensemble: e.Name(), Tool: name, Arguments: call.Arguments}
+	tool, err := toolNamed(ctx, e, name)
+	var usage *exit
+	if errors.As(err, &usage) {
+		return invoker.Output{}, err
+	}
+	var output invoker.Output
+	if err == nil {
+		record.Tool = tool.Definition().Name
+		began := time.Now()
+		output, err = tool.Invoke(ctx, call)
+		record.Duration = time.Since(began)
+	}
+	record.Ended(output.Content, err)
+	trail.Keep(ctx, record)
+	return output, err
+}
+
+// toolNamed finds a tool by its own name or the roster's.
+func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensemble.Tool, error) {
 	tools, err := e.Tools(ctx)
 	if err != nil {
-		return invoker.Output{}, invoker.Failf(invoker.Unavailable, "%w", err)
+		return nil, invoker.Failf(invoker.Unavailable, "%w", err)
 	}
 	for _, tool := range tools {
 		if tool.Definition().Name == name || tool.Name() == name {
-			return tool.Invoke(ctx, call)
+			return tool, nil
 		}
 	}
-	return invoker.Output{}, noTool(ctx, e, name)
+	return nil, noTool(ctx, e, name)
 }
 
 // noTool says that there is no such tool, and which ones it is most like.

@@ -398,3 +398,59 @@ func consortBeside(t *testing.T, args ...string) outcome {
 	_ = cmd.Run()
 	return outcome{stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}.expect(t, statusFailed)
 }
+
+// What the README tells other hosts to start is a server.
+func TestTheReadmesServerServes(t *testing.T) {
+	root := filepath.Join("..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(page)
+	var hosts struct {
+		MCPServers map[string]struct{ Args []string } `json:"mcpServers"`
+	}
+	if block == nil || json.Unmarshal(block[1], &hosts) != nil || len(hosts.MCPServers) != 1 {
+		t.Fatalf("the README has %s", block)
+	}
+	for _, server := range hosts.MCPServers {
+		run{dir: root, stdin: ""}.consort(t, server.Args...).expect(t, statusDone)
+	}
+}
+
+// Of several servers there is one with our names, and one that is down takes
+// nothing from the others.
+func TestServeIsAGateway(t *testing.T) {
+	table, _ := library(t, "allow = [\"ec*\", \"l*\"]\ndeny = [\"leak\"]\n")
+	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, table, atlas(0), broken, "[serve]\nname = \"gate\"\ntitle = \"A gate\"\ninstructions = \"Knock.\"\npage_size = 1\n"))
+	host := s.connect("")
+	if names := toolNames(t, host); !slices.Equal(names, []string{"atlas__local_time", "atlas__weather", "library__echo"}) {
+		t.Errorf("the tools are %q", names)
+	}
+	info := host.InitializeResult()
+	if info.ServerInfo.Name != "gate" || info.ServerInfo.Title != "A gate" || info.Instructions != "Knock." || info.ServerInfo.Version != version() {
+		t.Errorf("it calls itself %+v and says %q", info.ServerInfo, info.Instructions)
+	}
+	if page, err := host.ListTools(t.Context(), nil); err != nil || len(page.Tools) != 1 || page.NextCursor == "" {
+		t.Errorf("the first page: %v, %+v", err, page)
+	}
+	if got := called(t, host, "atlas__weather", `{"city":"Oslo"}`); !strings.Contains(got, "snow") {
+		t.Errorf("the weather: %s", got)
+	}
+	if got := called(t, host, "library__leak", `{}`); !strings.HasPrefix(got, "error: ") {
+		t.Errorf("a tool that is not allowed: %s", got)
+	}
+	health := regexp.MustCompile(`health at (http://\S+)`).FindStringSubmatch(s.stderr.String())
+	response, err := http.Get(health[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	told, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "the health", string(told), `"name":"library","state":"ready"`, `"name":"broken","state":"lost"`, "no licence")
+	s.signal(syscall.SIGTERM)
+	s.ends(statusDone)
+}
