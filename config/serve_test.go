@@ -3,9 +3,15 @@
 package config_test
 
 import (
+	"context"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
 )
 
 // Who may reach an address is asked where the file names it and where somebody
@@ -29,5 +35,119 @@ func TestAddressesThatNeedATokenAreKnown(t *testing.T) {
 	}
 	if err := new(config.Serve).MayListen("80"); err == nil {
 		t.Error("a port is taken for an address")
+	}
+}
+
+// What the file says of serving is what the server is told.
+func TestServerOptions(t *testing.T) {
+	const text = `
+[model]
+name = "m"
+base_url = "http://127.0.0.1:1/v1"
+[trusted]
+user = "root"
+[serve]
+name = "n"
+title = "t"
+instructions = "i"
+own_names = true
+converse = true
+page_size = 2
+parallel = 3
+max_body = "1KiB"
+shutdown_timeout = "4s"
+`
+	const overHTTP = text + `
+http = "127.0.0.1:0"
+hosts = ["tools.example", "*"]
+origins = ["https://app.example", "*"]
+rate = 5.5
+burst = 6
+stateless = true
+clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}}]
+[serve.resource_metadata]
+resource = "https://tools.example/mcp"
+authorization_servers = ["https://login.example"]
+scopes = ["s"]
+`
+	want := mcpadapter.ServerOptions{
+		Name: "n", Title: "t", Instructions: "i", OwnNames: true, PageSize: 2, Parallel: 3, MaxBody: 1024, ShutdownTimeout: 4 * time.Second,
+		Hosts: []string{"tools.example", "*"}, Origins: []string{"https://app.example", "*"}, Rate: 5.5, Burst: 6, Stateless: true,
+		Tokens: []mcpadapter.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
+		ResourceMetadata: &mcpadapter.ResourceMetadata{
+			Resource: "https://tools.example/mcp", AuthorizationServers: []string{"https://login.example"}, Scopes: []string{"s"},
+		},
+	}
+	got := serverOptions(t, overHTTP)
+	if len(got.Tools) != 1 || got.Tools[0].Definition().Name != "converse" {
+		t.Errorf("the tools are %v", got.Tools)
+	}
+	got.Tools, got.Logger = nil, nil
+	if !reflect.DeepEqual(*got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", *got, want)
+	}
+	got = serverOptions(t, text)
+	if len(got.Trusted) != 1 || got.Trusted[0].Name() != "user" {
+		t.Errorf("over standard input and output the trusted values are %v", got.Trusted)
+	}
+	got = serverOptions(t, "")
+	got.Logger = nil
+	if !reflect.DeepEqual(*got, mcpadapter.ServerOptions{}) {
+		t.Errorf("of nothing: %+v", *got)
+	}
+	got = serverOptions(t, "serve = {http = '127.0.0.1:0', token = '0123456789abcdef'}")
+	if got.Token != "0123456789abcdef" {
+		t.Errorf("the token is %q", got.Token)
+	}
+}
+
+func serverOptions(t *testing.T, text string) *mcpadapter.ServerOptions {
+	t.Helper()
+	c, err := parse(text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { parts.Close(context.Background()) })
+	return parts.Serve
+}
+
+func TestServingThatCannotBeAssembled(t *testing.T) {
+	for want, s := range map[string]*config.Serve{
+		"serve.converse: there is no model to converse with": {Converse: true},
+		"serve.clients[0].token: there is none":              {Clients: []config.Client{{}}},
+		"serve.clients[0].trusted.user: the value is empty":  {Clients: []config.Client{{Token: config.Hidden("x"), Trusted: map[string]config.Trusted{"user": {}}}}},
+	} {
+		if _, err := config.Assemble(&config.Config{Serve: s}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+}
+
+func TestToolsForResourcesAreInTheRoster(t *testing.T) {
+	for text, want := range map[string]bool{"tools.resources = true": true, "tools.resources = false": false, "": false} {
+		c, err := parse(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog, err := parts.Roster.Catalog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"resources__list_resources", "resources__read_resource"} {
+			if _, ok := catalog.Find(name); ok != want {
+				t.Errorf("%s: %s is there: %v", text, name, ok)
+			}
+		}
+		if err := parts.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
 	}
 }
