@@ -144,3 +144,43 @@ func TestCloseEndsQuestions(t *testing.T) {
 		})
 	}
 }
+
+// TestCallIsAsked: where the embedder answers no questions, the person and the
+// model of the call that asks do, and one without a person declines.
+func TestCallIsAsked(t *testing.T) {
+	person := func(_ context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		if q.Message != "who?" || q.Server != "in-memory server" {
+			t.Errorf("the person was asked %+v", q)
+		}
+		return &invoker.ElicitResult{Action: invoker.Accept}, nil
+	}
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(protocol, func(t *testing.T) {
+			waits := make(chan struct{}, 1)
+			c := open(t, mcpadapter.InMemory(curious(waits), &mcpadapter.ClientOptions{Protocol: protocol}))
+			ask, wait := tool(t, c, "ask"), tool(t, c, "wait")
+			for want, call := range map[string]*invoker.Call{"accept": {Person: person}, "decline": {}} {
+				out, err := ask.Invoke(within(t), call)
+				if err != nil || canister.TextOf(out.Content) != want {
+					t.Errorf("got %q, %v, want %q", canister.TextOf(out.Content), err, want)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := wait.Invoke(ctx, &invoker.Call{Person: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+					t.Error("the person of another call was asked")
+					return nil, nil
+				}})
+				ended <- err
+			}()
+			await(t, "the other call", waits)
+			out, err := ask.Invoke(within(t), &invoker.Call{Person: person})
+			if known := protocol == "2026-07-28"; known != (err == nil && canister.TextOf(out.Content) == "accept") {
+				t.Errorf("beside another call: got %q, %v", canister.TextOf(out.Content), err)
+			}
+			cancel()
+			await(t, "the end of the other call", ended)
+		})
+	}
+}

@@ -108,7 +108,7 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 // knows. A round of a call (SEP-2322) has its context; before 2026-07-28 it can
 // only be the one that is in flight alone.
 func (c *connection) asker(ctx context.Context) *invoker.Call {
-	if x := exchangeFrom(ctx); x != nil {
+	if x := exchangeFrom(ctx); x != nil && x.personal { // else that of the handshake
 		return x.call
 	}
 	calls := c.wire.inFlight()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,8 +87,8 @@ func TestServerAsks(t *testing.T) {
 		{"elicit", elicit, options, `accept:{"n":3}`},
 		{"roots", roots, options, "roots:tmp=file:///tmp"},
 		{"ping", ping, options, "pong"},
-		{"no sampling", sample, nothing, "method not found"},
-		{"no elicitation", elicit, nothing, "does not support"},
+		{"no sampling", sample, nothing, "refused"},
+		{"no elicitation", elicit, nothing, "decline"},
 		{"no roots", roots, nothing, "roots:"},
 		{"panic", elicit, panicking, "panicked"},
 	}
@@ -106,14 +107,24 @@ func TestServerAsks(t *testing.T) {
 	}
 }
 
-// TestDeclined: a request for what was not offered gets "method not found",
-// also when the server does not look at what was offered.
+// TestDeclined: a question that nobody can answer gets "method not found" where
+// it is not known which call it belongs to.
 func TestDeclined(t *testing.T) {
 	answers := make(chan message, 2)
+	var both sync.WaitGroup // two calls are in flight
+	both.Add(2)
+	var first atomic.Bool
+	first.Store(true)
 	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
 		switch {
 		case m.Method == "tools/call":
 			send := stream(w)
+			both.Done()
+			both.Wait()
+			if !first.CompareAndSwap(true, false) {
+				<-r.Context().Done()
+				return true
+			}
 			send(`{"jsonrpc":"2.0","id":"q1","method":"sampling/createMessage","params":{"maxTokens":1,"messages":[]}}`)
 			send(`{"jsonrpc":"2.0","id":"q2","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"}}}`)
 			<-r.Context().Done()
@@ -128,7 +139,9 @@ func TestDeclined(t *testing.T) {
 	write := tool(t, c, "write")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go write.Invoke(ctx, rawCall(`{}`))
+	for range 2 {
+		go write.Invoke(ctx, rawCall(`{}`))
+	}
 	for range 2 {
 		m := await(t, "an answer", answers)
 		if m.Error == nil || m.Error.Code != jsonrpc.CodeMethodNotFound {
@@ -254,7 +267,8 @@ func TestRounds(t *testing.T) {
 		t.Errorf("got %q, %v", canister.TextOf(out.Content), err)
 	}
 	c = open(t, mcpadapter.InMemory(server, nil))
-	if _, err := tool(t, c, "ask").Invoke(within(t), rawCall(`{}`)); code(err) != invoker.ExecutionFailed {
-		t.Errorf("a question that nobody answers gave %v, want EXECUTION_FAILED", err)
+	out, err = tool(t, c, "ask").Invoke(within(t), rawCall(`{}`))
+	if err != nil || canister.TextOf(out.Content) != "decline s" {
+		t.Errorf("a question that nobody answers: got %q, %v", canister.TextOf(out.Content), err)
 	}
 }
