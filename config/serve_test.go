@@ -151,3 +151,41 @@ func TestToolsForResourcesAreInTheRoster(t *testing.T) {
 		}
 	}
 }
+
+// Tokens of clients, and what is secret of them, are secrets of the
+// configuration like any other.
+func TestTokensOfClientsAreSecrets(t *testing.T) {
+	for text, secrets := range map[string][]string{
+		"serve = {http = '127.0.0.1:0', token = 'single-0123456789'}": {"single-0123456789"},
+		`
+[trusted]
+a = {value = "trusted-1", secret = true}
+b = {value = '{"key": ["trusted-2"]}', json = true, secret = true}
+c = "env:DATABASE_TOKEN"
+[serve]
+http = "127.0.0.1:0"
+[[serve.clients]]
+token = "first-0123456789"
+trusted = {a = {value = "trusted-3", secret = true}, b = "env:WEATHER_API_KEY"}
+[[serve.clients]]
+token = "second-0123456789"
+`: {"first-0123456789", "second-0123456789", "trusted-1", "trusted-2", "trusted-3", "database-5553", "weather-5552"},
+	} {
+		c, err := parse(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range secrets {
+			if shown := parts.Redact("x" + secret + "y"); shown != "x[secret]y" {
+				t.Errorf("%s is shown as %s", secret, shown)
+			}
+		}
+		if err := parts.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}

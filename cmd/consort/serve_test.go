@@ -122,6 +122,25 @@ func (s *service) signal(signal os.Signal) {
 	}
 }
 
+// health is what the process tells of its servers.
+func (s *service) health() string {
+	s.t.Helper()
+	address := regexp.MustCompile(`health at (http://\S+)`).FindStringSubmatch(s.stderr.String())
+	if address == nil {
+		s.t.Fatalf("there is no health: %s", s.stderr.String())
+	}
+	response, err := http.Get(address[1])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	told, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(told)
+}
+
 func toolNames(t *testing.T, session *mcp.ClientSession) []string {
 	t.Helper()
 	var names []string
@@ -236,12 +255,7 @@ clients = [
 			t.Errorf("%q is answered with %d", header, got)
 		}
 	}
-	health := regexp.MustCompile(`health at (http://\S+)`).FindStringSubmatch(s.stderr.String())
-	if response, err := http.Get(health[1]); err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("health: %v, %v", response, err)
-	} else {
-		response.Body.Close()
-	}
+	contains(t, "the health", s.health(), `"ready":true`)
 	s.signal(syscall.SIGTERM)
 	s.ends(statusDone)
 	records, err := os.ReadFile(trail)
@@ -423,6 +437,7 @@ func TestTheReadmesServerServes(t *testing.T) {
 func TestServeIsAGateway(t *testing.T) {
 	table, _ := library(t, "allow = [\"ec*\", \"l*\"]\ndeny = [\"leak\"]\n")
 	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, table, atlas(0), broken, "[serve]\nname = \"gate\"\ntitle = \"A gate\"\ninstructions = \"Knock.\"\npage_size = 1\n"))
+	waitFor(t, "a server that is ready before anybody asks", func() bool { return strings.Contains(s.health(), `"name":"library","state":"ready"`) })
 	host := s.connect("")
 	if names := toolNames(t, host); !slices.Equal(names, []string{"atlas__local_time", "atlas__weather", "library__echo"}) {
 		t.Errorf("the tools are %q", names)
@@ -440,17 +455,7 @@ func TestServeIsAGateway(t *testing.T) {
 	if got := called(t, host, "library__leak", `{}`); !strings.HasPrefix(got, "error: ") {
 		t.Errorf("a tool that is not allowed: %s", got)
 	}
-	health := regexp.MustCompile(`health at (http://\S+)`).FindStringSubmatch(s.stderr.String())
-	response, err := http.Get(health[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	told, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	contains(t, "the health", string(told), `"name":"library","state":"ready"`, `"name":"broken","state":"lost"`, "no licence")
+	contains(t, "the health", s.health(), `"name":"library","state":"ready"`, `"name":"broken","state":"lost"`, "no licence")
 	s.signal(syscall.SIGTERM)
 	s.ends(statusDone)
 }
