@@ -44,6 +44,33 @@
 // descriptions lose the characters that people cannot see and models can;
 // [Snapshot].Notes tells of it.
 //
+// # Resources and prompts
+//
+// A connection that is a [Library], such as one of an MCP server, also offers
+// resources, which hold material to read, and prompts, which are messages made
+// ready. [Roster.Resources] and [Roster.Prompts] list those of all ensembles, and
+// [Roster.ReadResource], [Roster.GetPrompt] and [Roster.Complete] make use of
+// them, with the time limits of a call. Since they change nothing, what is lost
+// with its connection is asked again. URIs stay as the servers gave them; a
+// prompt has its name as a tool has, see [Prompt.FullName]. The lists are kept until
+// the connection says that they have changed, and are asked for in nobody's
+// name, because they are shown to all.
+//
+// [Roster.Document] makes a resource a canister, and [Messages.Canisters] a prompt, for
+// a conversation to add. [ResourceTools] is for a model that is to look around
+// by itself. [LocalLibrary] offers resources and prompts of Go functions.
+//
+// [Roster.Watch] brings word of what changed: tools, resources, prompts, an
+// ensemble that went away or came back, and the contents of those resources to
+// which somebody subscribed with [Roster.Subscribe]. Subscriptions survive the
+// loss of a connection.
+//
+// # Trusted values
+//
+// What the program knows and the model must not choose reaches a tool beside
+// its arguments ([invoker.Trusted]). Options.Fill gives it to tools that know
+// only arguments, and Options.Needs refuses what comes without.
+//
 // # Life
 //
 // An ensemble connects when it is first used, and again when it is used after

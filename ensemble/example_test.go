@@ -167,6 +167,104 @@ func ExampleCatalog_Nearest() {
 	// [files__read_file]
 }
 
+func ExampleLocalLibrary() {
+	ctx := context.Background()
+	updates := new(ensemble.Updates)
+	notes := ensemble.New("notes", ensemble.LocalLibrary(ensemble.LocalOptions{
+		Resources: []ensemble.LocalResource{{
+			Resource: ensemble.Resource{URI: "note://today", Name: "today", Title: "Today", MIME: "text/plain"},
+			Read: func(context.Context) ([]canister.ResourceContent, error) {
+				return []canister.ResourceContent{{Text: "Buy brass."}}, nil
+			},
+		}},
+		Prompts: []ensemble.LocalPrompt{{
+			Prompt: ensemble.Prompt{Name: "plan", Arguments: []ensemble.PromptArgument{{Name: "day", Required: true}}},
+			Get: func(_ context.Context, arguments map[string]string) (*ensemble.Messages, error) {
+				return &ensemble.Messages{Messages: []ensemble.PromptMessage{
+					{Role: "user", Content: canister.Texts("Plan my " + arguments["day"] + ".")},
+				}}, nil
+			},
+		}},
+		Updates: updates, // updates.Tell("note://today") is news for those who subscribed
+	}), nil)
+	roster, err := ensemble.NewRoster(notes)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer roster.Close(ctx)
+
+	document, err := roster.Document(ctx, "note://today")
+	fmt.Println(document.Title, document.URI, err)
+	messages, err := roster.GetPrompt(ctx, "notes__plan", map[string]string{"day": "Monday"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(canister.TextOf(messages.Canisters()[0].(canister.User).Content))
+	// Output:
+	// Today note://today <nil>
+	// Plan my Monday.
+}
+
+func ExampleRoster_Watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	updates := new(ensemble.Updates)
+	notes := ensemble.New("notes", ensemble.LocalLibrary(ensemble.LocalOptions{
+		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
+		Updates:   updates,
+	}), nil)
+	roster, err := ensemble.NewRoster(notes)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer roster.Close(ctx)
+	news := roster.Watch(ctx)
+	stop, err := roster.Subscribe(ctx, "note://today")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+	updates.Tell("note://today")
+	for n := range news {
+		fmt.Println(n.Ensemble, n.Kind, n.URI)
+		break
+	}
+	// Output:
+	// notes updated note://today
+}
+
+func ExampleResourceTools() {
+	ctx := context.Background()
+	notes := ensemble.New("notes", ensemble.LocalLibrary(ensemble.LocalOptions{
+		Resources: []ensemble.LocalResource{ensembletest.TextResource("note://today", "Buy brass.")},
+	}), nil)
+	resources, err := ensemble.ResourceTools("resources", notes)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	roster, err := ensemble.NewRoster(notes, resources)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer roster.Close(ctx)
+	catalog, err := roster.Catalog(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	read, _ := catalog.Find("resources__read_resource")
+	output, err := read.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(`{"uri":"note://today"}`)})
+	fmt.Println(canister.TextOf(output.Content), err)
+	// Output:
+	// Buy brass. <nil>
+}
+
 func ExampleNameFor() {
 	fmt.Println(ensemble.NameFor("files", "read_file"))
 	fmt.Println(ensemble.NameFor("files", "read.file"))

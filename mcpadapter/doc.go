@@ -34,7 +34,17 @@
 // the output, and of a tool "mcp/annotations", "mcp/icons", "mcp/_meta" in the
 // metadata of its definition. A block of an unknown kind becomes its JSON as
 // text, and is kept as "mcp/block" too. A result that says isError becomes a
-// failure with the code EXECUTION_FAILED and the tool's own words.
+// failure with the code EXECUTION_FAILED and the tool's own words, or with the
+// code that it gives itself in the form of [invoker.Failure.Structured], under
+// [FailureKey] in its _meta or as structured content. What such a result claims
+// makes no call happen twice: it is an answer.
+//
+// # Resources and prompts
+//
+// A connection is an [ensemble.Library]: it lists, reads, completes and
+// subscribes, by resources/subscribe of the older protocols and
+// subscriptions/listen of the newest. A description that breaks the protocol is
+// left out and logged.
 //
 // # What a call carries
 //
@@ -63,8 +73,10 @@
 // # When a server asks
 //
 // [ClientOptions.Sample] and [ClientOptions.Elicit] answer a server that needs
-// a model or a person, for [ClientOptions.AnswerTimeout] at most. The time
-// limits of the call stand still meanwhile ([invoker.Call.Hold]).
+// a model or a person, for [ClientOptions.AnswerTimeout] at most. Without them
+// the model and the person of the call do that the server asks for, where that
+// is known. The time limits of the call stand still meanwhile
+// ([invoker.Call.Hold]).
 //
 // # What a subprocess gets
 //
@@ -75,8 +87,9 @@
 //
 // # What goes over HTTP
 //
-// Headers and tokens go to the origin of the URL and nowhere else: a redirect
-// to another origin is refused, and so is an SSE server that names another to
+// Headers and tokens go to the origin of the URL and nowhere else, and
+// [HTTPOptions].TrustedHeaders with the requests of those whom they name: a
+// redirect to another origin is refused, and so is an SSE server that names another to
 // send messages to. URLs and tokens are kept out of errors.
 //
 // # The way out

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+)
+
+// TestPromptInConversation: whatever roles a prompt has, and in what order, a
+// conversation takes it, and goes on.
+func TestPromptInConversation(t *testing.T) {
+	for _, roles := range []string{"user", "assistant", "user assistant", "assistant user", "user user", "assistant assistant", "system user", "user assistant user assistant"} {
+		t.Run(roles, func(t *testing.T) {
+			messages := &ensemble.Messages{}
+			for i, role := range strings.Fields(roles) {
+				messages.Messages = append(messages.Messages, ensemble.PromptMessage{Role: role, Content: canister.Texts(fmt.Sprint("m", i))})
+			}
+			model := conversetest.NewScript(conversetest.Line{Text: "fine"})
+			talk := converse.New(model, nil, nil)
+			defer talk.Close(context.Background())
+			if err := talk.Add(t.Context(), messages.Canisters()...); err != nil {
+				t.Fatalf("Add: %v", err)
+			}
+			if problems := canister.Check(talk.History()); len(problems) > 0 {
+				t.Errorf("Check: %v", problems)
+			}
+			for _, err := range talk.Send(t.Context(), canister.Text("go on")) {
+				if err != nil {
+					t.Fatalf("Send: %v", err)
+				}
+			}
+			if problems := canister.Check(talk.History()); len(problems) > 0 || len(talk.History()) != len(messages.Messages)+2 {
+				t.Errorf("after a turn: %v, %d canisters", problems, len(talk.History()))
+			}
+		})
+	}
+}
+
+// TestDocument: a resource with all its parts, that a conversation takes.
+func TestDocument(t *testing.T) {
+	options := ensembletest.ServerLibrary(nil)
+	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(options), nil))
+	document, err := roster.Document(t.Context(), "test://greeting")
+	if err != nil || document.Title != "Greeting" || document.URI != "test://greeting" || string(document.Metadata["ensemble/name"]) != `"l"` {
+		t.Fatalf("Document: %+v, %v", document, err)
+	}
+	if part, ok := document.Content[0].(canister.ResourceContent); !ok || part.Text != "hello" || part.MIME != "text/plain" {
+		t.Errorf("its content: %+v", document.Content)
+	}
+	talk := converse.New(conversetest.NewScript(), nil, nil)
+	defer talk.Close(context.Background())
+	if err := talk.Add(t.Context(), document); err != nil {
+		t.Errorf("Add: %v", err)
+	}
+	if _, err := roster.Document(t.Context(), "test://nothing"); codeOf(t, err) != invoker.NotFound {
+		t.Errorf("of what is not there: %v", err)
+	}
+}
+
+// resourceTools are the two tools over a local library with some long texts.
+func resourceTools(t *testing.T) func(tool, arguments string) (string, *invoker.Failure) {
+	options := ensembletest.ServerLibrary(nil)
+	options.Resources = append(options.Resources, ensembletest.TextResource("x:long", strings.Repeat("ž", 50_000)))
+	for i := range 60 {
+		r := ensembletest.TextResource(fmt.Sprintf("x:%d", i), "")
+		r.Description = "line\nbreak " + strings.Repeat("long ", 1000)
+		options.Resources = append(options.Resources, r)
+	}
+	library := ensemble.New("l", ensemble.LocalLibrary(options), nil)
+	tools, err := ensemble.ResourceTools("resources", library, ensemble.Local("empty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster := newRoster(t, library, tools)
+	return func(name, arguments string) (string, *invoker.Failure) {
+		tool := toolOf(t, roster.Ensembles()[1], name)
+		if !tool.Definition().Hints.ReadOnly {
+			t.Errorf("%s does not say that it is read-only", name)
+		}
+		output, err := tool.Invoke(t.Context(), &invoker.Call{Arguments: json.RawMessage(arguments)})
+		return canister.TextOf(output.Content), invoker.AsFailure(err)
+	}
+}
+
+func TestResourceTools(t *testing.T) {
+	call := resourceTools(t)
+	text, failure := call("list_resources", `{}`)
+	if failure != nil || !strings.Contains(text, "64 resources and templates, page 1 of 2.") || !strings.Contains(text, "- test://greeting (l, text/plain): Greeting\n") || len(text) > 50*400 {
+		t.Errorf("page 1 (%d bytes): %.500s, %v", len(text), text, failure)
+	}
+	text, failure = call("list_resources", `{"page":2,"ensemble":"l"}`)
+	if failure != nil || strings.Count(text, "\n") != 15 || !strings.Contains(text, "- template test://items/{id} (l): items\n") {
+		t.Errorf("page 2: %v lines, %v", strings.Count(text, "\n"), failure)
+	}
+	if text, failure = call("list_resources", `{"ensemble":"empty"}`); failure != nil || !strings.HasPrefix(text, "0 resources") {
+		t.Errorf("none: %q, %v", text, failure)
+	}
+	for _, wrong := range []string{`{"ensemble":"other"}`, `{"page":9}`} {
+		if _, failure := call("list_resources", wrong); failure == nil || failure.Code != invoker.InvalidArguments || failure.Pointer == "" {
+			t.Errorf("%s: %v", wrong, failure)
+		}
+	}
+	if text, failure = call("read_resource", `{"uri":"test://items/7"}`); text != "item 7" || failure != nil {
+		t.Errorf("read: %q, %v", text, failure)
+	}
+	if text, failure = call("read_resource", `{"uri":"test://bytes"}`); !strings.Contains(text, "3 bytes, application/octet-stream") || failure != nil {
+		t.Errorf("bytes: %q, %v", text, failure)
+	}
+	if _, failure = call("read_resource", `{"uri":"x:none"}`); failure == nil || failure.Code != invoker.NotFound || !strings.Contains(failure.Message, "list_resources") {
+		t.Errorf("what is not there: %v", failure)
+	}
+}
+
+// TestReadOn: a long text is read in parts that join, and no character is cut.
+func TestReadOn(t *testing.T) {
+	call := resourceTools(t)
+	whole, offset := "", 0
+	for range 3 {
+		text, failure := call("read_resource", fmt.Sprintf(`{"uri":"x:long","offset":%d}`, offset))
+		if failure != nil {
+			t.Fatal(failure)
+		}
+		part, _, cut := strings.Cut(text, "\n[cut: ")
+		whole += part
+		offset = len(whole)
+		if !cut {
+			break
+		}
+	}
+	if whole != strings.Repeat("ž", 50_000) {
+		t.Errorf("%d bytes came together", len(whole))
+	}
+	if _, failure := call("read_resource", `{"uri":"x:long","offset":100001}`); failure == nil || failure.Pointer != "/offset" {
+		t.Errorf("beyond the end: %v", failure)
+	}
+}
