@@ -11,13 +11,16 @@ import (
 	"github.com/consort-go/consort/internal/realservers"
 )
 
-// The command line of the inspector, each of its methods over both transports.
-// It speaks protocol 2026-07-28 where the server does.
+// The command line of the inspector, each of its methods over both transports, in
+// protocol 2025-11-25 ("legacy") and in 2026-07-28.
 func TestInspector(t *testing.T) {
 	inspector := realservers.Need(t).Inspector()
+	url := launch(t)
+	stdio := []string{os.Args[0], "-e", role + "=stdio", "--protocol-era"}
+	http := []string{url, "--transport", "http", "--header", "Authorization: Bearer token-of-ada", "--protocol-era"}
 	reach := map[string][]string{
-		"stdio": {os.Args[0], "-e", role + "=stdio"},
-		"http":  {launch(t), "--transport", "http", "--header", "Authorization: Bearer token-of-ada"},
+		"stdio/legacy": with(stdio, "legacy"), "stdio/modern": with(stdio, "modern"),
+		"http/legacy": with(http, "legacy"), "http/modern": with(http, "modern"),
 	}
 	for _, test := range []struct {
 		args  []string
@@ -36,6 +39,7 @@ func TestInspector(t *testing.T) {
 	} {
 		for over, how := range reach {
 			t.Run(over+"/"+strings.ReplaceAll(test.args[0], "/", "-"), func(t *testing.T) {
+				t.Parallel()
 				argv := slices.Concat(inspector, how, []string{"--method"}, test.args)
 				out, err := output(t, argv)
 				if failed := err != nil; failed != test.fails {
@@ -50,6 +54,8 @@ func TestInspector(t *testing.T) {
 		}
 	}
 }
+
+func with(words []string, more ...string) []string { return slices.Concat(words, more) }
 
 func TestInspectorNeedsAToken(t *testing.T) {
 	inspector := realservers.Need(t).Inspector()
