@@ -63,6 +63,8 @@
 //   - big {"bytes"}: answers with a text of that size. Read-only.
 //   - fail {"text"}: fails with the text, as a tool does. Read-only.
 //
+// and it has one resource, fault://note, with the text "a note".
+//
 // It speaks MCP 2025-11-25 and older, and answers server/discover of 2026-07-28
 // with "method not found", so that clients fall back to initialize. Over HTTP it
 // has sessions, answers calls with a stream of events and all else with plain

@@ -39,6 +39,11 @@ const (
 	HugeResult     Fault = "huge-result"     // a text of Size bytes
 	DeepResult     Fault = "deep-result"     // structured content of Count levels
 	UnknownContent Fault = "unknown-content" // a block of content of no known type
+
+	HangingRead           Fault = "hanging-read"            // a resource that is never read to its end
+	VanishedResource      Fault = "vanished-resource"       // one that is listed and not there
+	HugeResource          Fault = "huge-resource"           // one of Size bytes
+	ResourcesChangedStorm Fault = "resources-changed-storm" // many notifications that the resources changed
 )
 
 // The faults of a process that talks over stdio.
@@ -82,6 +87,8 @@ const (
 	AtList Place = "list"
 	// AfterList: tools/list was answered, and the answer has left.
 	AfterList Place = "after-list"
+	// AtRead: resources/read was asked, and not yet answered.
+	AtRead Place = "read"
 	// BeforeEffect: a call came, and its effect has not happened.
 	BeforeEffect Place = "before-effect"
 	// AfterEffect: the effect of a call has happened and stands in the ledger,
@@ -151,7 +158,7 @@ func findKind(f Fault) (kind, bool) {
 }
 
 func kinds() []kind {
-	return slices.Concat(processKinds(), answerKinds(), streamKinds(), listKinds(), resultKinds(), httpKinds())
+	return slices.Concat(processKinds(), answerKinds(), streamKinds(), listKinds(), resultKinds(), resourceKinds(), httpKinds())
 }
 
 // Sets of places: all; all with a client; those at which a request waits for

@@ -110,7 +110,7 @@ func claims() map[Fault]claim {
 		ProgressStorm:    {Rule{Count: 500}, mustSee("a storm", sees("notifications/progress", 500)), false, false},
 		LogStorm:         {Rule{Count: 700}, mustSee("a storm", sees("notifications/message", 700)), false, false},
 	}
-	for _, part := range []map[Fault]claim{listClaims(), processClaims(), httpClaims()} {
+	for _, part := range []map[Fault]claim{listClaims(), resourceClaims(), processClaims(), httpClaims()} {
 		for f, c := range part {
 			all[f] = c
 		}
@@ -141,6 +141,19 @@ func checkEndless(s *scene) {
 	g.must(s, "a long line", func() bool { return g.partial >= 5<<20 })
 	if g.look(func() bool { return g.ended }) {
 		s.Error("the connection ended")
+	}
+}
+
+func resourceClaims() map[Fault]claim {
+	return map[Fault]claim{
+		HangingRead: {Rule{}, func(s *scene) { s.alive() }, false, true},
+		VanishedResource: {Rule{}, mustSee("an error", func(s *scene, g *seen) bool {
+			return g.answers[s.id] == 1 && bytes.Contains(g.last, []byte("-32002"))
+		}), false, false},
+		HugeResource: {Rule{Size: 1 << 20}, mustSee("a large answer", func(s *scene, g *seen) bool {
+			return g.answers[s.id] == 1 && len(g.last) > 1<<20
+		}), false, false},
+		ResourcesChangedStorm: {Rule{}, mustSee("a storm", sees("notifications/resources/list_changed", 1000)), false, false},
 	}
 }
 
@@ -324,6 +337,11 @@ func (s *scene) walk() {
 		return
 	}
 	s.seen().must(s, "tools/list", answered(s.seen(), "2"))
+	if s.place == AtRead {
+		s.id = "4"
+		s.send(readNote)
+		return
+	}
 	s.id = "3"
 	s.send(callEffect)
 	if s.place == BetweenCalls {

@@ -228,6 +228,7 @@ var (
 	listTools   = request(2, "tools/list", `{}`)
 	callEffect  = request(3, "tools/call", `{"name":"effect","arguments":{"key":"k"},"_meta":{"progressToken":"t","io.github.consort-go/idempotency-key":"i"}}`)
 	cancelCall  = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3,"reason":"enough"}}`
+	readNote    = request(4, "resources/read", `{"uri":"fault://note"}`)
 	ping        = request(9, "ping", `{}`)
 )
 

@@ -54,6 +54,7 @@ type params struct {
 	Name            string
 	Arguments       json.RawMessage
 	Cursor          string
+	URI             string
 	ProtocolVersion string
 	RequestID       json.RawMessage `json:"requestId"`
 	Reason          string
@@ -100,13 +101,15 @@ type rpcError struct {
 	Message string `json:"message"`
 }
 
-// The codes of JSON-RPC 2.0, section 5.1, that the server answers with.
+// The codes of JSON-RPC 2.0, section 5.1, and of MCP, that the server answers with.
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
 	codeMethodNotFound = -32601
 	codeInvalidParams  = -32602
 	codeInternal       = -32603
+
+	codeResourceNotFound = -32002 // MCP 2025-11-25, server/resources § Error Handling
 )
 
 func failf(code int, format string, args ...any) *answer {

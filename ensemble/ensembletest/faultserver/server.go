@@ -149,6 +149,8 @@ func (s *server) admit(r *request, session string, moved bool) *exchange {
 		}
 		s.record(Entry{Kind: KindList, Request: r.ID, Session: session})
 		x.place = AtList
+	case "resources/read":
+		x.place = AtRead
 	case "tools/call":
 		s.record(x.entry(KindCall))
 		x.place = BeforeEffect
@@ -184,7 +186,7 @@ func (x *exchange) serve(l link) {
 		x.place = AfterEffect
 		x.rules = x.server.rulesAt(AfterEffect, x.request.Params.Name, x.moved)
 		fallthrough
-	case AtInitialize, AtList:
+	case AtInitialize, AtList, AtRead:
 		if !x.strike(x.rules) {
 			return
 		}
@@ -251,13 +253,19 @@ func (x *exchange) perform() *answer {
 			version = protocols[len(protocols)-1]
 		}
 		return &answer{result: text(`{"protocolVersion":` + quote(version) +
-			`,"capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"faultserver","version":"1"}}`)}
+			`,"capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true},"logging":{}},"serverInfo":{"name":"faultserver","version":"1"}}`)}
 	case "ping", "logging/setLevel":
 		return &answer{result: text("{}")}
 	case "tools/list":
 		return x.list()
 	case "tools/call":
 		return x.call()
+	case "resources/list":
+		return resources()
+	case "resources/templates/list":
+		return &answer{result: text(`{"resourceTemplates":[]}`)}
+	case "resources/read":
+		return x.read()
 	default: // server/discover among them: clients fall back to initialize
 		return failf(codeMethodNotFound, "there is no method %q", r.Method)
 	}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultserver
+
+import "io"
+
+// resourceKinds are the faults of reading a resource.
+func resourceKinds() []kind {
+	at := []Place{AtRead}
+	return []kind{
+		{Info{HangingRead, "The resource is never read to its end.",
+			at, at}, func(o *occasion) bool { return o.hang() }},
+		{Info{VanishedResource, "The resource that was listed is not found (error -32002).",
+			at, at}, vanishedResource},
+		{Info{HugeResource, "The resource is a text of Size bytes (64 MiB).",
+			at, at}, hugeResource},
+		{Info{ResourcesChangedStorm, "Count notifications (1000) come first, that the list of resources changed.",
+			at, at}, resourcesChangedStorm},
+	}
+}
+
+// noteURI is the resource of every server.
+const noteURI = "fault://note"
+
+func vanishedResource(o *occasion) bool {
+	o.answer.result, o.answer.failure = nil, failf(codeResourceNotFound, "there is no resource %q", noteURI).failure
+	return true
+}
+
+func hugeResource(o *occasion) bool {
+	size := o.rule.size(64 << 20)
+	return o.say(func(w io.Writer) error {
+		if _, err := io.WriteString(w, `{"contents":[{"uri":`+quote(noteURI)+`,"text":"`); err != nil {
+			return err
+		}
+		if err := fill(w, size); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, `"}]}`)
+		return err
+	})
+}
+
+func resourcesChangedStorm(o *occasion) bool {
+	changed := notification("notifications/resources/list_changed", "{}")
+	return o.storm(o.rule.count(1000), func(int) writer { return changed })
+}
+
+// resources answers resources/list, and read resources/read.
+func resources() *answer {
+	return &answer{result: text(`{"resources":[{"uri":` + quote(noteURI) + `,"name":"note","mimeType":"text/plain"}]}`)}
+}
+
+func (x *exchange) read() *answer {
+	if x.request.Params.URI != noteURI {
+		return failf(codeResourceNotFound, "there is no resource %q", x.request.Params.URI)
+	}
+	return &answer{result: text(`{"contents":[{"uri":` + quote(noteURI) + `,"mimeType":"text/plain","text":"a note"}]}`)}
+}
