@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package realservers runs the MCP servers and clients that tests use and
-// nobody here wrote: the reference servers, the inspector and the TypeScript SDK
+// nobody here wrote: the reference servers, the inspector and the TypeScript SDKs
 // from npm, at the versions of .ci/npm/package-lock.json. A test begins with
 //
 //	servers := realservers.Need(t)

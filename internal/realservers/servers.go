@@ -60,7 +60,7 @@ func find() (string, error) {
 
 // check reports what is missing.
 func check(modules string) error {
-	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile} {
+	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile, sdk2File} {
 		if _, err := os.Stat(filepath.Join(modules, file)); err != nil {
 			return fmt.Errorf("the real MCP servers are not installed: run .ci/install-servers (%s: %w)", file, fs.ErrNotExist)
 		}
@@ -78,6 +78,7 @@ const (
 	conformanceFile = "@modelcontextprotocol/conformance/dist/index.js"
 	inspectorFile   = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 	sdkFile         = "@modelcontextprotocol/sdk/package.json"
+	sdk2File        = "@modelcontextprotocol/client/package.json"
 )
 
 func (s *Servers) command(file string, args ...string) []string {
@@ -107,7 +108,7 @@ func (s *Servers) Conformance() []string { return s.command(conformanceFile) }
 func (s *Servers) Inspector() []string { return s.command(inspectorFile, "--cli") }
 
 // Script is the command that runs a JavaScript file of the repository. The file
-// finds the installed packages, the protocol's TypeScript SDK among them, under
+// finds the installed packages, the protocol's TypeScript SDKs among them, under
 // the directory of [Servers.Modules], which is for it to be told.
 func (s *Servers) Script(file string, args ...string) []string {
 	return append([]string{filepath.Join(s.modules, nodeFile), file}, args...)
