@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package reliability_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	. "github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// TestResources: a fault of reading a resource costs that read, and the next one
+// succeeds; of the list it costs nothing.
+func TestResources(t *testing.T) {
+	for fault, want := range map[Fault]invoker.Code{
+		HangingRead:           invoker.Timeout,
+		VanishedResource:      invoker.NotFound,
+		HugeResource:          invoker.ResultTooLarge,
+		ResourcesChangedStorm: "",
+	} {
+		for _, via := range []Transport{Stdio, HTTP} {
+			t.Run(fmt.Sprintf("%s/%s", fault, via), func(t *testing.T) {
+				t.Parallel()
+				roster, err := ensemble.NewRoster(ensemble.New("faulty", faulty(t, via, Rule{Fault: fault, At: AtRead}), &ensemble.Options{CallTimeout: 3 * time.Second}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					if err := roster.Close(context.Background()); err != nil {
+						t.Errorf("Close: %v", err)
+					}
+				}()
+				ctx, cancel := context.WithTimeout(t.Context(), bound)
+				defer cancel()
+				changed := roster.Watch(ctx)
+				_, err = roster.ReadResource(ctx, "fault://note")
+				if got := codeOrNone(err); got != want {
+					t.Errorf("the read came to %q, want %q: %v", got, want, err)
+				}
+				if fault == ResourcesChangedStorm {
+					for news := range changed {
+						if news.Kind == ensemble.ResourcesChanged {
+							break
+						}
+					}
+				}
+				parts, err := roster.ReadResource(ctx, "fault://note")
+				if err != nil || len(parts) != 1 || parts[0].Text != "a note" {
+					t.Errorf("the next read: %v, %v", parts, err)
+				}
+			})
+		}
+	}
+}
+
+func codeOrNone(err error) invoker.Code {
+	if err == nil {
+		return ""
+	}
+	return invoker.AsFailure(err).Code
+}
+
+// faulty is a source over a server with one rule.
+func faulty(t *testing.T, via Transport, rule Rule) ensemble.Source {
+	script := Script{Dir: t.TempDir(), Rules: []Rule{rule}}
+	if via == HTTP {
+		server, err := StartHTTP(script, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Close() })
+		return mcpadapter.HTTP(server.URL(), nil)
+	}
+	return mcpadapter.Stdio([]string{os.Args[0]}, &mcpadapter.StdioOptions{Environment: map[string]string{Variable: script.Environ()[len(Variable)+1:]}})
+}
