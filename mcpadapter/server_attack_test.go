@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter"
@@ -33,6 +34,8 @@ var userID = invoker.NewTrusted[int]("user_id")
 const (
 	ada, bob = "ada-0123456789abcdef", "bob-0123456789abcdef"
 	late     = "late-0123456789abcdef"
+
+	carol, dave = "carol-0123456789abcdef", "dave-0123456789abcdef" // without trusted values
 )
 
 // victim is the server under attack.
@@ -83,6 +86,7 @@ func newVictim(t *testing.T, change func(*mcpadapter.ServerOptions)) *victim {
 		Tokens: []mcpadapter.BearerToken{
 			{Token: ada, Trusted: []invoker.Value{userID.Is(1)}},
 			{Token: bob, Trusted: []invoker.Value{userID.Is(2)}},
+			{Token: carol}, {Token: dave},
 			{Token: late, Trusted: []invoker.Value{userID.Is(3)}, Expires: time.Now().Add(-time.Second)},
 		},
 		Authenticate: func(_ context.Context, token string, _ *http.Request) ([]invoker.Value, error) {
@@ -376,7 +380,7 @@ func (v *victim) open(t *testing.T, token string) string {
 		old("")(r)
 		bearer(token)(r)
 	})
-	if status != 200 || header.Get("Mcp-Session-Id") == "" {
+	if status != 200 || header.Get("Mcp-Session-Id") == "" || !strings.Contains(answer, `"result"`) {
 		t.Fatalf("status %d, %s", status, answer)
 	}
 	return header.Get("Mcp-Session-Id")
@@ -404,6 +408,15 @@ func TestStolenSession(t *testing.T) {
 	}
 	if v.ran.Load() != 0 {
 		t.Error("the tool ran")
+	}
+	if status := use(http.MethodPost, carol); status != http.StatusNotFound {
+		t.Errorf("status %d for a token without values", status)
+	}
+	if session := v.open(t, carol); session != "" {
+		status, _, _ := v.post(t, calling(`{"title":"x"}`), func(r *http.Request) { old(session)(r); bearer(dave)(r) })
+		if status != http.StatusNotFound {
+			t.Errorf("status %d for dave in carol's session", status)
+		}
 	}
 	if status := use(http.MethodPost, ada); status != 200 || v.ran.Load() != 1 {
 		t.Errorf("status %d for the owner", status)
@@ -512,6 +525,48 @@ func TestNeedsAreRefused(t *testing.T) {
 	}
 	if kept := v.kept.all(); len(kept) != 1 || kept[0].Code != "UNAUTHORIZED" {
 		t.Errorf("kept %+v", kept)
+	}
+}
+
+// An invoker that checks nothing itself is not called either.
+func TestNeedsOfCarelessTools(t *testing.T) {
+	careless := ensembletest.Returns("careless", "ran")
+	careless.Def.Needs = []string{"user_id"}
+	v := newVictim(t, func(o *mcpadapter.ServerOptions) { o.Tools = []invoker.Invoker{careless} })
+	body := strings.Replace(calling(`{}`), "local__whose", "careless", 1)
+	if status, _, answer := v.post(t, body, bearer(carol)); status != 200 || !strings.Contains(answer, "UNAUTHORIZED") {
+		t.Errorf("status %d, %s", status, answer)
+	}
+	if status, _, answer := v.post(t, body, nil); status != 200 || !strings.Contains(answer, `"ran"`) {
+		t.Errorf("status %d, %s", status, answer)
+	}
+}
+
+// What was trusted of the request that opened a session is not trusted of the
+// next one.
+func TestTrustIsOfTheRequest(t *testing.T) {
+	token := invoker.NewTrusted[string]("token").Secret()
+	spend, err := invoker.New("spend", "Say which token this has.", func(ctx context.Context, _ struct{}) (string, error) {
+		had, ok := token.From(ctx)
+		return fmt.Sprintf("%v %d", ok, len(had)), nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(t, nil, spend)
+	handler := server.Handler()
+	v := &victim{server: server, Server: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := invoker.WithTrusted(r.Context(), userID.Is(1))
+		if r.Header.Get("Mcp-Session-Id") == "" {
+			ctx = invoker.WithTrusted(ctx, token.Is("of the first request"))
+		}
+		handler.ServeHTTP(w, r.WithContext(ctx))
+	}))}
+	t.Cleanup(v.Close)
+	session := v.open(t, "")
+	status, _, answer := v.post(t, strings.Replace(calling(`{}`), "local__whose", "local__spend", 1), old(session))
+	if status != 200 || !strings.Contains(answer, "false 0") {
+		t.Errorf("status %d, %s", status, answer)
 	}
 }
 
