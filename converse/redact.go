@@ -19,54 +19,14 @@ func (r redaction) contents(contents []canister.Content) []canister.Content {
 	if r == nil {
 		return contents
 	}
-	cleaned := make([]canister.Content, len(contents))
-	for i, c := range contents {
-		cleaned[i] = r.content(c)
-	}
-	return cleaned
-}
-
-func (r redaction) content(content canister.Content) canister.Content {
-	switch c := content.(type) {
-	case canister.TextContent:
-		c.Text, c.Extra = r(c.Text), r.extra(c.Extra)
-		return c
-	case canister.ImageContent:
-		c.URL, c.MIME, c.Extra = r(c.URL), r(c.MIME), r.extra(c.Extra)
-		return c
-	case canister.AudioContent:
-		c.MIME, c.Extra = r(c.MIME), r.extra(c.Extra)
-		return c
-	case canister.ResourceContent:
-		c.URI, c.MIME, c.Text, c.Extra = r(c.URI), r(c.MIME), r(c.Text), r.extra(c.Extra)
-		if c.Blob != nil { // text, often enough
-			c.Blob = []byte(r(string(c.Blob)))
-		}
-		return c
-	case canister.LinkContent:
-		c.URI, c.Name, c.Title, c.Description = r(c.URI), r(c.Name), r(c.Title), r(c.Description)
-		c.MIME, c.Extra = r(c.MIME), r.extra(c.Extra)
-		return c
-	case canister.StructuredContent:
-		c.JSON, c.Extra = redact.JSON(c.JSON, r), r.extra(c.Extra)
-		return c
-	}
-	return content
-}
-
-func (r redaction) extra(extra canister.Extra) canister.Extra {
-	return canister.Extra{Metadata: r.fields(extra.Metadata), Unknown: r.fields(extra.Unknown)}
+	return redact.Contents(contents, r)
 }
 
 func (r redaction) fields(fields canister.Fields) canister.Fields {
-	if r == nil || fields == nil {
+	if r == nil {
 		return fields
 	}
-	cleaned := make(canister.Fields, len(fields))
-	for name, value := range fields {
-		cleaned[r(name)] = redact.JSON(value, r)
-	}
-	return cleaned
+	return redact.Fields(fields, r)
 }
 
 func (r redaction) text(text string) string {
