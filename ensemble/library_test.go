@@ -163,6 +163,28 @@ func TestOneFails(t *testing.T) {
 	}
 }
 
+// TestDownIsNotWaitedFor: an ensemble that is known to be down holds up no list,
+// and its failure is told.
+func TestDownIsNotWaitedFor(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		roster, err := ensemble.NewRoster(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Fail(ensembletest.Open, 1, errDied)
+		if all, err := roster.Resources(t.Context()); err != nil || len(all.Away) != 1 {
+			t.Fatalf("Resources: %+v, %v", all, err)
+		}
+		defer source.Hang(ensembletest.Open, false)()
+		time.Sleep(time.Minute)
+		start := time.Now()
+		all, err := roster.Resources(t.Context())
+		if took := time.Since(start); err != nil || took > 2*time.Second || len(all.Away) != 1 || !errors.Is(all.Away[0].Err, errDied) {
+			t.Errorf("Resources: %+v, %v after %v", all, err, took)
+		}
+	})
+}
+
 // TestFirstHasIt: of two ensembles with one URI the first has it.
 func TestFirstHasIt(t *testing.T) {
 	library := func(name, text string) *ensemble.Ensemble {

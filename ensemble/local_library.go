@@ -109,14 +109,12 @@ func (o *LocalOptions) check() error {
 		}
 	}
 	for i, t := range o.Templates {
-		_, err := parseTemplate(t.URI)
+		err := checkTemplate(t.URI)
 		switch {
 		case t.URI == "":
 			wrong("template %d (%q) has no URI template", i+1, t.Name)
 		case err != nil:
-			wrong("template %q is no URI template (RFC 6570): %w", t.URI, err)
-		case len(t.URI) > maxTemplate:
-			wrong("template %q… has more than %d bytes", t.URI[:64], maxTemplate)
+			wrong("template %q is no URI template (RFC 6570): %w", shortened(t.URI), err)
 		case t.Read == nil:
 			wrong("template %q has no function Read", t.URI)
 		}

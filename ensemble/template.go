@@ -2,7 +2,14 @@
 
 package ensemble
 
-import "github.com/yosida95/uritemplate/v3"
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+)
 
 // The longest template and URI that are held against each other, in bytes: the
 // work grows with their product.
@@ -11,9 +18,13 @@ const (
 	maxURI      = 8 << 10
 )
 
-// parseTemplate reads a URI template (RFC 6570).
-func parseTemplate(template string) (*uritemplate.Template, error) {
-	return uritemplate.New(template)
+// checkTemplate returns what is wrong with a URI template (RFC 6570).
+func checkTemplate(template string) error {
+	if len(template) > maxTemplate {
+		return fmt.Errorf("it has more than %d bytes", maxTemplate)
+	}
+	_, err := uritemplate.New(template)
+	return err
 }
 
 // matches reports whether a URI is one that the template stands for.
@@ -23,22 +34,104 @@ func matches(template, uri string) bool {
 }
 
 // variables returns the values that make the URI of the template; false if
-// there are none, or the template cannot be read.
+// there are none, or the template cannot be read. The library's own Match takes
+// time without end for what a server may write; a regular expression of Go does
+// not.
 func variables(template, uri string) (map[string]string, bool) {
-	if len(template) > maxTemplate || len(uri) > maxURI {
+	if len(uri) > maxURI || checkTemplate(template) != nil {
 		return nil, false
 	}
-	t, err := parseTemplate(template)
+	pattern, names := patternOf(template)
+	expression, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, false
 	}
-	match := t.Match(uri)
+	match := expression.FindStringSubmatch(uri)
 	if match == nil {
 		return nil, false
 	}
-	values := make(map[string]string, len(match))
-	for name := range match {
-		values[name] = match.Get(name).String()
+	values := make(map[string]string, len(names))
+	for i, name := range names {
+		value, err := url.PathUnescape(match[i+1])
+		if err != nil {
+			return nil, false
+		}
+		values[name] = value
 	}
 	return values, true
+}
+
+// patternOf writes the template as a regular expression, and the names of the
+// variables in the order of its groups.
+func patternOf(template string) (pattern string, names []string) {
+	var b strings.Builder
+	b.WriteString(`\A`)
+	for {
+		literal, rest, found := strings.Cut(template, "{")
+		b.WriteString(regexp.QuoteMeta(literal))
+		if !found {
+			b.WriteString(`\z`)
+			return b.String(), names
+		}
+		var expression string
+		expression, template, _ = strings.Cut(rest, "}")
+		names = append(names, writeExpression(&b, expression)...)
+	}
+}
+
+// operator says how the variables of an expression stand in a URI (RFC 6570,
+// appendix A).
+type operator struct {
+	first, separator string
+	named            bool
+	value            string // a regular expression
+}
+
+// plain is a value that may hold no reserved characters, and whole one that may
+// hold any.
+const (
+	plain = `[^:/?#\[\]@!$&'()*+,;=]*`
+	whole = `.*`
+)
+
+var operators = map[byte]operator{
+	'+': {"", ",", false, whole},
+	'#': {"#", ",", false, whole},
+	'.': {".", ".", false, plain},
+	'/': {"/", "/", false, plain},
+	';': {";", ";", true, plain},
+	'?': {"?", "&", true, plain},
+	'&': {"&", "&", true, plain},
+}
+
+// writeExpression writes one expression of a template and returns the names of
+// its variables. Each may be missing, but one that stands alone without a name.
+func writeExpression(b *strings.Builder, expression string) (names []string) {
+	o, known := operators[expression[0]]
+	if known {
+		expression = expression[1:]
+	} else {
+		o = operator{"", ",", false, plain}
+	}
+	for i, variable := range strings.Split(expression, ",") {
+		name, _, _ := strings.Cut(strings.TrimSuffix(variable, "*"), ":")
+		value := o.value
+		if strings.HasSuffix(variable, "*") && o.value == plain {
+			value = `(?:` + plain + regexp.QuoteMeta(o.separator) + `)*` + plain
+		}
+		before := o.separator
+		if i == 0 {
+			before = o.first
+		}
+		before = regexp.QuoteMeta(before)
+		if o.named {
+			fmt.Fprintf(b, `(?:[%s%s]%s=?(%s))?`, o.first, o.separator, regexp.QuoteMeta(name), value)
+		} else if i == 0 {
+			fmt.Fprintf(b, `%s(%s)`, before, value)
+		} else {
+			fmt.Fprintf(b, `(?:%s(%s))?`, before, value)
+		}
+		names = append(names, name)
+	}
+	return names
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestVariables(t *testing.T) {
+	for _, test := range []struct {
+		template, uri string
+		want          string // of the variable id; "-" for no match
+	}{
+		{"x://items/{id}", "x://items/a%20b", "a b"},
+		{"x://items/{id}", "x://items/a/b", "-"},
+		{"x://items/{+id}", "x://items/a/b", "a/b"},
+		{"x://items{?id}", "x://items?id=7", "7"},
+		{"x://items{?a,id,b}", "x://items?a=1&id=7", "7"},
+		{"x://items/{a},{id}", "x://items/1,7", "7"},
+		{"x://items{/id*}", "x://items/a/b", "a/b"},
+		{"x://items{;id}", "x://items;id=7", "7"},
+		{"x://items{#id}", "x://items#a/b", "a/b"},
+		{"x://items/{id:3}", "x://items/abc", "abc"},
+		{"x://items/{id}", "y://items/a", "-"},
+		{"x://items/{id}", "x://items/%zz", "-"},
+		{"x://items/{id", "x://items/a", "-"},
+		{strings.Repeat("{id}", maxTemplate), "x", "-"},
+		{"{id}", strings.Repeat("x", maxURI+1), "-"},
+	} {
+		values, ok := variables(test.template, test.uri)
+		if ok != (test.want != "-") || ok && values["id"] != test.want {
+			t.Errorf("%.40s of %.40s: %v, %v", test.template, test.uri, values, ok)
+		}
+	}
+}
+
+// TestVariablesWork: the largest that is looked at takes no time to speak of.
+func TestVariablesWork(t *testing.T) {
+	for _, template := range []string{strings.Repeat("{+a}", maxTemplate/4), strings.Repeat("{a*}", maxTemplate/4), strings.Repeat("{a:9999}", maxTemplate/8), strings.Repeat("{?abc*}", maxTemplate/7)} {
+		for _, uri := range []string{strings.Repeat("a", maxURI-1) + "\n", strings.Repeat("a,", maxURI/2)} {
+			start := time.Now()
+			variables(template, uri)
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("%.20s took %v", template, took)
+			}
+		}
+	}
+}
+
+// FuzzVariables: whatever a server writes for a template, nothing panics.
+func FuzzVariables(f *testing.F) {
+	f.Add("x://items/{id}", "x://items/7")
+	f.Add("x{?a,b*}{&c}{#d:3}{;e}{.f}", "x?a=1&b=2#dd;e=1.f")
+	f.Add("{+a}{a}{/a*}", "//%zz")
+	f.Fuzz(func(t *testing.T, template, uri string) { variables(template, uri) })
+}
