@@ -71,7 +71,7 @@ func TestDocument(t *testing.T) {
 // resourceTools are the two tools over a local library with some long texts.
 func resourceTools(t *testing.T) func(tool, arguments string) (string, *invoker.Failure) {
 	options := ensembletest.ServerLibrary(nil)
-	options.Resources = append(options.Resources, ensembletest.TextResource("x:long", strings.Repeat("ž", 50_000)))
+	options.Resources = append(options.Resources, ensembletest.TextResource("x:long", strings.Repeat("€", 50_000)))
 	for i := range 60 {
 		r := ensembletest.TextResource(fmt.Sprintf("x:%d", i), "")
 		r.Description = "line\nbreak " + strings.Repeat("long ", 1000)
@@ -138,10 +138,13 @@ func TestReadOn(t *testing.T) {
 			break
 		}
 	}
-	if whole != strings.Repeat("ž", 50_000) {
+	if whole != strings.Repeat("€", 50_000) {
 		t.Errorf("%d bytes came together", len(whole))
 	}
-	if _, failure := call("read_resource", `{"uri":"x:long","offset":100001}`); failure == nil || failure.Pointer != "/offset" {
+	if text, failure := call("read_resource", `{"uri":"x:long","offset":149998}`); text != "€" || failure != nil {
+		t.Errorf("from within a character: %q, %v", text, failure)
+	}
+	if _, failure := call("read_resource", `{"uri":"x:long","offset":150001}`); failure == nil || failure.Pointer != "/offset" {
 		t.Errorf("beyond the end: %v", failure)
 	}
 }

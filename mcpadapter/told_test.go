@@ -25,6 +25,8 @@ func TestToldFailure(t *testing.T) {
 			invoker.Failure{Code: invoker.Conflict, Message: "taken"}},
 		{"structured", invoker.Invalid("/title", "too long"), `{"isError":true,"content":[],"structuredContent":%s}`,
 			invoker.Failure{Code: invoker.InvalidArguments, Message: "too long", Pointer: "/title"}},
+		{"bare", &invoker.Failure{Code: invoker.NotFound, Message: "m"}, `{"isError":true,"_meta":{"io.github.consort-go/failure":%s}}`,
+			invoker.Failure{Code: invoker.NotFound, Message: "m"}},
 		{"later", invoker.UnavailableFor(3*time.Second, "busy"), `{"isError":true,"content":[{"type":"text","text":"busy"}],"structuredContent":%s}`,
 			invoker.Failure{Code: invoker.Unavailable, Message: "busy", Retryable: true, RetryAfter: 3 * time.Second}},
 		{"unknown", &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "m", Retryable: true}, `{"isError":true,"content":[{"type":"text","text":"m"}],"structuredContent":%s}`,

@@ -70,7 +70,8 @@ func TestTrustedHeaders(t *testing.T) {
 // TestTrustedHeaderMissing: without the value, or with one that is no header,
 // nothing is sent.
 func TestTrustedHeaderMissing(t *testing.T) {
-	s, _ := mirror(t)
+	s, both := mirror(t)
+	both.Add(1)
 	c := trusting(t, s)
 	read := tool(t, c, "read")
 	if needs := read.Definition().Needs; len(needs) != 1 || needs[0] != "user" {
@@ -88,6 +89,9 @@ func TestTrustedHeaderMissing(t *testing.T) {
 	}
 	if n := len(s.received("tools/call")); n != 0 {
 		t.Errorf("%d calls were sent", n)
+	}
+	if _, err := read.Invoke(invoker.WithTrusted(within(t), user.Is("ada")), &invoker.Call{}); err != nil {
+		t.Errorf("a call afterwards: %v", err)
 	}
 }
 
@@ -120,7 +124,7 @@ func TestTrustedHeaderOfRead(t *testing.T) {
 			t.Errorf("%s has the header %q, want %q", method, got, want)
 		}
 	}
-	if _, err := c.Read(within(t), "file:///a"); code(err) != invoker.Unauthorized {
+	if _, err := c.Read(within(t), "file:///a"); code(err) != invoker.Unauthorized || !strings.Contains(err.Error(), `needs the trusted value "user"`) {
 		t.Errorf("a read without the user: %v", err)
 	}
 }
