@@ -120,13 +120,14 @@ type HTTPOptions struct {
 	// Headers are sent with every request to the server's own origin, and to
 	// no other.
 	Headers map[string]string
-	// TrustedHeaders are sent with each call of a tool, each read of a resource
-	// and each prompt, and say for whom it is: the name of the header, and that
-	// of the trusted value ([invoker.Trusted]) in it, a string as it is and
-	// anything else as JSON. They win over Headers and tokens, and without the value
-	// the call fails with UNAUTHORIZED. All other requests, which serve all who
-	// share the connection, have none of them: connecting, listing, subscriptions, the
-	// streams on which the server speaks by itself, and answers to its questions. A redirect of a request that has one is refused.
+	// TrustedHeaders say for whom a call of a tool is, a read of a resource, a
+	// prompt or a completion: the name of the header, and that of the trusted
+	// value ([invoker.Trusted]) in it, a string as it is and anything else as
+	// JSON. They win over Headers and tokens, and without the value the call
+	// fails with UNAUTHORIZED. All other requests serve all who share the
+	// connection, and have none of them: connecting, listing, subscriptions,
+	// the streams on which the server speaks by itself, answers to its
+	// questions. A redirect of a request that has one is refused.
 	TrustedHeaders map[string]string
 	// BearerToken is sent as the Authorization header.
 	BearerToken string

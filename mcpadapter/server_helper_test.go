@@ -90,15 +90,15 @@ func TestServerProcess(t *testing.T) {
 	time.AfterFunc(2*time.Minute, func() { os.Exit(9) }) // should a test be killed
 	server := suiteServer(t.Context())
 	changes := make(chan os.Signal, 16)
-	signal.Notify(changes, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(changes, syscall.SIGHUP, syscall.SIGALRM, syscall.SIGQUIT)
 	go func() {
 		for change := range changes {
 			switch change {
 			case syscall.SIGHUP:
 				changeTools(server)
-			case syscall.SIGUSR1:
+			case syscall.SIGALRM:
 				updateGreeting(server)
-			case syscall.SIGUSR2:
+			case syscall.SIGQUIT:
 				addLate(server)
 			}
 		}

@@ -68,8 +68,8 @@ func stdioHarness(t *testing.T, client mcpadapter.ClientOptions) ensembletest.Ha
 		Change: func() { signalAll(syscall.SIGHUP) },
 
 		Library:       true,
-		Update:        func() { signalAll(syscall.SIGUSR1) },
-		ChangeLibrary: func() { signalAll(syscall.SIGUSR2) },
+		Update:        func() { signalAll(syscall.SIGALRM) },
+		ChangeLibrary: func() { signalAll(syscall.SIGQUIT) },
 	}
 }
 
