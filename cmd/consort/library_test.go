@@ -59,13 +59,15 @@ func beLibrary(folder string) int {
 	return 0
 }
 
-func readNote(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func readNote(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	contents := &mcp.ResourceContents{URI: r.Params.URI, MIMEType: "text/plain", Text: "You are welcome at " + r.Params.URI + "."}
 	switch r.Params.URI {
 	case "note:///secret":
 		contents.Text = "The password is " + os.Getenv("PASSWORD") + "."
 	case "note:///picture":
 		contents.Text, contents.Blob, contents.MIMEType = "", []byte{1, 2, 3}, "image/png"
+	case "note:///by/sloth":
+		<-ctx.Done()
 	case "note:///by/nobody":
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}

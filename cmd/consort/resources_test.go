@@ -106,6 +106,17 @@ func TestConversationsBeginWithDocumentsAndPrompts(t *testing.T) {
 	}
 }
 
+// Ctrl-C does not wait for a document that does not come.
+func TestCtrlCEndsAnOpening(t *testing.T) {
+	table, _ := library(t, "")
+	for _, command := range [][]string{{"chat"}, {"run", "hi"}} {
+		x := run{}.onTerminal(t, append(command, "--document", "note:///by/sloth", "--config", file(t, table, model(t)))...)
+		x.expect("reading note:///by/sloth")
+		x.types("\x03")
+		x.ends(statusFailed)
+	}
+}
+
 func TestOpeningsThatCannotBe(t *testing.T) {
 	table, _ := library(t, "")
 	path := file(t, table, model(t))

@@ -130,6 +130,9 @@ func (s *serving) overHTTP(ctx context.Context, server *mcpadapter.Server, addre
 // overStdio serves the client that has started this process until it ends its
 // input, or ctx ends and the calls under way are done.
 func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
+	if isTerminal(s.stdin) {
+		s.screen.note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS serves others")
+	}
 	if patience <= 0 {
 		patience = mcpadapter.DefaultShutdownTimeout
 	}

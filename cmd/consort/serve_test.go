@@ -413,6 +413,14 @@ func consortBeside(t *testing.T, args ...string) outcome {
 	return outcome{stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}.expect(t, statusFailed)
 }
 
+// Who types the command by hand is told that it waits for a host.
+func TestServingOnATerminal(t *testing.T) {
+	x := run{}.onTerminal(t, "serve", "--config", file(t, ""))
+	x.expect("serving over standard input and output, for an MCP host")
+	x.types("\x03")
+	x.ends(statusDone)
+}
+
 // What the README tells other hosts to start is a server.
 func TestTheReadmesServerServes(t *testing.T) {
 	root := filepath.Join("..", "..")
