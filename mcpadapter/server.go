@@ -128,13 +128,15 @@ type Server struct {
 	unwatch    context.CancelFunc
 	watched    sync.WaitGroup // what tells the clients of news
 
-	life      context.Context // ends the calls
-	end       context.CancelCauseFunc
-	running   gate // the calls of tools
-	answering gate // the requests that wait for their answers, of which those are some
-	closing   atomic.Bool
-	closed    chan struct{} // closing
-	streams   streams
+	life       context.Context // ends the calls
+	end        context.CancelCauseFunc
+	streaming  context.Context // ends the streams that wait for news
+	endStreams context.CancelFunc
+	running    gate // the calls of tools
+	answering  gate // the requests that wait for their answers, of which those are some
+	closing    atomic.Bool
+	closed     chan struct{} // closing
+	streams    streams
 }
 
 var errServerClosed = errors.New("the server is closed")
@@ -149,6 +151,7 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	}
 	s.log = s.options.Logger
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.streaming, s.endStreams = context.WithCancel(context.Background())
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
@@ -230,6 +233,7 @@ func (s *Server) Close(ctx context.Context) error {
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), straggle)
 	defer cancel()
 	s.answering.wait(bound) // the SDK drops the answers of a session that is closed
+	s.endStreams()
 	s.unwatch()
 	s.sessions.end()
 	s.streams.end()

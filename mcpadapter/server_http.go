@@ -126,7 +126,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 		h.answering.enter()
 		defer h.answering.leave()
 	} else {
-		defer context.AfterFunc(h.life, cancel)()
+		defer context.AfterFunc(h.streaming, cancel)()
 		defer time.AfterFunc(streamTimeout, cancel).Stop()
 	}
 	r = r.WithContext(ctx)

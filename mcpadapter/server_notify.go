@@ -24,7 +24,9 @@ func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
 	for n := range news {
 		switch n.Kind {
 		case ensemble.ToolsChanged:
-			if s.offers.tools.Load() != nil { // else nobody has seen any
+			if s.offers.tools.Load() == nil { // nobody has looked yet
+				s.ringForTools()
+			} else {
 				_, _ = s.toolset(ctx)
 			}
 		case ensemble.ResourcesChanged:
@@ -45,6 +47,10 @@ func (s *Server) announceTools(before, after *toolset) {
 	}) {
 		return
 	}
+	s.ringForTools()
+}
+
+func (s *Server) ringForTools() {
 	s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }
 
