@@ -14,8 +14,8 @@ import (
 // The longest template and URI that are held against each other, in bytes: the
 // work grows with their product.
 const (
-	maxTemplate = 1 << 10
-	maxURI      = 8 << 10
+	maxTemplate = 512
+	maxURI      = 2 << 10
 )
 
 // checkTemplate returns what is wrong with a URI template (RFC 6570).
