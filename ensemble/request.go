@@ -50,6 +50,7 @@ func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life,
 	if e.options.Settings != nil {
 		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
 	}
+	inner = withPause(inner, clock)
 	value, err = run(inner, e, j, func(ctx context.Context) (T, error) { return ask(ctx, l, library) })
 	if err == nil {
 		l.hear()
@@ -59,6 +60,21 @@ func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life,
 	failure := e.requestFailure(ctx, clock, j, err)
 	lost := failure.Code == invoker.Unavailable && (l.isLost() || e.endedByLoss(l))
 	return none, failure, lost && clock.ctx.Err() == nil
+}
+
+// withPause lets the clock stand still, too, while the call behind a request
+// waits for a person: what writes a prompt may ask one.
+func withPause(ctx context.Context, clock *clock) context.Context {
+	call := invoker.CallFrom(ctx)
+	if call == nil {
+		return ctx
+	}
+	held := *call
+	held.Pause = func() (resume func()) {
+		outer, own := call.Hold(), clock.hold()
+		return func() { own(); outer() }
+	}
+	return invoker.WithCall(ctx, &held)
 }
 
 // endedByLoss reports whether the life ended, and not because somebody asked.
