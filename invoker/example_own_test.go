@@ -73,7 +73,7 @@ func ExampleFill() {
 	output, err := filled.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(`{"year":2026}`)})
 	fmt.Println(canister.TextOf(output.Content), err)
 	// Output:
-	// {"type":"object","properties":{"year":{"type":"integer"}},"required":[]}
+	// {"type":"object","properties":{"year":{"type":"integer"}}}
 	// {"customer":42,"year":2026} <nil>
 }
 

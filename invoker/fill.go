@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -30,7 +31,15 @@ func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 			return nil, fmt.Errorf("tool %q has no argument %q that could be filled", def.Name, argument)
 		}
 	}
-	return guard(inv, arguments, nil)
+	return guard(inv, rules{fills: arguments})
+}
+
+// Withhold returns an invoker that refuses arguments by these names as [Forged],
+// whether the schema, which no longer shows them, has them or not. The map is
+// that of [Fill], for tools that do not say that they take the arguments; their
+// values are not needed. A tool that cannot do without them cannot be called.
+func Withhold(inv Invoker, arguments map[string]string) (Invoker, error) {
+	return guard(inv, rules{withheld: arguments})
 }
 
 // Require returns an invoker that calls inv only where trusted values of these
@@ -40,24 +49,25 @@ func Require(inv Invoker, names ...string) (Invoker, error) {
 	for _, name := range names {
 		needs = append(needs, named(name))
 	}
-	return guard(inv, nil, needs)
+	return guard(inv, rules{needs: needs})
 }
 
-// guard puts a tool that has needs, and fills arguments, before another.
-func guard(inv Invoker, fills map[string]string, needs []Need) (Invoker, error) {
-	if len(fills) == 0 && len(needs) == 0 {
+// guard puts a tool with rules of its own before another.
+func guard(inv Invoker, by rules) (Invoker, error) {
+	if len(by.fills) == 0 && len(by.withheld) == 0 && len(by.needs) == 0 {
 		return inv, nil
 	}
 	def := *inv.Definition()
-	whole, err := newChecker(orObject(def.InputSchema), false)
+	whole, err := newChecker(orObject(def.InputSchema), by.assertFormats)
 	if err != nil {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
 	}
-	f := &filler{inv: inv, fills: fills, whole: whole}
-	for _, value := range fills {
-		needs = append(needs, named(value))
+	f := &filler{inv: inv, fills: by.fills, types: by.types, whole: whole}
+	for _, value := range by.fills {
+		by.needs = append(by.needs, named(value))
 	}
-	t, err := newTool(def, f.run, rules{needs: needs, fills: fills, uncheckedResults: true})
+	by.uncheckedResults = true
+	t, err := newTool(def, f.run, by)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +77,8 @@ func guard(inv Invoker, fills map[string]string, needs []Need) (Invoker, error) 
 type filler struct {
 	inv   Invoker
 	fills map[string]string
-	whole *checker // of the arguments with those that were filled in
+	types map[string]reflect.Type // of the fields that are filled in, if they are those of a Go function
+	whole *checker                // of the arguments with those that were filled in
 }
 
 func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, error) {
@@ -83,8 +94,8 @@ func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, er
 			return Output{}, unfit(f.fills[argument], err)
 		}
 		parsed, _, faults := parse(text)
-		if len(faults) > 0 {
-			return Output{}, unfit(f.fills[argument], fmt.Errorf("the trusted value %q cannot be an argument", value.Name()))
+		if len(faults) > 0 || !f.holds(argument, text) {
+			return Output{}, unfit(f.fills[argument], fmt.Errorf("the trusted value %q cannot be the argument %q", value.Name(), argument))
 		}
 		all[argument] = parsed
 		name, _ := json.Marshal(argument) // a string can be written
@@ -98,6 +109,13 @@ func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, er
 	return f.inv.Invoke(ctx, &own)
 }
 
+// holds reports whether the field of an argument can hold a value. What package
+// json, or a type's own method, would say of one that it cannot shows the value.
+func (f *filler) holds(argument string, text json.RawMessage) bool {
+	t := f.types[argument]
+	return t == nil || json.Unmarshal(text, reflect.New(t).Interface()) == nil
+}
+
 // insert puts members, each with a comma behind it, at the head of an object.
 func insert(object json.RawMessage, members []byte) json.RawMessage {
 	rest := bytes.TrimSpace(object)[1:]
@@ -108,12 +126,12 @@ func insert(object json.RawMessage, members []byte) json.RawMessage {
 }
 
 // misfit says which of the trusted values the tool cannot take. What its own
-// check would say shows the value.
+// check would say shows the value, also where it is one of all the arguments.
 func (f *filler) misfit(all any) *Failure {
 	for _, v := range f.whole.check(all) {
-		for argument, name := range f.fills {
-			place := pointerOf([]string{argument})
-			if v.pointer == place || strings.HasPrefix(v.pointer, place+"/") {
+		for _, argument := range slices.Sorted(maps.Keys(f.fills)) {
+			place, name := pointerOf([]string{argument}), f.fills[argument]
+			if v.pointer == place || strings.HasPrefix(v.pointer, place+"/") || v.pointer == "" && v.wrongValue {
 				return unfit(name, fmt.Errorf("the trusted value %q does not fit the argument %q", name, argument))
 			}
 		}

@@ -5,6 +5,7 @@ package invoker
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +26,32 @@ func hide(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
 	p := places{root: root}
 	p.add(nil)
 	for _, place := range p.found {
-		for _, keyword := range []string{"properties", "required", "dependentRequired"} {
-			schema = edit(schema, append(slices.Clone(place), keyword), func(text json.RawMessage) json.RawMessage {
-				return without(text, hidden)
-			})
-		}
+		schema = edit(schema, place, func(text json.RawMessage) json.RawMessage { return hideHere(text, hidden) })
 	}
 	return schema
+}
+
+// hideHere returns one schema without the properties; those within it stay.
+func hideHere(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
+	before := len(schema)
+	for _, keyword := range []string{"properties", "required", "dependentRequired", "dependencies"} {
+		schema = edit(schema, []string{keyword}, func(text json.RawMessage) json.RawMessage { return without(text, hidden) })
+	}
+	if len(schema) == before {
+		return schema
+	}
+	parts, _ := partsOf(schema)
+	var kept [][]byte
+	for _, p := range parts {
+		// An empty list is nothing to JSON Schema, and wrong in its draft 4.
+		if p.name != "required" || string(schema[p.valueStart:p.to]) != "[]" {
+			kept = append(kept, schema[p.from:p.to])
+		}
+	}
+	if len(kept) == len(parts) {
+		return schema
+	}
+	return rejoined(kept, true)
 }
 
 // places finds the schemas that apply to the arguments as a whole.
@@ -47,14 +67,18 @@ func (p *places) add(path []string) {
 	}
 	p.found = append(p.found, path)
 	if ref, ok := schema["$ref"].(string); ok && strings.HasPrefix(ref, "#/") {
-		p.add(pathOf(ref[1:]))
+		if pointer, err := url.PathUnescape(ref[1:]); err == nil {
+			p.add(pathOf(pointer))
+		}
 	}
 	for _, keyword := range []string{"then", "else"} {
 		p.add(append(slices.Clone(path), keyword))
 	}
-	dependent, _ := schema["dependentSchemas"].(map[string]any)
-	for name := range dependent {
-		p.add(append(slices.Clone(path), "dependentSchemas", name))
+	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
+		dependent, _ := schema[keyword].(map[string]any)
+		for name := range dependent {
+			p.add(append(slices.Clone(path), keyword, name))
+		}
 	}
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		forms, _ := schema[keyword].([]any)
@@ -158,6 +182,11 @@ func without(text json.RawMessage, hidden func(string) bool) json.RawMessage {
 	if !changed {
 		return text
 	}
+	return rejoined(kept, isObject)
+}
+
+// rejoined puts members or items together again.
+func rejoined(kept [][]byte, isObject bool) json.RawMessage {
 	joined := bytes.Join(kept, []byte(","))
 	if isObject {
 		return slices.Concat([]byte("{"), joined, []byte("}"))

@@ -6,10 +6,13 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -69,20 +72,62 @@ func (s *shape) walk(t reflect.Type, seen map[reflect.Type]bool) error {
 	case reflect.Struct:
 		s.fields[t] = map[string]reflect.Type{}
 		for _, field := range reflect.VisibleFields(t) {
-			if field.Anonymous || !field.IsExported() {
-				if field.Anonymous {
-					err = s.walk(field.Type, seen)
-				}
-			} else if name := jsonName(field); name != "" {
-				s.fields[t][name] = field.Type
-				err = s.walk(field.Type, seen)
+			if fault := s.fieldFault(t, field); fault != "" {
+				return fmt.Errorf("the field %v.%s %s", t, field.Name, fault)
 			}
-			if err != nil {
+			name := jsonName(field)
+			if !field.Anonymous && (name == "" || !field.IsExported()) {
+				continue
+			}
+			if !field.Anonymous {
+				s.fields[t][name] = field.Type
+			}
+			if err := s.walk(field.Type, seen); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// fieldFault says why package json takes a field of the struct t for something
+// else than inference does; "" if it does not.
+func (s *shape) fieldFault(t reflect.Type, field reflect.StructField) string {
+	tag := strings.Split(field.Tag.Get("json"), ",")
+	switch name := jsonName(field); {
+	case field.Anonymous && tag[0] != "":
+		return "is embedded and has the name " + tag[0] + " in its json tag; do not embed it"
+	case field.Anonymous:
+		return embeddedFault(field)
+	case !field.IsExported() || name == "":
+	case strings.ContainsFunc(name, func(r rune) bool { return !inName(r) }):
+		return fmt.Sprintf("has the name %q in its json tag, of which package json takes only letters, digits and some signs", name)
+	case slices.Contains(tag[1:], "string"):
+		return "has the option string in its json tag, which a schema cannot say; make it a string"
+	case s.fields[t][name] != nil:
+		return "has the name " + name + " in JSON, as another field does"
+	}
+	return ""
+}
+
+func embeddedFault(field reflect.StructField) string {
+	inner := field.Type
+	if inner.Kind() == reflect.Pointer {
+		if !field.IsExported() {
+			return "is an embedded pointer to an unexported type, which package json cannot set; do not embed it"
+		}
+		inner = inner.Elem()
+	}
+	if inner.Kind() != reflect.Struct && field.IsExported() {
+		return "is embedded and no struct; give it a name"
+	}
+	return ""
+}
+
+// inName reports whether package json takes a rune in the name of a tag. Those
+// with others it passes over.
+func inName(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
 }
 
 // jsonName returns the name of a field in JSON, or "" if it has none.
@@ -118,6 +163,9 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 		text := reflect.New(t).Interface().(Describer).JSONSchema()
 		if err := json.Unmarshal([]byte(text), &schema); err != nil {
 			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: %w", t, err)
+		}
+		if schema == nil {
+			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: null", t)
 		}
 		if schema.Type == "" && schema.Types == nil {
 			schema.Types = anyType()
@@ -194,6 +242,37 @@ func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
 		}
 	}
 	return violations
+}
+
+// culprit returns the place of a value that does not go into t: of the first
+// member or item that does not, if there is one.
+func (s *shape) culprit(t reflect.Type, value any, path []string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	fits := func(t reflect.Type, value any) bool {
+		text, err := json.Marshal(plainIntegers(value))
+		return err == nil && json.Unmarshal(text, reflect.New(t).Interface()) == nil
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			member := s.memberType(t, name)
+			if member != t && !fits(member, value[name]) {
+				return s.culprit(member, value[name], append(path, name))
+			}
+		}
+	case []any:
+		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+			return path
+		}
+		for i, item := range value {
+			if !fits(t.Elem(), item) {
+				return s.culprit(t.Elem(), item, append(path, strconv.Itoa(i)))
+			}
+		}
+	}
+	return path
 }
 
 func holdsNull(t reflect.Type) bool {

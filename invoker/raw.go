@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -79,8 +80,10 @@ type function func(ctx context.Context, call *Call, arguments any) (Output, erro
 
 // rules are what a tool is made by beside its definition and its function.
 type rules struct {
-	needs            []Need            // beside those of the definition
-	fills            map[string]string // more arguments that nobody may send, and whose trusted values they are
+	needs            []Need                  // beside those of the definition
+	fills            map[string]string       // more arguments that nobody may send, and whose trusted values they are
+	withheld         map[string]string       // the same, without those values
+	types            map[string]reflect.Type // of what is filled in, if known
 	assertFormats    bool
 	uncheckedResults bool
 }
@@ -98,6 +101,7 @@ func newTool(def Definition, run function, by rules) (*tool, error) {
 	for _, name := range def.Needs {
 		closed[name] = name
 	}
+	maps.Copy(closed, by.withheld)
 	maps.Copy(closed, by.fills)
 	if isNull(def.OutputSchema) {
 		def.OutputSchema = nil

@@ -5,6 +5,7 @@ package invoker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -47,7 +48,10 @@ func (t Trusted[T]) Secret() Trusted[T] { return Trusted[T]{t.name, true} }
 func (t Trusted[T]) Name() string { return t.name }
 
 // Is returns the value to attach with [WithTrusted].
-func (t Trusted[T]) Is(value T) Value { return Value{t.name, value, t.secret} }
+func (t Trusted[T]) Is(value T) Value {
+	var held any = value
+	return Value{t.name, &held, t.secret}
+}
 
 // From returns the value that ctx carries under the name. It is false if there
 // is none, or one of another type. A value of [TrustedJSON] is decoded.
@@ -57,11 +61,11 @@ func (t Trusted[T]) From(ctx context.Context) (T, bool) {
 		var none T
 		return none, false
 	}
-	if typed, ok := value.value.(T); ok {
+	if typed, ok := (*value.value).(T); ok {
 		return typed, true
 	}
 	var decoded T
-	text, ok := value.value.(json.RawMessage)
+	text, ok := (*value.value).(json.RawMessage)
 	if !ok || json.Unmarshal(text, &decoded) != nil {
 		var none T
 		return none, false
@@ -86,18 +90,19 @@ type Need interface {
 // encoded, what it holds does not show; Reveal is the one way to it.
 type Value struct {
 	name   string
-	value  any
+	value  *any // package fmt prints what is in unexported fields, but follows no pointers there
 	secret bool
 }
 
 // TrustedJSON returns a value that is known as JSON, such as one of a
-// configuration or a claim of a token. It panics if the name is empty or the
-// text is no JSON.
+// configuration or a claim of a token. JSON's null says that there is none, see
+// [WithTrusted]. It panics if the name is empty or the text is no JSON.
 func TrustedJSON(name string, text json.RawMessage) Value {
 	if name == "" || !json.Valid(text) {
 		panic("invoker: a trusted value needs a name and valid JSON")
 	}
-	return Value{name: name, value: slices.Clone(text)}
+	var held any = slices.Clone(text)
+	return Value{name: name, value: &held}
 }
 
 // Name returns the name.
@@ -112,14 +117,26 @@ func (v Value) IsSecret() bool { return v.secret }
 // Reveal returns the value as JSON, for whoever has to pass it on. The error
 // says that the value has no JSON form.
 func (v Value) Reveal() (json.RawMessage, error) {
-	if text, ok := v.value.(json.RawMessage); ok {
+	if v.value == nil {
+		return nil, errors.New("there is no trusted value")
+	}
+	if text, ok := (*v.value).(json.RawMessage); ok {
 		return slices.Clone(text), nil
 	}
-	text, err := json.Marshal(v.value)
+	text, err := json.Marshal(*v.value)
 	if err != nil {
-		return nil, fmt.Errorf("the trusted value %q (%T) has no JSON form", v.name, v.value)
+		return nil, fmt.Errorf("the trusted value %q (%T) has no JSON form", v.name, *v.value)
 	}
 	return text, nil
+}
+
+// isNothing reports whether there is no value, or one that says so.
+func (v Value) isNothing() bool {
+	if v.value == nil || *v.value == nil {
+		return true
+	}
+	text, ok := (*v.value).(json.RawMessage)
+	return ok && isNull(text)
 }
 
 // String returns the name and not the value.
@@ -134,7 +151,8 @@ func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 type trustedKey struct{}
 
 // WithTrusted returns a context that carries the values beside those that ctx
-// carries already. Of two with one name the later counts.
+// carries already. Of two with one name the later counts. One that is nil, or
+// null in JSON, takes away what was there: nobody is user null.
 func WithTrusted(ctx context.Context, values ...Value) context.Context {
 	if len(values) == 0 {
 		return ctx
@@ -145,6 +163,10 @@ func WithTrusted(ctx context.Context, values ...Value) context.Context {
 		all = make(map[string]Value, len(values))
 	}
 	for _, v := range values {
+		if v.isNothing() {
+			delete(all, v.name)
+			continue
+		}
 		all[v.name] = v
 	}
 	return context.WithValue(ctx, trustedKey{}, all)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -58,6 +59,8 @@ func TestNeeds(t *testing.T) {
 		"another":          {tenant.Is("x")},
 		"another case":     {invoker.NewTrusted[int64]("USER_ID").Is(7)},
 		"of another type":  {invoker.NewTrusted[string]("user_id").Is("7")},
+		"JSON's null":      {user.Is(7), invoker.TrustedJSON("user_id", json.RawMessage(` null `))},
+		"a zero Value":     {{}},
 		"JSON that is not": {invoker.TrustedJSON("user_id", json.RawMessage(`"7"`))},
 	} {
 		// Nothing of the arguments is looked at: they are no JSON.
@@ -145,15 +148,22 @@ func TestHiddenProperties(t *testing.T) {
 		{`{"properties":{"user_ids":{"properties":{"user_id":{}},"required":["user_id"]}},"required":["user_ids"]}`, ""},
 		{`{"properties":{"z": {"type":"string"}, "user_id" : {"type":"integer"},"a":{ }}, "required":["user_id", "z"],  "x-more":[ 1 ]}`,
 			`{"properties":{"z": {"type":"string"},"a":{ }}, "required":["z"],  "x-more":[ 1 ]}`},
-		{`{"properties":{"USER_ID":{}},"required":["uſer_id"]}`, `{"properties":{},"required":[]}`},
+		{`{"properties":{"USER_ID":{}},"required":["uſer_id"]}`, `{"properties":{}}`},
 		{`{"properties":{"\u0075ser_id":{}}}`, `{"properties":{}}`},
 		{`{"anyOf":[{"required":["user_id"]},{"properties":{"user_id":{},"b":{}},"required":["b"]}]}`,
-			`{"anyOf":[{"required":[]},{"properties":{"b":{}},"required":["b"]}]}`},
+			`{"anyOf":[{},{"properties":{"b":{}},"required":["b"]}]}`},
 		{`{"type":"object","$ref":"#/$defs/In","$defs":{"In":{"allOf":[{"properties":{"user_id":{}}}]}}}`,
 			`{"type":"object","$ref":"#/$defs/In","$defs":{"In":{"allOf":[{"properties":{}}]}}}`},
 		{`{"dependentRequired":{"title":["user_id","b"],"user_id":["b"],"c":["b"]}}`, `{"dependentRequired":{"title":["b"],"c":["b"]}}`},
 		{`{"if":{"required":["a"]},"then":{"required":["user_id"]},"else":{"properties":{"user_id":{}}},"dependentSchemas":{"b":{"required":["user_id"]}}}`,
-			`{"if":{"required":["a"]},"then":{"required":[]},"else":{"properties":{}},"dependentSchemas":{"b":{"required":[]}}}`},
+			`{"if":{"required":["a"]},"then":{},"else":{"properties":{}},"dependentSchemas":{"b":{}}}`},
+		{`{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"user_id":{}},"required":["user_id"]}`,
+			`{"$schema":"http://json-schema.org/draft-04/schema#","properties":{}}`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["user_id","b"],"user_id":["c"],"d":{"required":["user_id"]}}}`,
+			`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"],"d":{}}}`},
+		{`{"$ref":"#/$defs/The%20arguments","$defs":{"The arguments":{"properties":{"user_id":{}}}}}`,
+			`{"$ref":"#/$defs/The%20arguments","$defs":{"The arguments":{"properties":{}}}}`},
+		{`{"properties":{"a":{}},"required":[]}`, ""},
 		{`{"$ref":"#","properties":{"user_id":{}}}`, `{"$ref":"#","properties":{}}`},
 	} {
 		want := test.want
@@ -194,6 +204,49 @@ func TestFieldsByTheNameOfANeed(t *testing.T) {
 	}
 	if _, failure := invokeAs(tool, `{"title":"x"}`, invoker.NewTrusted[string]("user_id").Is("x")); failure == nil || failure.Code != invoker.Unauthorized {
 		t.Errorf("got %v", failure)
+	}
+}
+
+// picky is a type whose decoder says what it was given.
+type picky string
+
+func (p *picky) UnmarshalText(text []byte) error { return fmt.Errorf("%s is not picky", text) }
+
+func refusesToken[In any](t *testing.T) {
+	t.Helper()
+	tool, _ := take[In](t, &invoker.Options{Needs: []invoker.Need{token}})
+	_, failure := invokeAs(tool, `{}`, token.Is("s3cret!"))
+	if failure == nil || failure.Code != invoker.Internal || failure.Cause == nil || strings.Contains(fmt.Sprint(failure.Message, failure.Cause), "s3cret") {
+		t.Errorf("got %v, cause %v", failure, failure.Cause)
+	}
+}
+
+// A field that cannot hold the trusted value does not show it.
+func TestFieldsThatCannotHoldTheValue(t *testing.T) {
+	refusesToken[struct {
+		T picky `json:"token"`
+	}](t)
+	refusesToken[struct {
+		T time.Time `json:"token"`
+	}](t)
+	refusesToken[struct {
+		T []byte `json:"token"`
+	}](t)
+	refusesToken[struct {
+		T string `json:"token" format:"uuid"`
+	}](t)
+	refusesToken[struct {
+		T string `json:"token" enum:"a,b"`
+	}](t)
+	refusesToken[struct {
+		T int `json:"token"`
+	}](t)
+	type in struct {
+		ID int64 `json:"User_ID"`
+	}
+	_, err := invoker.New("t", "", func(context.Context, in) (string, error) { return "", nil }, &invoker.Options{Needs: []invoker.Need{user}})
+	if err == nil || !strings.Contains(err.Error(), `"User_ID" would stay empty`) {
+		t.Errorf("a field that nobody fills: %v", err)
 	}
 }
 
@@ -257,6 +310,52 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// The tool's own check of all the arguments would show the values.
+func TestFillDoesNotShowTheValueAmongOthers(t *testing.T) {
+	for _, schema := range []string{
+		`{"properties":{"owner":{},"to":{}},"enum":[{"to":"x","owner":1},{"to":"x"}]}`,
+		`{"properties":{"owner":{},"to":{}},"const":{"to":"x"}}`,
+		`{"properties":{"owner":{},"to":{}},"anyOf":[{"const":{"to":"x","owner":1}},{"const":{"to":"x"}}]}`,
+		`{"properties":{"owner":{},"to":{}},"dependentSchemas":{"owner":{"const":5}}}`,
+		`{"properties":{"owner":{},"to":{}},"patternProperties":{"^o":{"enum":[1]}}}`,
+		`{"properties":{"owner":false,"to":{}}}`,
+	} {
+		tool, err := invoker.Fill(raw(t, schema), map[string]string{"owner": "user_id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, failure := invokeAs(tool, `{"to":"x"}`, user.Is(98765))
+		if got != "" || failure == nil || failure.Code != invoker.Internal || strings.Contains(fmt.Sprint(failure.Message, failure.Cause), "98765") {
+			t.Errorf("%s: got %s, %v", schema, got, failure)
+		}
+	}
+}
+
+func TestWithhold(t *testing.T) {
+	for _, schema := range []string{`{}`, `{"properties":{"Owner":{}},"required":["Owner"]}`, `{"patternProperties":{"^owner$":{}}}`, `{"$ref":"#x","$defs":{"y":{"$anchor":"x","properties":{"owner":{}}}}}`} {
+		tool, err := invoker.Withhold(raw(t, schema), map[string]string{"owner": "user_id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if def := tool.Definition(); def.Takes("Owner") || def.Needs != nil {
+			t.Errorf("got %s, needs %q", def.InputSchema, def.Needs)
+		}
+		for _, arguments := range []string{`{"owner":8}`, `{"OWNER":8}`, `{"a":1,"\u006fwner":8`} {
+			var forged *invoker.Forged
+			if got, failure := invokeAs(tool, arguments); got != "" || !errors.As(failure, &forged) || !slices.Equal(forged.Names, []string{"user_id"}) {
+				t.Errorf("%s: %s: got %s, %v", schema, arguments, got, failure)
+			}
+		}
+	}
+	open, err := invoker.Withhold(raw(t, `{}`), map[string]string{"owner": "user_id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, failure := invokeAs(open, `{"a":1}`); failure != nil || got != `{"a":1}` {
+		t.Errorf("got %s, %v", got, failure)
+	}
+}
+
 func TestFillEmptyArguments(t *testing.T) {
 	inner := raw(t, `{"properties":{"a":{}}}`)
 	tool, err := invoker.Fill(inner, map[string]string{"a": "user_id"})
@@ -308,13 +407,23 @@ func TestTrustedValuesDoNotShow(t *testing.T) {
 	if err != nil || strings.Contains(shown, "s3cret") || strings.Contains(shown, "7333637265") {
 		t.Errorf("%s, %v", shown, err)
 	}
+	// Package fmt calls no methods on what is in unexported fields.
+	hidden := struct {
+		v  invoker.Value
+		vs []invoker.Value
+		m  map[string]invoker.Value
+	}{v, []invoker.Value{v}, map[string]invoker.Value{"a": v}}
+	ctx := invoker.WithTrusted(context.Background(), v)
+	if shown := fmt.Sprintf("%v %+v %#v %+v %+v", hidden, &hidden, hidden, []any{hidden}, ctx); strings.Contains(shown, "s3cret") {
+		t.Error(shown)
+	}
 	if !v.IsSecret() || user.Is(1).IsSecret() || !user.Is(1).Secret().IsSecret() {
 		t.Error("secrets are not marked")
 	}
 	if got, err := v.Reveal(); err != nil || string(got) != `"s3cret"` {
 		t.Errorf("got %s, %v", got, err)
 	}
-	ctx := invoker.WithTrusted(invoker.WithTrusted(context.Background(), user.Is(1), tenant.Is("a")), user.Is(2))
+	ctx = invoker.WithTrusted(invoker.WithTrusted(context.Background(), user.Is(1), tenant.Is("a")), user.Is(2))
 	if got := fmt.Sprint(invoker.TrustedFrom(ctx)); got != "[tenant=[trusted] user_id=[trusted]]" {
 		t.Error(got)
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	// inferred.
 	InputSchema json.RawMessage
 	// Needs are trusted values that the tool cannot do without. The function
-	// reads them with [Trusted.From]; a field of In by the name of one is
-	// filled in. Where one is missing, or of another type, the call fails with
+	// reads them with [Trusted.From]; a field of In by the name of one, in the
+	// same case, is filled in. Where one is missing, or of another type, the call fails with
 	// [Unauthorized] before anything is looked at. Nobody but the program can
 	// send them: arguments by their names, in whatever case, are not in the
 	// schema that is shown, and refused with a [Forged] for the cause.
@@ -53,7 +53,9 @@ type Options struct {
 // omitempty or omitzero is required; properties that no field has are not
 // allowed. Types that implement [Describer] give their own schema, time.Time is a date-time,
 // []byte is base64, types with text methods are strings, and types with JSON
-// methods of their own may be anything.
+// methods of their own may be anything. New refuses what such a schema cannot
+// say: the option string of json tags, embedded fields with a name, two fields
+// of one name.
 //
 // More tags become keywords of the field's schema, and are rules like the rest
 // of it:
@@ -125,20 +127,15 @@ func newTyped(def Definition, in, out reflect.Type, opts *Options, run func(ctx 
 
 // tool makes the tool of a function that takes the input.
 func (in *input) tool(def Definition, run function) (Invoker, error) {
-	fills := map[string]string{}
-	for _, need := range in.needs {
-		if need == nil {
-			continue // which newTool refuses
-		}
-		if _, ok := in.shape.fields[in.t][need.Name()]; ok {
-			fills[need.Name()] = need.Name()
-		}
+	fills, types, err := in.filled()
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
-	needs := in.needs
+	own := rules{needs: in.needs, assertFormats: in.inferred}
 	if len(fills) > 0 {
-		needs = nil // guard has them
+		own.needs = nil // guard has them
 	}
-	t, err := newTool(def, run, rules{needs: needs, assertFormats: in.inferred})
+	t, err := newTool(def, run, own)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +143,29 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 	if len(fills) == 0 {
 		return t, nil
 	}
-	return guard(t, fills, in.needs)
+	return guard(t, rules{needs: in.needs, fills: fills, types: types, assertFormats: in.inferred})
+}
+
+// filled returns the fields that trusted values are put into, as [Fill] takes
+// them, and their types.
+func (in *input) filled() (fills map[string]string, types map[string]reflect.Type, err error) {
+	fills, types = map[string]string{}, map[string]reflect.Type{}
+	fields := in.shape.fields[in.t]
+	for _, need := range in.needs {
+		if need == nil {
+			continue // which newTool refuses
+		}
+		name := need.Name()
+		if t, ok := fields[name]; ok {
+			fills[name], types[name] = name, t
+		}
+		for field := range fields {
+			if field != name && strings.EqualFold(field, name) {
+				return nil, nil, fmt.Errorf("the field %q would stay empty: write its name as that of the trusted value %q", field, name)
+			}
+		}
+	}
+	return fills, types, nil
 }
 
 // describe completes the definition of a function on in that returns out.
@@ -232,7 +251,9 @@ func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 		err = json.Unmarshal(plain, target)
 	}
 	if err != nil {
-		return badArguments([]violation{decodeFault(err)})
+		fault := decodeFault(err)
+		fault.pointer = pointerOf(in.shape.culprit(in.t, value, nil))
+		return badArguments([]violation{fault})
 	}
 	return nil
 }
@@ -243,11 +264,7 @@ func decodeFault(err error) violation {
 	if !errors.As(err, &mismatch) {
 		return violation{text: short(printable(err.Error()))}
 	}
-	v := violation{text: fmt.Sprintf("%s does not fit into %v", short(mismatch.Value), mismatch.Type)}
-	if mismatch.Field != "" {
-		v.pointer = pointerOf(strings.Split(mismatch.Field, "."))
-	}
-	return v
+	return violation{text: fmt.Sprintf("%s does not fit into %v", short(mismatch.Value), mismatch.Type)}
 }
 
 // plainIntegers returns value with all whole numbers written in digits alone.

@@ -198,7 +198,82 @@ type badDescriber struct{}
 
 func (badDescriber) JSONSchema() string { return `{` }
 
+type nullDescriber struct{}
+
+func (nullDescriber) JSONSchema() string { return `null` }
+
 type cyclic struct{ Next *cyclic }
+
+type base struct {
+	ID int `json:"id,omitempty"`
+}
+
+type Base struct{ base }
+
+type Number int
+
+// Fields that package json takes for something else than the schema says: the
+// function would run without what the model wrote.
+func TestFieldsThatAreNotWhatTheyLookLike(t *testing.T) {
+	for want, err := range map[string]error{
+		"has the name e in its json tag": tryIn[struct {
+			Base `json:"e"`
+		}](),
+		"has the name - in its json tag": tryIn[struct {
+			Base `json:"-"`
+		}](),
+		"pointer to an unexported type": tryIn[struct{ *base }](),
+		"is embedded and no struct":     tryIn[struct{ Number }](),
+		"has the option string in its json tag": tryIn[struct {
+			N int `json:"n,string"`
+		}](),
+		"has the name id in JSON, as another field does": tryIn[struct {
+			Base
+			Own int `json:"id,omitempty"`
+		}](),
+		`has the name "🙂" in its json tag`: tryIn[struct {
+			N struct {
+				S string `json:"🙂,omitempty"`
+			} `json:"n"`
+		}](),
+		"returns is no JSON Schema: null": tryIn[struct{ N nullDescriber }](),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+	type odd struct {
+		Base
+		A int `json:"$a.b-c/d"`
+		B int `json:"-,"`
+		C int `json:"-"`
+		d int
+	}
+	tool, got := take[odd](t, nil)
+	if _, failure := invoke(t, tool, `{"id":1,"$a.b-c/d":2,"-":3}`); failure != nil || *got != (odd{Base{base{1}}, 2, 3, 0, 0}) {
+		t.Errorf("got %v, %v", *got, failure)
+	}
+}
+
+// What does not go into its field is shown where it is, whoever says so.
+func TestWhereArgumentsDoNotFit(t *testing.T) {
+	type in struct {
+		Data  []byte             `json:"data,omitempty"`
+		Names []picky            `json:"names,omitempty"`
+		Of    map[string][]*area `json:"of,omitempty"`
+	}
+	tool, _ := take[in](t, nil)
+	for arguments, want := range map[string]string{
+		`{"data":"!"}`:                                "/data: illegal base64 data at input byte 0",
+		`{"data":"AA==","names":["x"]}`:               "/names/0: x is not picky",
+		`{"of":{"a/b":[{"wide":3.0},{"wide":1e30}]}}`: "/of/a~1b/1/wide: number 1000000000000000000000000000000 does not fit into int64",
+	} {
+		_, failure := invoke(t, tool, arguments)
+		if failure == nil || !strings.HasSuffix(failure.Message, "schema:\n"+want) || !strings.HasPrefix(want, failure.Pointer+": ") {
+			t.Errorf("%s: got %v at %s, want %s", arguments, failure, failure.Pointer, want)
+		}
+	}
+}
 
 func TestTypesThatDoNotSuit(t *testing.T) {
 	check := func(what string, err error, want string) {
