@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+func callAs(t *testing.T, address, token string, request *toolspb.ToolCallRequest) *toolspb.ToolCallResponse {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer "+token)
+	response, err := toolspb.NewMcpToolServiceClient(raw(t, address)).CallTool(ctx, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func TestTokens(t *testing.T) {
+	options := &grpctool.ServerOptions{
+		Token:  "single",
+		Tokens: []grpctool.BearerToken{{Token: "good"}, {Token: "old", Expires: time.Now().Add(-time.Second)}, {}},
+		Authenticate: func(_ context.Context, token string) ([]invoker.Value, error) {
+			switch token {
+			case "asked":
+				return nil, nil
+			case "denied":
+				return nil, invoker.Failf(invoker.Denied, "not on Sundays")
+			case "panics":
+				panic("no such key")
+			}
+			return nil, errors.New("the token database says no")
+		},
+	}
+	client := toolspb.NewMcpToolServiceClient(raw(t, registered(t, grpctool.NewServer(nil, options))))
+	for header, want := range map[string]codes.Code{
+		"Bearer single": codes.OK,
+		"bearer good":   codes.OK,
+		"Bearer asked":  codes.OK,
+		"Bearer old":    codes.Unauthenticated,
+		"Bearer wrong":  codes.Unauthenticated,
+		"Bearer panics": codes.Unauthenticated,
+		"Bearer denied": codes.PermissionDenied,
+		"Bearer":        codes.Unauthenticated,
+		"Bearer  ":      codes.Unauthenticated,
+		"Basic single":  codes.Unauthenticated,
+		"":              codes.Unauthenticated,
+	} {
+		ctx := within(t)
+		if header != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", header)
+		}
+		_, list := client.ListTools(ctx, new(toolspb.ListToolsRequest))
+		_, call := client.CallTool(ctx, new(toolspb.ToolCallRequest))
+		if status.Code(list) != want || status.Code(call) != want {
+			t.Errorf("%q: %v, %v", header, list, call)
+		}
+		if want != codes.OK && (strings.Contains(list.Error(), "database") || strings.Contains(list.Error(), "Sundays")) {
+			t.Errorf("%q: the caller is told %v", header, list)
+		}
+	}
+	twice := metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer single", "authorization", "Bearer good")
+	if _, err := client.ListTools(twice, new(toolspb.ListToolsRequest)); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("two tokens: %v", err)
+	}
+}
+
+// A certificate is an identity, a token another one, and a request may have both.
+func TestCertificates(t *testing.T) {
+	ca := newAuthority(t)
+	certificate, key := ca.issue("server")
+	ours, oursKey := ca.issue("advisor")
+	other, otherKey := ca.issue("stranger")
+	service, user := invoker.NewTrusted[string]("service"), invoker.NewTrusted[string]("user_id")
+	var got []string
+	whoami := ensembletest.NewTool("whoami", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+		from, _ := service.From(ctx)
+		whom, _ := user.From(ctx)
+		got = append(got, from+"/"+whom)
+		return invoker.Output{}, nil
+	})
+	tools := []invoker.Invoker{whoami}
+	known := func(_ context.Context, certificate *x509.Certificate) ([]invoker.Value, error) {
+		if certificate.Subject.CommonName != "advisor" {
+			return nil, errors.New("unknown service")
+		}
+		return []invoker.Value{service.Is("advisor"), user.Is("nobody")}, nil
+	}
+	overTLS := tlsFiles(t, ca.file, certificate, key)
+	certificates := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: tools, Certificate: known}), grpc.Creds(credentials.NewTLS(overTLS)))
+	both := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{
+		Tools: tools, Certificate: known, Tokens: []grpctool.BearerToken{{Token: "ada-token", Trusted: []invoker.Value{user.Is("ada")}}},
+		Trusted: []invoker.Value{service.Is("default")},
+	}), grpc.Creds(credentials.NewTLS(overTLS)))
+
+	for _, c := range []struct {
+		address, certificate, key, token string
+		want                             string // "" is refused
+	}{
+		{certificates, ours, oursKey, "", "advisor/nobody"},
+		{certificates, ours, oursKey, "ignored", "advisor/nobody"},
+		{certificates, other, otherKey, "", ""},
+		{both, ours, oursKey, "ada-token", "advisor/ada"},
+		{both, ours, oursKey, "", "advisor/nobody"},
+		{both, ours, oursKey, "wrong", ""},
+		{both, other, otherKey, "ada-token", ""},
+	} {
+		got = nil
+		source := grpctool.Source(c.address, &grpctool.Options{TLS: tlsFiles(t, ca.file, c.certificate, c.key), BearerToken: c.token})
+		connection, err := source.Open(within(t))
+		if c.want == "" {
+			if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		_, err = tool(t, connection, "whoami").Invoke(within(t), &invoker.Call{})
+		if err != nil || len(got) != 1 || got[0] != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+		_ = connection.Close(within(t))
+	}
+	// A token alone is not enough where there is no certificate to know it by.
+	plain := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: tools, Certificate: known}))
+	_, err := grpctool.Source(plain, &grpctool.Options{Plaintext: true, BearerToken: "any"}).Open(within(t))
+	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized {
+		t.Errorf("without a certificate: %v", err)
+	}
+}

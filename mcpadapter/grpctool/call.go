@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// effect says what a request can do.
+type effect bool
+
+const (
+	harmless effect = false // nothing that somebody might wonder about
+	lasting  effect = true  // whatever the tool does
+)
+
+// ask makes one RPC. Its error is a failure with gRPC's status in its chain, or
+// the error of ctx. It returns soon after ctx or the connection ends.
+func (c *connection) ask(ctx context.Context, method string, request, response proto.Message, what effect) error {
+	if err := ctx.Err(); err != nil {
+		return interrupted(err, false)
+	}
+	inner, r, leave, err := c.begin(ctx)
+	if err != nil {
+		return c.gone(err, false)
+	}
+	defer leave()
+	if limit := c.source.options.MaxMessage; proto.Size(request) > limit {
+		return invoker.Failf(invoker.InvalidArguments, "The arguments are too large: a request has at most %d bytes.", limit)
+	}
+	inner, err = c.source.outgoing(inner, what == lasting)
+	if err != nil {
+		return err
+	}
+	var header metadata.MD
+	err = c.conn.Invoke(inner, "/"+c.service+"/"+method, request, response, grpc.Header(&header))
+	switch left := r.left.Load(); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return interrupted(ctx.Err(), left)
+	case c.life.Err() != nil:
+		return c.gone(err, left && what == lasting)
+	default:
+		return failureOf(err, exchange{left: left, answered: len(header) > 0, what: what})
+	}
+}
+
+// call calls a tool.
+func (c *connection) call(ctx context.Context, tool string, call *invoker.Call) (invoker.Output, error) {
+	request := &toolspb.ToolCallRequest{
+		ToolName:       tool,
+		ArgumentsJson:  string(call.Arguments),
+		CallerAgentId:  c.source.options.Caller,
+		IdempotencyKey: call.ID,
+	}
+	if request.ArgumentsJson == "" {
+		request.ArgumentsJson = "{}"
+	}
+	response := new(toolspb.ToolCallResponse)
+	if err := c.ask(ctx, "CallTool", request, response, lasting); err != nil {
+		return invoker.Output{}, err
+	}
+	return outputOf(response)
+}

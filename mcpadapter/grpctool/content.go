@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+)
+
+// outputOf reads a response.
+func outputOf(response *toolspb.ToolCallResponse) (invoker.Output, error) {
+	if !response.GetSuccess() {
+		return invoker.Output{}, told(response)
+	}
+	if content := contentOf(response.GetContentJson()); content != nil {
+		return invoker.Output{Content: content}, nil
+	}
+	return invoker.Output{Content: resultOf(response.GetResultJson())}, nil
+}
+
+// resultOf reads a result: a string is text, any other value structured
+// content, null and nothing are none. What is no JSON is taken as text: the
+// tool has run, and servers write NaN and the like.
+func resultOf(result string) []canister.Content {
+	var text string
+	switch trimmed := bytes.TrimSpace([]byte(result)); {
+	case len(trimmed) == 0, string(trimmed) == "null":
+		return nil
+	case !json.Valid(trimmed):
+		return canister.Texts(result)
+	case trimmed[0] == '"' && json.Unmarshal(trimmed, &text) == nil:
+		return canister.Texts(text)
+	default:
+		return []canister.Content{canister.StructuredContent{JSON: compact(trimmed)}}
+	}
+}
+
+// contentOf reads content in its JSON form (docs/canisters.md); nil if there is
+// none, or it cannot be read: the result says the same in fewer words.
+func contentOf(text string) []canister.Content {
+	if text == "" || !json.Valid([]byte(text)) {
+		return nil
+	}
+	line, err := json.Marshal(map[string]json.RawMessage{"kind": quoted(string(canister.KindResult)), "content": json.RawMessage(text)})
+	if err != nil {
+		return nil
+	}
+	c, err := canister.Unmarshal(line)
+	if err != nil {
+		return nil
+	}
+	return c.(canister.Result).Content
+}
+
+// contentText is the inverse of contentOf; metadata stays behind, since it is
+// for programs on this side.
+func contentText(content []canister.Content) string {
+	bare := make([]canister.Content, len(content))
+	for i, c := range content {
+		bare[i] = withoutExtra(c)
+	}
+	line, err := canister.Marshal(canister.Result{Content: bare})
+	if err != nil {
+		return "" // a value that has no such form; the result says it in other words
+	}
+	var form struct{ Content json.RawMessage }
+	if json.Unmarshal(line, &form) != nil {
+		return ""
+	}
+	return clean(string(form.Content))
+}
+
+func withoutExtra(c canister.Content) canister.Content {
+	switch c := c.(type) {
+	case canister.TextContent:
+		c.Extra = canister.Extra{}
+		return c
+	case canister.ImageContent:
+		c.Extra = canister.Extra{}
+		return c
+	case canister.AudioContent:
+		c.Extra = canister.Extra{}
+		return c
+	case canister.ResourceContent:
+		c.Extra = canister.Extra{}
+		return c
+	case canister.LinkContent:
+		c.Extra = canister.Extra{}
+		return c
+	case canister.StructuredContent:
+		c.Extra = canister.Extra{}
+		return c
+	}
+	return c
+}
+
+func compact(value json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return value // it is no JSON, which others notice
+	}
+	return b.Bytes()
+}
+
+func quoted(text string) json.RawMessage {
+	value, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // no string fails to marshal
+	}
+	return value
+}

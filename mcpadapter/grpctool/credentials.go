@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/invoker"
+	"google.golang.org/grpc/metadata"
+)
+
+// legalKey is what gRPC says of names of metadata (gRPC over HTTP/2, § Requests).
+var legalKey = regexp.MustCompile(`^[0-9a-z_.-]+$`)
+
+// check says what is wrong with the options: nil if nothing is.
+func (s *source) check() error {
+	o := &s.options
+	if s.target == "" || strings.HasPrefix(s.target, "http://") || strings.HasPrefix(s.target, "https://") {
+		return fmt.Errorf("the address %q is not of the form host:port; there is TLS unless Options.Plaintext is set", s.target)
+	}
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(o.Metadata)) {
+		wrong = append(wrong, checkKey(name))
+		if _, err := metadataText(name, o.Metadata[name]); err != nil {
+			wrong = append(wrong, fmt.Errorf("the metadata %q cannot be sent: %w", name, err))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.TrustedMetadata)) {
+		wrong = append(wrong, checkKey(name))
+		if o.TrustedMetadata[name] == "" {
+			wrong = append(wrong, fmt.Errorf("the metadata %q names no trusted value", name))
+		}
+	}
+	if _, err := metadataText("authorization", "Bearer "+o.BearerToken); o.BearerToken != "" && err != nil {
+		wrong = append(wrong, errors.New("the bearer token cannot be sent: it has spaces at an end, or is not printable ASCII"))
+	}
+	secret := s.secret || o.BearerToken != "" || o.Token != nil || len(o.Metadata) > 0 || len(o.TrustedMetadata) > 0
+	if secret && o.Plaintext && !o.PlaintextSecrets && !isLocal(s.target) {
+		wrong = append(wrong, fmt.Errorf("tokens and metadata would go to %s without TLS, where others can read them; use TLS, or set Options.PlaintextSecrets", s.target))
+	}
+	return errors.Join(wrong...)
+}
+
+func checkKey(name string) error {
+	if !legalKey.MatchString(name) || strings.HasPrefix(name, "grpc-") {
+		return fmt.Errorf("metadata cannot be called %q: names are lower-case letters, digits, '-', '_' and '.', and do not begin with grpc-", name)
+	}
+	return nil
+}
+
+// outgoing adds the metadata of a request. A personal one also says for whom it
+// is. The error is an UNAUTHORIZED failure; nothing was sent then.
+func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, error) {
+	md := metadata.New(s.options.Metadata)
+	for name, value := range s.own {
+		md.Set(name, value)
+	}
+	token, err := s.options.token(ctx)
+	if err != nil {
+		return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: err}
+	}
+	if token != "" {
+		md.Set("authorization", "Bearer "+token)
+	}
+	if personal {
+		if err := s.options.addTrusted(ctx, md); err != nil {
+			return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + err.Error() + ".", Cause: err}
+		}
+	}
+	return metadata.NewOutgoingContext(ctx, md), nil
+}
+
+func (o *Options) token(ctx context.Context) (string, error) {
+	if o.Token == nil {
+		return o.BearerToken, nil
+	}
+	token, err := o.Token(ctx)
+	if err == nil && token == "" {
+		err = errors.New("Options.Token returned none")
+	}
+	if err == nil {
+		_, err = metadataText("authorization", token)
+	}
+	return token, err
+}
+
+func (o *Options) addTrusted(ctx context.Context, md metadata.MD) error {
+	for key, name := range o.TrustedMetadata {
+		value, ok := invoker.TrustedValue(ctx, name)
+		if !ok {
+			return fmt.Errorf("the trusted value %q is missing", name)
+		}
+		text, err := trustedText(value)
+		if err == nil {
+			text, err = metadataText(key, text)
+		}
+		if err != nil {
+			return fmt.Errorf("the trusted value %q cannot stand in the metadata %q: %w", name, key, err)
+		}
+		md.Set(key, text)
+	}
+	return nil
+}
+
+// trustedText is a trusted value as text: a string as it is, anything else as JSON.
+func trustedText(value invoker.Value) (string, error) {
+	encoded, err := value.Reveal()
+	if err != nil {
+		return "", err
+	}
+	text := string(compact(encoded))
+	_ = json.Unmarshal(encoded, &text) // what is no string stays JSON
+	return text, nil
+}
+
+// metadataText returns the text if metadata of this name can carry it.
+func metadataText(name, text string) (string, error) {
+	if strings.HasSuffix(name, "-bin") {
+		return text, nil
+	}
+	unfit := func(r rune) bool { return r < ' ' || r > '~' }
+	if text == "" || strings.ContainsFunc(text, unfit) || strings.TrimSpace(text) != text {
+		return "", errors.New("it is empty, has spaces at an end, or is not printable ASCII; metadata whose name ends in -bin takes any text")
+	}
+	return text, nil
+}

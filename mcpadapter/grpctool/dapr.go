@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+)
+
+// Dapr returns a server of tools that is reached through the Dapr sidecar of
+// this program, by the name of its application.
+//
+// The sidecar is where DAPR_GRPC_ENDPOINT says, such as
+// https://sidecar.example.com:443, or else at DAPR_GRPC_PORT of this machine,
+// by default 50001. It passes on gRPC by the metadata dapr-app-id (Dapr:
+// service invocation with gRPC), and gets DAPR_API_TOKEN as dapr-api-token.
+// The endpoint says whether it takes TLS, which a sidecar on this machine does
+// not: Options.Plaintext has no say in it. The variables are read when Dapr is
+// called. What is wrong with them is the error of Open.
+func Dapr(application string, options *Options) ensemble.Source {
+	o := options.withDefaults(application)
+	o.Metadata = maps.Clone(o.Metadata)
+	target, plaintext, err := sidecar(os.Getenv("DAPR_GRPC_ENDPOINT"), os.Getenv("DAPR_GRPC_PORT"))
+	if err == nil && application == "" {
+		err = fmt.Errorf("the Dapr application has no name")
+	}
+	o.Plaintext = plaintext
+	s := newSource(target, o)
+	s.own = map[string]string{"dapr-app-id": application}
+	if token := os.Getenv("DAPR_API_TOKEN"); token != "" {
+		s.own["dapr-api-token"] = token
+		s.secret = true
+	}
+	s.wrong = cmp.Or(err, s.check())
+	return s
+}
+
+// sidecar returns the target that the variables name, and whether it is
+// reached without TLS.
+func sidecar(endpoint, port string) (target string, plaintext bool, err error) {
+	if endpoint == "" {
+		return net.JoinHostPort("127.0.0.1", cmp.Or(port, "50001")), true, nil
+	}
+	if !strings.Contains(endpoint, "://") && !strings.HasPrefix(endpoint, "unix") {
+		endpoint = "dns://" + endpoint
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", false, fmt.Errorf("DAPR_GRPC_ENDPOINT is no URL")
+	}
+	plaintext = u.Query().Get("tls") != "true"
+	switch u.Scheme {
+	case "https", "http":
+		return withPort(u, map[string]string{"https": "443", "http": "80"}[u.Scheme]), u.Scheme == "http", nil
+	case "dns":
+		if name := strings.Trim(u.Path, "/"); name != "" { // dns://server/name:port
+			return "dns://" + u.Host + "/" + name, plaintext, nil
+		}
+		return withPort(u, "443"), plaintext, nil
+	case "unix", "unix-abstract":
+		u.RawQuery = ""
+		return u.String(), plaintext, nil
+	}
+	return "", false, fmt.Errorf("DAPR_GRPC_ENDPOINT has the scheme %q; http, https, dns and unix can be used", u.Scheme)
+}
+
+func withPort(u *url.URL, port string) string {
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+}

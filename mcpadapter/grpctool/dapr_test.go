@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// sidecar stands where Dapr's does: it passes each RPC on, byte for byte, to
+// the application that dapr-app-id names, and asks for dapr-api-token.
+type sidecar struct {
+	token        string
+	applications map[string]*grpc.ClientConn
+}
+
+func (s *sidecar) server() *grpc.Server {
+	return grpc.NewServer(grpc.ForceServerCodec(asBytes{}), grpc.UnknownServiceHandler(s.pass))
+}
+
+func (s *sidecar) pass(_ any, in grpc.ServerStream) error {
+	md, _ := metadata.FromIncomingContext(in.Context())
+	if got := strings.Join(md.Get("dapr-api-token"), ","); got != s.token {
+		return status.Error(codes.Unauthenticated, "the sidecar wants its token")
+	}
+	name := strings.Join(md.Get("dapr-app-id"), ",")
+	application, ok := s.applications[name]
+	if !ok {
+		return status.Errorf(codes.Unavailable, "no application %q", name)
+	}
+	method, _ := grpc.MethodFromServerStream(in)
+	out, err := application.NewStream(metadata.NewOutgoingContext(in.Context(), md), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.ForceCodec(asBytes{}))
+	if err != nil {
+		return err
+	}
+	go func() { // ends with the stream
+		for {
+			var message []byte
+			if err := in.RecvMsg(&message); err != nil {
+				_ = out.CloseSend()
+				return
+			}
+			if out.SendMsg(message) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		var message []byte
+		if err := out.RecvMsg(&message); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := in.SendMsg(message); err != nil {
+			return err
+		}
+	}
+}
+
+// asBytes leaves messages as they are.
+type asBytes struct{}
+
+var _ encoding.Codec = asBytes{}
+
+func (asBytes) Name() string { return "proto" }
+
+func (asBytes) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+
+func (asBytes) Unmarshal(data []byte, v any) error {
+	*v.(*[]byte) = append([]byte(nil), data...)
+	return nil
+}
+
+// newSidecar serves a sidecar before two applications, of which only one has tools.
+func newSidecar(t *testing.T, token string) *site {
+	t.Helper()
+	s := &sidecar{token: token, applications: make(map[string]*grpc.ClientConn)}
+	for name, make := range map[string]func() *grpc.Server{
+		"plantation-mcp": originalServer(t),
+		"mailer":         func() *grpc.Server { return grpc.NewServer() },
+	} {
+		conn, err := grpc.NewClient(newSite(t, make).address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		s.applications[name] = conn
+	}
+	return newSite(t, s.server)
+}
+
+func clearDapr(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"DAPR_GRPC_ENDPOINT", "DAPR_GRPC_PORT", "DAPR_API_TOKEN"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestDapr(t *testing.T) {
+	clearDapr(t)
+	at := newSidecar(t, "sidecar-token")
+	_, port, err := net.SplitHostPort(at.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DAPR_GRPC_PORT", port)
+	t.Setenv("DAPR_API_TOKEN", "sidecar-token")
+	connection := opened(t, grpctool.Dapr("plantation-mcp", nil))
+	output, err := tool(t, connection, "echo").Invoke(within(t), &invoker.Call{Arguments: []byte(`{"text":"through the sidecar"}`)})
+	if err != nil || canister.TextOf(output.Content) != "through the sidecar" {
+		t.Errorf("echo came to %v, %v", output, err)
+	}
+	if got := connection.Peer().Name; got != "plantation-mcp" {
+		t.Errorf("the peer is called %q", got)
+	}
+	for name, want := range map[string]invoker.Code{"mailer": invoker.Protocol, "nobody": invoker.Unavailable} {
+		_, err := grpctool.Dapr(name, nil).Open(within(t))
+		if failure := invoker.AsFailure(err); failure == nil || failure.Code != want {
+			t.Errorf("the application %q: %v", name, err)
+		}
+	}
+	t.Setenv("DAPR_API_TOKEN", "")
+	_, err = grpctool.Dapr("plantation-mcp", nil).Open(within(t))
+	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized {
+		t.Errorf("without the sidecar's token: %v", err)
+	}
+}
+
+// The suite of sources, with a sidecar in between.
+func TestSourcesBehindASidecar(t *testing.T) {
+	clearDapr(t)
+	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
+		at := newSidecar(t, "")
+		t.Setenv("DAPR_GRPC_ENDPOINT", "http://"+at.address)
+		return ensembletest.Harness{
+			Source:     grpctool.Dapr("plantation-mcp", nil),
+			Lose:       func() { at.kill(); at.start() },
+			NoProgress: true,
+		}
+	})
+}
+
+func TestWrongDapr(t *testing.T) {
+	clearDapr(t)
+	token := "sidecar-secret"
+	for endpoint, want := range map[string]string{
+		"ftp://sidecar":             "scheme \"ftp\"",
+		"http://[sidecar":           "no URL",
+		"http://sidecar.example:80": "without TLS",
+		"sidecar.example:4443":      "without TLS",
+	} {
+		t.Setenv("DAPR_GRPC_ENDPOINT", endpoint)
+		t.Setenv("DAPR_API_TOKEN", token)
+		_, err := grpctool.Dapr("app", nil).Open(within(t))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), token) {
+			t.Errorf("%s: %v, want %q", endpoint, err, want)
+		}
+	}
+	t.Setenv("DAPR_GRPC_ENDPOINT", "")
+	if _, err := grpctool.Dapr("", nil).Open(context.Background()); err == nil || !strings.Contains(err.Error(), "no name") {
+		t.Errorf("an application without a name: %v", err)
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// errorCodes maps the codes of the contract. A tool server says
+// SERVICE_UNAVAILABLE of what it depends on, and that nothing was done.
+var errorCodes = map[toolspb.ErrorCode]invoker.Code{
+	toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS:   invoker.InvalidArguments,
+	toolspb.ErrorCode_ERROR_CODE_SERVICE_UNAVAILABLE: invoker.Unavailable,
+	toolspb.ErrorCode_ERROR_CODE_TOOL_NOT_FOUND:      invoker.ToolNotFound,
+	toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR:      invoker.ExecutionFailed,
+}
+
+// statusCodes maps the statuses of gRPC (gRPC, § Status Codes) with which a
+// request ends that has left. One that is not here says too little: the tool
+// may have run. So does UNAVAILABLE, which a proxy sends when the connection
+// behind it breaks.
+var statusCodes = map[codes.Code]invoker.Code{
+	codes.InvalidArgument:    invoker.InvalidArguments,
+	codes.OutOfRange:         invoker.InvalidArguments,
+	codes.NotFound:           invoker.NotFound,
+	codes.AlreadyExists:      invoker.Conflict,
+	codes.FailedPrecondition: invoker.Conflict,
+	codes.Aborted:            invoker.Conflict,
+	codes.Unauthenticated:    invoker.Unauthorized,
+	codes.PermissionDenied:   invoker.Unauthorized,
+	codes.ResourceExhausted:  invoker.Unavailable,
+	codes.DeadlineExceeded:   invoker.Timeout,
+	codes.Unimplemented:      invoker.Protocol,
+	codes.Unknown:            invoker.ExecutionFailed, // what servers make of an exception
+}
+
+// words are what a model is told of a failure, before the server's own words.
+var words = map[invoker.Code]string{
+	invoker.InvalidArguments: "The server does not take the arguments",
+	invoker.NotFound:         "The server did not find what was asked for",
+	invoker.Conflict:         "What is there stands against it",
+	invoker.Unauthorized:     "The server does not allow this",
+	invoker.Unavailable:      "The server cannot take the call now",
+	invoker.Timeout:          "The server's own time was up; the call may or may not have taken effect, so find out before you repeat it",
+	invoker.Protocol:         "The server does not know the request",
+	invoker.ExecutionFailed:  "The tool failed",
+	invoker.OutcomeUnknown:   "The server, or the way to it, is in trouble. The call may or may not have taken effect: find out before you repeat it",
+}
+
+// exchange is what is known of a request that failed.
+type exchange struct {
+	left     bool // it may have reached the server
+	answered bool // an answer had begun to come
+	what     effect
+}
+
+// failureOf says what came of an RPC that did not succeed.
+func failureOf(err error, x exchange) *invoker.Failure {
+	s := status.Convert(err)
+	code := cmp.Or(statusCodes[s.Code()], invoker.OutcomeUnknown)
+	switch {
+	case s.Code() == codes.ResourceExhausted && x.answered:
+		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large to be taken. The tool may have run; ask it for less.", Cause: err}
+	case !x.left && (code == invoker.OutcomeUnknown || code == invoker.ExecutionFailed):
+		return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: err}
+	case x.what == harmless && code == invoker.OutcomeUnknown:
+		code = invoker.Unavailable
+	}
+	failure := &invoker.Failure{Code: code, Message: words[code], Retryable: code == invoker.Unavailable, RetryAfter: retryAfter(s), Cause: err}
+	if said := shortened(s.Message()); said != "" {
+		failure.Message += ": " + said
+	} else {
+		failure.Message += "."
+	}
+	return failure
+}
+
+// retryAfter is the wait that the server asks for in the details of its status.
+func retryAfter(s *status.Status) time.Duration {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return min(max(info.GetRetryDelay().AsDuration(), 0), 24*time.Hour)
+		}
+	}
+	return 0
+}
+
+// gone is a request that the connection took with it.
+func (c *connection) gone(err error, maybe bool) *invoker.Failure {
+	cause := cmp.Or(c.Err(), err)
+	if maybe {
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
+	}
+	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
+}
+
+// interrupted is a request whose own context ended.
+func interrupted(err error, left bool) *invoker.Failure {
+	failure := *invoker.AsFailure(err)
+	if !left {
+		failure.Message = "The call ended before it reached the server. Nothing was done."
+	}
+	return &failure
+}
+
+// told is the failure that a response says. That it has content shows that it
+// was answered: such a call is never made again by itself.
+func told(response *toolspb.ToolCallResponse) *invoker.Failure {
+	failure := &invoker.Failure{Code: cmp.Or(errorCodes[response.GetErrorCode()], invoker.ExecutionFailed)}
+	failure.Retryable = failure.Code == invoker.Unavailable
+	if said, ok := invoker.FailureFrom([]byte(response.GetFailureJson())); ok {
+		failure = said
+	}
+	failure.Message = cmp.Or(response.GetErrorMessage(), failure.Message, "The tool failed without saying why.")
+	failure.Content = contentOf(response.GetContentJson())
+	if len(failure.Content) == 0 {
+		failure.Content = canister.Texts(failure.Message)
+	}
+	return failure
+}
+
+// shortened cuts text that a server chose.
+func shortened(text string) string {
+	const most = 2000
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}

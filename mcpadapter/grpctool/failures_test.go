@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// answering makes a connection to a server whose one tool does what answer does.
+func answering(t *testing.T, options *grpctool.Options, answer func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error)) (invoker.Invoker, *site) {
+	t.Helper()
+	at := newSite(t, (&scripted{call: answer}).under(grpctool.Service))
+	return tool(t, opened(t, grpctool.Source(at.address, options)), "tool"), at
+}
+
+func failed(t *testing.T, inv invoker.Invoker, call *invoker.Call) *invoker.Failure {
+	t.Helper()
+	output, err := inv.Invoke(within(t), call)
+	var failure *invoker.Failure
+	if !errors.As(err, &failure) {
+		t.Fatalf("the call came to %v, %v", output, err)
+	}
+	return failure
+}
+
+// Each status of gRPC is one failure (gRPC, § Status Codes).
+func TestStatuses(t *testing.T) {
+	for sent, want := range map[codes.Code]invoker.Code{
+		codes.Canceled:           invoker.OutcomeUnknown,
+		codes.Unknown:            invoker.ExecutionFailed,
+		codes.InvalidArgument:    invoker.InvalidArguments,
+		codes.DeadlineExceeded:   invoker.Timeout,
+		codes.NotFound:           invoker.NotFound,
+		codes.AlreadyExists:      invoker.Conflict,
+		codes.PermissionDenied:   invoker.Unauthorized,
+		codes.ResourceExhausted:  invoker.Unavailable,
+		codes.FailedPrecondition: invoker.Conflict,
+		codes.Aborted:            invoker.Conflict,
+		codes.OutOfRange:         invoker.InvalidArguments,
+		codes.Unimplemented:      invoker.Protocol,
+		codes.Internal:           invoker.OutcomeUnknown,
+		codes.Unavailable:        invoker.OutcomeUnknown,
+		codes.DataLoss:           invoker.OutcomeUnknown,
+		codes.Unauthenticated:    invoker.Unauthorized,
+		codes.Code(99):           invoker.OutcomeUnknown,
+	} {
+		t.Run(sent.String(), func(t *testing.T) {
+			var calls atomic.Int32
+			inv, _ := answering(t, plaintext(), func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+				calls.Add(1)
+				return nil, status.Error(sent, "so says the server")
+			})
+			failure := failed(t, inv, &invoker.Call{})
+			if failure.Code != want || failure.Retryable != (want == invoker.Unavailable) {
+				t.Errorf("got %v, retryable %t, want %s", failure, failure.Retryable, want)
+			}
+			if !strings.Contains(failure.Message, "so says the server") || status.Code(failure.Cause) != sent {
+				t.Errorf("the message is %q and the cause %v", failure.Message, failure.Cause)
+			}
+			if calls.Load() != 1 {
+				t.Errorf("the call was made %d times", calls.Load())
+			}
+		})
+	}
+}
+
+// Each code of the contract is one failure, and so is a code that is not of it.
+func TestErrorCodes(t *testing.T) {
+	for sent, want := range map[toolspb.ErrorCode]invoker.Code{
+		toolspb.ErrorCode_ERROR_CODE_UNSPECIFIED:         invoker.ExecutionFailed,
+		toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS:   invoker.InvalidArguments,
+		toolspb.ErrorCode_ERROR_CODE_SERVICE_UNAVAILABLE: invoker.Unavailable,
+		toolspb.ErrorCode_ERROR_CODE_TOOL_NOT_FOUND:      invoker.ToolNotFound,
+		toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR:      invoker.ExecutionFailed,
+		toolspb.ErrorCode(99):                            invoker.ExecutionFailed,
+	} {
+		t.Run(sent.String(), func(t *testing.T) {
+			message := "the farmer_id is malformed"
+			inv, _ := answering(t, plaintext(), func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+				return &toolspb.ToolCallResponse{ErrorCode: sent, ErrorMessage: message}, nil
+			})
+			failure := failed(t, inv, &invoker.Call{})
+			if failure.Code != want || failure.Message != message || canister.TextOf(failure.Content) != message || failure.Retryable != (want == invoker.Unavailable) {
+				t.Errorf("got %+v, want %s", failure, want)
+			}
+		})
+	}
+}
+
+func TestServerAsksToWait(t *testing.T) {
+	inv, _ := answering(t, plaintext(), func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		s, err := status.New(codes.ResourceExhausted, "too many requests").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.Err()
+	})
+	if failure := failed(t, inv, &invoker.Call{}); failure.RetryAfter != 3*time.Second {
+		t.Errorf("got %+v", failure)
+	}
+}
+
+// A call that was on its way when the server died may have taken effect. One
+// that found nobody did not.
+func TestSentOrNot(t *testing.T) {
+	begun := make(chan struct{})
+	inv, at := answering(t, plaintext(), func(ctx context.Context, _ *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	go func() {
+		<-begun
+		at.kill()
+	}()
+	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.OutcomeUnknown || failure.Retryable {
+		t.Errorf("the call during which the server died: %v", failure)
+	}
+	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.Unavailable || !failure.Retryable {
+		t.Errorf("the call after that: %v", failure)
+	}
+}
+
+func TestDeadlineBeforeAndAfterSending(t *testing.T) {
+	begun := make(chan struct{}, 1)
+	inv, _ := answering(t, plaintext(), func(ctx context.Context, _ *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	})
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := inv.Invoke(ended, &invoker.Call{})
+	if failure := invoker.AsFailure(err); failure.Code != invoker.Canceled || !strings.Contains(failure.Message, "Nothing was done") {
+		t.Errorf("cancelled before: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	_, err = inv.Invoke(ctx, &invoker.Call{})
+	if failure := invoker.AsFailure(err); failure.Code != invoker.Canceled || strings.Contains(failure.Message, "Nothing was done") {
+		t.Errorf("cancelled during the call: %v", err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	options := plaintext()
+	options.MaxMessage = 1 << 10
+	var calls atomic.Int32
+	inv, _ := answering(t, options, func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		calls.Add(1)
+		return &toolspb.ToolCallResponse{Success: true, ResultJson: `"` + strings.Repeat("x", 2<<10) + `"`}, nil
+	})
+	if failure := failed(t, inv, &invoker.Call{Arguments: []byte(`{"text":"` + strings.Repeat("x", 2<<10) + `"}`)}); failure.Code != invoker.InvalidArguments || calls.Load() != 0 {
+		t.Errorf("arguments beyond the limit: %v after %d calls", failure, calls.Load())
+	}
+	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.ResultTooLarge || calls.Load() != 1 {
+		t.Errorf("a result beyond the limit: %v after %d calls", failure, calls.Load())
+	}
+}
+
+// The server's own limit is about the arguments, which were not looked at.
+func TestServersLimit(t *testing.T) {
+	tools := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{echoTool(t)}})
+	at := newSite(t, func() *grpc.Server {
+		server := grpc.NewServer(grpc.MaxRecvMsgSize(1 << 10))
+		tools.Register(server)
+		return server
+	})
+	inv := tool(t, opened(t, grpctool.Source(at.address, plaintext())), "echo")
+	failure := failed(t, inv, &invoker.Call{Arguments: []byte(`{"text":"` + strings.Repeat("x", 2<<10) + `"}`)})
+	if failure.Code != invoker.Unavailable || !strings.Contains(failure.Message, "larger than max") {
+		t.Errorf("got %v", failure)
+	}
+}
+
+// A server that is wound up answers what it has begun, and the connection is
+// lost after that.
+func TestWindingUpLosesNoAnswer(t *testing.T) {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	at := newSite(t, (&scripted{call: func(context.Context, *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		close(begun)
+		<-finish
+		return &toolspb.ToolCallResponse{Success: true, ResultJson: `"done"`}, nil
+	}}).under(grpctool.Service))
+	connection := opened(t, grpctool.Source(at.address, plaintext()))
+	inv := tool(t, connection, "tool")
+	type outcome struct {
+		output invoker.Output
+		err    error
+	}
+	answered := make(chan outcome, 1)
+	ctx := within(t)
+	go func() {
+		output, err := inv.Invoke(ctx, &invoker.Call{})
+		answered <- outcome{output, err}
+	}()
+	await(t, "the call", begun)
+	at.windUp()
+	_, err := net.DialTimeout("tcp", at.address, time.Second)
+	for deadline := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(deadline); {
+		_, err = net.DialTimeout("tcp", at.address, time.Second) // until nobody listens any more
+	}
+	select {
+	case <-connection.Lost():
+		t.Fatal("the connection was lost while a call ran that the server was going to answer")
+	default:
+	}
+	close(finish)
+	got := await(t, "the answer", answered)
+	if got.err != nil || canister.TextOf(got.output.Content) != "done" {
+		t.Errorf("the call came to %v, %v", got.output, got.err)
+	}
+	await(t, "the loss", connection.Lost())
+	if connection.Err() == nil {
+		t.Error("the connection does not say why it was lost")
+	}
+}
+
+// gRPC makes another HTTP/2 connection while the old one winds up: the tools
+// behind it may be others.
+func TestMovingToAnotherCopy(t *testing.T) {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	at := newSite(t, (&scripted{call: func(_ context.Context, request *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		if request.IdempotencyKey == "long" {
+			close(begun)
+			<-finish
+		}
+		return &toolspb.ToolCallResponse{Success: true, ResultJson: `"done"`}, nil
+	}}).under(grpctool.Service))
+	connection := opened(t, grpctool.Source(at.address, plaintext()))
+	inv := tool(t, connection, "tool")
+	ended := make(chan error, 1)
+	ctx := within(t)
+	go func() {
+		_, err := inv.Invoke(ctx, &invoker.Call{ID: "long"})
+		ended <- err
+	}()
+	await(t, "the call", begun)
+	at.windUp()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		conn, err := net.DialTimeout("tcp", at.address, time.Second)
+		if err != nil {
+			break
+		}
+		conn.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("the server still listens")
+		}
+	}
+	at.start()
+	await(t, "word that the tools may have changed", connection.Changed())
+	if _, err := inv.Invoke(ctx, &invoker.Call{}); err != nil {
+		t.Errorf("a call beside the one that the old server still runs: %v", err)
+	}
+	close(finish)
+	if err := await(t, "the answer", ended); err != nil {
+		t.Errorf("the call of the old server: %v", err)
+	}
+	await(t, "the loss", connection.Lost())
+}

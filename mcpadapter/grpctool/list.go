@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+)
+
+// CategoryKey is the member of a definition's metadata that has the tool's
+// category, a JSON string.
+const CategoryKey = "grpc/category"
+
+// List implements [ensemble.Connection].
+func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
+	response, err := c.listed(ctx)
+	if err != nil {
+		return ensemble.Listing{}, err
+	}
+	var listing ensemble.Listing
+	for _, tool := range response.GetTools() {
+		inv, err := c.invoker(tool)
+		if err != nil {
+			listing.Aside = append(listing.Aside, ensemble.Aside{Tool: tool.GetName(), Reason: err.Error()})
+			continue
+		}
+		listing.Invokers = append(listing.Invokers, inv)
+	}
+	return listing, nil
+}
+
+// listed returns what connecting listed, the first time.
+func (c *connection) listed(ctx context.Context) (*toolspb.ListToolsResponse, error) {
+	c.mu.Lock()
+	first := c.first
+	c.first = nil
+	c.mu.Unlock()
+	if first != nil && ctx.Err() == nil {
+		return first, nil
+	}
+	return c.list(ctx)
+}
+
+// list asks for the tools.
+func (c *connection) list(ctx context.Context) (*toolspb.ListToolsResponse, error) {
+	response := new(toolspb.ListToolsResponse)
+	err := c.ask(ctx, "ListTools", &toolspb.ListToolsRequest{Category: c.source.options.Category}, response, harmless)
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, error) {
+	hints := tool.GetHints()
+	def := invoker.Definition{
+		Name:         tool.GetName(),
+		Title:        tool.GetTitle(),
+		Description:  tool.GetDescription(),
+		InputSchema:  json.RawMessage(tool.GetInputSchemaJson()),
+		OutputSchema: json.RawMessage(tool.GetOutputSchemaJson()),
+		Hints: invoker.Hints{
+			ReadOnly:   hints.GetReadOnly(),
+			Idempotent: hints.GetIdempotent(),
+		},
+		Needs: c.source.needs(),
+	}
+	if hints != nil {
+		def.Hints.Destructive, def.Hints.OpenWorld = hints.Destructive, hints.OpenWorld
+	}
+	if category := tool.GetCategory(); category != "" {
+		def.Metadata = canister.Fields{CategoryKey: quoted(category)}
+	}
+	name := tool.GetName()
+	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		return c.call(ctx, name, call)
+	}
+	inv, err := invoker.Raw(def, call, nil)
+	if err == nil || len(def.OutputSchema) == 0 {
+		return inv, err
+	}
+	// A tool whose output schema is of no use can be called all the same.
+	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true})
+	if again != nil {
+		return nil, err
+	}
+	c.source.options.Logger.Warn("results of a tool are not checked", zap.String("tool", name), zap.Error(err))
+	return unchecked, nil
+}
+
+// needs are the names of the trusted values that go into metadata, sorted.
+func (s *source) needs() []string {
+	return slices.Compact(slices.Sorted(maps.Values(s.options.TrustedMetadata)))
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// Register offers the tool service on a gRPC server that is the caller's, under
+// both of its names. The caller ends that server, after Close.
+func (s *Server) Register(on grpc.ServiceRegistrar) {
+	toolspb.RegisterMcpToolServiceServer(on, handlers{server: s})
+	on.RegisterService(&originalDesc, handlers{server: s})
+}
+
+// handlers are the RPCs of the service. A panic costs no more than its request.
+type handlers struct {
+	toolspb.UnimplementedMcpToolServiceServer
+	server *Server
+}
+
+// ListTools implements the service.
+func (h handlers) ListTools(ctx context.Context, request *toolspb.ListToolsRequest) (response *toolspb.ListToolsResponse, err error) {
+	defer h.contain(&err)
+	from, err := h.server.identify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.server.listTools(from.ctx, request)
+}
+
+// CallTool implements the service.
+func (h handlers) CallTool(ctx context.Context, request *toolspb.ToolCallRequest) (response *toolspb.ToolCallResponse, err error) {
+	defer h.contain(&err)
+	from, err := h.server.identify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.server.callTool(from, request), nil
+}
+
+func (h handlers) contain(err *error) {
+	if p := recover(); p != nil {
+		h.server.log.Error("a request panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		*err = status.Error(codes.Internal, "the server failed")
+	}
+}
+
+// Serve serves clients of a listener, with the standard health service and
+// reflection, which ask for no identity, until ctx ends or the server is
+// closed. Then it closes the server: calls under way have
+// ServerOptions.ShutdownTimeout to finish, and new ones are refused. It
+// returns nil when all have, and otherwise what did not end, or what went wrong
+// with the listener, which is closed in any case.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	if !s.startServing() {
+		listener.Close()
+		return errServerClosed
+	}
+	defer s.serving.Done()
+	server, alive := s.listening()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		server.Stop()
+		return fmt.Errorf("serving gRPC: %w", err)
+	case <-ctx.Done():
+	case <-s.closed:
+	}
+	alive.Shutdown()
+	stopped := make(chan struct{})
+	go func() { // no new calls from now on, and clients are told
+		server.GracefulStop()
+		close(stopped)
+	}()
+	err := s.finish(ctx)
+	select {
+	case <-stopped:
+	case <-time.After(straggle): // who watches the health, say, never ends
+		server.Stop()
+		<-stopped
+	}
+	<-served
+	return err
+}
+
+func (s *Server) startServing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isClosed {
+		return false
+	}
+	s.serving.Add(1)
+	return true
+}
+
+// finish waits for the calls, whoever ends the server.
+func (s *Server) finish(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		<-s.over
+		return nil // Close says what did not end
+	default:
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.ShutdownTimeout)
+	defer cancel()
+	return s.shut(bound)
+}
+
+// listening makes a server of gRPC. Clients that are gone are noticed within
+// two minutes, and may ask as often whether the server is.
+func (s *Server) listening() (*grpc.Server, *health.Server) {
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(s.options.MaxMessage),
+		grpc.MaxConcurrentStreams(1000),
+		grpc.ConnectionTimeout(20 * time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	}
+	if s.options.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	s.Register(server)
+	alive := health.NewServer()
+	for _, name := range []string{Service, OriginalService} {
+		alive.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	healthpb.RegisterHealthServer(server, alive)
+	reflect(server)
+	return server, alive
+}

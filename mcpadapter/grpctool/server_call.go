@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+)
+
+// served is one call of a client.
+type served struct {
+	server *Server
+	from   *caller
+	name   string // of the tool, as the client knows it
+	trace  string
+	call   invoker.Call
+	record audit.Record
+}
+
+// callTool answers CallTool.
+func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *toolspb.ToolCallResponse {
+	c := &served{
+		server: s, from: from, name: request.GetToolName(), trace: request.GetTraceId(),
+		call: invoker.Call{ID: callID(from.identity, request.GetIdempotencyKey()), Arguments: json.RawMessage(request.GetArgumentsJson())},
+	}
+	c.record = audit.Record{
+		Time: time.Now(), Asker: "grpc", Client: shortened(request.GetCallerAgentId()), Invocation: c.call.ID,
+		Tool: shortened(c.name), Arguments: c.call.Arguments,
+	}
+	ctx, cancel := context.WithCancelCause(from.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
+	output, failure := c.run(ctx)
+	response, content := respond(output, failure, s.options.MaxMessage)
+	c.note(content, failure)
+	return response
+}
+
+// run finds the tool and calls it, if it may.
+func (c *served) run(ctx context.Context) (invoker.Output, *invoker.Failure) {
+	s := c.server
+	switch s.enter(c.from.client) {
+	case tooLate:
+		return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The server is about to end.")
+	case tooMany:
+		return invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are under way.")
+	}
+	defer s.leave(c.from.client)
+	tool, err := s.find(ctx, c.name)
+	switch {
+	case err != nil:
+		return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The tools are not available now: nothing was done.")
+	case tool == nil:
+		return invoker.Output{}, invoker.Failf(invoker.ToolNotFound, "There is no tool %q.", shortened(c.name))
+	}
+	def := tool.Definition()
+	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), def.Name
+	for _, need := range def.Needs {
+		// Not every invoker is one that looks for them itself.
+		if _, ok := invoker.TrustedValue(ctx, need); !ok {
+			return invoker.Output{}, invoker.Failf(invoker.Unauthorized, "The tool acts for somebody, and the server does not know for whom this call is.")
+		}
+	}
+	start := time.Now()
+	output, err := tool.Invoke(ctx, &c.call)
+	c.record.Duration = time.Since(start)
+	failure := invoker.AsFailure(err)
+	if failure != nil && context.Cause(ctx) == errServerClosed && errors.Is(err, context.Canceled) {
+		failure = invoker.Failf(invoker.Canceled, "The server ended during the call. It may or may not have taken effect.")
+	}
+	return output, failure
+}
+
+// note keeps the record of the call, and logs what the client is not told.
+func (c *served) note(content []canister.Content, failure *invoker.Failure) {
+	var err error
+	if failure != nil {
+		err = failure
+	}
+	c.record.Ended(content, err)
+	c.server.options.Audit.Keep(c.from.ctx, c.record)
+	if failure == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("tool", shortened(c.name)), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
+		zap.String("caller", c.record.Client), zap.String("trace", shortened(c.trace)),
+	}
+	var forged *invoker.Forged
+	switch {
+	case errors.As(failure, &forged):
+		c.server.log.Warn("a client sent trusted values as arguments", append(fields, zap.Strings("forged", forged.Names))...)
+	case failure.Cause != nil:
+		c.server.log.Warn("a call failed", append(fields, zap.NamedError("cause", failure.Cause))...)
+	default:
+		c.server.log.Debug("a call failed", fields...)
+	}
+}
+
+// callID returns the identity of a call. A client may choose its own only among
+// those of its own: its identity goes into it, and where it has none, each
+// request is a call of its own.
+func callID(identity, key string) string {
+	const longest = 256
+	if key == "" || identity == "" || len(key) > longest {
+		return "grpc-" + rand.Text()
+	}
+	sum := sha256.Sum256([]byte(identity + "\x00" + key))
+	return "grpc-" + base32.StdEncoding.EncodeToString(sum[:16])[:26]
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/protobuf/proto"
+)
+
+// contractCodes maps failures to the codes of the contract. SERVICE_UNAVAILABLE
+// invites to call again, so that it is said only where nothing was done.
+var contractCodes = map[invoker.Code]toolspb.ErrorCode{
+	invoker.InvalidArguments: toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS,
+	invoker.Unavailable:      toolspb.ErrorCode_ERROR_CODE_SERVICE_UNAVAILABLE,
+	invoker.ToolNotFound:     toolspb.ErrorCode_ERROR_CODE_TOOL_NOT_FOUND,
+}
+
+// respond writes what came of a call, and returns the content of it.
+func respond(output invoker.Output, failure *invoker.Failure, limit int) (*toolspb.ToolCallResponse, []canister.Content) {
+	response, content := success(output), output.Content
+	if failure != nil {
+		response, content = failed(failure), failure.Content
+		if len(content) == 0 {
+			content = canister.Texts(failure.Message)
+		}
+	}
+	if size := proto.Size(response); size > limit {
+		failure := invoker.Failf(invoker.ResultTooLarge, "The answer has %d bytes, and %d are allowed. The tool has run; ask it for less.", size, limit)
+		return failed(failure), canister.Texts(failure.Message)
+	}
+	return response, content
+}
+
+func success(output invoker.Output) *toolspb.ToolCallResponse {
+	response := &toolspb.ToolCallResponse{Success: true, ResultJson: resultText(output.Content)}
+	if !same(resultOf(response.ResultJson), output.Content) {
+		response.ContentJson = contentText(output.Content)
+	}
+	return response
+}
+
+func failed(failure *invoker.Failure) *toolspb.ToolCallResponse {
+	response := &toolspb.ToolCallResponse{
+		ErrorCode:    cmp.Or(contractCodes[failure.Code], toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR),
+		ErrorMessage: clean(cmp.Or(plain(failure.Content), failure.Message)),
+		FailureJson:  clean(string(failure.Structured().JSON)),
+	}
+	if len(failure.Content) > 0 && !same(canister.Texts(response.ErrorMessage), failure.Content) {
+		response.ContentJson = contentText(failure.Content)
+	}
+	return response
+}
+
+// resultText is content as one JSON value: the structured content, if there is
+// some, or else all of it as text.
+func resultText(content []canister.Content) string {
+	for _, c := range content {
+		if s, ok := c.(canister.StructuredContent); ok && len(s.JSON) > 0 {
+			return clean(string(s.JSON))
+		}
+	}
+	if len(content) == 0 {
+		return "null"
+	}
+	return string(quoted(plain(content)))
+}
+
+// plain is content as text, with a line in place of what is none.
+func plain(content []canister.Content) string {
+	var lines []string
+	for _, c := range content {
+		switch c := c.(type) {
+		case canister.TextContent:
+			lines = append(lines, c.Text)
+		case canister.StructuredContent:
+			lines = append(lines, string(c.JSON))
+		case canister.ImageContent:
+			lines = append(lines, cmp.Or(c.URL, fmt.Sprintf("[an image, %s, %d bytes, that cannot be shown here]", c.MIME, len(c.Data))))
+		case canister.AudioContent:
+			lines = append(lines, fmt.Sprintf("[sound, %s, %d bytes, that cannot be played here]", c.MIME, len(c.Data)))
+		case canister.ResourceContent:
+			lines = append(lines, cmp.Or(c.Text, fmt.Sprintf("[the resource %s, %s, %d bytes, that cannot be shown here]", c.URI, c.MIME, len(c.Blob))))
+		case canister.LinkContent:
+			lines = append(lines, fmt.Sprintf("[the resource %s, %s]", c.URI, c.Name))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// same reports whether two contents are one text, or one structured value, and
+// equal: then one JSON value says it all.
+func same(a, b []canister.Content) bool {
+	if len(a) != 1 || len(b) != 1 {
+		return len(a) == 0 && len(b) == 0
+	}
+	switch a := a[0].(type) {
+	case canister.TextContent:
+		b, ok := b[0].(canister.TextContent)
+		return ok && a.Text == b.Text
+	case canister.StructuredContent:
+		b, ok := b[0].(canister.StructuredContent)
+		return ok && string(a.JSON) == string(b.JSON)
+	}
+	return false
+}
+
+// clean makes text fit for a string of protobuf, which is UTF-8.
+func clean(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// toolset is the tools of one catalog, ready for the wire.
+type toolset struct {
+	catalog *ensemble.Catalog
+	tools   []*offered // sorted by name
+	byName  map[string]*offered
+}
+
+// offered is a tool under the name that clients know.
+type offered struct {
+	*ensemble.Tool
+	listed *toolspb.ToolDefinition
+}
+
+// toolset returns the tools on offer. Catalogs are the same while nothing has
+// changed, and so is the toolset.
+func (s *Server) toolset(ctx context.Context) (*toolset, error) {
+	catalog, err := s.roster.Catalog(ctx)
+	if err != nil {
+		s.log.Warn("the tools cannot be listed", zap.Error(err))
+		return nil, err
+	}
+	if set := s.tools.Load(); set != nil && set.catalog == catalog {
+		return set, nil
+	}
+	own, err := s.own.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set := s.newToolset(catalog, own)
+	s.tools.Store(set)
+	return set, nil
+}
+
+// find returns the tool of a name, nil if there is none; among those that were
+// on offer when somebody last looked, if it is there.
+func (s *Server) find(ctx context.Context, name string) (*offered, error) {
+	if set := s.tools.Load(); set != nil && set.byName[name] != nil {
+		return set.byName[name], nil
+	}
+	set, err := s.toolset(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return set.byName[name], nil
+}
+
+// newToolset names the tools: the server's own first, since they have but one
+// name; then, if that is wished, what has a name that no other tool of the
+// roster has; and the rest by the names that models know.
+func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
+	set := &toolset{catalog: catalog, byName: make(map[string]*offered)}
+	for _, t := range own {
+		s.add(set, t, t.Definition().Name, "")
+	}
+	named := make(map[string]int)
+	for _, t := range catalog.Tools() {
+		named[t.Definition().Name]++
+	}
+	for _, t := range catalog.Tools() {
+		name := t.Name()
+		if short := t.Definition().Name; s.options.OwnNames && named[short] == 1 && set.byName[short] == nil {
+			name = short
+		}
+		s.add(set, t, name, t.Ensemble().Name())
+	}
+	slices.SortFunc(set.tools, func(a, b *offered) int { return strings.Compare(a.listed.Name, b.listed.Name) })
+	return set
+}
+
+func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
+	name = clean(name)
+	if set.byName[name] != nil {
+		s.log.Warn("a tool is not offered: another one has its name", zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		return
+	}
+	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}
+	set.byName[name] = tool
+	set.tools = append(set.tools, tool)
+}
+
+// definitionOf writes a definition.
+func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolDefinition {
+	_ = json.Unmarshal(def.Metadata[CategoryKey], &category) // what is no string is no category
+	return &toolspb.ToolDefinition{
+		Name:             name,
+		Title:            clean(def.Title),
+		Description:      clean(def.Description),
+		Category:         clean(category),
+		InputSchemaJson:  clean(string(def.InputSchema)),
+		OutputSchemaJson: clean(string(def.OutputSchema)),
+		Hints: &toolspb.ToolHints{
+			ReadOnly: def.Hints.ReadOnly, Idempotent: def.Hints.Idempotent,
+			Destructive: def.Hints.Destructive, OpenWorld: def.Hints.OpenWorld,
+		},
+	}
+}
+
+// listTools answers ListTools.
+func (s *Server) listTools(ctx context.Context, request *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {
+	set, err := s.toolset(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+		return nil, status.Error(codes.Unavailable, "the tools are not available now")
+	}
+	response := new(toolspb.ListToolsResponse)
+	for _, t := range set.tools {
+		if request.GetCategory() == "" || t.listed.Category == request.GetCategory() {
+			response.Tools = append(response.Tools, t.listed)
+		}
+	}
+	return response, nil
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// Source returns a server of tools that is reached over gRPC. The address is
+// host:port, or another target of gRPC such as unix:/run/tools.sock. What is
+// wrong with it, or with the options, is the error of Open.
+func Source(address string, options *Options) ensemble.Source {
+	s := newSource(address, options.withDefaults(address))
+	s.wrong = s.check()
+	return s
+}
+
+// source opens connections to one server and remembers by which name it knows
+// the service.
+type source struct {
+	target  string
+	options Options
+	own     map[string]string // metadata that is not of the options
+	secret  bool              // there is a secret in own
+	wrong   error             // with target or options
+
+	mu    sync.Mutex
+	known string // the service that the last connection found; may be empty
+}
+
+func newSource(target string, options Options) *source {
+	return &source{target: target, options: options}
+}
+
+// Open implements [ensemble.Source].
+func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
+	if s.wrong != nil {
+		return nil, fmt.Errorf("server %q: %w", s.options.Server, s.wrong)
+	}
+	c, err := s.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, err)
+	}
+	return c, nil
+}
+
+// connect opens a connection and asks for the tools, which shows that the
+// server is there, takes our credentials and knows the service.
+func (s *source) connect(ctx context.Context) (*connection, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	transports := newTransports()
+	conn, err := grpc.NewClient(s.target, append(s.dialOptions(), grpc.WithStatsHandler(transports))...)
+	if err != nil {
+		return nil, err
+	}
+	c := newConnection(s, conn, transports)
+	var last error
+	for _, name := range s.services() {
+		c.service = name
+		c.first, last = c.list(ctx)
+		if last == nil {
+			s.remember(name)
+			c.work.Go(c.watch)
+			return c, nil
+		}
+		if status.Code(last) != codes.Unimplemented {
+			break
+		}
+	}
+	_ = c.Close(ctx)
+	return nil, explained(last)
+}
+
+// explained adds what gRPC says of an error to what a model is told of it.
+func explained(err error) error {
+	said := status.Convert(errors.Unwrap(err)).Message()
+	if said == "" || strings.Contains(err.Error(), said) {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, shortened(said))
+}
+
+// dialOptions leave no room for a configuration that resolvers and control
+// planes hand out: it could have gRPC send a call twice, and gRPC does not know
+// which tools can bear that. What it may do by itself is to send what the
+// server has certainly not looked at (gRPC A6, § Transparent Retries).
+func (s *source) dialOptions() []grpc.DialOption {
+	o := &s.options
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(o.transport()),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDisableRetry(),
+		grpc.WithIdleTimeout(0), // that is the ensemble's business
+		grpc.WithUserAgent("consort"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(o.MaxMessage), grpc.MaxCallSendMsgSize(o.MaxMessage)),
+	}
+	if o.KeepAlive > 0 {
+		options = append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.KeepAlive, Timeout: 20 * time.Second}))
+	}
+	return options
+}
+
+func (o *Options) transport() credentials.TransportCredentials {
+	if o.Plaintext {
+		return insecure.NewCredentials()
+	}
+	config := o.TLS
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return credentials.NewTLS(config)
+}
+
+// services are the names to ask for, the one that was found last before others.
+func (s *source) services() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := s.options.services()
+	if s.known != "" {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == s.known })
+		names = slices.Insert(names, 0, s.known)
+	}
+	return names
+}
+
+func (s *source) remember(service string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = service
+}

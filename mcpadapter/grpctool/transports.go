@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/stats"
+)
+
+// transports watches what gRPC does below: how many HTTP/2 connections there
+// are, and which requests have been handed to one.
+type transports struct {
+	mu   sync.Mutex
+	open int
+	none chan struct{} // closed when open is 0
+}
+
+func newTransports() *transports {
+	t := &transports{none: make(chan struct{})}
+	close(t.none)
+	return t
+}
+
+// request is one RPC.
+type request struct {
+	left atomic.Bool // it may have reached the server
+}
+
+type requestKey struct{}
+
+func withRequest(ctx context.Context) (context.Context, *request) {
+	r := new(request)
+	return context.WithValue(ctx, requestKey{}, r), r
+}
+
+// TagRPC implements [stats.Handler].
+func (t *transports) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements [stats.Handler]. gRPC sends a request anew by itself
+// only if the server has certainly not looked at it.
+func (t *transports) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	r, ok := ctx.Value(requestKey{}).(*request)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.Begin: // of an attempt
+		r.left.Store(false)
+	case *stats.OutPayload:
+		r.left.Store(true)
+	}
+}
+
+// TagConn implements [stats.Handler].
+func (t *transports) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements [stats.Handler].
+func (t *transports) HandleConn(_ context.Context, event stats.ConnStats) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch event.(type) {
+	case *stats.ConnBegin:
+		if t.open++; t.open == 1 {
+			t.none = make(chan struct{})
+		}
+	case *stats.ConnEnd:
+		if t.open--; t.open == 0 {
+			close(t.none)
+		}
+	}
+}
+
+// gone is closed when there is no connection any more.
+func (t *transports) gone() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.none
+}
