@@ -4,6 +4,7 @@ package ensemble_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -307,6 +308,30 @@ func TestLibraryNeeds(t *testing.T) {
 	}
 	if schema := string(tool.Definition().InputSchema); strings.Contains(schema, "text") {
 		t.Errorf("the model sees %s", schema)
+	}
+}
+
+// TestFillOfToolsThatDoNotSaySo: what a tool takes without saying so is not the
+// model's to choose either.
+func TestFillOfToolsThatDoNotSaySo(t *testing.T) {
+	open := ensembletest.NewTool("open", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: canister.Texts(string(call.Arguments))}, nil
+	})
+	open.Def.InputSchema = json.RawMessage(`{"type":"object","patternProperties":{"^own":{}}}`)
+	roster := newRoster(t, ensemble.New("l", ensemble.LocalLibrary(ensembletest.ServerLibrary(nil), open), &ensemble.Options{
+		Fill: map[string]string{"owner": "user"},
+	}))
+	tool := toolOf(t, roster.Ensembles()[0], "open")
+	ctx := invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user").Is("ada"))
+	for _, arguments := range []string{`{"owner":"ben"}`, `{"Owner":"ben"}`} {
+		var forged *invoker.Forged
+		output, err := tool.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(arguments)})
+		if !errors.As(err, &forged) {
+			t.Errorf("%s: %v, %v", arguments, output, err)
+		}
+	}
+	if _, err := tool.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(`{"a":1}`)}); err != nil {
+		t.Error(err)
 	}
 }
 

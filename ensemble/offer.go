@@ -236,17 +236,25 @@ func (e *Ensemble) guarded(i invoker.Invoker) (invoker.Invoker, error) {
 	if i == nil || i.Definition() == nil || len(e.options.Fill) == 0 && len(e.options.Needs) == 0 {
 		return i, nil
 	}
-	fills := make(map[string]string)
+	fills, rest := make(map[string]string), make(map[string]string)
 	for argument, value := range e.options.Fill {
 		if i.Definition().Takes(argument) {
 			fills[argument] = value
+		} else {
+			rest[argument] = value // the tool may know it, and not say so
 		}
 	}
-	filled, err := invoker.Fill(i, fills)
+	guarded, err := invoker.Fill(i, fills)
+	if err == nil {
+		guarded, err = invoker.Withhold(guarded, rest)
+	}
+	if err == nil {
+		guarded, err = invoker.Require(guarded, e.options.Needs...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be given its trusted values: %w", err)
 	}
-	return invoker.Require(filled, e.options.Needs...)
+	return guarded, nil
 }
 
 // candidate is a tool that may be offered.

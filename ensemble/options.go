@@ -69,7 +69,8 @@ type Options struct {
 	// Fill names trusted values ([invoker.Trusted]) that are given to tools as
 	// arguments: the name of the argument, and that of the value. It holds for
 	// each tool that has such an argument, as [invoker.Fill] does: the model
-	// does not see it, and a call that names it is refused.
+	// does not see it. A call that names it is refused, whether the tool says
+	// that it takes it or not.
 	Fill map[string]string
 	// Needs are the names of trusted values without which no tool of the
 	// ensemble is called, no resource read and no prompt got: UNAUTHORIZED.
