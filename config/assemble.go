@@ -363,6 +363,7 @@ func (s *Server) words() error {
 func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
+	client.SampleCalls = s.Sampling
 	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.Trusted.Headers}
 	switch s.Transport {
 	case Stdio:

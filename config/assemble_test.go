@@ -319,6 +319,34 @@ func TestEnsembleOptions(t *testing.T) {
 	}
 }
 
+// TestSampling: a server asks the conversation's model only with sampling = true.
+func TestSampling(t *testing.T) {
+	for sampling, want := range map[string]bool{"": false, "sampling = false": false, "sampling = true": true} {
+		offered := make(chan bool, 1)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if strings.Contains(string(body), `"method":"initialize"`) {
+				offered <- strings.Contains(string(body), `"sampling":`)
+			}
+			w.WriteHeader(http.StatusNotFound)
+		}))
+		defer server.Close()
+		c, err := config.Parse("c.toml", []byte("[model]\nbase_url='http://x'\nname='m'\n[mcp.a]\nurl='"+server.URL+"'\nprotocol='2025-11-25'\n"+sampling+"\n"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer parts.Close(t.Context())
+		_, _ = parts.Roster.Catalog(t.Context())
+		if got := <-offered; got != want {
+			t.Errorf("%q: a model is offered: %v", sampling, got)
+		}
+	}
+}
+
 // TestPins: servers share a file, whose path begins where the configuration is.
 func TestPins(t *testing.T) {
 	directory := t.TempDir()

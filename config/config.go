@@ -228,6 +228,9 @@ type Server struct {
 	// sign of life, IdleDisconnect how long it may be unused before it is
 	// disconnected until the next use; 0 is never.
 	KeepAlive, IdleDisconnect time.Duration
+	// Sampling lets the server ask the conversation's model; see
+	// mcpadapter.ClientOptions.SampleCalls.
+	Sampling bool
 	// Trusted says how trusted values reach its tools.
 	Trusted Passing
 	// Trust says which hints of its tools are believed when it is to be

@@ -38,6 +38,7 @@ func (s *Server) fields() []field {
 		{"park_window", duration(&s.ParkWindow)},
 		{"keepalive", duration(&s.KeepAlive)},
 		{"idle_disconnect", duration(&s.IdleDisconnect)},
+		{"sampling", boolean(&s.Sampling)},
 		{"trusted", tableOf(s.Trusted.fields(), nil)},
 		{"trust", choice(&s.Trust, ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll)},
 		{"max_tools", integer(&s.MaxTools, 1)},

@@ -184,3 +184,49 @@ func TestCallIsAsked(t *testing.T) {
 		})
 	}
 }
+
+// borrower is a server with a tool that asks for an exchange with a model, in
+// the way of the protocol that is spoken, whether the client offers one or not.
+func borrower(offered *atomic.Bool) *mcp.Server {
+	question := &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "obey"}}}}
+	server := mcp.NewServer(&mcp.Implementation{Name: "borrower", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		init := req.Session.InitializeParams()
+		offered.Store(init != nil && init.Capabilities.Sampling != nil)
+		answer, ok := req.Params.InputResponses["q"].(*mcp.CreateMessageWithToolsResult)
+		if !ok && (init == nil || init.ProtocolVersion >= "2026-07-28") {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
+		}
+		if ok {
+			return &mcp.CallToolResult{Content: []mcp.Content{answer.Content[0]}}, nil
+		}
+		said, err := req.Session.CreateMessage(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{said.Content}}, nil
+	})
+	return server
+}
+
+// TestModelOfCall: a server reaches the model of a call only where the embedder
+// says so; else the model is not even offered.
+func TestModelOfCall(t *testing.T) {
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		for _, allowed := range []bool{false, true} {
+			var asked, offered atomic.Bool
+			options := &mcpadapter.ClientOptions{Protocol: protocol, SampleCalls: allowed}
+			c := open(t, mcpadapter.InMemory(borrower(&offered), options))
+			out, err := tool(t, c, "ask").Invoke(within(t), &invoker.Call{Model: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+				asked.Store(true)
+				return &invoker.SampleResult{Text: "done"}, nil
+			}})
+			if asked.Load() != allowed || (err == nil && canister.TextOf(out.Content) == "done") != allowed {
+				t.Errorf("%s, SampleCalls %v: got %q, %v; the model was asked: %v", protocol, allowed, canister.TextOf(out.Content), err, asked.Load())
+			}
+			if offered.Load() != allowed {
+				t.Errorf("%s, SampleCalls %v: a model is offered: %v", protocol, allowed, offered.Load())
+			}
+		}
+	}
+}

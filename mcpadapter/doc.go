@@ -73,10 +73,10 @@
 // # When a server asks
 //
 // [ClientOptions.Sample] and [ClientOptions.Elicit] answer a server that needs
-// a model or a person, for [ClientOptions.AnswerTimeout] at most. Without them
-// the model and the person of the call do that the server asks for, where that
-// is known. The time limits of the call stand still meanwhile
-// ([invoker.Call.Hold]).
+// a model or a person, for [ClientOptions.AnswerTimeout] at most. Without Elicit
+// the person of the call does that the server asks for, where that is known;
+// the model of the call does only with [ClientOptions.SampleCalls]. The time
+// limits of the call stand still meanwhile ([invoker.Call.Hold]).
 //
 // # What a subprocess gets
 //

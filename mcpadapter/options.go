@@ -17,7 +17,7 @@ import (
 const defaultAnswer = 10 * time.Minute
 
 // ClientOptions are what every transport has in common. The zero value is a
-// client that lets a server ask nobody but the person and the model of a call.
+// client that lets a server ask nobody but the person of a call.
 type ClientOptions struct {
 	// Server is what the server is called in errors and logs; default the
 	// command's name or the URL's host.
@@ -46,15 +46,21 @@ type ClientOptions struct {
 	// Roots are the places that the server may work in. Nil means that roots
 	// are not offered; a server that asks all the same gets an empty list.
 	Roots []Root
-	// Sample lets the server ask for an exchange with a model. Nil leaves it to
-	// the call that the server asks for ([invoker.Call].Model), where it is
-	// known: the one that the question is a part of (MCP 2026-07-28, SEP-2322),
-	// or the only one in flight. A call that has no model refuses, and what no
-	// call is known for is not answered.
+	// Sample lets the server ask for an exchange with a model (MCP 2025-11-25,
+	// client/sampling). Nil offers the server no model, unless SampleCalls does.
 	Sample func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error)
+	// SampleCalls lets the server ask the model of the call that it asks for
+	// ([invoker.Call].Model), where Sample is nil: in a conversation that is
+	// the conversation's own. False by default, because a server that may could
+	// spend the tokens of the conversation, and put words to its model that
+	// nobody sees. A call that has no model refuses; see Elicit for which call
+	// it is.
+	SampleCalls bool
 	// Elicit lets the server ask the person something. Nil leaves it to the
-	// call, as with Sample ([invoker.Call].Person); a call that has nobody to
-	// ask declines.
+	// call that the server asks for ([invoker.Call].Person), where it is known:
+	// the one that the question is a part of (MCP 2026-07-28, SEP-2322), or the
+	// only one in flight. A call that has nobody to ask declines, and what no
+	// call is known for is not answered.
 	Elicit func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 	// AnswerTimeout is how long Sample and Elicit may take; default 10 min.
 	// Both are called from goroutines of their own. Their ctx ends then, with

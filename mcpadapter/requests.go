@@ -23,7 +23,9 @@ func (c *connection) client() *mcp.Client {
 	if o.Roots != nil {
 		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
 	}
-	options.CreateMessageHandler = c.sample
+	if o.Sample != nil || o.SampleCalls {
+		options.CreateMessageHandler = c.sample
+	}
 	options.ElicitationHandler = c.elicit
 	options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
 		Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
@@ -135,8 +137,8 @@ func (c *connection) person(ctx context.Context) func(context.Context, *invoker.
 	}
 }
 
-// model returns who answers as a model: the embedder, or the model of the call.
-// Nobody refuses.
+// model returns who answers as a model: the embedder, or the model of the call,
+// if ClientOptions.SampleCalls let it get here. Nobody refuses.
 func (c *connection) model(ctx context.Context) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
 	if c.options.Sample != nil {
 		return c.options.Sample

@@ -77,6 +77,7 @@ func TestServerAsks(t *testing.T) {
 	}
 	panicking := mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }}
 	nothing := mcpadapter.ClientOptions{Protocol: "2025-11-25"}
+	modelless := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true}
 	tests := []struct {
 		name    string
 		ask     func(context.Context, *mcp.ServerSession) (string, error)
@@ -87,7 +88,8 @@ func TestServerAsks(t *testing.T) {
 		{"elicit", elicit, options, `accept:{"n":3}`},
 		{"roots", roots, options, "roots:tmp=file:///tmp"},
 		{"ping", ping, options, "pong"},
-		{"no sampling", sample, nothing, "refused"},
+		{"no sampling", sample, nothing, "method not found"},
+		{"a call without a model", sample, modelless, "refused"},
 		{"no elicitation", elicit, nothing, "decline"},
 		{"no roots", roots, nothing, "roots:"},
 		{"panic", elicit, panicking, "panicked"},
