@@ -43,8 +43,9 @@ func (c *connection) client() *mcp.Client {
 func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		o := c.options
-		nobody := method == "sampling/createMessage" && o.Sample == nil || method == "elicitation/create" && o.Elicit == nil
-		if nobody && c.asker(ctx) == nil {
+		switch {
+		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || c.asker(ctx) == nil),
+			method == "elicitation/create" && o.Elicit == nil && c.asker(ctx) == nil:
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not offer " + method}
 		}
 		return next(ctx, method, req)
