@@ -20,7 +20,8 @@ import (
 //
 // The arguments are hidden from the schema, one that is sent all the same is
 // refused as [Forged], and the values are needed: without them a call fails
-// with [Unauthorized]. The error says which argument inv does not take.
+// with [Unauthorized]. The error says which argument inv does not take, or
+// requires though nobody may send it.
 func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 	def := inv.Definition()
 	for _, argument := range slices.Sorted(maps.Keys(arguments)) {
@@ -37,7 +38,7 @@ func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 // Withhold returns an invoker that refuses arguments by these names as [Forged],
 // whether the schema, which no longer shows them, has them or not. The map is
 // that of [Fill], for tools that do not say that they take the arguments; their
-// values are not needed. A tool that cannot do without them cannot be called.
+// values are not needed.
 func Withhold(inv Invoker, arguments map[string]string) (Invoker, error) {
 	return guard(inv, rules{withheld: arguments})
 }
@@ -71,7 +72,25 @@ func guard(inv Invoker, by rules) (Invoker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name := t.unsendable(inv.Definition().InputSchema, by.fills); name != "" {
+		return nil, fmt.Errorf("tool %q requires the argument %q, which nobody may send: fill it with a trusted value", def.Name, name)
+	}
 	return t, nil
+}
+
+// unsendable returns an argument that a schema requires, and that is neither
+// filled in nor anybody's to send.
+func (t *tool) unsendable(schema json.RawMessage, fills map[string]string) string {
+	var root struct{ Required []string }
+	if json.Unmarshal(schema, &root) != nil {
+		return "" // of a dialect that nobody here knows
+	}
+	for _, name := range root.Required {
+		if _, ok := fills[name]; !ok && t.closed.has(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 type filler struct {

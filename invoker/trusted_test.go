@@ -248,6 +248,19 @@ func TestFieldsThatCannotHoldTheValue(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"User_ID" would stay empty`) {
 		t.Errorf("a field that nobody fills: %v", err)
 	}
+	type own struct {
+		ID int64 `json:"user_id"`
+	}
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{}},"additionalProperties":false}`: `needs a property "user_id"`,
+		`{"properties":{"user_id":{}},"required":["user_id"]}`: "",
+	} {
+		_, err := invoker.New("t", "", func(context.Context, own) (string, error) { return "", nil },
+			&invoker.Options{InputSchema: json.RawMessage(schema), Needs: []invoker.Need{user}})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
 }
 
 func remote(t testing.TB) (invoker.Invoker, *string) {
@@ -332,7 +345,7 @@ func TestFillDoesNotShowTheValueAmongOthers(t *testing.T) {
 }
 
 func TestWithhold(t *testing.T) {
-	for _, schema := range []string{`{}`, `{"properties":{"Owner":{}},"required":["Owner"]}`, `{"patternProperties":{"^owner$":{}}}`, `{"$ref":"#x","$defs":{"y":{"$anchor":"x","properties":{"owner":{}}}}}`} {
+	for _, schema := range []string{`{}`, `{"properties":{"Owner":{}}}`, `{"patternProperties":{"^owner$":{}}}`, `{"$ref":"#x","$defs":{"y":{"$anchor":"x","properties":{"owner":{}}}}}`} {
 		tool, err := invoker.Withhold(raw(t, schema), map[string]string{"owner": "user_id"})
 		if err != nil {
 			t.Fatal(err)
@@ -375,6 +388,18 @@ func TestFillThatCannotBe(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := invoker.Fill(inner, map[string]string{"owner": ""}); err == nil || !strings.Contains(err.Error(), `"owner"`) {
+		t.Error(err)
+	}
+	// What nobody fills, and nobody may send, would make each call fail.
+	required := raw(t, `{"properties":{"a":{},"User_id":{}},"required":["User_id"]}`)
+	const unsendable = `requires the argument "User_id", which nobody may send`
+	if _, err := invoker.Fill(required, map[string]string{"a": "user_id"}); err == nil || !strings.Contains(err.Error(), unsendable) {
+		t.Error(err)
+	}
+	if _, err := invoker.Require(required, "user_id"); err == nil || !strings.Contains(err.Error(), unsendable) {
+		t.Error(err)
+	}
+	if _, err := invoker.Withhold(required, map[string]string{"user_id": "x"}); err == nil || !strings.Contains(err.Error(), unsendable) {
 		t.Error(err)
 	}
 	if same, err := invoker.Fill(inner, nil); err != nil || !reflect.DeepEqual(same, inner) {

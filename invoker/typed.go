@@ -127,7 +127,7 @@ func newTyped(def Definition, in, out reflect.Type, opts *Options, run func(ctx 
 
 // tool makes the tool of a function that takes the input.
 func (in *input) tool(def Definition, run function) (Invoker, error) {
-	fills, types, err := in.filled()
+	fills, types, err := in.filled(&def)
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
@@ -148,7 +148,7 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 
 // filled returns the fields that trusted values are put into, as [Fill] takes
 // them, and their types.
-func (in *input) filled() (fills map[string]string, types map[string]reflect.Type, err error) {
+func (in *input) filled(def *Definition) (fills map[string]string, types map[string]reflect.Type, err error) {
 	fills, types = map[string]string{}, map[string]reflect.Type{}
 	fields := in.shape.fields[in.t]
 	for _, need := range in.needs {
@@ -157,6 +157,9 @@ func (in *input) filled() (fills map[string]string, types map[string]reflect.Typ
 		}
 		name := need.Name()
 		if t, ok := fields[name]; ok {
+			if !def.Takes(name) {
+				return nil, nil, fmt.Errorf("the input schema needs a property %q, for the field that the trusted value is put into; it is not shown", name)
+			}
 			fills[name], types[name] = name, t
 		}
 		for field := range fields {
