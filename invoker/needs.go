@@ -111,7 +111,7 @@ func (r reserved) forged(text json.RawMessage) (*Forged, []violation) {
 	var violations []violation
 	eachName(text, func(name string) {
 		for argument, value := range r {
-			if strings.EqualFold(name, argument) {
+			if strings.EqualFold(asRead(name), argument) {
 				values = append(values, value)
 				violations = append(violations, violation{
 					pointer: pointerOf([]string{name}),
@@ -125,6 +125,14 @@ func (r reserved) forged(text json.RawMessage) (*Forged, []violation) {
 	}
 	slices.Sort(values)
 	return &Forged{Names: slices.Compact(values)}, arrange(violations)
+}
+
+// asRead returns a name as a reader can take it who ends strings at the first
+// NUL, as C does, or passes over what is not UTF-8, which package json gives as
+// U+FFFD.
+func asRead(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	return strings.ReplaceAll(name, "\ufffd", "")
 }
 
 // eachName calls visit for the names of the members of an object, duplicates

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
+	"unicode/utf8"
 )
 
 // Trusted names a fact of type T that a program knows, and that a model must
@@ -123,6 +125,9 @@ func (v Value) Reveal() (json.RawMessage, error) {
 	if text, ok := (*v.value).(json.RawMessage); ok {
 		return slices.Clone(text), nil
 	}
+	if s := reflect.ValueOf(*v.value); s.Kind() == reflect.String && !utf8.ValidString(s.String()) {
+		return nil, fmt.Errorf("the trusted value %q is not UTF-8, so that JSON would make it another", v.name)
+	}
 	text, err := json.Marshal(*v.value)
 	if err != nil {
 		return nil, fmt.Errorf("the trusted value %q (%T) has no JSON form", v.name, *v.value)
@@ -133,6 +138,9 @@ func (v Value) Reveal() (json.RawMessage, error) {
 // isNothing reports whether there is no value, or one that says so.
 func (v Value) isNothing() bool {
 	if v.value == nil || *v.value == nil {
+		return true
+	}
+	if p := reflect.ValueOf(*v.value); p.Kind() == reflect.Pointer && p.IsNil() {
 		return true
 	}
 	text, ok := (*v.value).(json.RawMessage)
@@ -151,8 +159,8 @@ func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 type trustedKey struct{}
 
 // WithTrusted returns a context that carries the values beside those that ctx
-// carries already. Of two with one name the later counts. One that is nil, or
-// null in JSON, takes away what was there: nobody is user null.
+// carries already. Of two with one name the later counts. One that is a nil
+// pointer, or null in JSON, takes away what was there: nobody is user null.
 func WithTrusted(ctx context.Context, values ...Value) context.Context {
 	if len(values) == 0 {
 		return ctx

@@ -99,6 +99,10 @@ func TestForgedArguments(t *testing.T) {
 		`{"uſer_id":8}`,
 		`{"\u0055\u017fER_ID":8}`,
 		`{"user_id":null}`,
+		`{"user_id\u0000":8}`,
+		`{"user_id\u0000x":8}`,
+		"{\"user_id\xff\":8}",
+		`{"\ud800user_id":8}`,
 		`{"user_id":7}`,
 		`{"user_id":7,"user_id":8}`,
 		`{"title":"x","title":"y","user_id":8}`,
@@ -119,7 +123,7 @@ func TestForgedArguments(t *testing.T) {
 			if !errors.As(failure, &forged) || !slices.Equal(forged.Names, []string{"user_id"}) {
 				t.Errorf("%s: cause %v", shown, failure.Cause)
 			}
-			if !strings.Contains(failure.Message, "is set by the program that runs the tool; leave it out") || !strings.HasPrefix(strings.ToLower(failure.Pointer), "/u") {
+			if !strings.Contains(failure.Message, "is set by the program that runs the tool; leave it out") || !strings.HasPrefix(strings.Trim(strings.ToLower(failure.Pointer), "\ufffd/"), "u") {
 				t.Errorf("%s: %q at %q", shown, failure.Message, failure.Pointer)
 			}
 		}
@@ -312,7 +316,7 @@ func TestFill(t *testing.T) {
 		t.Errorf("got %v", failure)
 	}
 	// A value that the tool cannot take is not the model's fault, and not its to see.
-	for _, bad := range []invoker.Value{invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil), invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`))} {
+	for _, bad := range []invoker.Value{invoker.NewTrusted[string]("user_id").Is("5551\xff"), invoker.NewTrusted[json.RawMessage]("user_id").Is([]byte(`5551,"to":"y"`)), invoker.TrustedJSON("user_id", json.RawMessage(`-5551`)), invoker.NewTrusted[chan int]("user_id").Is(nil), invoker.TrustedJSON("user_id", json.RawMessage(`{"a":1,"a":5551}`))} {
 		_, failure = invokeAs(tool, `{"to":"x"}`, bad, token.Is("s"))
 		if failure == nil || failure.Code != invoker.Internal || failure.Cause == nil || strings.Contains(failure.Message+failure.Cause.Error(), "5551") {
 			t.Errorf("got %v", failure)
@@ -416,6 +420,9 @@ func TestRequire(t *testing.T) {
 	const arguments = `{"to":"x","owner":3}`
 	if _, failure := invokeAs(tool, arguments); failure == nil || failure.Code != invoker.Unauthorized || *got != "" {
 		t.Errorf("got %s, %v", *got, failure)
+	}
+	if _, failure := invokeAs(tool, arguments, user.Is(7), invoker.NewTrusted[*int]("user_id").Is(nil)); failure == nil || failure.Code != invoker.Unauthorized || *got != "" {
+		t.Errorf("a nil pointer: got %s, %v", *got, failure)
 	}
 	if _, failure := invokeAs(tool, arguments, user.Is(7)); failure != nil || *got != arguments {
 		t.Errorf("got %s, %v", *got, failure)
