@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -202,6 +203,67 @@ func TestFirstHasIt(t *testing.T) {
 	}
 	if _, err := roster.ReadResource(t.Context(), "x:other"); codeOf(t, err) != invoker.NotFound {
 		t.Errorf("what nobody has: %v", err)
+	}
+}
+
+// TestGreedyTemplates: a template takes no resource that another ensemble lists,
+// nor, without a scheme of its own, any other's.
+func TestGreedyTemplates(t *testing.T) {
+	templates := func(name string, uris ...string) *ensemble.Ensemble {
+		var options ensemble.LocalOptions
+		for _, uri := range uris {
+			options.Templates = append(options.Templates, ensemble.LocalTemplate{
+				Template: ensemble.Template{URI: uri, Name: name},
+				Read: func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) {
+					return []canister.ResourceContent{{Text: name}}, nil
+				},
+			})
+		}
+		return ensemble.New(name, ensemble.LocalLibrary(options), nil)
+	}
+	listed := ensemble.New("listed", ensemble.LocalLibrary(ensemble.LocalOptions{Resources: []ensemble.LocalResource{ensembletest.TextResource("x:listed", "listed")}}), nil)
+	greedy := templates("greedy", "{+any}", "{scheme}:{+rest}", "{+any}:", "x:{id}")
+	roster := newRoster(t, greedy, listed, templates("mine", "y:{id}", "x:{+id}"))
+	for uri, want := range map[string]string{"x:listed": "listed", "y:7": "mine", "x:7": "greedy", "x:7/8": "mine"} {
+		parts, err := roster.ReadResource(t.Context(), uri)
+		if err != nil || parts[0].Text != want {
+			t.Errorf("%s: read from %v, %v, want %s", uri, parts, err, want)
+		}
+	}
+	for _, uri := range []string{"file:///etc/passwd", "secret:", strings.Repeat("x", 1<<20), "x:\n\x00{id}", ""} {
+		if _, err := roster.ReadResource(t.Context(), uri); codeOf(t, err) != invoker.NotFound {
+			t.Errorf("%.30q: %v", uri, err)
+		}
+	}
+	// Where nobody else has any, all of them are its own.
+	alone := newRoster(t, templates("greedy", "{+any}"))
+	if parts, err := alone.ReadResource(t.Context(), "z:1"); err != nil || parts[0].Text != "greedy" {
+		t.Errorf("alone: %v, %v", parts, err)
+	}
+}
+
+// TestManyTemplates: to hold a URI against many takes no longer than whoever
+// asks waits.
+func TestManyTemplates(t *testing.T) {
+	options := ensembletest.ServerLibrary(nil)
+	for i := range 10_000 {
+		options.Templates = append(options.Templates, ensemble.LocalTemplate{
+			Template: ensemble.Template{URI: strings.Repeat("x:{+a}", 16) + strconv.Itoa(i)},
+			Read: func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) {
+				return nil, nil
+			},
+		})
+	}
+	roster := newRoster(t, ensemble.New("many", ensemble.LocalLibrary(options), nil))
+	if _, err := roster.Resources(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := roster.ReadResource(ctx, "x:"+strings.Repeat("x:", 1000))
+	if took := time.Since(start); err == nil || took > 5*time.Second {
+		t.Errorf("%v after %v", err, took)
 	}
 }
 

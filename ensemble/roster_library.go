@@ -140,7 +140,8 @@ func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, asi
 
 // ReadResource returns what a resource holds, which may be several parts. It is
 // read from the ensemble that lists it; else from the first of which a template
-// matches; else, since servers may name resources that they do not list, from
+// matches that names a scheme, since one like {+any} would match the URIs of all
+// others; else, since servers may name resources that they do not list, from
 // the only ensemble that offers any. Who knows better asks
 // [Ensemble.ReadResource]. The error is an [*invoker.Failure].
 func (r *Roster) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
@@ -175,8 +176,11 @@ func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
 		holders[all.Resources[i].Ensemble] = true
 	}
 	for i := range all.Templates {
-		if matches(all.Templates[i].URI, uri) {
-			return r.byName[all.Templates[i].Ensemble], nil
+		if err := ctx.Err(); err != nil {
+			return nil, invoker.AsFailure(err)
+		}
+		if t := &all.Templates[i]; anchored(t.URI) && matches(t.URI, uri) {
+			return r.byName[t.Ensemble], nil
 		}
 		holders[all.Templates[i].Ensemble] = true
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// The longest template and URI that are held against each other, in bytes: the
-// work grows with their product.
+// The largest template and URI that are held against each other, in bytes and
+// expressions: the work grows with their product.
 const (
-	maxTemplate = 512
-	maxURI      = 2 << 10
+	maxTemplate    = 512
+	maxExpressions = 16
+	maxURI         = 2 << 10
 )
 
 // checkTemplate returns what is wrong with a URI template (RFC 6570).
@@ -23,9 +24,22 @@ func checkTemplate(template string) error {
 	if len(template) > maxTemplate {
 		return fmt.Errorf("it has more than %d bytes", maxTemplate)
 	}
+	if strings.Count(template, "{") > maxExpressions || strings.Count(template, ",") > maxExpressions {
+		return fmt.Errorf("it has more than %d expressions or variables", maxExpressions)
+	}
 	_, err := uritemplate.New(template)
 	return err
 }
+
+// beginning returns what each URI of the template begins with.
+func beginning(template string) string {
+	literal, _, _ := strings.Cut(template, "{")
+	return literal
+}
+
+// anchored reports whether the template names the scheme of its URIs (RFC 3986,
+// § 3.1). One that does not may stand for the URIs of everybody else.
+func anchored(template string) bool { return strings.Contains(beginning(template), ":") }
 
 // matches reports whether a URI is one that the template stands for.
 func matches(template, uri string) bool {
@@ -38,7 +52,7 @@ func matches(template, uri string) bool {
 // time without end for what a server may write; a regular expression of Go does
 // not.
 func variables(template, uri string) (map[string]string, bool) {
-	if len(uri) > maxURI || checkTemplate(template) != nil {
+	if len(uri) > maxURI || !strings.HasPrefix(uri, beginning(template)) || checkTemplate(template) != nil {
 		return nil, false
 	}
 	pattern, names := patternOf(template)
@@ -87,11 +101,11 @@ type operator struct {
 	value            string // a regular expression
 }
 
-// plain is a value that may hold no reserved characters, and whole one that may
-// hold any.
+// plain is a value that may hold no reserved characters, and whole one that may.
+// No URI has control characters (RFC 3986, § 2).
 const (
-	plain = `[^:/?#\[\]@!$&'()*+,;=]*`
-	whole = `.*`
+	plain = `[^\x00-\x1f\x7f:/?#\[\]@!$&'()*+,;=]*`
+	whole = `[^\x00-\x1f\x7f]*`
 )
 
 var operators = map[byte]operator{
