@@ -3,8 +3,13 @@
 package mcpadapter_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 var user = invoker.NewTrusted[string]("user")
@@ -146,5 +152,91 @@ func TestTrustedHeaderRedirected(t *testing.T) {
 	}
 	if calls := s.received("tools/call"); len(calls) != 1 {
 		t.Errorf("%d requests were sent", len(calls))
+	}
+}
+
+// TestTrustedHeaderBesideACall: the stream of a call that was cut is taken up
+// again for the same person; the answer to a question and the stream for all
+// say nobody's name.
+func TestTrustedHeaderBesideACall(t *testing.T) {
+	asked, answered := make(chan message, 1), make(chan message, 1)
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch {
+		case m.Method == "tools/call":
+			asked <- m
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}\n\n")
+			w.(http.Flusher).Flush()
+			await(t, "the answer", answered) // then the stream is cut
+		case m.Method == "GET" && r.Header.Get("Last-Event-ID") == "1":
+			stream(w)(`{"jsonrpc":"2.0","id":` + string((<-asked).ID) + `,"result":{"content":[]}}`)
+		case m.Method == "GET":
+			stream(w)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case m.Method == "POST" && m.ID != nil:
+			w.WriteHeader(http.StatusAccepted)
+			answered <- m
+		default:
+			return false
+		}
+		return true
+	})
+	read := tool(t, trusting(t, s), "read")
+	ctx := invoker.WithTrusted(within(t), user.Is("ada"))
+	asks := func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return &invoker.ElicitResult{Action: invoker.Accept}, nil
+	}
+	if _, err := read.Invoke(ctx, &invoker.Call{Person: asks}); err != nil {
+		t.Fatal(err)
+	}
+	streams := s.received("GET")
+	if len(streams) != 2 {
+		t.Fatalf("%d streams were asked for", len(streams))
+	}
+	for _, m := range append(streams, s.received("POST")...) {
+		want := ""
+		if m.Header.Get("Last-Event-ID") != "" {
+			want = "ada"
+		}
+		if got := m.Header.Get("X-User"); got != want {
+			t.Errorf("%s %s has the header %q, want %q", m.Method, m.Header.Get("Last-Event-ID"), got, want)
+		}
+	}
+}
+
+// TestTrustedHeaderOverSSE: it goes with the message of the call, and not with
+// the stream.
+func TestTrustedHeaderOverSSE(t *testing.T) {
+	seen := make(map[string][]string)
+	var mu sync.Mutex
+	handler := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return curious(nil) }, nil)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var m message
+		_ = json.Unmarshal(body, &m)
+		mu.Lock()
+		seen[r.Method+" "+m.Method] = append(seen[r.Method+" "+m.Method], r.Header.Get("X-User"))
+		mu.Unlock()
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	c := open(t, mcpadapter.SSE(s.URL, &mcpadapter.HTTPOptions{TrustedHeaders: map[string]string{"X-User": "user"}}))
+	ask := tool(t, c, "ask")
+	if _, err := ask.Invoke(invoker.WithTrusted(within(t), user.Is("ada")), &invoker.Call{}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for request, users := range seen {
+		for _, got := range users {
+			if (got == "ada") != (request == "POST tools/call") || got != "" && got != "ada" {
+				t.Errorf("%s has the header %q", request, got)
+			}
+		}
+	}
+	if len(seen["POST tools/call"]) != 1 || len(seen["POST "]) == 0 { // the call and an answer
+		t.Errorf("the server saw %v", seen)
 	}
 }
