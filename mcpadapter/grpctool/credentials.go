@@ -77,6 +77,12 @@ func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, 
 	return metadata.NewOutgoingContext(ctx, md), nil
 }
 
+// withMetadataOf gives a context the outgoing metadata of another.
+func withMetadataOf(ctx, other context.Context) context.Context {
+	md, _ := metadata.FromOutgoingContext(other)
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
 func (o *Options) token(ctx context.Context) (string, error) {
 	if o.Token == nil {
 		return o.BearerToken, nil

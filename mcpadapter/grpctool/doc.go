@@ -20,6 +20,13 @@
 // no questions to a person and no word that the tools have changed, which are
 // listed on each connection.
 //
+// # MCP over gRPC
+//
+// What is beyond that service is MCP, and MCP has messages for it. They go over
+// gRPC as they are, as frames of a stream: a [Server] whose options have an
+// mcpadapter.Server serves it to the same clients, and [DialMCP] makes the
+// transport of a client of the MCP SDK.
+//
 // # What goes over the wire
 //
 // There is TLS unless [Options.Plaintext] says otherwise. Tokens and metadata

@@ -10,7 +10,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Go functions are served, and called from the other side.
@@ -72,6 +74,45 @@ func ExampleDapr() {
 	defer plantation.Close(context.Background())
 	fmt.Println(plantation.Name())
 	// Output: plantation
+}
+
+// A client of the MCP SDK over gRPC, and the server on the other side.
+func ExampleDialMCP() {
+	ctx := context.Background()
+	clock, err := invoker.New("clock", "Tell the time.", func(context.Context, struct{}) (string, error) { return "noon", nil }, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	inner := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{clock}})
+	defer inner.Close(ctx)
+	server := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
+	go server.Serve(ctx, listener)
+	defer server.Close(ctx)
+
+	link, err := grpctool.DialMCP(ctx, listener.Addr().String(), &grpctool.Options{Plaintext: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer link.Close(ctx)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, nil).Connect(ctx, link, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "clock"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(result.Content[0].(*mcp.TextContent).Text)
+	// Output: noon
 }
 
 // A roster is served to clients that are known by their tokens.

@@ -21,10 +21,14 @@ import (
 )
 
 // Register offers the tool service on a gRPC server that is the caller's, under
-// both of its names. The caller ends that server, after Close.
+// both of its names, and MCP if there is ServerOptions.MCP. The caller ends that
+// server, after Close.
 func (s *Server) Register(on grpc.ServiceRegistrar) {
 	toolspb.RegisterMcpToolServiceServer(on, handlers{server: s})
 	on.RegisterService(&originalDesc, handlers{server: s})
+	if s.options.MCP != nil {
+		toolspb.RegisterMcpServiceServer(on, mcpHandlers{handlers: handlers{server: s}, mcp: s.options.MCP})
+	}
 }
 
 // handlers are the RPCs of the service. A panic costs no more than its request.
@@ -139,7 +143,7 @@ func (s *Server) listening() (*grpc.Server, *health.Server) {
 	server := grpc.NewServer(options...)
 	s.Register(server)
 	alive := health.NewServer()
-	for _, name := range []string{Service, OriginalService} {
+	for name := range server.GetServiceInfo() {
 		alive.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 	healthpb.RegisterHealthServer(server, alive)

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
 )
 
@@ -37,6 +38,13 @@ type ServerOptions struct {
 	// OwnNames offers tools of the roster under their own names, where those
 	// are unique, in place of ensemble.NameFor.
 	OwnNames bool
+
+	// MCP is served to the same clients, as frames of a stream (consort.tools.v1.
+	// McpService, see DialMCP): content of all kinds, progress, resources,
+	// prompts, questions. It knows its clients by what they are here, its own
+	// tokens have no say. It stays the caller's to close, after this server.
+	// Nil serves none.
+	MCP *mcpadapter.Server
 
 	// TLS is what Serve offers, such as that of [TLSFiles]. Nil is plaintext,
 	// for this machine and for meshes that encrypt by themselves.

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// MCPLink carries MCP over one bidirectional stream of gRPC, a message a frame
+// (MCP 2025-11-25, basic/transports § Custom Transports). It is a transport of
+// the MCP SDK, for one session. All methods may be called concurrently.
+type MCPLink struct {
+	source     *source
+	conn       *grpc.ClientConn
+	transports *transports
+	stream     grpc.BidiStreamingClient[toolspb.ConnectRequest, toolspb.ConnectResponse]
+
+	life     context.Context // of the stream
+	end      context.CancelFunc
+	sending  chan struct{} // held by whoever sends
+	messages chan jsonrpc.Message
+	ended    chan struct{} // no message follows
+	readErr  error         // why; set before ended is closed
+
+	once     sync.Once
+	closed   chan struct{}
+	closeErr error
+}
+
+var (
+	_ mcp.Transport  = (*MCPLink)(nil)
+	_ mcp.Connection = mcpConnection{}
+)
+
+// DialMCP connects to a server of MCP over gRPC. When it returns, the server
+// has admitted us. The link outlives ctx, and is the caller's to close.
+//
+// One stream serves all who share the session, so that TrustedMetadata cannot
+// say for whom a call is, and is an error.
+func DialMCP(ctx context.Context, address string, options *Options) (*MCPLink, error) {
+	s := newSource(address, options.withDefaults(address))
+	if s.wrong = s.check(); s.wrong == nil && len(s.options.TrustedMetadata) > 0 {
+		s.wrong = errors.New("Options.TrustedMetadata goes with each call, and MCP has one stream for all calls")
+	}
+	if s.wrong != nil {
+		return nil, fmt.Errorf("server %q: %w", s.options.Server, s.wrong)
+	}
+	l, err := dialMCP(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, explained(err))
+	}
+	return l, nil
+}
+
+func dialMCP(ctx context.Context, s *source) (*MCPLink, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l := &MCPLink{
+		source: s, transports: newTransports(), sending: make(chan struct{}, 1),
+		messages: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}),
+	}
+	conn, err := grpc.NewClient(s.target, append(s.dialOptions(), grpc.WithStatsHandler(l.transports))...)
+	if err != nil {
+		return nil, err
+	}
+	l.conn = conn
+	l.life, l.end = context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, l.end)
+	if err = l.open(ctx); err == nil && stop() {
+		go l.read()
+		return l, nil
+	}
+	close(l.ended)
+	_ = l.tearDown()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, failureOf(err, exchange{what: harmless})
+}
+
+// open begins the stream and waits for the server's headers.
+func (l *MCPLink) open(ctx context.Context) error {
+	dressed, err := l.source.outgoing(ctx, false)
+	if err != nil {
+		return err
+	}
+	l.stream, err = toolspb.NewMcpServiceClient(l.conn).Connect(withMetadataOf(l.life, dressed))
+	if err != nil {
+		return err
+	}
+	if md, err := l.stream.Header(); err != nil || len(md) == 0 { // the status comes behind
+		if _, err = l.stream.Recv(); err == nil {
+			err = errors.New("the server sends no headers")
+		}
+		return err
+	}
+	return nil
+}
+
+// read takes the server's frames. One that is no message is passed over.
+func (l *MCPLink) read() {
+	defer close(l.ended)
+	for {
+		frame, err := l.stream.Recv()
+		if err != nil {
+			l.readErr = err
+			return
+		}
+		message, err := jsonrpc.DecodeMessage(frame.GetMessage())
+		if err != nil {
+			l.source.options.Logger.Warn("a frame that is no message", zap.Error(err))
+			continue
+		}
+		select {
+		case l.messages <- message:
+		case <-l.life.Done():
+			l.readErr = errClosed
+			return
+		}
+	}
+}
+
+// Connect implements mcp.Transport.
+func (l *MCPLink) Connect(context.Context) (mcp.Connection, error) { return mcpConnection{l}, nil }
+
+// Close ends the stream politely, for two seconds at most and no longer than
+// ctx lasts, and then in any case. Nothing is left when it returns.
+func (l *MCPLink) Close(ctx context.Context) error {
+	l.once.Do(func() {
+		defer close(l.closed)
+		l.goodbye(ctx)
+		l.closeErr = l.tearDown()
+	})
+	<-l.closed
+	return l.closeErr
+}
+
+// tearDown ends the stream and waits until nothing is left.
+func (l *MCPLink) tearDown() error {
+	l.end()
+	err := l.conn.Close()
+	<-l.ended
+	select {
+	case <-l.transports.gone():
+	case <-time.After(straggle):
+		err = errors.Join(err, errOutside)
+	}
+	if err != nil {
+		return fmt.Errorf("server %q: %w", l.source.options.Server, err)
+	}
+	return nil
+}
+
+// goodbye says that nothing more comes, and waits for the server's end.
+func (l *MCPLink) goodbye(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, straggle)
+	defer cancel()
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+	case l.sending <- struct{}{}: // and nobody sends after this
+		_ = l.stream.CloseSend()
+	}
+	for {
+		select {
+		case <-l.ended:
+			return
+		case <-ctx.Done():
+			return
+		case <-l.messages: // nobody reads them any more
+		}
+	}
+}
+
+// mcpConnection is what the SDK sees of a link.
+type mcpConnection struct{ *MCPLink }
+
+// SessionID implements mcp.Connection: the stream is the session.
+func (mcpConnection) SessionID() string { return "" }
+
+// Close implements mcp.Connection: it begins the end and does not wait for it.
+func (c mcpConnection) Close() error {
+	go func() { _ = c.MCPLink.Close(context.Background()) }()
+	return nil
+}
+
+// Read implements mcp.Connection.
+func (c mcpConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case message := <-c.messages:
+		return message, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.ended:
+		if errors.Is(c.readErr, io.EOF) {
+			return nil, io.EOF
+		}
+		return nil, fmt.Errorf("the stream ended: %s", status.Convert(c.readErr).Message())
+	}
+}
+
+// Write implements mcp.Connection. A message that is on its way when ctx ends
+// is sent all the same, since half of one is of no use.
+func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(message)
+	if err != nil {
+		return err
+	}
+	if limit := c.source.options.MaxMessage; len(text) > limit {
+		return fmt.Errorf("a message of %d bytes, where %d are allowed", len(text), limit)
+	}
+	select {
+	case c.sending <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.ended:
+		return mcp.ErrConnectionClosed
+	}
+	sent := make(chan error, 1)
+	go func() { // no longer than the stream
+		defer func() { <-c.sending }()
+		sent <- c.stream.Send(&toolspb.ConnectRequest{Message: text})
+	}()
+	select {
+	case err := <-sent:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

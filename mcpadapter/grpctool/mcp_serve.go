@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// frames is a stream as the server sees it.
+type frames = grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]
+
+// mcpHandlers serve MCP. A panic costs no more than its session.
+type mcpHandlers struct {
+	toolspb.UnimplementedMcpServiceServer
+	handlers
+	mcp *mcpadapter.Server
+}
+
+// Connect implements the service. The frames of the stream are the lines of the
+// streams that an mcpadapter.Server serves.
+func (h mcpHandlers) Connect(stream frames) (err error) {
+	defer h.contain(&err)
+	from, err := h.server.identify(stream.Context())
+	if err != nil {
+		return err
+	}
+	client := "stream " + from.client
+	switch h.server.enter(client) {
+	case tooLate:
+		return status.Error(codes.Unavailable, "the server is about to end")
+	case tooMany:
+		return status.Error(codes.ResourceExhausted, "too many streams of this client are open")
+	}
+	defer h.server.leave(client)
+	if err := stream.SendHeader(metadata.Pairs("x-protocol", "mcp")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(from.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.server.life, func() { cancel(errServerClosed) })()
+	in := newFrameReader(stream, h.server.closed)
+	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		h.server.log.Info("a stream of MCP ended: " + err.Error())
+		return status.Error(codes.Aborted, "the session ended")
+	}
+	return nil
+}
+
+// frameReader reads the frames of a client as lines. It ends when the client has
+// said all, and when the server is about to end: calls under way are answered
+// then, and there are no new ones.
+type frameReader struct {
+	frames  chan []byte
+	ending  <-chan struct{}
+	closed  chan struct{}
+	closing sync.Once
+	line    []byte
+}
+
+func newFrameReader(stream frames, ending <-chan struct{}) *frameReader {
+	r := &frameReader{frames: make(chan []byte), ending: ending, closed: make(chan struct{})}
+	go r.receive(stream) // ends with the stream
+	return r
+}
+
+func (r *frameReader) receive(stream frames) {
+	defer close(r.frames)
+	for {
+		frame, err := stream.Recv()
+		if err != nil {
+			return
+		}
+		select {
+		case r.frames <- frame.GetMessage():
+		case <-r.closed:
+			return
+		}
+	}
+}
+
+// Read implements io.Reader, for one goroutine.
+func (r *frameReader) Read(p []byte) (int, error) {
+	for len(r.line) == 0 {
+		select {
+		case frame, ok := <-r.frames:
+			if !ok {
+				return 0, io.EOF
+			}
+			// JSON has line ends between its tokens alone.
+			r.line = append(bytes.ReplaceAll(frame, []byte{'\n'}, []byte{' '}), '\n')
+		case <-r.ending:
+			return 0, io.EOF
+		case <-r.closed:
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, r.line)
+	r.line = r.line[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (r *frameReader) Close() error {
+	r.closing.Do(func() { close(r.closed) })
+	return nil
+}
+
+// frameWriter sends lines as frames.
+type frameWriter struct {
+	stream frames
+	closed atomic.Bool
+	mu     sync.Mutex
+	line   []byte // that has no end yet
+}
+
+// Write implements io.Writer. A client that does not read holds it up until the
+// stream ends.
+func (w *frameWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line = append(w.line, p...)
+	for {
+		line, rest, found := bytes.Cut(w.line, []byte{'\n'})
+		if !found {
+			return len(p), nil
+		}
+		if w.closed.Load() || w.stream.Send(&toolspb.ConnectResponse{Message: line}) != nil {
+			w.closed.Store(true)
+			return 0, io.ErrClosedPipe
+		}
+		w.line = rest
+	}
+}
+
+// Close implements io.Closer. It waits for nobody.
+func (w *frameWriter) Close() error {
+	w.closed.Store(true)
+	return nil
+}
