@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/examples/tasks/taskbook"
@@ -52,15 +53,20 @@ func run(ctx context.Context, out io.Writer, folder string) (err error) {
 	return review(out, records)
 }
 
+// play runs in a folder that is gone afterwards, whatever happens.
+func play(ctx context.Context, out io.Writer) error {
+	folder, err := os.MkdirTemp("", "tasks")
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(ctx, out, folder), os.RemoveAll(folder))
+}
+
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // who reads the output may stop; the folder goes all the same
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	folder, err := os.MkdirTemp("", "tasks")
-	if err == nil {
-		defer os.RemoveAll(folder)
-		err = run(ctx, os.Stdout, folder)
-	}
-	if err != nil {
+	if err := play(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

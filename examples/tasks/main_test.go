@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,4 +77,19 @@ func readme(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(page)
+}
+
+// TestNothingIsLeft: the folder goes, also when the program is interrupted.
+func TestNothingIsLeft(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	t.Setenv("TMP", folder)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := play(ended, io.Discard); err == nil {
+		t.Error("it ran though it was interrupted")
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
+	}
 }

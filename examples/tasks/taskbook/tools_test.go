@@ -170,9 +170,10 @@ func TestForgedUsers(t *testing.T) {
 	forged := []string{
 		`"user_id":2`, `"USER_ID":2`, `"User_Id":2`, `"user_\u0069d":2`, `"u\u017fer_id":2`,
 		`"user_id":1`, `"user_id":null`, `"user_id":"2"`, `"user_id":[2]`, `"user_id":1,"user_id":2`, `"user_id":1,"USER_ID":2`,
+		`"user_id\u0000":2`, `"user_id\ud800":2`,
 	}
 	merely := []string{ // other names, which no tool takes
-		`"userId":2`, `"user-id":2`, `" user_id":2`, `"user_id\u0000":2`, `"user\u200b_id":2`, `"user":{"user_id":2}`,
+		`"userId":2`, `"user-id":2`, `" user_id":2`, `"user\u200b_id":2`, `"user":{"user_id":2}`,
 		`"_meta":{"user_id":2}`, `"arguments":{"user_id":2}`, `"__proto__":{"user_id":2}`, `"constructor":{"prototype":{"user_id":2}}`,
 	}
 	for tool, arguments := range base {
