@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -182,6 +183,40 @@ func TestCallIsAsked(t *testing.T) {
 			cancel()
 			await(t, "the end of the other call", ended)
 		})
+	}
+}
+
+// TestPromptAsks: a server that writes a prompt asks the person of the call
+// that the prompt is got for, and nobody where there is none.
+func TestPromptAsks(t *testing.T) {
+	question := &mcp.ElicitParams{Mode: "form", Message: "who?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+	server := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil)
+	server.AddPrompt(&mcp.Prompt{Name: "p"}, func(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		answer, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult)
+		if init := req.Session.InitializeParams(); !ok && (init == nil || init.ProtocolVersion >= "2026-07-28") {
+			return &mcp.GetPromptResult{InputRequests: mcp.InputRequestMap{"q": question}, RequestState: "s"}, nil
+		}
+		if !ok {
+			var err error
+			if answer, err = req.Session.Elicit(ctx, question); err != nil {
+				return nil, err
+			}
+		}
+		return &mcp.GetPromptResult{Description: answer.Action, Messages: []*mcp.PromptMessage{}}, nil
+	})
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: protocol})).(ensemble.Library)
+		call, now, ever := held()
+		call.Person = func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return &invoker.ElicitResult{Action: invoker.Accept}, nil
+		}
+		got, err := c.Get(invoker.WithCall(within(t), call), "p", nil)
+		if err != nil || got.Description != "accept" || ever.Load() != 1 || now.Load() != 0 {
+			t.Errorf("%s: got %+v, %v, held %d times", protocol, got, err, ever.Load())
+		}
+		if got, err := c.Get(within(t), "p", nil); err == nil && got.Description == "accept" {
+			t.Errorf("%s: without a call: got %+v", protocol, got)
+		}
 	}
 }
 

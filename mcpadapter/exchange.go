@@ -29,7 +29,7 @@ type exchange struct {
 	// when nobody listens.
 	progress *progressQueue
 	token    string
-	// call is the call of a tool that this is; nil for other requests.
+	// call is the call that the request is made for; may be nil.
 	call *invoker.Call
 	// personal says that the request is that of whoever asked, and not for
 	// all: it carries their trusted headers.

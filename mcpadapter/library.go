@@ -247,12 +247,12 @@ func (c *connection) named(what string, err error) error {
 }
 
 // ofPerson makes a request that is somebody's own: it carries their trusted
-// headers.
+// headers, and what the server asks meanwhile is for the call that ctx carries.
 func (c *connection) ofPerson(ctx context.Context, value any, empty string, send func(context.Context) error) error {
 	if err := c.entitled(ctx); err != nil {
 		return err
 	}
-	return c.decoded(ctx, &exchange{show: instead(empty), personal: true}, value, send)
+	return c.decoded(ctx, &exchange{show: instead(empty), personal: true, call: invoker.CallFrom(ctx)}, value, send)
 }
 
 // look makes a request that is nobody's own.

@@ -172,7 +172,7 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request) {
 	}
 }
 
-// inFlight returns the calls of tools that are not answered.
+// inFlight returns the calls whose requests are not answered.
 func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
