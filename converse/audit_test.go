@@ -67,13 +67,17 @@ func audited(t testing.TB, s *shelf, talk *converse.Conversation) {
 			asked[c.ID] = c
 		case canister.Result:
 			count++
+			bytes := 0
+			for _, content := range c.Content {
+				bytes += len(canister.TextOf([]canister.Content{content}))
+			}
 			record, invocation := s.of(t, c.Invocation), asked[c.Invocation]
 			code := c.Code
 			if code == "" {
 				code = audit.OK
 			}
 			if record.Code != code || record.Asker != "model" || record.Conversation != talk.ID() || !record.Time.Equal(invocation.Time) ||
-				record.Bytes != len(canister.TextOf(c.Content)) || (code == audit.OK) != (record.Error == "") {
+				record.Bytes != bytes || (code == audit.OK) != (record.Error == "") {
 				t.Errorf("the record of\n%+v is\n%+v", c, record)
 			}
 		}
@@ -116,6 +120,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{
 		call("echo", `{"a": 1}`), call("nobody", `{}`), call("echo", `{"a":`), call("echo", `{"deny":true}`),
 		call("fails", ""), call("panics", `{}`), call("slow", `{}`), call("tasks", `{"User_ID":7}`), call("tasks", `{}`),
+		call("echo", `{"change":true}`),
 	}}, conversetest.Line{Text: "done"})
 	var s shelf
 	core, logs := observer.New(zapcore.WarnLevel)
@@ -127,6 +132,9 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
 			if strings.Contains(string(ask.Arguments), "deny") {
 				return converse.Deny("not today"), nil
+			}
+			if strings.Contains(string(ask.Arguments), "change") {
+				return converse.Change(json.RawMessage(`{"changed":1}`)), nil
 			}
 			return converse.Allow(), nil
 		},
@@ -141,7 +149,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 	for _, result := range results(talk.History()) {
 		r := s.of(t, result.Invocation)
 		ran := map[bool]string{true: "ran", false: "-"}[r.Duration > 0]
-		got = append(got, fmt.Sprintf("%s %s %s %s %s %s %v", r.Ensemble, r.Tool, r.Code, r.Arguments, r.Identity["user_id"], ran, r.Forged))
+		got = append(got, fmt.Sprintf("%s %s %s %s%s %s %s %v", r.Ensemble, r.Tool, r.Code, r.Arguments, r.Approved, r.Identity["user_id"], ran, r.Forged))
 	}
 	want := []string{
 		`local echo OK {"a":1} 42 ran []`,
@@ -153,6 +161,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		`local slow TIMEOUT {} 42 ran []`,
 		`local tasks INVALID_ARGUMENTS {"User_ID":7} 42 ran [user_id]`,
 		`local tasks OK {} 42 ran []`,
+		`local echo OK {"change":true}{"changed":1} 42 ran []`,
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {

@@ -25,11 +25,11 @@ func (b *batch) run(c *call) outcome {
 	}
 	if failure != nil {
 		o.result = b.result(c, invoker.Output{}, failure)
-		b.record(c.invocation, c.tool, o.result, failure, 0)
+		b.record(o, failure)
 		return o
 	}
 	if decision.changed {
-		arguments = decision.arguments
+		arguments, o.approved = decision.arguments, decision.arguments
 	}
 	b.started <- c
 	began := b.opts.Now()
@@ -40,7 +40,7 @@ func (b *batch) run(c *call) outcome {
 	if decision.changed {
 		o.result = b.withChangedArguments(o.result, arguments)
 	}
-	b.record(c.invocation, c.tool, o.result, failure, o.duration)
+	b.record(o, failure)
 	return o
 }
 

@@ -4,6 +4,7 @@ package converse
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -52,7 +53,8 @@ type report struct {
 type outcome struct {
 	call     *call
 	result   canister.Result
-	duration time.Duration // 0 when the tool did not run
+	duration time.Duration   // 0 when the tool did not run
+	approved json.RawMessage // arguments in place of the model's, if it ran with such
 }
 
 // exclusive reports whether the tool asks to run alone.

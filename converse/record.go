@@ -6,20 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// record keeps what came of an invocation, in the audit and in the log. There
-// is one call of it for each result. The tool is nil if there is none, or none
-// was looked for.
-func (t *turn) record(invocation canister.Invocation, tool *ensemble.Tool, result canister.Result, failure *invoker.Failure, took time.Duration) {
+// record keeps what came of a call, in the audit and in the log. There is one
+// call of it for each result.
+func (t *turn) record(o outcome, failure *invoker.Failure) {
+	invocation := o.call.invocation
 	record := audit.Record{
 		Time:         invocation.Time,
 		Asker:        "model",
@@ -27,15 +25,16 @@ func (t *turn) record(invocation canister.Invocation, tool *ensemble.Tool, resul
 		Invocation:   invocation.ID,
 		Tool:         invocation.Name,
 		Arguments:    json.RawMessage(invocation.Arguments),
-		Duration:     took,
+		Approved:     o.approved,
+		Duration:     o.duration,
 	}
-	if tool != nil {
+	if tool := o.call.tool; tool != nil {
 		record.Ensemble, record.Tool = tool.Ensemble().Name(), tool.Definition().Name
 	}
 	if failure == nil {
-		record.Ended(result.Content, nil)
+		record.Ended(o.result.Content, nil)
 	} else {
-		record.Ended(result.Content, failure)
+		record.Ended(o.result.Content, failure)
 		t.logFailure(invocation, failure)
 	}
 	t.opts.Audit.Keep(t.ctx, record)

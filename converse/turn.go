@@ -157,7 +157,7 @@ func (t *turn) answerPending(message string) {
 			Content:    canister.Texts(message),
 		}
 		if t.append(result) {
-			t.record(invocation, t.tools.tool(invocation.Name), result, failure, 0)
+			t.record(outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
 		}
 	}
 }

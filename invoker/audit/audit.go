@@ -37,6 +37,9 @@ type Record struct {
 	// Arguments is what the asker wrote, any text. What a [Trail] hands on is
 	// JSON, unless the asker wrote nothing; see [Options].
 	Arguments json.RawMessage
+	// Approved is what the tool was called with in place of Arguments, when an
+	// approval changed them; otherwise it is empty.
+	Approved json.RawMessage
 	// Code is "OK", or the code of the failure.
 	Code string
 	// Error is what is known of the failure, its causes included; models and

@@ -31,7 +31,8 @@
 //
 // A [File] has one line of JSON for each record, and what was put into it is
 // there after a kill -9 of the process and, unless the options say otherwise,
-// after a power cut. [Read] reads it back. [Zap] puts records into a log. Any
+// after a power cut. It may be renamed or removed while it is open, as log
+// rotation does. [Read] reads it back. [Zap] puts records into a log. Any
 // other place is a Sink of a few lines. The JSON form is the same everywhere:
 // see docs/audit.md.
 //

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -22,24 +24,35 @@ type FileOptions struct {
 // File is a [Sink] that appends each record to a file as one line of JSON, with
 // one write(2). Records that wait for the disk at the same time share one
 // fsync(2). Several processes may append to one file on a local disk.
+//
+// A file that was renamed or removed is left, and one of the old name is made
+// for the next record: log rotation needs no signal.
 type File struct {
 	opts FileOptions
-	file *os.File
+	path string // absolute
 
-	mu      sync.Mutex     // guards writing and what follows
-	torn    bool           // the last line is not complete
+	mu     sync.Mutex     // guards writing and what follows
+	now    *opened        // what path named when the last record came
+	closed bool           // no further records
+	under  sync.WaitGroup // records under way, and files that are left
+	close  func() error
+}
+
+// opened is a file until path names another one.
+type opened struct {
+	*os.File
+	info    os.FileInfo    // says which file it is
+	size    int64          // after the last line, if that was complete and ours
 	waiting *group         // those that were written since the last fsync began
-	closed  bool           // no further records
 	under   sync.WaitGroup // records under way
 
 	syncing chan struct{} // full during an fsync
-	fsync   func() error  // of file
-	close   func() error
+	fsync   func() error
 }
 
 // group are records that share an fsync.
 type group struct {
-	synced bool // read and written while File.syncing is full, like err
+	synced bool // read and written while opened.syncing is full, like err
 	err    error
 }
 
@@ -48,14 +61,27 @@ var ErrClosed = errors.New("audit: the file is closed")
 
 // OpenFile opens a file to append records to, and makes it for the owner of the
 // process alone if it is not there; its folder must be. If the last line is not
-// complete, because a process or a disk failed while it was written, it is
-// ended: [Read] will report it, and the records behind it are whole. Opts may
-// be nil. It fails if path is no regular file that can be written.
+// complete, because a process or a disk failed while it was written, the next
+// record ends it: [Read] will report it, and the records behind it are whole.
+// Opts may be nil. It fails if path is no regular file that can be written.
 func OpenFile(path string, opts *FileOptions) (*File, error) {
-	f := &File{waiting: &group{}, syncing: make(chan struct{}, 1)}
+	whole, err := filepath.Abs(path) // the process may go elsewhere
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	f := &File{path: whole}
 	if opts != nil {
 		f.opts = *opts
 	}
+	f.close = sync.OnceValue(f.shut)
+	if f.now, err = open(path); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// open opens a file of records.
+func open(path string) (*opened, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("audit: %s is no regular file", path)
 	}
@@ -63,28 +89,15 @@ func OpenFile(path string, opts *FileOptions) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	f.file, f.fsync, f.close = file, file.Sync, sync.OnceValue(f.shut)
-	if err := f.mend(); err != nil {
-		return nil, errors.Join(fmt.Errorf("audit: %s cannot be taken up: %w", path, err), file.Close())
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("audit: %w", err), file.Close())
 	}
-	return f, nil
+	return &opened{File: file, info: info, size: unknown, waiting: &group{}, syncing: make(chan struct{}, 1), fsync: file.Sync}, nil
 }
 
-// mend ends the last line.
-func (f *File) mend() error {
-	info, err := f.file.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
-	}
-	last := make([]byte, 1)
-	if _, err := f.file.ReadAt(last, info.Size()-1); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if last[0] != '\n' {
-		_, err = f.file.WriteString("\n")
-	}
-	return err
-}
+// unknown is the size of a file whose last line may not be complete.
+const unknown = -1
 
 // Record appends a record. When it returns without an error the record is in
 // the file, and on the disk unless FileOptions.NoSync is set; it does not give
@@ -95,13 +108,14 @@ func (f *File) Record(_ context.Context, record *Record) error {
 	if err != nil {
 		return err
 	}
-	wrote, err := f.write(append(line, '\n'))
-	if wrote == nil {
+	to, wrote, err := f.write(append(line, '\n'))
+	if to == nil {
 		return err
 	}
 	defer f.under.Done()
+	defer to.under.Done()
 	if err == nil && !f.opts.NoSync {
-		err = f.sync(wrote)
+		err = f.sync(to, wrote)
 	}
 	if err != nil {
 		return fmt.Errorf("audit: a record was not kept: %w", err)
@@ -109,36 +123,83 @@ func (f *File) Record(_ context.Context, record *Record) error {
 	return nil
 }
 
-// write appends a line, and returns the group of records that it belongs to;
-// nil if it was not let in.
-func (f *File) write(line []byte) (*group, error) {
+// write appends a line, and returns the file and the group of records that it
+// belongs to; nil if it was not let in.
+func (f *File) write(line []byte) (*opened, *group, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
+	size, err := f.follow()
+	if err != nil {
+		return nil, nil, err
+	}
+	to := f.now
 	f.under.Add(1)
-	if f.torn {
+	to.under.Add(1)
+	torn, err := to.torn(size)
+	if err != nil {
+		return to, nil, err
+	}
+	if torn {
 		line = append([]byte{'\n'}, line...)
 	}
-	n, err := f.file.Write(line)
-	if n > 0 {
-		f.torn = line[n-1] != '\n'
+	to.size = unknown
+	if _, err = to.Write(line); err == nil {
+		to.size = size + int64(len(line))
 	}
-	return f.waiting, err
+	return to, to.waiting, err
+}
+
+// follow opens what path names now, if that is another file, and returns its
+// size. A path that cannot be looked at leaves everything as it is.
+func (f *File) follow() (size int64, err error) {
+	info, err := os.Stat(f.path)
+	switch {
+	case err == nil && os.SameFile(info, f.now.info):
+		return info.Size(), nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		info, err = f.now.Stat()
+		if err != nil {
+			return 0, fmt.Errorf("audit: %w", err)
+		}
+		return info.Size(), nil
+	}
+	next, err := open(f.path)
+	if err != nil {
+		return 0, err
+	}
+	left := f.now
+	f.under.Go(func() { left.under.Wait(); _ = left.Close() }) // each record has seen to its own fsync
+	f.now = next
+	return next.info.Size(), nil
+}
+
+// torn reports whether the last line of a file of this size is not complete:
+// a write of this process, or of another, was cut short.
+func (o *opened) torn(size int64) (bool, error) {
+	if size == o.size || size == 0 {
+		return false, nil
+	}
+	last := []byte{'\n'}
+	if _, err := o.ReadAt(last, size-1); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return last[0] != '\n', nil
 }
 
 // sync returns when a group is on the disk. Who comes first does it for all.
-func (f *File) sync(g *group) error {
-	f.syncing <- struct{}{}
-	defer func() { <-f.syncing }()
+func (f *File) sync(o *opened, g *group) error {
+	o.syncing <- struct{}{}
+	defer func() { <-o.syncing }()
 	if g.synced {
 		return g.err
 	}
 	f.mu.Lock()
-	f.waiting = &group{} // those that come from now on are not in this one
+	o.waiting = &group{} // those that come from now on are not in this one
 	f.mu.Unlock()
-	g.synced, g.err = true, f.fsync()
+	g.synced, g.err = true, o.fsync()
 	return g.err
 }
 
@@ -151,5 +212,5 @@ func (f *File) shut() error {
 	f.closed = true
 	f.mu.Unlock()
 	f.under.Wait()
-	return errors.Join(f.fsync(), f.file.Close())
+	return errors.Join(f.now.fsync(), f.now.Close())
 }

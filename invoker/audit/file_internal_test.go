@@ -19,7 +19,7 @@ func TestGroupCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		disk, fsyncs := make(chan error), 0
-		file.fsync = func() error { fsyncs++; return <-disk }
+		file.now.fsync = func() error { fsyncs++; return <-disk }
 		results := make(chan error, 100)
 		record := func(n int) {
 			for range n {
@@ -76,7 +76,7 @@ func TestNoSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	fsyncs := 0
-	file.fsync = func() error { fsyncs++; return nil }
+	file.now.fsync = func() error { fsyncs++; return nil }
 	if err := file.Record(t.Context(), &Record{Tool: "t"}); err != nil || fsyncs != 0 {
 		t.Errorf("%v, %d fsyncs", err, fsyncs)
 	}
@@ -92,7 +92,7 @@ func TestReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := file.file.Close(); err != nil {
+	if err := file.now.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Record(t.Context(), &Record{Tool: "t"}); err == nil {

@@ -31,7 +31,7 @@ type Options struct {
 	// that are no JSON are left out as a whole, since nobody can tell names
 	// in them.
 	Omit []string
-	// ArgumentBytes bounds the arguments of a record: longer ones are recorded
+	// ArgumentBytes bounds the arguments of a record, and those approved: longer ones are recorded
 	// as a JSON string with their beginning and their size. Zero is 4096, less
 	// than 64 counts as 64, a negative value is no bound.
 	ArgumentBytes int
@@ -117,7 +117,7 @@ func (t *Trail) clean(ctx context.Context, r *Record) {
 	}
 	r.Error = clean.text(r.Error, maxError)
 	r.Forged = clean.names(r.Forged)
-	r.Arguments = t.arguments(clean, r.Arguments)
+	r.Arguments, r.Approved = t.arguments(clean, r.Arguments), t.arguments(clean, r.Approved)
 	r.Identity = t.identity(ctx, clean)
 }
 

@@ -123,6 +123,10 @@ func TestArguments(t *testing.T) {
 			if string(got.Arguments) != test.want {
 				t.Errorf("got  %s\nwant %s", got.Arguments, test.want)
 			}
+			got = kept(t, t.Context(), &audit.Options{Omit: test.omit}, audit.Record{Approved: json.RawMessage(test.wrote)})
+			if string(got.Approved) != test.want || got.Arguments != nil {
+				t.Errorf("approved: got %s\nwant %s", got.Approved, test.want)
+			}
 			line(t, got)
 		})
 	}

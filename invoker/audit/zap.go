@@ -74,7 +74,12 @@ func (f fields) MarshalLogObject(to zapcore.ObjectEncoder) error {
 		}
 	}
 	if len(f.Arguments) > 0 {
-		return to.AddReflected("arguments", f.Arguments)
+		if err := to.AddReflected("arguments", f.Arguments); err != nil {
+			return err
+		}
+	}
+	if len(f.Approved) > 0 {
+		return to.AddReflected("approved", f.Approved)
 	}
 	return nil
 }
