@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // The default limits of a [Server].
@@ -115,6 +116,7 @@ type ServerOptions struct {
 type Server struct {
 	options    ServerOptions
 	log        *zap.Logger
+	refusals   *zap.Logger // the same, for what hostile clients can repeat: it takes samples
 	roster     *ensemble.Roster
 	own        *ensemble.Ensemble // of options.Tools
 	sdk        *mcp.Server
@@ -150,6 +152,9 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 		s.roster, _ = ensemble.NewRoster() // of nothing: there is no error
 	}
 	s.log = s.options.Logger
+	s.refusals = s.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000)
+	}))
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.streaming, s.endStreams = context.WithCancel(context.Background())
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{

@@ -96,7 +96,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller,
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(s.options.Trusted), said...)...)
 	from = &caller{ctx: ctx, identity: identityOf(name, said), slot: alwaysFree}
 	if from.client = "id " + from.identity; from.identity == "" {
-		from.client = "ip " + hostOf(r.RemoteAddr)
+		from.client = "ip " + addressOf(r.RemoteAddr)
 	}
 	return from, true
 }
@@ -133,8 +133,10 @@ func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name str
 	if o.Authenticate == nil {
 		return nil, "", errWrongToken
 	}
-	values, err = s.asked(r, token)
-	return values, "", err
+	if values, err = s.asked(r, token); len(values) == 0 {
+		name = tokenName(sha256.Sum256([]byte(token))) // nothing else tells who it is
+	}
+	return values, name, err
 }
 
 // asked calls Authenticate, whose panic refuses the request.
@@ -156,7 +158,7 @@ func (o *ServerOptions) known(token string) *BearerToken {
 		hash := sha256.Sum256([]byte(t.Token))
 		if subtle.ConstantTimeCompare(sent[:], hash[:]) == 1 && t.Token != "" {
 			if t.Name == "" {
-				t.Name = "token " + hex.EncodeToString(hash[:6])
+				t.Name = tokenName(hash)
 			}
 			found = &t
 		}
@@ -167,6 +169,9 @@ func (o *ServerOptions) known(token string) *BearerToken {
 	}
 	return found
 }
+
+// tokenName is a name for a token that does not show it.
+func tokenName(hash [sha256.Size]byte) string { return "token " + hex.EncodeToString(hash[:6]) }
 
 // identityOf is a digest of the name of a token and of the values that make out
 // who somebody is: those that are not secret, since a secret one, such as a
@@ -213,7 +218,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 		text = "the token is not good"
 		challenge = append(challenge, `error="invalid_token"`)
 	}
-	s.log.Info("a request is refused", zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	s.refusals.Info("a request is refused", zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	http.Error(w, text, status)
 }

@@ -32,8 +32,9 @@ type served struct {
 
 // callTool answers tools/call (MCP 2025-11-25, server/tools § Calling Tools).
 func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
-	if req.Params.RequestState != "" {
-		return s.parked.resume(ctx, req.Session, from, req.Params.RequestState, whichCall(req), req.Params.InputResponses)
+	waiting, err := s.parked.resumed(req.Params.RequestState, whichCall(req), from)
+	if waiting != nil {
+		return waiting.resume(ctx, req.Session, req.Params.InputResponses)
 	}
 	c := &served{
 		server: s, ctx: ctx, modern: speaksModern(req.ProtocolVersion()),
@@ -42,6 +43,9 @@ func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *c
 	c.record = audit.Record{
 		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), Invocation: c.call.ID,
 		Tool: shortened(req.Params.Name), Arguments: req.Params.Arguments,
+	}
+	if err != nil {
+		return nil, c.refused(notWaiting, err)
 	}
 	tool, err := s.find(ctx, req.Params.Name)
 	if err != nil {
@@ -52,7 +56,7 @@ func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *c
 	}
 	c.tool = tool
 	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), tool.def.Name
-	if failure := c.admitted(from); failure != nil {
+	if failure := c.admitted(); failure != nil {
 		return c.answer(invoker.Output{}, failure), nil
 	}
 	release, ok := from.slot()
@@ -60,13 +64,15 @@ func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *c
 		return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are under way.")), nil
 	}
 	defer release()
-	s.running.enter()
 	return c.run(req, from)
 }
 
-var unknownTool = invoker.Failf(invoker.ToolNotFound, "There is no such tool.")
+var (
+	unknownTool = invoker.Failf(invoker.ToolNotFound, "There is no such tool.")
+	notWaiting  = invoker.Failf(invoker.InvalidArguments, "No call of this client waits for these answers.")
+)
 
-// refused notes that a call was refused with err before there was a tool.
+// refused notes that a call was refused with err before it came to a tool.
 func (c *served) refused(failure *invoker.Failure, err error) error {
 	c.record.Ended(nil, failure)
 	c.server.options.Audit.Keep(c.ctx, c.record)
@@ -76,7 +82,7 @@ func (c *served) refused(failure *invoker.Failure, err error) error {
 // admitted says why a call may not run at all; nil if it may. That a tool lacks
 // a trusted value is for the invoker to refuse as well: not every invoker is one
 // that knows of them.
-func (c *served) admitted(*caller) *invoker.Failure {
+func (c *served) admitted() *invoker.Failure {
 	if c.server.closing.Load() {
 		return invoker.Failf(invoker.Unavailable, "The server is about to end.")
 	}
@@ -88,7 +94,7 @@ func (c *served) admitted(*caller) *invoker.Failure {
 	return nil
 }
 
-// run runs the call and answers it. Whoever calls it has entered the gate.
+// run runs the call and answers it.
 func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
 	c.reports = newReports(c.ctx, req)
 	c.call.Progress, c.call.Log = c.reports.progress(), c.reports.log
@@ -104,7 +110,6 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 	default:
 		c.ctx = offer(c.ctx, &c.call, c.server.directly(c.ctx, req.Session, from), caps)
 	}
-	defer c.server.running.leave()
 	return c.finish(c.ctx)
 }
 

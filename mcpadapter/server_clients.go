@@ -43,50 +43,78 @@ type kind int
 const (
 	aRequest kind = iota // a place among those under way
 	aStream              // the same, apart: it waits for news
+	aBody                // the same, apart: it is still being read
 	aMessage             // no place: it may be what a call waits for
 )
 
-// begin lets a request of a client begin, or says when it may try again.
-func (c *clients) begin(client string, what kind) (end func(), wait time.Duration) {
+// arrive counts a request of a client against its rate; it says how long the
+// client has to wait if there are too many.
+func (c *clients) arrive(client string) (wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	load, ok := c.of[client]
-	if !ok {
-		if len(c.of) >= maxClients && !c.forgetOne() {
-			return nil, time.Second
-		}
-		load = &clientLoad{rate: rate.NewLimiter(c.rate, c.burst)}
-		c.of[client] = load
+	load, now := c.load(client), time.Now()
+	if load == nil {
+		return time.Second
 	}
-	load.seen = now
+	booked := load.rate.ReserveN(now, 1)
+	if wait = booked.DelayFrom(now); wait > 0 {
+		booked.CancelAt(now)
+	}
+	return wait
+}
+
+// begin gives a request of a client its place; end is nil if all are taken.
+func (c *clients) begin(client string, what kind) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	load := c.load(client)
+	if load == nil {
+		return nil
+	}
 	count := &load.under[what]
 	if *count >= c.parallel && what != aMessage {
-		return nil, time.Second
-	}
-	if booked := load.rate.ReserveN(now, 1); booked.DelayFrom(now) > 0 {
-		wait := booked.DelayFrom(now)
-		booked.CancelAt(now)
-		return nil, wait
+		return nil
 	}
 	*count++
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		*count--
-	}, 0
+	}
 }
 
-// forgetOne makes room: the client goes that was not seen for longest, of those
-// that have nothing under way.
+// load returns the load of a client; nil if there are too many clients. c.mu is
+// held.
+func (c *clients) load(client string) *clientLoad {
+	load, ok := c.of[client]
+	if !ok {
+		if len(c.of) >= maxClients && !c.forgetOne() {
+			return nil
+		}
+		load = &clientLoad{rate: rate.NewLimiter(c.rate, c.burst)}
+		c.of[client] = load
+	}
+	load.seen = time.Now()
+	return load
+}
+
+// forgetOne makes room: of some clients that have nothing under way, the one
+// goes that was not seen for longest. To look at all would make each stranger dear.
 func (c *clients) forgetOne() bool {
 	var oldest string
 	var since time.Time
-	for client, load := range c.of {
-		if load.under == [aMessage + 1]int{} && (oldest == "" || load.seen.Before(since)) {
+	looked := 0
+	for client, load := range c.of { // they come in any order
+		if load.under != [aMessage + 1]int{} {
+			continue
+		}
+		if looked == 0 || load.seen.Before(since) {
 			oldest, since = client, load.seen
+		}
+		if looked++; looked == 16 {
+			break
 		}
 	}
 	delete(c.of, oldest)
-	return oldest != ""
+	return looked > 0
 }

@@ -20,22 +20,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A session that nobody uses ends by itself.
-func TestIdleSessionEnds(t *testing.T) {
-	v := newVictim(t, func(o *mcpadapter.ServerOptions) { o.SessionIdle = 5 * time.Millisecond })
-	session := v.open(t, ada)
-	for end := time.Now().Add(patience); ; {
-		status, _, _ := v.post(t, calling(`{"title":"x"}`), old(session))
-		if status == http.StatusNotFound {
-			return
-		}
-		if status != 200 || time.Now().After(end) {
-			t.Fatalf("status %d", status)
-		}
-		time.Sleep(10 * time.Millisecond) // it is idle meanwhile
-	}
-}
-
 // A tool does not wait for ever for a client that does not come back.
 func TestUnansweredQuestion(t *testing.T) {
 	failed := make(chan error, 1)

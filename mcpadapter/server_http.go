@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ const (
 
 	bodyTimeout   = 30 * time.Second // for a request to arrive
 	writeTimeout  = 30 * time.Second // for a piece of an answer to leave
+	newsTimeout   = 5 * time.Second  // the same, of news: the SDK tells one client after the other
 	streamTimeout = time.Hour        // of a stream that waits for news
 )
 
@@ -36,10 +38,10 @@ const (
 // whatever path it is mounted at, and the document of
 // ServerOptions.ResourceMetadata at its well-known path.
 //
-// Checks come in this order, and each has its status: the server is about to
-// end (503), Host and Origin (403), method (405), token (401, 403), limits of
-// the client (429 with Retry-After), size (413), form (400), session (404). A
-// stream that waits for news ends after an hour, so that the token is checked
+// Checks come in this order, and each has its status: Host and Origin (403),
+// method (405), token (401, 403), rate of the client (429 with Retry-After),
+// size (413), form (400), the server is about to end (503), requests of the
+// client at once (429), session (404). A stream that waits for news ends after an hour, so that the token is checked
 // again; clients open it anew.
 func (s *Server) Handler() http.Handler {
 	sdk := func(*http.Request) *mcp.Server { return s.sdk }
@@ -75,38 +77,65 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	e := envelope{}
-	if r.Method == http.MethodPost {
-		if e, ok = h.readBody(w, r); !ok {
-			return
-		}
-	}
-	what := aRequest
-	switch {
-	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
-		what = aStream
-	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
-		what = aMessage
-	}
-	if h.closing.Load() && what != aMessage { // calls under way may get their answers
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the server is about to end", http.StatusServiceUnavailable)
+	if wait := h.clients.arrive(from.client); wait > 0 {
+		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 		return
 	}
-	end, wait := h.clients.begin(from.client, what)
+	e, ok := h.readMessage(w, r, from)
+	if !ok {
+		return
+	}
+	what := costOf(r, e)
+	if h.closing.Load() && what != aMessage { // calls under way may get their answers
+		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
+		return
+	}
+	end := h.clients.begin(from.client, what)
 	if end == nil {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
-		http.Error(w, "too many requests", http.StatusTooManyRequests)
+		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
 		return
 	}
 	defer end()
 	h.dispatch(w, r, from, e, what == aStream)
 }
 
+// readMessage reads the message of a request, if it has one. Those that are
+// being read are bounded too: each takes memory before it is known what it is.
+func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *caller) (e envelope, ok bool) {
+	if r.Method != http.MethodPost {
+		return e, true
+	}
+	end := h.clients.begin(from.client, aBody)
+	if end == nil {
+		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
+		return e, false
+	}
+	defer end()
+	return h.readBody(w, r)
+}
+
+func costOf(r *http.Request, e envelope) kind {
+	switch {
+	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
+		return aStream
+	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
+		return aMessage
+	}
+	return aRequest
+}
+
+// later refuses a request that may be tried again.
+func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
+	h.refusals.Info("a request is refused: "+why, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
+	http.Error(w, why, status)
+}
+
 // dispatch hands a request that was checked to the SDK.
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope, isStream bool) {
-	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= modern || saysModern(r)
-	if id := r.Header.Get(sessionHeader); !isModern && id != "" {
+	id := r.Header.Get(sessionHeader)
+	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= modern || id == "" && saysModern(r)
+	if !isModern && id != "" {
 		done, ok := h.sessions.use(id, from.identity)
 		if !ok {
 			http.Error(w, "session not found", http.StatusNotFound)
@@ -135,11 +164,15 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	r.Header[requestKey] = []string{key}
 	h.requests.Store(key, from)
 	defer h.requests.Delete(key)
-	w = &patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+	patient := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: writeTimeout}
+	if isStream {
+		patient.patience = newsTimeout
+	}
+	defer patient.start() // for what is still to leave then
 	if isModern {
-		h.stateless.ServeHTTP(w, r)
+		h.stateless.ServeHTTP(patient, r)
 	} else {
-		h.stateful.ServeHTTP(w, r)
+		h.stateful.ServeHTTP(patient, r)
 	}
 }
 
@@ -186,7 +219,7 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request) (envelope, bo
 	}
 	e, err := inspect(text)
 	if err != nil {
-		h.log.Info("a request is refused", zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+		h.refusals.Info("a request is refused", zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
 		return envelope{}, false
 	}
@@ -215,12 +248,25 @@ func refusalText(code int64, message string) []byte {
 // patientWriter bounds how long a client may take to read a piece of an answer.
 type patientWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
+	control  *http.ResponseController
+	patience time.Duration
+}
+
+func (w *patientWriter) start() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // where it can be set
 }
 
 func (w *patientWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it can be set
+	w.start()
 	return w.ResponseWriter.Write(p)
+}
+
+// FlushError is Flush for http.ResponseController. No deadline stays behind what
+// has left: in HTTP/2 it would end a stream that has nothing to say.
+func (w *patientWriter) FlushError() error {
+	err := w.control.Flush()
+	_ = w.control.SetWriteDeadline(time.Time{})
+	return err
 }
 
 // Unwrap lets http.ResponseController find what this writer cannot do.
@@ -236,11 +282,11 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	case len(hosts) == 0 && isLoopback(name):
 		return true
 	case slices.ContainsFunc(hosts, func(host string) bool {
-		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(host, name)
+		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)
 	}):
 		return true
 	}
-	h.log.Warn("a request is refused: its Host is none of the server's", zap.String("host", shortened(r.Host)))
+	h.refusals.Warn("a request is refused: its Host is none of the server's", zap.String("host", shortened(r.Host)))
 	http.Error(w, "the server does not go by this name", http.StatusForbidden)
 	return false
 }
@@ -256,21 +302,28 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	own := err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
-		h.log.Warn("a request is refused: its Origin is not allowed", zap.String("origin", shortened(origins[0])))
+		h.refusals.Warn("a request is refused: its Origin is not allowed", zap.String("origin", shortened(origins[0])))
 		http.Error(w, "the origin is not allowed", http.StatusForbidden)
 		return false
 	}
+	w.Header().Set("Access-Control-Expose-Headers", sessionHeader+", "+protocolHeader+", WWW-Authenticate, Retry-After")
+	return !allowPage(w, r, origins[0], "GET, POST, DELETE")
+}
+
+// allowPage writes the headers by which a browser lets a page see an answer; it
+// has answered the request if that was a browser's question beforehand (Fetch
+// Standard, § CORS protocol).
+func allowPage(w http.ResponseWriter, r *http.Request, origin, methods string) (answered bool) {
 	header := w.Header()
-	header.Set("Access-Control-Allow-Origin", origins[0])
+	header.Set("Access-Control-Allow-Origin", origin)
 	header.Add("Vary", "Origin")
-	header.Set("Access-Control-Expose-Headers", sessionHeader+", "+protocolHeader+", WWW-Authenticate, Retry-After")
-	if r.Method == http.MethodOptions {
-		header.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-		header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
-		header.Set("Access-Control-Max-Age", "600")
-		w.WriteHeader(http.StatusNoContent)
+	if r.Method != http.MethodOptions {
 		return false
 	}
+	header.Set("Access-Control-Allow-Methods", methods)
+	header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	header.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 
@@ -290,12 +343,14 @@ func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) 
 		http.NotFound(w, r)
 		return
 	}
+	if allowPage(w, r, "*", "GET") { // clients in browsers send headers of their own
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(m.document())
 }
@@ -306,6 +361,18 @@ func hostOf(address string) string {
 		return host
 	}
 	return strings.Trim(address, "[]")
+}
+
+// addressOf returns whose an address is: of IPv6, one client has a whole /64
+// (RFC 6177), and could otherwise be as many as it likes.
+func addressOf(address string) string {
+	host := hostOf(address)
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.Unmap().Is4() {
+		return host
+	}
+	prefix, _ := ip.WithZone("").Prefix(64) // it has as many bits
+	return prefix.String()
 }
 
 // isLoopback reports whether a name leads to this machine and nowhere else (RFC

@@ -141,7 +141,10 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if err != nil {
 		return s.failed("resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
 	}
-	s.subscribed.add(req.Session, req.Params.URI, stop)
+	if !s.subscribed.add(req.Session, req.Params.URI, stop) {
+		stop()
+		return refusal(jsonrpc.CodeInvalidParams, "a session has no more than %d subscriptions", maxSubscriptions)
+	}
 	return nil
 }
 
@@ -233,14 +236,17 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 		return nil, err
 	}
 	what := "prompts/get " + p.Name + " " + string(arguments)
+	waiting, err := s.parked.resumed(p.RequestState, what, from)
+	if err != nil {
+		return nil, err
+	}
 	call := new(invoker.Call)
 	switch {
-	case p.RequestState != "":
-		return s.parked.resume(ctx, req.Session, from, p.RequestState, what, p.InputResponses)
+	case waiting != nil:
+		return waiting.resume(ctx, req.Session, p.InputResponses)
 	case !canBeAsked(caps) || !isModern && !from.asks:
 	case isModern:
 		r := s.newRounds(what, from, p.InputResponses)
-		s.running.enter()
 		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
 			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, caps), call), p, isModern)
 		})

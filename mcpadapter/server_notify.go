@@ -62,9 +62,20 @@ type subscriptions struct {
 	all sync.WaitGroup
 }
 
-func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func()) {
+// maxSubscriptions bounds those of a session: templates have resources without end.
+const maxSubscriptions = 1000
+
+// add reports false if the session has too many.
+func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	n := 0
+	for _, stops := range s.of[session] {
+		n += len(stops)
+	}
+	if n >= maxSubscriptions {
+		return false
+	}
 	if s.of == nil {
 		s.of = make(map[*mcp.ServerSession]map[string][]func())
 	}
@@ -76,6 +87,7 @@ func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func())
 		})
 	}
 	s.of[session][uri] = append(s.of[session][uri], stop)
+	return true
 }
 
 // remove ends one subscription of the session to the resource.

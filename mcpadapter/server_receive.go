@@ -83,6 +83,10 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			s.log.Warn("a request is refused", zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
+		if method != "subscriptions/listen" { // it has no end of its own
+			s.running.enter()
+			defer s.running.leave()
+		}
 		defer s.caught(method, &result, &err)
 		ctx, cancel := context.WithCancelCause(joined{ctx, from.ctx})
 		defer cancel(nil)
@@ -100,9 +104,13 @@ func (s *Server) caught(method string, result *mcp.Result, err *error) {
 }
 
 func (s *Server) answer(ctx context.Context, method string, req mcp.Request, from *caller, next mcp.MethodHandler) (mcp.Result, error) {
+	if call, ok := req.(*mcp.CallToolRequest); ok {
+		return s.callTool(ctx, call, from)
+	}
+	if s.closing.Load() {
+		return nil, refusal(jsonrpc.CodeInternalError, "the server is about to end")
+	}
 	switch req := req.(type) {
-	case *mcp.CallToolRequest:
-		return s.callTool(ctx, req, from)
 	case *mcp.ListToolsRequest:
 		return s.listTools(ctx, req)
 	case *mcp.ListResourcesRequest:

@@ -186,6 +186,9 @@ func (r *reports) end() {
 	case <-ctx.Done():
 	case <-patience.C:
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = nil // nothing follows the result
 }
 
 // goOn sends what follows as part of the answer to another request.

@@ -57,12 +57,12 @@ func (s *Server) newRounds(what string, from *caller, given mcp.InputResponseMap
 }
 
 // begin runs f, and answers the first round. The context of f has a life of its
-// own, which ends with that of a round that is broken off. The request has
-// entered the gate, and leaves it when f has returned.
+// own, which ends with that of a round that is broken off.
 func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	stop := context.AfterFunc(r.server.life, func() { cancel(errServerClosed) })
+	r.server.running.enter()
 	go func() {
 		defer r.server.running.leave()
 		defer cancel(nil)
@@ -219,11 +219,7 @@ func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 		return r.result, r.err
 	}
 	p.count[r.client]++
-	p.calls[state] = &parkedCall{r, time.AfterFunc(p.timeout, func() {
-		if r := p.take(state); r != nil {
-			r.cancel(errNoAnswer)
-		}
-	})}
+	p.calls[state] = &parkedCall{r, time.AfterFunc(p.timeout, func() { p.expired(state) })}
 	p.mu.Unlock()
 	w := newObject()
 	w.text("resultType", "input_required")
@@ -232,40 +228,49 @@ func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 	return &rawResult{text: w.open()}, nil
 }
 
-// take removes a call; nil if it is not there.
-func (p *parked) take(state string) *rounds {
+// expired ends a call whose answers have not come.
+func (p *parked) expired(state string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	call, ok := p.calls[state]
+	p.remove(state)
+	p.mu.Unlock()
+	if ok {
+		call.rounds.cancel(errNoAnswer)
+	}
+}
+
+// remove forgets a call. p.mu is held.
+func (p *parked) remove(state string) {
 	call, ok := p.calls[state]
 	if !ok {
-		return nil
+		return
 	}
 	delete(p.calls, state)
 	call.expire.Stop()
 	if p.count[call.rounds.client]--; p.count[call.rounds.client] == 0 {
 		delete(p.count, call.rounds.client)
 	}
-	return call.rounds
 }
 
-// belongs reports whether a repeated request is the one that waits.
-func (p *parked) belongs(state, what string, from *caller) bool {
+// resumed returns the call that waits for a repeated request, once; nil for a
+// request without a state, which begins one.
+func (p *parked) resumed(state, what string, from *caller) (*rounds, error) {
+	if state == "" {
+		return nil, nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call, ok := p.calls[state]
-	return ok && call.rounds.owner == from.identity && call.rounds.what == what
+	if !ok || call.rounds.owner != from.identity || call.rounds.what != what {
+		return nil, refusal(jsonrpc.CodeInvalidParams, "there is no such call that waits for an answer")
+	}
+	p.remove(state)
+	return call.rounds, nil
 }
 
 // resume gives a request the answers for which it waits, and answers its next
 // round.
-func (p *parked) resume(ctx context.Context, session *mcp.ServerSession, from *caller, state, what string, answers mcp.InputResponseMap) (mcp.Result, error) {
-	var r *rounds
-	if p.belongs(state, what, from) {
-		r = p.take(state)
-	}
-	if r == nil {
-		return nil, refusal(jsonrpc.CodeInvalidParams, "there is no such call that waits for an answer")
-	}
+func (r *rounds) resume(ctx context.Context, session *mcp.ServerSession, answers mcp.InputResponseMap) (mcp.Result, error) {
 	if r.goOn != nil {
 		r.goOn(ctx, session)
 	}

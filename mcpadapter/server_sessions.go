@@ -30,6 +30,7 @@ type session struct {
 	owner  string // the identity
 	client string
 	busy   int // requests and streams
+	used   time.Time
 	timer  *time.Timer
 }
 
@@ -57,7 +58,7 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 	if s.ofClient(from.client) >= s.mostPerClient && !s.endOldest(from.client) {
 		return refusal(jsonrpc.CodeInternalError, "there are too many sessions of this client")
 	}
-	opened := &session{sdk: sdk, owner: from.identity, client: from.client}
+	opened := &session{sdk: sdk, owner: from.identity, client: from.client, used: time.Now()}
 	opened.timer = time.AfterFunc(s.idle, func() { s.expire(sdk.ID()) })
 	s.byID[sdk.ID()] = opened
 	s.watched.Go(func() {
@@ -76,17 +77,22 @@ func (s *sessions) ofClient(client string) (n int) {
 	return n
 }
 
-// endOldest ends a session of the client that has nothing under way.
+// endOldest ends that session of the client which has nothing under way for
+// longest.
 func (s *sessions) endOldest(client string) bool {
-	for id, session := range s.byID {
-		if session.client == client && session.busy == 0 {
-			delete(s.byID, id)
-			session.timer.Stop()
-			s.watched.Go(func() { _ = session.sdk.Close() })
-			return true
+	var oldest *session
+	for _, session := range s.byID {
+		if session.client == client && session.busy == 0 && (oldest == nil || session.used.Before(oldest.used)) {
+			oldest = session
 		}
 	}
-	return false
+	if oldest == nil {
+		return false
+	}
+	delete(s.byID, oldest.sdk.ID())
+	oldest.timer.Stop()
+	s.watched.Go(func() { _ = oldest.sdk.Close() })
+	return true
 }
 
 // use begins a request in a session of the caller; ok is false if the caller
@@ -103,6 +109,7 @@ func (s *sessions) use(id, owner string) (done func(), ok bool) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		session.used = time.Now()
 		if session.busy--; session.busy == 0 && s.byID[id] == session {
 			session.timer.Reset(s.idle)
 		}

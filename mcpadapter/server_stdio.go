@@ -35,7 +35,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	from := &caller{
 		ctx: invoker.WithTrusted(ctx, values...), identity: identityOf("", values), client: name, asks: true, gone: t.eof,
 		slot: func() (func(), bool) {
-			end, _ := s.clients.begin(name, aRequest)
+			end := s.clients.begin(name, aRequest)
 			return end, end != nil
 		},
 	}
@@ -317,6 +317,6 @@ func (t *stream) asked(id any) {
 }
 
 func (t *stream) refuse(code int64, message string) {
-	t.server.log.Info("a line of the client is refused", zap.String("reason", message))
+	t.server.refusals.Info("a line of the client is refused", zap.String("reason", message))
 	_ = t.write(refusalText(code, message))
 }
