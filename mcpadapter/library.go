@@ -12,9 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/zap"
 )
 
 var _ ensemble.Library = (*connection)(nil)
@@ -33,26 +31,10 @@ func (c *connection) Resources(ctx context.Context) ([]ensemble.Resource, error)
 	if c.offers().Resources == nil {
 		return nil, errors.Join(ctx.Err(), c.gone())
 	}
-	var all []ensemble.Resource
-	err := c.everyPage(ctx, "resources", func(ctx context.Context, cursor string) (int, string, error) {
-		var page struct {
-			Resources  []json.RawMessage
-			NextCursor string
-		}
-		err := c.look(ctx, &page, `{"resources":[]}`, func(ctx context.Context) error {
-			_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-			return err
-		})
-		for _, raw := range page.Resources {
-			if r, ok := resourceOf(raw); ok {
-				all = append(all, r)
-			} else {
-				c.log.Warn("a resource that the server describes wrongly is left out", zap.String("resource", cleanLine(shortened(string(raw)))))
-			}
-		}
-		return len(page.Resources), page.NextCursor, err
-	})
-	return all, notThere(err)
+	return everyOne(ctx, c, "resources", "resources", func(ctx context.Context, cursor string) error {
+		_, err := c.session.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		return err
+	}, resourceOf)
 }
 
 // Templates implements [ensemble.Library] (MCP 2025-11-25, server/resources §
@@ -61,26 +43,10 @@ func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error)
 	if c.offers().Resources == nil {
 		return nil, errors.Join(ctx.Err(), c.gone())
 	}
-	var all []ensemble.Template
-	err := c.everyPage(ctx, "resource templates", func(ctx context.Context, cursor string) (int, string, error) {
-		var page struct {
-			ResourceTemplates []json.RawMessage
-			NextCursor        string
-		}
-		err := c.look(ctx, &page, `{"resourceTemplates":[]}`, func(ctx context.Context) error {
-			_, err := c.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
-			return err
-		})
-		for _, raw := range page.ResourceTemplates {
-			if t, ok := templateOf(raw); ok {
-				all = append(all, t)
-			} else {
-				c.log.Warn("a resource template that the server describes wrongly is left out", zap.String("template", cleanLine(shortened(string(raw)))))
-			}
-		}
-		return len(page.ResourceTemplates), page.NextCursor, err
-	})
-	return all, notThere(err)
+	return everyOne(ctx, c, "resource templates", "resourceTemplates", func(ctx context.Context, cursor string) error {
+		_, err := c.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		return err
+	}, templateOf)
 }
 
 // Prompts implements [ensemble.Library] (MCP 2025-11-25, server/prompts). A
@@ -89,36 +55,10 @@ func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 	if c.offers().Prompts == nil {
 		return nil, errors.Join(ctx.Err(), c.gone())
 	}
-	var all []ensemble.Prompt
-	err := c.everyPage(ctx, "prompts", func(ctx context.Context, cursor string) (int, string, error) {
-		var page struct {
-			Prompts    []json.RawMessage
-			NextCursor string
-		}
-		err := c.look(ctx, &page, `{"prompts":[]}`, func(ctx context.Context) error {
-			_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-			return err
-		})
-		for _, raw := range page.Prompts {
-			if p, ok := promptOf(raw); ok {
-				all = append(all, p)
-			} else {
-				c.log.Warn("a prompt that the server describes wrongly is left out", zap.String("prompt", cleanLine(shortened(string(raw)))))
-			}
-		}
-		return len(page.Prompts), page.NextCursor, err
-	})
-	return all, notThere(err)
-}
-
-// notThere makes of a method that the server does not have an empty list: not
-// every server with resources has templates.
-func notThere(err error) error {
-	var rpc *jsonrpc.Error
-	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
-		return nil
-	}
-	return err
+	return everyOne(ctx, c, "prompts", "prompts", func(ctx context.Context, cursor string) error {
+		_, err := c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		return err
+	}, promptOf)
 }
 
 // Read implements [ensemble.Library].

@@ -41,6 +41,7 @@ type ClientOptions struct {
 	// default a third of the time left to connect, or 5 s if that is unbounded.
 	ProbeTimeout time.Duration
 	// MaxMessage bounds one message from the server, in bytes; default 16 MiB.
+	// A list of what it offers may have four times as many, on all its pages.
 	MaxMessage int
 
 	// Roots are the places that the server may work in. Nil means that roots

@@ -4,32 +4,40 @@ package mcpadapter
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"go.uber.org/zap"
 )
 
 // Limits of one listing.
 const (
-	maxPages  = 1000
-	maxListed = 10_000
+	maxPages    = 1000
+	maxListed   = 10_000
+	maxMessages = 4 // as many bytes as these may have
 )
 
 // everyPage asks for one page of a list after another (MCP 2025-11-25,
-// server/utilities/pagination). next returns how many were on the page, and the
+// server/utilities/pagination). next returns what was on the page, and the
 // cursor of the one that follows, empty for none.
-func (c *connection) everyPage(ctx context.Context, what string, next func(ctx context.Context, cursor string) (int, string, error)) error {
+func (c *connection) everyPage(ctx context.Context, what string, next func(ctx context.Context, cursor string) ([]json.RawMessage, string, error)) error {
 	failed := func(err error) error {
 		return fmt.Errorf("server %q: listing %s: %w", c.options.Server, what, err)
 	}
-	listed, cursor, seen := 0, "", make(map[string]bool)
+	most, size, cursor, seen := maxMessages*c.options.MaxMessage, 0, "", make(map[string]bool)
 	for range maxPages {
-		count, following, err := next(ctx, cursor)
-		switch listed += count; {
+		page, following, err := next(ctx, cursor)
+		for _, one := range page {
+			size += len(one)
+		}
+		switch {
 		case err != nil:
 			return failed(err)
-		case listed > maxListed:
-			return failed(invoker.Failf(invoker.Protocol, "there are more than %d of them", maxListed))
+		case size > most:
+			return failed(invoker.Failf(invoker.Protocol, "they have more than %d bytes", most))
 		case following == "":
 			return nil
 		case seen[following]:
@@ -39,4 +47,51 @@ func (c *connection) everyPage(ctx context.Context, what string, next func(ctx c
 		seen[cursor] = true
 	}
 	return failed(invoker.Failf(invoker.Protocol, "the list has more than %d pages", maxPages))
+}
+
+// everyOne reads a list, which stands in the member of that name. One that is
+// described wrongly is left out, and of a list that is too long the rest: how
+// much is offered is for the ensemble to say. A server that does not know the
+// method has none: not every one with resources has templates.
+func everyOne[T any](ctx context.Context, c *connection, what, member string, ask func(ctx context.Context, cursor string) error, read func(json.RawMessage) (T, bool)) ([]T, error) {
+	var all []T
+	err := c.everyPage(ctx, what, func(ctx context.Context, cursor string) (page []json.RawMessage, following string, err error) {
+		var answer map[string]json.RawMessage
+		err = c.look(ctx, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
+		if err != nil {
+			return nil, "", err
+		}
+		if unreadable := errors.Join(decodeMember(answer, member, &page), decodeMember(answer, "nextCursor", &following)); unreadable != nil {
+			return nil, "", invoker.Failf(invoker.Protocol, "the list cannot be read: %w", unreadable)
+		}
+		for _, raw := range page {
+			if one, ok := read(raw); ok {
+				all = append(all, one)
+			} else {
+				c.log.Warn("what the server describes wrongly is left out", zap.String("list", what), zap.String("description", cleanLine(shortened(string(raw)))))
+			}
+		}
+		if len(all) > maxListed {
+			following = ""
+		}
+		return page, following, nil
+	})
+	return all, notThere(err)
+}
+
+// decodeMember decodes a member, if it is there.
+func decodeMember(m map[string]json.RawMessage, name string, value any) error {
+	if m[name] == nil {
+		return nil
+	}
+	return json.Unmarshal(m[name], value)
+}
+
+// notThere makes of a method that the server does not have an empty list.
+func notThere(err error) error {
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
+		return nil
+	}
+	return err
 }

@@ -40,12 +40,16 @@ type wireTool struct {
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	var listing ensemble.Listing
-	err := c.everyPage(ctx, "tools", func(ctx context.Context, cursor string) (int, string, error) {
+	listed := 0
+	err := c.everyPage(ctx, "tools", func(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
 		page, err := c.page(ctx, cursor)
-		for _, raw := range page.Tools[:min(len(page.Tools), maxListed)] {
+		if listed += len(page.Tools); listed > maxListed {
+			return nil, "", invoker.Failf(invoker.Protocol, "there are more than %d of them", maxListed)
+		}
+		for _, raw := range page.Tools {
 			c.addTool(&listing, raw, page.valid)
 		}
-		return len(page.Tools), page.NextCursor, err
+		return page.Tools, page.NextCursor, err
 	})
 	if err != nil {
 		return ensemble.Listing{}, err
