@@ -60,6 +60,7 @@ type talk struct {
 // keeper keeps the conversations of a [Tool].
 type keeper struct {
 	most   int
+	each   int // of one owner
 	idle   time.Duration
 	logger *zap.Logger
 
@@ -76,12 +77,8 @@ func (k *keeper) make(id string, owner owner, cancel context.CancelCauseFunc) (*
 	if k.closed {
 		return nil, invoker.Failf(invoker.Canceled, "The conversations are being shut down.")
 	}
-	if len(k.talks) >= k.most {
-		oldest := k.longestIdle()
-		if oldest == nil {
-			return nil, invoker.Failf(invoker.Unavailable, "All %d conversations that may be held at the same time are at work.", k.most)
-		}
-		k.end(oldest)
+	if err := k.makeRoom(owner); err != nil {
+		return nil, err
 	}
 	t := &talk{id: id, owner: owner, cancel: cancel}
 	k.talks[id] = t
@@ -89,16 +86,53 @@ func (k *keeper) make(id string, owner owner, cancel context.CancelCauseFunc) (*
 	return t, nil
 }
 
-// longestIdle returns what has been idle for the longest time, or nil; k.mu is
-// held.
-func (k *keeper) longestIdle() *talk {
-	var oldest *talk
+// makeRoom ends a conversation if there is no room for one more of an owner;
+// k.mu is held.
+func (k *keeper) makeRoom(owner owner) error {
+	owned := k.owned()
+	theirs := func(t *talk) bool { return t.owner == owner }
+	anybodys := func(*talk) bool { return true }
+	var ends *talk
+	switch {
+	case owned[owner] >= k.each:
+		if ends = k.spare(owned, theirs); ends == nil {
+			return invoker.Failf(invoker.Unavailable, "All %d conversations that one caller may hold at the same time are at work.", k.each)
+		}
+	case len(k.talks) >= k.most:
+		owned[owner]++ // with the new one
+		if ends = k.spare(owned, anybodys); ends == nil {
+			return invoker.Failf(invoker.Unavailable, "All %d conversations that may be held at the same time are at work.", k.most)
+		}
+	default:
+		return nil
+	}
+	k.end(ends)
+	return nil
+}
+
+// owned counts the conversations of each owner; k.mu is held.
+func (k *keeper) owned() map[owner]int {
+	owned := map[owner]int{}
 	for _, t := range k.talks {
-		if t.cancel == nil && (oldest == nil || t.since.Before(oldest.since)) {
-			oldest = t
+		owned[t.owner]++
+	}
+	return owned
+}
+
+// spare returns, of the idle conversations that may end, that of the owner with
+// the most, and of several that which has been idle for the longest time; nil if
+// there is none. k.mu is held.
+func (k *keeper) spare(owned map[owner]int, mayEnd func(*talk) bool) *talk {
+	var spare *talk
+	for _, t := range k.talks {
+		if t.cancel != nil || !mayEnd(t) {
+			continue
+		}
+		if spare == nil || owned[t.owner] > owned[spare.owner] || owned[t.owner] == owned[spare.owner] && t.since.Before(spare.since) {
+			spare = t
 		}
 	}
-	return oldest
+	return spare
 }
 
 // take takes a conversation of its owner for a turn.

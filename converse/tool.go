@@ -39,9 +39,14 @@ type ToolOptions struct {
 	// all that the first call carries. Name those that say who it is, if others
 	// change from call to call, such as tokens that are renewed.
 	Identity []string
-	// Kept is how many conversations are kept at most, idle or at work. The one
-	// that has been idle for the longest time ends to make room. Default 64.
+	// Kept is how many conversations are kept at most, idle or at work. To make
+	// room, the one that has been idle for the longest time ends, of those of
+	// the identity that has the most. Default 64.
 	Kept int
+	// Each is how many of them one identity may have, so that nobody takes all;
+	// callers without trusted values are one identity. Default half of Kept,
+	// rounded up.
+	Each int
 	// Idle is how long a conversation is kept after its last turn; default 30
 	// minutes.
 	Idle time.Duration
@@ -90,10 +95,11 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 //   - NOT_FOUND: there is no such conversation, or it is somebody else's, or
 //     it has ended.
 //   - CONFLICT, retryable: the conversation is at work for another call.
-//   - UNAVAILABLE, retryable: all conversations that may be kept are at work,
-//     or the model cannot be reached. A conversation that exists stays.
+//   - UNAVAILABLE, retryable: all conversations that may be kept, or those of
+//     the identity, are at work, or the model cannot be reached. A conversation
+//     that exists stays.
 //
-// NewTool fails if open is nil, or a need has no name.
+// NewTool fails if open is nil, a need has no name, or a number is negative.
 func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {
 	if open == nil {
 		return nil, errors.New("converse: NewTool was given no function that opens conversations")
@@ -102,14 +108,18 @@ func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {
 	if opts != nil {
 		t.opts = *opts
 	}
+	if t.opts.Kept < 0 || t.opts.Each < 0 || t.opts.Idle < 0 {
+		return nil, fmt.Errorf("converse: NewTool was given a negative number: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
+	}
 	t.opts.Name = cmp.Or(t.opts.Name, "converse")
 	t.opts.Description = cmp.Or(t.opts.Description, toolDescription)
 	t.opts.Kept = cmp.Or(t.opts.Kept, DefaultKept)
+	t.opts.Each = cmp.Or(t.opts.Each, (t.opts.Kept+1)/2)
 	t.opts.Idle = cmp.Or(t.opts.Idle, DefaultIdle)
 	if t.opts.Logger == nil {
 		t.opts.Logger = zap.NewNop()
 	}
-	t.kept = keeper{most: t.opts.Kept, idle: t.opts.Idle, logger: t.opts.Logger, talks: map[string]*talk{}}
+	t.kept = keeper{most: t.opts.Kept, each: t.opts.Each, idle: t.opts.Idle, logger: t.opts.Logger, talks: map[string]*talk{}}
 	tool, err := invoker.New(t.opts.Name, t.opts.Description, t.say, &invoker.Options{Title: t.opts.Title, Needs: t.opts.Needs})
 	if err != nil {
 		return nil, fmt.Errorf("converse: %w", err)

@@ -228,7 +228,7 @@ func TestToolBusy(t *testing.T) {
 func TestToolKeepsSoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}
-		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 2})
+		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 2, Each: 2})
 		var ids []string
 		for range 2 {
 			time.Sleep(time.Second)
@@ -265,6 +265,101 @@ func TestToolKeepsSoMany(t *testing.T) {
 		close(p.gate)
 		busy.Wait()
 	})
+}
+
+// Who begins many conversations pushes out his own, idle or at work, and nobody
+// else's.
+func TestToolIsSharedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &parrot{}
+		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 4, Each: 3})
+		call := func(user int64, conversation string) (string, *invoker.Failure) {
+			time.Sleep(time.Second)
+			got, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", conversation)
+			return got.Conversation, failure
+		}
+		begin := func(user int64) string {
+			id, failure := call(user, "")
+			if failure != nil {
+				t.Fatal(failure)
+			}
+			return id
+		}
+		kept := func(what string, user int64, id string, want bool) {
+			t.Helper()
+			if _, failure := call(user, id); (failure == nil) != want || failure != nil && failure.Code != invoker.NotFound {
+				t.Errorf("%s: %v", what, failure)
+			}
+		}
+		ada := begin(1)
+		var bens []string
+		for range 5 { // the third of them fills the tool, and then Ben's own end
+			bens = append(bens, begin(2))
+		}
+		kept("Ada's after Ben began many", 1, ada, true)
+		kept("Ben's second", 2, bens[1], false)
+		kept("Ben's third", 2, bens[2], true)
+		cleo := begin(3) // there is no room: Ben has the most
+		kept("Ben's fourth, after Cleo came", 2, bens[3], false)
+		kept("Ada's after Cleo came", 1, ada, true)
+
+		p.gate = make(chan struct{})
+		var busy sync.WaitGroup
+		for user, id := range map[int64]string{1: ada, 3: cleo} {
+			busy.Go(func() {
+				if _, failure := call(user, id); failure != nil {
+					t.Error(failure)
+				}
+			})
+		}
+		for range 2 {
+			busy.Go(func() {
+				if _, failure := call(2, ""); failure != nil {
+					t.Error(failure)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		if _, failure := call(2, ""); failure == nil || failure.Code != invoker.Unavailable || !failure.Retryable {
+			t.Errorf("there is no room: %v", failure)
+		}
+		close(p.gate)
+		busy.Wait()
+	})
+}
+
+// However many conversations one identity has at work, another finds room.
+func TestToolIsNotTakenWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &parrot{gate: make(chan struct{})}
+		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 4}) // 2 each
+		var busy sync.WaitGroup
+		for _, user := range []int64{1, 1, 2, 2} {
+			busy.Go(func() {
+				if _, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", ""); failure != nil {
+					t.Error(failure)
+				}
+			})
+			synctest.Wait()
+			if user == 1 {
+				continue
+			}
+			_, failure := say(invoker.WithTrusted(t.Context(), userID.Is(1)), tool, "one more", "")
+			if failure == nil || failure.Code != invoker.Unavailable || !strings.Contains(failure.Message, "All 2 ") {
+				t.Errorf("a third at work: %v", failure)
+			}
+		}
+		close(p.gate)
+		busy.Wait()
+	})
+}
+
+func TestNewToolFails(t *testing.T) {
+	for name, opts := range map[string]*converse.ToolOptions{"Kept -1": {Kept: -1}, "Each -2": {Each: -2}, "Idle -1s": {Idle: -time.Second}} {
+		if tool, err := converse.NewTool((&parrot{}).open, opts); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, %v", name, tool, err)
+		}
+	}
 }
 
 func TestToolForgetsWhatIsIdle(t *testing.T) {
