@@ -81,7 +81,7 @@ type Options struct {
 	Settings any
 	// Allow names the tools that are offered: globs over the tool's own name,
 	// in which * matches any run of characters and ? any one, '/' included.
-	// Empty allows all.
+	// Empty allows all. Neither Allow nor Deny filters resources and prompts.
 	Allow []string
 	// Deny names the tools that are set aside, in the same way. It wins over
 	// Allow.
