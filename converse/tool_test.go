@@ -328,6 +328,30 @@ func TestToolIsSharedOut(t *testing.T) {
 	})
 }
 
+// Where two have as many, it is the one who comes that makes room.
+func TestToolMakesRoomOfOnesOwn(t *testing.T) {
+	for _, opts := range []converse.ToolOptions{{Kept: 2, Each: 2}, {Kept: 3, Each: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			tool := newTool(t, (&parrot{}).open, &opts)
+			var ids []string
+			for _, user := range []int64{1, 2, 2} {
+				time.Sleep(time.Second)
+				got, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", "")
+				if failure != nil {
+					t.Fatal(failure)
+				}
+				ids = append(ids, got.Conversation)
+			}
+			for i, user := range []int64{1, 2, 2} {
+				_, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", ids[i])
+				if gone := failure != nil; gone != (i == 1) {
+					t.Errorf("%+v: the conversation %d: %v", opts, i, failure)
+				}
+			}
+		})
+	}
+}
+
 // However many conversations one identity has at work, another finds room.
 func TestToolIsNotTakenWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
