@@ -83,6 +83,14 @@ func (c *clients) begin(client string, what kind) (end func()) {
 	}
 }
 
+// slotOf bounds the calls of a client that come without an HTTP request each.
+func (c *clients) slotOf(client string) func() (release func(), ok bool) {
+	return func() (func(), bool) {
+		end := c.begin(client, aRequest)
+		return end, end != nil
+	}
+}
+
 // load returns the load of a client; nil if there are too many clients. c.mu is
 // held.
 func (c *clients) load(client string) *clientLoad {

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -325,4 +326,51 @@ func TestMetadataForPages(t *testing.T) {
 	if status, _, answer := v.post(t, calling(`{"title":"x"}`), nil); status != 200 || !strings.Contains(answer, "user 1: x") {
 		t.Errorf("status %d, %s", status, answer)
 	}
+}
+
+// A batch is no way around the limits: its messages count one by one.
+func TestBatchesCount(t *testing.T) {
+	batch := func(v *victim, n int) (status int, answer string) {
+		var calls []string
+		for i := range n {
+			calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"hold"}}`, i))
+		}
+		session := v.open(t, ada)
+		status, _, answer = v.post(t, "["+strings.Join(calls, ",")+"]", func(r *http.Request) {
+			old(session)(r)
+			r.Header.Set("Mcp-Protocol-Version", "2025-03-26")
+		})
+		return status, answer
+	}
+	t.Run("at once", func(t *testing.T) {
+		refused := make(keeps, 30)
+		release := make(chan bool)
+		hold := rawTool(t, invoker.Definition{Name: "hold"}, func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+			<-release
+			return invoker.Output{Content: canister.Texts("held")}, nil
+		})
+		v := newVictim(t, func(o *mcpadapter.ServerOptions) {
+			o.Parallel, o.Tools, o.Audit = 4, []invoker.Invoker{hold}, audit.New(refused, nil)
+		})
+		done := make(chan string, 1)
+		go func() {
+			_, answer := batch(v, 20)
+			done <- answer
+		}()
+		for range 17 { // the batch itself has one place of four
+			if record := <-refused; record.Code != string(invoker.Unavailable) {
+				t.Errorf("code %s", record.Code)
+			}
+		}
+		close(release)
+		if answer := <-done; strings.Count(answer, `"held"`) != 3 {
+			t.Errorf("got %s", answer)
+		}
+	})
+	t.Run("a second", func(t *testing.T) {
+		v := newVictim(t, func(o *mcpadapter.ServerOptions) { o.Rate, o.Burst = 0.001, 10 })
+		if status, answer := batch(v, 20); status != 429 {
+			t.Errorf("status %d, %s", status, answer)
+		}
+	})
 }

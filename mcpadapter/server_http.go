@@ -82,7 +82,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e, ok := h.readMessage(w, r, from)
-	if !ok {
+	if !ok || e.batch && !h.admitBatch(w, r, from, e.size) {
 		return
 	}
 	what := costOf(r, e)
@@ -112,6 +112,18 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	}
 	defer end()
 	return h.readBody(w, r)
+}
+
+// admitBatch makes each message of a batch cost what it would cost alone.
+func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
+	for range size - 1 { // one has arrived
+		if wait := h.clients.arrive(from.client); wait > 0 {
+			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+			return false
+		}
+	}
+	from.slot = h.clients.slotOf(from.client)
+	return true
 }
 
 func costOf(r *http.Request, e envelope) kind {

@@ -18,11 +18,15 @@ const maxDepth = 1000
 // maxMembers bounds the members of a message, and those of its parameters.
 const maxMembers = 64
 
+// maxBatch bounds the messages of a batch.
+const maxBatch = 100
+
 // envelope is what is to be known of a message before it is decoded.
 type envelope struct {
 	batch  bool
 	method string // of the request or notification; empty for an answer
 	call   bool   // it has an id
+	size   int    // messages of a batch
 }
 
 // knownMembers are the members of messages and parameters that mean something,
@@ -95,6 +99,11 @@ func (in *inspector) run() error {
 			in.depth++
 			if in.depth > maxDepth {
 				return errDeep
+			}
+			if in.depth == in.base && in.envelope.batch {
+				if in.envelope.size++; in.envelope.size > maxBatch {
+					return fmt.Errorf("it has more than %d messages", maxBatch)
+				}
 			}
 			if in.depth < len(in.levels) {
 				object := in.text[i] == '{'

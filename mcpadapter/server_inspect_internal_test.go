@@ -23,6 +23,8 @@ func TestInspect(t *testing.T) {
 		{`{"params":{"odd":1,"ODD":2}}`, "", `twice`},
 		{`[{"params":{"odd":1,"ODD":2}}]`, "", `twice`},
 		{`{"Params":{}}`, "", `written as`},
+		{"[" + strings.Repeat("{},", maxBatch-1) + "{}]", "", ``},
+		{"[" + strings.Repeat("{},", maxBatch) + "{}]", "", `more than 100 messages`},
 		{`{"params":{"requeststate":""}}`, "", `written as`},
 		{strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), "", ``},
 		{strings.Repeat("[", maxDepth+1), "", `deeper`},

@@ -25,7 +25,8 @@ type caller struct {
 	client string
 	// asks: the client can be sent requests while it waits for an answer.
 	asks bool
-	// slot bounds the calls of a stream, where no HTTP status can refuse them.
+	// slot bounds the calls of a stream or a batch, where no HTTP status can
+	// refuse one of them.
 	slot func() (release func(), ok bool)
 	// gone is closed when nothing more comes from the client; nil over HTTP.
 	gone <-chan struct{}

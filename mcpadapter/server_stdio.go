@@ -34,10 +34,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	t := newStream(s, name, in, out)
 	from := &caller{
 		ctx: invoker.WithTrusted(ctx, values...), identity: identityOf("", values), client: name, asks: true, gone: t.eof,
-		slot: func() (func(), bool) {
-			end := s.clients.begin(name, aRequest)
-			return end, end != nil
-		},
+		slot: s.clients.slotOf(name),
 	}
 	session, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), callerKey{}, from), t, nil)
 	if err != nil {
