@@ -26,15 +26,15 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 	if err := ctx.Err(); err != nil {
 		return interrupted(err, false)
 	}
-	inner, r, leave, err := c.begin(ctx)
-	if err != nil {
+	if err := c.enter(); err != nil {
 		return c.gone(err, false)
 	}
-	defer leave()
+	defer c.leave()
 	if limit := c.source.options.MaxMessage; proto.Size(request) > limit {
 		return invoker.Failf(invoker.InvalidArguments, "The arguments are too large: a request has at most %d bytes.", limit)
 	}
-	inner, err = c.source.outgoing(inner, what == lasting)
+	inner, r := withRequest(ctx)
+	inner, err := c.source.outgoing(inner, what == lasting)
 	if err != nil {
 		return err
 	}

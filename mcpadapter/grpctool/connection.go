@@ -36,7 +36,7 @@ type connection struct {
 	transports *transports
 	service    string
 
-	life context.Context // of the calls
+	life context.Context // ends when the connection is lost
 	end  context.CancelFunc
 	work sync.WaitGroup
 
@@ -63,18 +63,15 @@ func newConnection(s *source, conn *grpc.ClientConn, transports *transports) *co
 	return c
 }
 
-// begin enters a request, whose context ends with the connection.
-func (c *connection) begin(ctx context.Context) (context.Context, *request, func(), error) {
+// enter begins a request; leave ends it.
+func (c *connection) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isLost {
-		return nil, nil, nil, errClosed
+		return errClosed
 	}
 	c.calls++
-	ctx, r := withRequest(ctx)
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(c.life, cancel)
-	return ctx, r, func() { stop(); cancel(); c.leave() }, nil
+	return nil
 }
 
 func (c *connection) leave() {
@@ -169,12 +166,12 @@ func (c *connection) Peer() ensemble.Peer {
 // Ping implements [ensemble.Pinger] by the standard health service. Whether
 // the server has one does not matter: any answer is a sign of life.
 func (c *connection) Ping(ctx context.Context) error {
-	ctx, _, leave, err := c.begin(ctx)
-	if err != nil {
+	if err := c.enter(); err != nil {
 		return err
 	}
-	defer leave()
-	if ctx, err = c.source.outgoing(ctx, false); err != nil {
+	defer c.leave()
+	ctx, err := c.source.outgoing(ctx, false)
+	if err != nil {
 		return err
 	}
 	_, err = healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{})

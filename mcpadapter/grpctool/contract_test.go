@@ -84,6 +84,7 @@ func number[T ~int32](n T) string { return string(rune('0' + n)) } // all have o
 // The generated code is what .ci/proto generates, and breaks nobody who uses
 // what was published. The test needs the generators in Go's module cache.
 func TestGeneratedCodeIsCurrent(t *testing.T) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "../../.ci/proto", "check")
 	cmd.Env = append(os.Environ(), fromCache(t)...)
 	out, err := cmd.CombinedOutput()

@@ -74,6 +74,9 @@ func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, 
 			return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + err.Error() + ".", Cause: err}
 		}
 	}
+	if len(md) == 0 {
+		return ctx, nil
+	}
 	return metadata.NewOutgoingContext(ctx, md), nil
 }
 

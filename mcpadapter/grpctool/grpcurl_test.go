@@ -41,6 +41,7 @@ func needGrpcurl(t *testing.T) string {
 }
 
 func TestGrpcurl(t *testing.T) {
+	t.Parallel()
 	grpcurl := needGrpcurl(t)
 	s := serve(t, &grpctool.ServerOptions{Tools: []invoker.Invoker{echoTool(t)}, Token: "secret"})
 	run := func(args ...string) string {

@@ -87,11 +87,11 @@ func (s *scripted) CallTool(ctx context.Context, request *toolspb.ToolCallReques
 }
 
 // under makes a server of gRPC that offers it as the service of a name.
-func (s *scripted) under(name string) func() *grpc.Server {
+func (s *scripted) under(name string, options ...grpc.ServerOption) func() *grpc.Server {
 	return func() *grpc.Server {
 		desc := toolspb.McpToolService_ServiceDesc
 		desc.ServiceName = name
-		server := grpc.NewServer()
+		server := grpc.NewServer(options...)
 		server.RegisterService(&desc, s)
 		return server
 	}

@@ -110,6 +110,7 @@ func (s *pythonServer) kill() {
 // The suite of sources, over a server in Python that knows the original
 // contract alone.
 func TestSourcesInPython(t *testing.T) {
+	t.Parallel()
 	needPython(t)
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
 		server := needPython(t).serve("suite")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,12 +31,17 @@ type serving struct {
 
 func serve(t *testing.T, options *grpctool.ServerOptions) *serving {
 	t.Helper()
+	return serveRoster(t, nil, options)
+}
+
+func serveRoster(t *testing.T, roster *ensemble.Roster, options *grpctool.ServerOptions) *serving {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &serving{Server: grpctool.NewServer(nil, options), address: listener.Addr().String(), stop: stop, ended: make(chan error, 1)}
+	s := &serving{Server: grpctool.NewServer(roster, options), address: listener.Addr().String(), stop: stop, ended: make(chan error, 1)}
 	go func() { s.ended <- s.Serve(ctx, listener) }()
 	t.Cleanup(func() {
 		stop()
@@ -109,8 +115,9 @@ func connectionMoves(connection ensemble.Pinger) <-chan struct{} {
 // A call that does not end in time is cancelled.
 func TestServeEndsInTime(t *testing.T) {
 	gate := ensembletest.NewGate("gate", false)
-	s := serve(t, &grpctool.ServerOptions{Tools: []invoker.Invoker{gate}, ShutdownTimeout: time.Millisecond})
-	inv := tool(t, opened(t, grpctool.Source(s.address, plaintext())), "gate")
+	roster := rosterOf(t, ensemble.Local("local", gate))
+	s := serveRoster(t, roster, &grpctool.ServerOptions{ShutdownTimeout: time.Millisecond})
+	inv := tool(t, opened(t, grpctool.Source(s.address, plaintext())), "local__gate")
 	answered := make(chan error, 1)
 	ctx := within(t)
 	go func() {
@@ -119,7 +126,7 @@ func TestServeEndsInTime(t *testing.T) {
 	}()
 	await(t, "the call", gate.Begun)
 	s.stop()
-	if failure := invoker.AsFailure(await(t, "the answer", answered)); failure == nil || failure.Code != invoker.Canceled {
+	if failure := invoker.AsFailure(await(t, "the answer", answered)); failure == nil || failure.Code != invoker.Canceled || !strings.Contains(failure.Message, "The server ended") {
 		t.Errorf("the call came to %v", failure)
 	}
 	if err := await(t, "the end", s.ended); err != nil {

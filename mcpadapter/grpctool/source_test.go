@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -129,15 +131,19 @@ func TestOriginalName(t *testing.T) {
 		lists++
 		return &toolspb.ListToolsResponse{Tools: []*toolspb.ToolDefinition{{Name: "tool"}}}, nil
 	}}
-	at := newSite(t, service.under(grpctool.OriginalService))
+	var others atomic.Int32
+	at := newSite(t, service.under(grpctool.OriginalService, grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		others.Add(1)
+		return status.Error(codes.Unimplemented, "unknown service")
+	})))
 	source := grpctool.Source(at.address, plaintext())
 	for range 2 {
 		if got := opened(t, source).Peer().Protocol; got != "gRPC farmer_power.mcp.v1" {
 			t.Errorf("the protocol is %q", got)
 		}
 	}
-	if lists != 2 {
-		t.Errorf("%d listings", lists)
+	if lists != 2 || others.Load() != 1 {
+		t.Errorf("%d listings, and %d requests by another name", lists, others.Load())
 	}
 	pinned := plaintext()
 	pinned.Service = grpctool.Service
