@@ -199,6 +199,46 @@ func TestSubscriptionSurvives(t *testing.T) {
 	})
 }
 
+// TestLateSubscription: one that comes about after whoever wanted it has left is
+// ended, and nobody is told of another beside it.
+func TestLateSubscription(t *testing.T) {
+	watched(t, &ensemble.Options{MaxSubscriptions: 1}, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		const uri = "test://greeting"
+		release := source.Hang(ensembletest.Subscribe, true)
+		leave := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := roster.Subscribe(ctx, uri); err == nil {
+				t.Error("subscribed to what hangs")
+			}
+		}
+		leave()
+		leave()
+		if got := source.Count(ensembletest.Subscribe); got != 1 {
+			t.Errorf("the connection was asked %d times at a time", got)
+		}
+		release()
+		synctest.Wait()
+		if got := source.Subscribed(); len(got) > 0 {
+			t.Errorf("nobody is subscribed, and the connection to %q", got)
+		}
+		stop, err := roster.Subscribe(t.Context(), uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		synctest.Wait()
+		if got := source.Subscribed(); len(got) > 0 {
+			t.Errorf("in the end the connection is subscribed to %q", got)
+		}
+		stop, err = roster.Subscribe(t.Context(), "test://items/1") // there is room for it
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+	})
+}
+
 // TestLimitOfSubscriptions: there is one, and it is said.
 func TestLimitOfSubscriptions(t *testing.T) {
 	watched(t, &ensemble.Options{MaxSubscriptions: 2}, func(t *testing.T, _ *ensembletest.Source, roster *ensemble.Roster, _ *listener) {

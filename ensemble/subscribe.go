@@ -21,8 +21,9 @@ type subscription struct {
 
 	// The rest is guarded by Ensemble.mu.
 
-	users int
-	over  *life // the connection that knows of it; nil if none does
+	users    int
+	over     *life // the connection that knows of it; nil if none does
+	settling bool  // somebody tells a connection, and sees to what is left
 }
 
 // Subscribe makes the updates of a resource news for [Roster.Watch], until stop
@@ -78,8 +79,7 @@ func (e *Ensemble) dismiss(s *subscription) {
 		return
 	}
 	e.news.want(s.uri, false)
-	if l == nil || l.ended != nil || l != e.current {
-		s.over = nil
+	if s.settling || l == nil || l.ended != nil || l != e.current {
 		e.forget(s)
 		e.mu.Unlock()
 		return
@@ -88,9 +88,10 @@ func (e *Ensemble) dismiss(s *subscription) {
 	e.unsubscribe(l, s)
 }
 
-// forget drops a subscription without users; e.mu is held.
+// forget drops a subscription without users; e.mu is held. One that somebody
+// still tells a connection of is kept, so that nobody else does beside them.
 func (e *Ensemble) forget(s *subscription) {
-	if s.users == 0 && e.subscriptions[s.uri] == s {
+	if s.users == 0 && !s.settling && e.subscriptions[s.uri] == s {
 		delete(e.subscriptions, s.uri)
 	}
 }
@@ -131,26 +132,42 @@ func (e *Ensemble) settle(ctx context.Context, l *life, library Library, s *subs
 		return ctx.Err()
 	}
 	e.mu.Lock()
-	wanted, known := s.users > 0, s.over == l
-	e.mu.Unlock()
-	var err error
-	switch {
-	case wanted == known:
-		return nil
-	case wanted:
-		err = library.Subscribe(bare{ctx}, s.uri)
-	default:
-		err = library.Unsubscribe(bare{ctx}, s.uri)
-	}
-	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case !wanted:
-		s.over = nil // whatever came of it
-	case err == nil:
-		s.over = l
+	defer func() {
+		s.settling = false
+		e.forget(s)
+	}()
+	var err error
+	for err == nil && (s.users > 0) != (s.over == l) {
+		s.settling = true
+		err = e.tell(ctx, l, library, s)
 	}
 	return err
+}
+
+// tell tells a connection that a subscription has users, or none; e.mu is held,
+// but not meanwhile.
+func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscription) error {
+	wanted := s.users > 0
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	if wanted {
+		err := library.Subscribe(bare{ctx}, s.uri)
+		if err == nil {
+			e.mu.Lock()
+			s.over = l
+			e.mu.Unlock()
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeout(l.alive, e.options.ConnectTimeout) // whoever asked may be gone
+	defer cancel()
+	defer func() {
+		e.mu.Lock()
+		s.over = nil // whatever comes of it
+		e.mu.Unlock()
+	}()
+	return library.Unsubscribe(bare{ctx}, s.uri)
 }
 
 // bare is a context that ends as another does, and carries nothing.
