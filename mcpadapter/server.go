@@ -40,7 +40,8 @@ type ServerOptions struct {
 	// use the server; both may be empty.
 	Name, Title, Version, Instructions string
 	// Tools are offered under their own names beside those of the roster, and
-	// win over tools of the roster that have the same name.
+	// win over tools of the roster that have the same name. A call of one may
+	// take an hour, and 10 min without a report of progress.
 	Tools []invoker.Invoker
 	// OwnNames offers tools and prompts of the roster under their own names,
 	// where those are unique and legal in MCP, in place of ensemble.NameFor.
@@ -50,8 +51,9 @@ type ServerOptions struct {
 	// values: who the caller is, and what else the tools may rely on. Its
 	// error refuses the request with status 401, or 403 if a [ScopeError] is in
 	// its chain; what it says goes to the log and not to the caller. An expired
-	// token is such an error: it is asked for each request anew. It may be
-	// called concurrently.
+	// token is such an error: it is asked for each request anew. The values make
+	// out who the caller is, or the token if there are none. It may be called
+	// concurrently.
 	Authenticate func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error)
 	// Token is a bearer token for a single client, without trusted values of
 	// its own. Tokens are those of several. Both are compared in constant time,
@@ -68,7 +70,7 @@ type ServerOptions struct {
 	// Hosts are the names under which an HTTP server is reached, with or
 	// without a port: a request whose Host is none of them is refused (403),
 	// as a defence against DNS rebinding. Default: the names of this machine's
-	// loopback. "*" allows any.
+	// loopback. "*" allows any, and gives the defence up.
 	Hosts []string
 	// Origins are the web pages, such as "https://app.example.com", whose
 	// scripts may send requests, beside those of the same host. Requests of
@@ -78,12 +80,13 @@ type ServerOptions struct {
 	MaxBody int64
 	// Rate is how many HTTP requests a client may send each second, and Burst
 	// how many at once, by default as many as in a second. Zero Rate is no
-	// limit. A client is whoever has the same identity, or, where nobody has
-	// one, the same IP address.
+	// limit. Each message of a batch counts. A client is whoever has the same
+	// identity, or, where nobody has one, the same IP address or /64 of IPv6.
 	Rate  float64
 	Burst int
 	// Parallel is how many requests of a client may be under way at once;
-	// default 128. Streams that wait for news have the same limit, apart.
+	// default 128. Streams that wait for news have the same limit, apart, and so
+	// have requests that are still being read.
 	Parallel int
 	// MaxSessions is how many sessions of protocols before 2026-07-28 there may
 	// be over HTTP, a fourth of them of one client; default 1000. A session
@@ -134,8 +137,8 @@ type Server struct {
 	end        context.CancelCauseFunc
 	streaming  context.Context // ends the streams that wait for news
 	endStreams context.CancelFunc
-	running    gate // the calls of tools
-	answering  gate // the requests that wait for their answers, of which those are some
+	running    gate // the requests that are worked on, and the calls that wait between two
+	answering  gate // the requests whose answers have not left
 	closing    atomic.Bool
 	closed     chan struct{} // closing
 	streams    streams
@@ -226,7 +229,7 @@ func positive[T int | int64 | time.Duration](value, byDefault T) T {
 	return byDefault
 }
 
-// Close takes no new calls, lets those under way finish until ctx ends, and
+// Close takes no new requests, lets those under way finish until ctx ends, and
 // then cancels them. Sessions and streams have ended when it returns. The error
 // names what did not end; it may be called again, and then waits for the rest.
 func (s *Server) Close(ctx context.Context) error {
@@ -246,7 +249,7 @@ func (s *Server) Close(ctx context.Context) error {
 	err := s.own.Close(ctx)
 	s.watched.Wait()
 	if !finished && !s.running.wait(bound) {
-		err = errors.Join(err, fmt.Errorf("%d calls have not ended", s.running.count()))
+		err = errors.Join(err, fmt.Errorf("%d requests have not ended", s.running.count()))
 	}
 	return err
 }
