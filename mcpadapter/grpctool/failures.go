@@ -4,6 +4,7 @@ package grpctool
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -133,5 +134,5 @@ func shortened(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:most] + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

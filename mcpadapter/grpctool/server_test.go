@@ -180,6 +180,27 @@ func TestFailuresOverTheWire(t *testing.T) {
 	}
 }
 
+// A string of protobuf is UTF-8, and what tools say need not be.
+func TestNoUTF8(t *testing.T) {
+	fails := ensembletest.Fails("fails", invoker.Failf(invoker.NotFound, "no caf\xe9"))
+	fails.Def.Description = "Looks for a caf\xe9."
+	value := ensembletest.NewTool("value", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: []canister.Content{canister.StructuredContent{JSON: json.RawMessage("\"caf\xe9\"")}}}, nil
+	})
+	server := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{fails, value}})
+	connection := opened(t, grpctool.Source(registered(t, server), plaintext()))
+	inv := tool(t, connection, "fails")
+	if got := inv.Definition().Description; got != "Looks for a caf\ufffd." {
+		t.Errorf("the description is %q", got)
+	}
+	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.NotFound || failure.Message != "no caf\ufffd" {
+		t.Errorf("got %+v", failure)
+	}
+	if output, err := tool(t, connection, "value").Invoke(within(t), &invoker.Call{}); err != nil || len(output.Content) != 1 {
+		t.Errorf("got %v, %v", output, err)
+	}
+}
+
 // What the server itself has to say by the original contract.
 func TestOriginalErrors(t *testing.T) {
 	panics := ensembletest.Panics("panics", "the secret of the house")

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -231,6 +233,34 @@ func TestWrongOptions(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// Fifty servers are discovered side by side: none answers before all were asked.
+// One that is not there is away, and costs the others nothing.
+func TestDiscovery(t *testing.T) {
+	const servers = 50
+	var asked sync.WaitGroup
+	asked.Add(servers)
+	service := &scripted{list: func(ctx context.Context, _ *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {
+		asked.Done()
+		asked.Wait()
+		return &toolspb.ListToolsResponse{Tools: []*toolspb.ToolDefinition{{Name: "tool"}}}, nil
+	}}
+	at := newSite(t, service.under(grpctool.Service))
+	ensembles := []*ensemble.Ensemble{ensemble.New("gone", grpctool.Source("127.0.0.1:1", plaintext()), nil)}
+	for i := range servers {
+		ensembles = append(ensembles, ensemble.New(fmt.Sprintf("server%02d", i), grpctool.Source(at.address, plaintext()), nil))
+	}
+	catalog, err := rosterOf(t, ensembles...).Catalog(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tools, away := len(catalog.Tools()), catalog.Away(); tools != servers || len(away) != 1 || away[0].Ensemble != "gone" {
+		t.Errorf("%d tools, away: %v", tools, away)
+	}
+	if _, ok := catalog.Find("server07__tool"); !ok {
+		t.Error("a tool is not found by its name")
 	}
 }
 
