@@ -93,7 +93,8 @@ type Limits struct {
 	// user's message on.
 	Time time.Duration
 	// Tokens is how many tokens, of requests and answers together, a turn may
-	// use before no further exchange is begun; default none.
+	// use before no further exchange is begun; default none. Those that its
+	// tools have begun side by side are not cut off.
 	Tokens int64
 	// Parallel is how many invocations of one message may run at the same
 	// time; default 8.

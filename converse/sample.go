@@ -181,8 +181,14 @@ func (s *sampling) end() sampled {
 }
 
 // exchange asks the model as it was given, since the one that is bound to the
-// conversation knows another history.
-func (s *sampling) exchange(ctx context.Context, history []canister.Canister) (*Reply, error) {
+// conversation knows another history. The goroutine is the tool's, which is not
+// to be blamed for a model that panics.
+func (s *sampling) exchange(ctx context.Context, history []canister.Canister) (_ *Reply, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the model panicked: %v", value)
+		}
+	}()
 	request := &Request{History: history, Tools: &Toolset{}, NewID: s.opts.NewID}
 	for event, err := range s.origin.Exchange(ctx, request) {
 		if err != nil {

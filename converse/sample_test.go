@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +168,30 @@ func TestSampleFails(t *testing.T) {
 		if i >= len(got) || got[i] == nil || !strings.HasPrefix(got[i].Error(), want) {
 			t.Errorf("failure %d is %v, want %s", i, got[i], want)
 		}
+	}
+}
+
+// fragile is a model that panics when it is asked the first question of a tool.
+type fragile struct{ converse.Model }
+
+func (f fragile) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	if user, ok := request.History[len(request.History)-1].(canister.User); ok && canister.TextOf(user.Content) == "question 0" {
+		panic("hunter2")
+	}
+	return f.Model.Exchange(ctx, request)
+}
+
+// A model that panics in the exchange of a tool fails that alone.
+func TestSamplePanics(t *testing.T) {
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}},
+		conversetest.Line{Text: "blue"},
+		conversetest.Line{Text: "done"},
+	)
+	talk := converse.New(fragile{script}, newRoster(t, asker("ask", 2)), nil)
+	turn := last(t, play(t, talk, "go"))
+	if got := canister.TextOf(results(talk.History())[0].Content); got != "EXECUTION_FAILED: The model could not answer.; blue/script/endTurn" || turn.Exchanges != 4 {
+		t.Errorf("the tool was told %q, in %d exchanges", got, turn.Exchanges)
 	}
 }
 
