@@ -106,7 +106,9 @@ func size(content canister.Content) int {
 	return 0
 }
 
-// Sink is where records go. It may be called concurrently.
+// Sink is where records go. It may be called concurrently. Each invocation waits
+// for it, whatever its context says: a sink that can hang, such as one over a
+// network, has to give up by itself.
 type Sink interface {
 	// Record takes a record, which it does not change. When it returns
 	// without an error, the record is kept.
