@@ -75,6 +75,9 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer stop()
+	if cfg.Approval.Default != "" || len(cfg.Approval.Rules) > 0 {
+		s.screen.note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
+	}
 	defer s.connectAll(ctx, assembly.Roster)()
 	server := mcpadapter.NewServer(assembly.Roster, assembly.Serve)
 	hurried := hurries(server)

@@ -371,6 +371,18 @@ func TestServeTheConverser(t *testing.T) {
 	s.ends(statusDone)
 }
 
+// Who has rules of approval is told that they hold nobody else back.
+func TestServeSaysWhomApprovalIsFor(t *testing.T) {
+	for rules, want := range map[string]bool{"": false, "[approval]\ndefault = 'deny'\n": true, "[[approval.rules]]\naction = 'deny'\ntools = ['delete_*']\n": true} {
+		s := serve(t, true, "--config", file(t, rules), "--http", "127.0.0.1:0")
+		s.signal(syscall.SIGTERM)
+		s.ends(statusDone)
+		if said := strings.Contains(s.stderr.String(), "[approval]"); said != want {
+			t.Errorf("%q: it says %s", rules, s.stderr.String())
+		}
+	}
+}
+
 func TestServingThatCannotBe(t *testing.T) {
 	table, _ := library(t, "")
 	plain, served := file(t, table), file(t, table, "[serve]\nhttp = \"127.0.0.1:0\"\ntoken = \"0123456789abcdef\"\n")
