@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -164,17 +165,15 @@ func (c *connection) Peer() ensemble.Peer {
 }
 
 // Ping implements [ensemble.Pinger] by the standard health service. Whether
-// the server has one does not matter: any answer is a sign of life.
+// the server has one does not matter, nor whether it wants a token, which is not
+// sent: any answer is a sign of life.
 func (c *connection) Ping(ctx context.Context) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
 	defer c.leave()
-	ctx, err := c.source.outgoing(ctx, false)
-	if err != nil {
-		return err
-	}
-	_, err = healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	ctx = metadata.NewOutgoingContext(ctx, c.source.standing())
+	_, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{})
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
 		return err

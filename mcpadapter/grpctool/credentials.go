@@ -55,13 +55,19 @@ func checkKey(name string) error {
 	return nil
 }
 
-// outgoing adds the metadata of a request. A personal one also says for whom it
-// is. The error is an UNAUTHORIZED failure; nothing was sent then.
-func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, error) {
+// standing is the metadata of all requests.
+func (s *source) standing() metadata.MD {
 	md := metadata.New(s.options.Metadata)
 	for name, value := range s.own {
 		md.Set(name, value)
 	}
+	return md
+}
+
+// outgoing adds the metadata of a request. A personal one also says for whom it
+// is. The error is an UNAUTHORIZED failure; nothing was sent then.
+func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, error) {
+	md := s.standing()
 	token, err := s.options.token(ctx)
 	if err != nil {
 		return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The server asks for authorization, which could not be had.", Cause: err}

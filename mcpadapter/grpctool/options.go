@@ -45,8 +45,8 @@ type Options struct {
 	Plaintext bool
 	// BearerToken is sent as the metadata authorization.
 	BearerToken string
-	// Token is asked for the bearer token of each request; it wins over
-	// BearerToken. It is called concurrently.
+	// Token is asked for the bearer token of each request but pings; it wins
+	// over BearerToken. It is called concurrently.
 	Token func(context.Context) (string, error)
 	// Metadata is sent with every request.
 	Metadata map[string]string

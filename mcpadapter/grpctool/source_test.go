@@ -201,6 +201,24 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
+// Whether a token can be had says nothing of the connection.
+func TestPingWithoutToken(t *testing.T) {
+	at := newSite(t, (&scripted{}).under(grpctool.Service))
+	var sealed atomic.Bool
+	options := plaintext()
+	options.Token = func(context.Context) (string, error) {
+		if sealed.Load() {
+			return "", errors.New("the vault is sealed")
+		}
+		return "token", nil
+	}
+	pinger := opened(t, grpctool.Source(at.address, options)).(ensemble.Pinger)
+	sealed.Store(true)
+	if err := pinger.Ping(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNoToken(t *testing.T) {
 	at := newSite(t, (&scripted{}).under(grpctool.Service))
 	cause := errors.New("the vault is sealed")
