@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
@@ -68,6 +69,12 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := p.logger(cfg.Log.Level); err != nil {
+		return nil, err
+	}
+	if r.Problems = p.examineAudit(cfg); len(r.Problems) > 0 {
+		return r, nil
+	}
 	if r.Model, err = p.examineModel(cfg); err != nil {
 		return nil, err
 	}
@@ -91,6 +98,21 @@ func problemsIn(err error) []problemJSON {
 	return problems
 }
 
+// examineAudit opens the audit trail and returns why it cannot be.
+func (p *program) examineAudit(cfg *config.Config) []problemJSON {
+	alone := *cfg
+	alone.Model, alone.MCP, alone.Serve = nil, nil, nil
+	assembly, err := p.assemble(&alone, interaction{})
+	if err == nil {
+		err = p.close(assembly)
+	}
+	if err == nil {
+		return []problemJSON{}
+	}
+	message := strings.TrimPrefix(err.Error(), p.configFile+": config: ")
+	return []problemJSON{{File: p.configFile, Message: message, text: p.configFile + ": " + message}}
+}
+
 // examineModel tells about the model, which is not asked anything.
 func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
 	if cfg.Model == nil {
@@ -98,7 +120,7 @@ func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
 	}
 	m := &modelJSON{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
 	alone := *cfg
-	alone.MCP = nil
+	alone.MCP, alone.Audit = nil, nil
 	assembly, err := p.assemble(&alone, interaction{})
 	if err != nil {
 		m.Error = err.Error()

@@ -4,6 +4,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -135,6 +137,17 @@ func TestCheckTellsOfEachServer(t *testing.T) {
 	if b.State != "lost" || !strings.Contains(b.Error, "no licence") {
 		t.Errorf("broken: %+v", b)
 	}
+}
+
+// Whether the audit trail can be kept shows only when it is opened.
+func TestCheckOpensTheAuditFile(t *testing.T) {
+	table := "[audit]\nfile = %q\n[model]\nname = 'm'\nbase_url = 'http://127.0.0.1:1'\n"
+	folder := t.TempDir()
+	path := file(t, fmt.Sprintf(table, filepath.Join(folder, "none", "audit.jsonl")))
+	o := consort(t, "check", "--config", path).expect(t, statusUsage)
+	contains(t, "check", o.stdout, "audit.file", "no such file or directory")
+	path = file(t, fmt.Sprintf(table, filepath.Join(folder, "audit.jsonl")))
+	consort(t, "check", "--config", path).expect(t, statusDone)
 }
 
 func TestCheckListsAllProblems(t *testing.T) {
