@@ -127,7 +127,12 @@ func TestMCPSilence(t *testing.T) {
 	defer silent.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := grpctool.DialMCP(ctx, silent.Addr().String(), plaintext()); err == nil || ctx.Err() == nil {
+	returned := make(chan error, 1)
+	go func() {
+		_, err := grpctool.DialMCP(ctx, silent.Addr().String(), plaintext())
+		returned <- err
+	}()
+	if err := await(t, "the end of dialling", returned); err == nil || ctx.Err() == nil {
 		t.Errorf("got %v", err)
 	}
 }
