@@ -4,6 +4,8 @@ package grpctool_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -218,5 +220,29 @@ func TestMCPLinkReads(t *testing.T) {
 	}
 	if err := connection.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who closes a link says so first, and the server may end in order.
+func TestMCPLinkSaysGoodbye(t *testing.T) {
+	heard := make(chan error, 1)
+	at := newSite(t, func() *grpc.Server {
+		server := grpc.NewServer()
+		toolspb.RegisterMcpServiceServer(server, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
+			if err := stream.SendHeader(metadata.Pairs("x", "y")); err != nil {
+				return err
+			}
+			_, err := stream.Recv()
+			heard <- err
+			return nil
+		}})
+		return server
+	})
+	link := dialed(t, at.address, plaintext())
+	if err := link.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+	if err := await(t, "word of the end", heard); !errors.Is(err, io.EOF) {
+		t.Errorf("the server heard %v", err)
 	}
 }
