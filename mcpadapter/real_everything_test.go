@@ -24,15 +24,16 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// What server-everything offers: to any client, and to one with roots too.
+// What server-everything offers: to any client, and to one with roots and a
+// model too.
 var (
 	everythingTools = []string{
 		"echo", "get-annotated-message", "get-env", "get-resource-links", "get-resource-reference",
 		"get-structured-content", "get-sum", "get-tiny-image", "gzip-file-as-resource",
 		"toggle-simulated-logging", "toggle-subscriber-updates", "trigger-long-running-operation",
-		"trigger-elicitation-request", "trigger-sampling-request", "trigger-url-elicitation",
+		"trigger-elicitation-request", "trigger-url-elicitation",
 	}
-	everythingRoots = []string{"get-roots-list"}
+	everythingMore = []string{"get-roots-list", "trigger-sampling-request"}
 )
 
 // embedder answers the server's questions.
@@ -66,7 +67,7 @@ func TestRealEverything(t *testing.T) {
 			e := new(embedder)
 			server := realEnsemble("everything", over.source(t, servers, e.options(zap.New(core))))
 			r := newRealRoster(t, server)
-			catalog := r.offers(t, append(everythingRoots, everythingTools...)...)
+			catalog := r.offers(t, append(everythingMore, everythingTools...)...)
 			if aside := catalog.Aside(); len(aside) != 1 || aside[0].Tool != "simulate-research-query" || !strings.Contains(aside[0].Reason, "task") {
 				t.Errorf("set aside: %v, want the one tool that is a task", aside)
 			}
@@ -84,7 +85,7 @@ func TestRealEverything(t *testing.T) {
 				r.says(t, "everything__get-env", `{}`, `"PATH"`)
 				r.says(t, "everything__toggle-subscriber-updates", `{}`, "Started")
 				r.says(t, "everything__toggle-subscriber-updates", `{}`, "Stopped")
-				r.allCalled(t, append(everythingRoots, everythingTools...)...)
+				r.allCalled(t, append(everythingMore, everythingTools...)...)
 			})
 		})
 	}
