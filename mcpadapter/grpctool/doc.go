@@ -24,8 +24,8 @@
 //
 // What is beyond that service is MCP, and MCP has messages for it. They go over
 // gRPC as they are, as frames of a stream: a [Server] whose options have an
-// mcpadapter.Server serves it to the same clients, and [DialMCP] makes the
-// transport of a client of the MCP SDK.
+// mcpadapter.Server serves it to the same clients, [MCP] is the source of an
+// ensemble, and [DialMCP] the transport of a client of the MCP SDK.
 //
 // # What goes over the wire
 //

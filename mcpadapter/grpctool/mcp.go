@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// MCP returns a server of MCP that is reached over gRPC, with all that MCP has;
+// see [DialMCP] for the stream, and package mcpadapter for the rest. The
+// server's name, its logger and the bound of messages are those of options
+// where client has none. Either may be nil.
+func MCP(address string, options *Options, client *mcpadapter.ClientOptions) ensemble.Source {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	var c mcpadapter.ClientOptions
+	if client != nil {
+		c = *client
+	}
+	c.Server = cmp.Or(c.Server, o.Server, address)
+	c.Logger = cmp.Or(c.Logger, o.Logger)
+	o.MaxMessage = cmp.Or(o.MaxMessage, c.MaxMessage)
+	return mcpadapter.Over(func(ctx context.Context) (mcpadapter.Link, error) {
+		link, err := DialMCP(ctx, address, &o)
+		if err != nil {
+			return nil, err
+		}
+		return link, nil
+	}, &c)
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"google.golang.org/grpc"
+)
+
+// TestMCPSources runs the whole suite of sources, progress, changes, resources
+// and prompts included, over MCP in frames of gRPC.
+func TestMCPSources(t *testing.T) {
+	for _, protocol := range []string{"", "2025-11-25"} {
+		t.Run("protocol "+protocol, func(t *testing.T) {
+			ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness { return mcpHarness(t, protocol) })
+		})
+	}
+}
+
+func mcpHarness(t *testing.T, protocol string) ensembletest.Harness {
+	t.Helper()
+	stage := ensembletest.NewSource(ensembletest.ServerTools()...)
+	library := ensembletest.ServerLibrary(new(ensemble.Updates))
+	stage.SetLibrary(library)
+	roster := rosterOf(t, ensemble.New("stage", stage, nil))
+	if err := roster.Connect(within(t)); err != nil { // there are no news of what nobody uses
+		t.Fatal(err)
+	}
+	at := newSite(t, func() *grpc.Server {
+		inner := mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{OwnNames: true})
+		server := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
+		t.Cleanup(func() {
+			_ = server.Close(context.Background())
+			_ = inner.Close(context.Background())
+		})
+		on := grpc.NewServer()
+		server.Register(on)
+		return on
+	})
+	return ensembletest.Harness{
+		Source: grpctool.MCP(at.address, plaintext(), &mcpadapter.ClientOptions{Protocol: protocol}),
+		Lose:   func() { at.kill(); at.start() },
+		Change: func() {
+			tools := ensembletest.ServerTools()
+			for i, tool := range tools {
+				if tool.Definition().Name == "fail" {
+					tools[i] = ensembletest.Returns("late", "late")
+				}
+			}
+			stage.SetTools(tools...)
+		},
+		Library: true,
+		Update:  func() { stage.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"}) },
+		ChangeLibrary: func() {
+			changed := library
+			changed.Resources = append(slices.Clone(library.Resources), ensembletest.TextResource("test://late", "late"))
+			stage.SetLibrary(changed)
+		},
+	}
+}
