@@ -108,6 +108,8 @@ var doorways = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"mcpadapter"},
 	"github.com/pelletier/go-toml":           {"config"},
 	"google.golang.org/grpc":                 {"mcpadapter/grpctool"},
+	"google.golang.org/protobuf":             {"mcpadapter/grpctool"},
+	"google.golang.org/genproto":             {"mcpadapter/grpctool"},
 	"github.com/google/jsonschema-go":        {"invoker"},
 	"github.com/santhosh-tekuri/jsonschema":  {"invoker"},
 	"github.com/spf13/cobra":                 {"cmd/consort"},

@@ -18,8 +18,8 @@ import (
 type Record struct {
 	// Time is when the invocation was asked for.
 	Time time.Time
-	// Asker is who asked for it: "model", "mcp" for an MCP client, or
-	// "program".
+	// Asker is who asked for it: "model", "mcp" for an MCP client, "grpc" for
+	// one of the tool service over gRPC, or "program".
 	Asker string
 	// Client is what an MCP client calls itself, with its version; may be
 	// empty. Nobody verified it.
