@@ -462,8 +462,14 @@ func TestServeIsAGateway(t *testing.T) {
 	if names := toolNames(t, host); !slices.Equal(names, []string{"atlas__local_time", "atlas__weather", "library__echo"}) {
 		t.Errorf("the tools are %q", names)
 	}
+	ask := run{}.command(t.Context(), t, "version")
+	var said strings.Builder
+	ask.Stdout = &said
+	if err := ask.Run(); err != nil {
+		t.Fatal(err)
+	}
 	info := host.InitializeResult()
-	if info.ServerInfo.Name != "gate" || info.ServerInfo.Title != "A gate" || info.Instructions != "Knock." || info.ServerInfo.Version != version() {
+	if info.ServerInfo.Name != "gate" || info.ServerInfo.Title != "A gate" || info.Instructions != "Knock." || !strings.Contains(said.String(), " "+info.ServerInfo.Version+" ") {
 		t.Errorf("it calls itself %+v and says %q", info.ServerInfo, info.Instructions)
 	}
 	if page, err := host.ListTools(t.Context(), nil); err != nil || len(page.Tools) != 1 || page.NextCursor == "" {
