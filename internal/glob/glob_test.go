@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestMatch(t *testing.T) {
@@ -58,6 +59,9 @@ func FuzzMatch(f *testing.F) {
 		got := Match(pattern, name)
 		if strings.ContainsAny(pattern, `[]\/`) || strings.Contains(name, "/") {
 			return
+		}
+		if strings.ContainsFunc(pattern+name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			return // package path lets * end inside a character
 		}
 		if want, err := path.Match(pattern, name); err == nil && got != want {
 			t.Errorf("Match(%q, %q) = %v", pattern, name, got)
