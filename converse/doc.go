@@ -77,9 +77,12 @@
 // the model ([invoker.Call.Sample]), in an exchange with a history of its own
 // and without tools. Such exchanges count under Limits.Exchanges and
 // Limits.Tokens like all others; the metadata of the result remember them, so
-// that [Next] counts them too. The model decides how much it says and how: the
-// wishes of a request for a number of tokens, a temperature, words to stop at
-// or another model are not passed on.
+// that [Next] counts them too. The model is given the tokens that the request
+// allows for the answer, and no more than Limits.Tokens leaves; those of several
+// tools at a time are set aside for each, and one for which nothing is left
+// waits until another is over. A temperature and words to stop at are passed on,
+// and left out when the model refuses a request with them. The wish for another
+// model is not passed on.
 //
 // # A conversation as a tool
 //

@@ -57,6 +57,14 @@ type Request struct {
 	// tools are still described, so that the history makes sense and the
 	// prompt stays cached.
 	NoInvocations bool
+	// MaxTokens bounds the tokens of the answer, beside what the model is set
+	// to itself: the lesser counts. 0 leaves it to the model.
+	MaxTokens int64
+	// Temperature, from 0 up, and Stop, texts at which the model stops, stand
+	// in place of what the model is set to itself; nil leaves it to the model.
+	// A model whose API has no such thing leaves them out.
+	Temperature *float64
+	Stop        []string
 	// NewID makes identities for the canisters of the reply.
 	NewID func() string
 }

@@ -93,8 +93,9 @@ type Limits struct {
 	// user's message on.
 	Time time.Duration
 	// Tokens is how many tokens, of requests and answers together, a turn may
-	// use before no further exchange is begun; default none. Those that its
-	// tools have begun side by side are not cut off.
+	// use before no further exchange is begun; default none. The answers
+	// that its tools ask the model for are bounded by what is left, also side
+	// by side; what the tools say to the model comes on top.
 	Tokens int64
 	// Parallel is how many invocations of one message may run at the same
 	// time; default 8.

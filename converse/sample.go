@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
@@ -64,23 +65,47 @@ type budget struct {
 	mu        sync.Mutex
 	exchanges int // of the turn so far
 	usage     canister.Usage
+	reserved  int64         // tokens of the answers that are under way
+	settled   chan struct{} // closed when one of them is over; nil when nobody waits
 }
 
-// take takes one exchange, or says which limit has none left.
-func (b *budget) take() Reason {
+// take takes one exchange for an answer of as many tokens as are asked for, 0
+// for any, and returns how many it may have. It says which limit has none left;
+// or, when those that are under way may use up what is left, it returns a
+// channel that is closed when one of them is over.
+func (b *budget) take(asked int64) (most int64, reached Reason, wait <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	reached := b.limits.reached(b.exchanges, b.usage)
-	if reached == "" {
-		b.exchanges++
+	if reached := b.limits.reached(b.exchanges, b.usage); reached != "" {
+		return 0, reached, nil
 	}
-	return reached
+	if b.limits.Tokens > 0 {
+		left := b.limits.Tokens - b.usage.Total() - b.reserved
+		if left <= 0 {
+			if b.settled == nil {
+				b.settled = make(chan struct{})
+			}
+			return 0, "", b.settled
+		}
+		asked = min(cmp.Or(asked, left), left)
+		b.reserved += asked
+	}
+	b.exchanges++
+	return asked, "", nil
 }
 
-func (b *budget) spend(usage canister.Usage) {
+// settle replaces what an exchange may have used by what it has.
+func (b *budget) settle(most int64, usage canister.Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.usage = b.usage.Add(usage)
+	if b.limits.Tokens > 0 {
+		b.reserved -= most
+	}
+	if b.settled != nil {
+		close(b.settled)
+		b.settled = nil
+	}
 }
 
 // sampling are the exchanges with the model that one call asks for.
@@ -100,12 +125,15 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (*in
 	if err != nil {
 		return nil, err
 	}
-	if err := s.take(); err != nil {
-		return nil, err
-	}
 	ctx, cancel := during(ctx, s.ctx)
 	defer cancel()
-	reply, err := s.exchange(ctx, history)
+	most, err := s.take(ctx, request.MaxTokens)
+	if err != nil {
+		return nil, err
+	}
+	var usage canister.Usage
+	defer func() { s.settle(most, usage) }()
+	reply, err := s.exchange(ctx, s.request(request, history, most))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -113,7 +141,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (*in
 		return nil, cannotAsk(err)
 	}
 	if reply.Message.Usage != nil {
-		s.spend(*reply.Message.Usage)
+		usage = *reply.Message.Usage
 	}
 	return &invoker.SampleResult{
 		Text:   canister.TextOf(reply.Message.Content),
@@ -126,6 +154,9 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (*in
 func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister, error) {
 	if request == nil || len(request.Messages) == 0 {
 		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked nothing: there is no message.")
+	}
+	if t := request.Temperature; request.MaxTokens < 0 || t < 0 || math.IsNaN(t) || math.IsInf(t, 0) {
+		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked for %d tokens at the temperature %v; neither may be less than 0.", request.MaxTokens, t)
 	}
 	var history []canister.Canister
 	head := func() canister.Head { return canister.Head{ID: s.opts.NewID(), Time: s.opts.Now()} }
@@ -146,25 +177,55 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	return history, nil
 }
 
-// take takes one exchange of the turn.
-func (s *sampling) take() error {
+// request is what the model is asked, for an answer of that many tokens.
+func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Canister, most int64) *Request {
+	request := &Request{History: history, Tools: &Toolset{}, MaxTokens: most, NewID: s.opts.NewID}
+	if asked.Temperature != 0 {
+		temperature := asked.Temperature
+		request.Temperature = &temperature
+	}
+	for _, text := range asked.Stop {
+		request.Stop = append(request.Stop, s.clean.text(text))
+	}
+	return request
+}
+
+// take takes one exchange of the turn, and returns how many tokens its answer
+// may have. It waits for other exchanges when these may use up what is left.
+func (s *sampling) take(ctx context.Context, asked int64) (int64, error) {
+	for {
+		most, wait, err := s.tryTake(asked)
+		if wait == nil {
+			return most, err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (s *sampling) tryTake(asked int64) (int64, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return invoker.Failf(invoker.Canceled, "The model was not asked: the call is over.")
+		return 0, nil, invoker.Failf(invoker.Canceled, "The model was not asked: the call is over.")
 	}
-	switch limits := s.opts.Limits; s.budget.take() {
-	case ReasonExchanges:
-		return invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d exchanges.", limits.Exchanges)
-	case ReasonTokens:
-		return invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d tokens.", limits.Tokens)
+	most, reached, wait := s.budget.take(asked)
+	switch limits := s.opts.Limits; {
+	case reached == ReasonExchanges:
+		return 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d exchanges.", limits.Exchanges)
+	case reached == ReasonTokens:
+		return 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d tokens.", limits.Tokens)
+	case wait == nil:
+		s.spent.Exchanges++
 	}
-	s.spent.Exchanges++
-	return nil
+	return most, wait, nil
 }
 
-func (s *sampling) spend(usage canister.Usage) {
-	s.budget.spend(usage)
+func (s *sampling) settle(most int64, usage canister.Usage) {
+	s.budget.settle(most, usage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
@@ -180,16 +241,29 @@ func (s *sampling) end() sampled {
 	return s.spent
 }
 
-// exchange asks the model as it was given, since the one that is bound to the
+// exchange asks the model, and once more without temperature and words to stop
+// at when it refuses a request that has them: some models take neither, and a
+// client may do without (MCP 2025-11-25, client/sampling).
+func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, error) {
+	reply, err := s.attempt(ctx, request)
+	var failed *ModelError
+	if !errors.As(err, &failed) || failed.Status != 400 && failed.Status != 422 || request.Temperature == nil && request.Stop == nil {
+		return reply, err
+	}
+	plain := *request
+	plain.Temperature, plain.Stop = nil, nil
+	return s.attempt(ctx, &plain)
+}
+
+// attempt asks the model as it was given, since the one that is bound to the
 // conversation knows another history. The goroutine is the tool's, which is not
 // to be blamed for a model that panics.
-func (s *sampling) exchange(ctx context.Context, history []canister.Canister) (_ *Reply, err error) {
+func (s *sampling) attempt(ctx context.Context, request *Request) (_ *Reply, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("the model panicked: %v", value)
 		}
 	}()
-	request := &Request{History: history, Tools: &Toolset{}, NewID: s.opts.NewID}
 	for event, err := range s.origin.Exchange(ctx, request) {
 		if err != nil {
 			return nil, err

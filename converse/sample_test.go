@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -381,4 +382,202 @@ func TestPartial(t *testing.T) {
 	if len(texts) != 2 || !strings.HasPrefix(texts[0], "[secret]\n") || !strings.HasSuffix(texts[0], "\n{") || !strings.HasPrefix(texts[1], strings.Repeat("x", 100)+"\n[cut: 900") {
 		t.Errorf("the pieces are %q", texts)
 	}
+}
+
+// wishes says what a request asks of the answer.
+func wishes(request *converse.Request) string {
+	temperature := "-"
+	if request.Temperature != nil {
+		temperature = fmt.Sprint(*request.Temperature)
+	}
+	return fmt.Sprintf("%d %s %v", request.MaxTokens, temperature, request.Stop)
+}
+
+func wished(want string) func(*converse.Request) error {
+	return func(request *converse.Request) error {
+		if got := wishes(request); got != want {
+			return fmt.Errorf("the request has %s, want %s", got, want)
+		}
+		return nil
+	}
+}
+
+// What a tool wishes of the answer reaches the model, as far as the limit of
+// tokens lets it, and the conversation's own exchanges know nothing of it.
+func TestSampleWishes(t *testing.T) {
+	asked := sampleRequest("a")
+	asked.MaxTokens, asked.Temperature, asked.Stop = 50, 0.5, []string{"END", "hunter2-hunter2"}
+	for _, test := range []struct {
+		limit int64
+		asked *invoker.SampleRequest
+		want  string
+	}{
+		{0, asked, "50 0.5 [END [secret]]"},
+		{0, sampleRequest("a"), "0 - []"},
+		{1000, asked, "50 0.5 [END [secret]]"},
+		{40, asked, "29 0.5 [END [secret]]"},
+		{40, sampleRequest("a"), "29 - []"},
+	} {
+		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			_, err := call.Sample(ctx, test.asked)
+			return invoker.Output{}, err
+		})
+		script := conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}, Usage: usage(10, 1), Expect: wished("0 - []")},
+			conversetest.Line{Text: "blue", Expect: wished(test.want)},
+			conversetest.Line{Text: "done", Expect: wished("0 - []")},
+		)
+		options := &converse.Options{Limits: converse.Limits{Tokens: test.limit}, Redact: redact.New("hunter2-hunter2")}
+		play(t, converse.New(script, newRoster(t, tool), options), "go")
+		played(t, script)
+	}
+}
+
+// A bound and a temperature below 0 are refused before the model is asked.
+func TestSampleNonsense(t *testing.T) {
+	for _, wish := range []invoker.SampleRequest{{MaxTokens: -1}, {Temperature: -0.1}, {Temperature: math.NaN()}, {Temperature: math.Inf(1)}} {
+		wish.Messages = sampleRequest("a").Messages
+		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			_, err := call.Sample(ctx, &wish)
+			return invoker.Output{}, err
+		})
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Text: "done"})
+		talk := converse.New(script, newRoster(t, tool), nil)
+		play(t, talk, "go")
+		played(t, script)
+		if got := results(talk.History())[0].Code; got != "INVALID_ARGUMENTS" {
+			t.Errorf("%+v: the code is %s", wish, got)
+		}
+	}
+}
+
+// A model that takes no temperature is asked without one; the bound stays, and
+// it counts as one exchange. What was refused for another reason stays refused.
+func TestSampleRefusedWishes(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		want   string
+	}{{400, "blue"}, {422, "blue"}, {401, "EXECUTION_FAILED"}} {
+		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			asked := sampleRequest("a")
+			asked.MaxTokens, asked.Temperature, asked.Stop = 50, 0.5, []string{"END"}
+			result, err := call.Sample(ctx, asked)
+			if err != nil {
+				return invoker.Output{}, err
+			}
+			return invoker.Output{Content: canister.Texts(result.Text)}, nil
+		})
+		lines := []conversetest.Line{
+			{Calls: []conversetest.Call{call("ask", "{}")}},
+			{Err: &converse.ModelError{Message: "no temperature", Status: test.status}, Expect: wished("50 0.5 [END]")},
+			{Text: "blue", Expect: wished("50 - []")},
+			{Text: "done"},
+		}
+		if test.status == 401 {
+			lines = append(lines[:2], lines[3])
+		}
+		script := conversetest.NewScript(lines...)
+		talk := converse.New(script, newRoster(t, tool), nil)
+		turn := last(t, play(t, talk, "go"))
+		played(t, script)
+		result := results(talk.History())[0]
+		if got := result.Code + canister.TextOf(result.Content); !strings.HasPrefix(got, test.want) || turn.Exchanges != 3 {
+			t.Errorf("status %d: the result is %q, in %d exchanges", test.status, got, turn.Exchanges)
+		}
+	}
+}
+
+// parallelModel answers tools with all the tokens they may have, when it is let.
+type parallelModel struct {
+	converse.Model
+	asked   chan int64
+	release chan error
+}
+
+func (m *parallelModel) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	if len(request.Tools.Definitions) > 0 {
+		return m.Model.Exchange(ctx, request)
+	}
+	return func(yield func(converse.ModelEvent, error) bool) {
+		m.asked <- request.MaxTokens
+		if err := <-m.release; err != nil {
+			yield(nil, err)
+			return
+		}
+		yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Usage: usage(0, request.MaxTokens)}}, nil)
+	}
+}
+
+// Answers side by side share what is left of the tokens: each is bounded by
+// what the others cannot use up, waits if that is nothing, and what one does
+// not use, because it failed, is there for the next.
+func TestSampleSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			asked := sampleRequest("a")
+			asked.MaxTokens = 60
+			_, err := call.Sample(ctx, asked)
+			return invoker.Output{}, err
+		})
+		calls := []conversetest.Call{call("ask", "{}"), call("ask", "{}"), call("ask", "{}"), call("ask", "{}")}
+		model := &parallelModel{Model: conversetest.NewScript(conversetest.Line{Calls: calls}), asked: make(chan int64, 4), release: make(chan error)}
+		roster, err := ensemble.NewRoster(ensemble.Local("local", tool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		talk := converse.New(model, roster, &converse.Options{OwnRoster: true, Limits: converse.Limits{Tokens: 100}})
+		defer talk.Close(context.Background())
+		done := make(chan converse.Turn)
+		go func() { done <- last(t, play(t, talk, "go")) }()
+		synctest.Wait()
+		if len(model.asked) != 2 {
+			t.Fatalf("%d exchanges run at the same time", len(model.asked))
+		}
+		if first, second := <-model.asked, <-model.asked; first != 60 || second != 40 {
+			t.Errorf("the answers may have %d and %d tokens", first, second)
+		}
+		model.release <- errors.New("broken") // one of 60 or 40
+		synctest.Wait()
+		if len(model.asked) != 1 {
+			t.Fatalf("%d exchanges run in place of one that failed", len(model.asked))
+		}
+		close(model.release)
+		turn := <-done
+		if turn.Usage.Output != 100 || turn.Reason != converse.ReasonTokens {
+			t.Errorf("the turn is %+v", turn)
+		}
+		codes := map[string]int{}
+		for _, result := range results(talk.History()) {
+			codes[result.Code]++
+		}
+		if codes["DENIED"] > 1 || codes["EXECUTION_FAILED"] != 1 {
+			t.Errorf("the results are %v", codes)
+		}
+	})
+}
+
+// One that waits for others ends with its call's context.
+func TestSampleWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone error
+		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			var first sync.WaitGroup
+			first.Go(func() { _, _ = call.Sample(ctx, sampleRequest("a")) })
+			synctest.Wait()
+			brief, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, gone = call.Sample(brief, sampleRequest("b"))
+			return invoker.Output{}, nil
+		})
+		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}}, conversetest.Line{Wait: make(chan struct{})}, conversetest.Line{Text: "done"})
+		roster, err := ensemble.NewRoster(ensemble.Local("local", tool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		talk := converse.New(script, roster, &converse.Options{OwnRoster: true, Limits: converse.Limits{Tokens: 100}})
+		defer talk.Close(context.Background())
+		if turn := last(t, play(t, talk, "go")); !errors.Is(gone, context.DeadlineExceeded) || turn.Exchanges != 3 {
+			t.Errorf("the error is %v, after %d exchanges", gone, turn.Exchanges)
+		}
+	})
 }

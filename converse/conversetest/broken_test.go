@@ -225,6 +225,26 @@ var breaks = map[string]func(*broken){
 		}
 		return &other
 	}),
+	"Request/settings lost": asked(func(r *converse.Request) *converse.Request {
+		other := *r
+		other.MaxTokens = 0
+		return &other
+	}),
+	"Request/settings changed": asked(func(r *converse.Request) *converse.Request {
+		r.Stop = nil
+		return r
+	}),
+	"Request/settings kept": func(b *broken) {
+		var kept atomic.Int64
+		asked(func(r *converse.Request) *converse.Request {
+			if r.MaxTokens > 0 {
+				kept.Store(r.MaxTokens)
+			}
+			other := *r
+			other.MaxTokens = kept.Load()
+			return &other
+		})(b)
+	},
 	"Request/stable": func(b *broken) {
 		var n atomic.Int32
 		asked(func(r *converse.Request) *converse.Request {

@@ -62,6 +62,7 @@ var cases = []testCase{
 	}, answerUsage},
 	{"Request/history", "a history of every kind of canister reaches the server, with results and tools", dialogue, requestHistory},
 	{"Request/no-invocations", "NoInvocations changes the request, and leaves the tools in it", dialogue, requestNoInvocations},
+	{"Request/settings", "MaxTokens reaches the server, Temperature and Stop do no harm, and none of them stays for the next request", dialogue, requestSettings},
 	{"Request/stable", "the same request is the same bytes, and no tools are fine", dialogue, requestStable},
 	{"Request/unchanged", "the request is not changed", dialogue, requestUnchanged},
 	{"Request/concurrent", "many exchanges at the same time get each its own answer", dialogue, requestConcurrent},
@@ -257,6 +258,35 @@ func requestNoInvocations(s *subject) {
 	}
 }
 
+// withSettings gives a request settings of its own.
+func withSettings(request *converse.Request) *converse.Request {
+	temperature := 0.625
+	request.MaxTokens, request.Temperature, request.Stop = 4321, &temperature, []string{"the end \"here\""}
+	return request
+}
+
+func requestSettings(s *subject) {
+	send := func(request *converse.Request) string {
+		s.compare(s.answer(s.Model, request).reply, s.lines[2])
+		if s.Received == nil {
+			return ""
+		}
+		return s.Received()
+	}
+	plain := send(s.request(2))
+	request := withSettings(s.request(2))
+	set := send(request)
+	if s.Received != nil && (strings.Contains(plain, "4321") || !strings.Contains(set, "4321")) {
+		s.Error("the server did not get MaxTokens")
+	}
+	if want := withSettings(s.request(2)); request.MaxTokens != want.MaxTokens || *request.Temperature != *want.Temperature || !slices.Equal(request.Stop, want.Stop) {
+		s.Error("the model changed the settings of the request")
+	}
+	if plain != send(s.request(2)) {
+		s.Error("the settings of a request change the one after it")
+	}
+}
+
 func requestStable(s *subject) {
 	bare := s.request(2)
 	bare.Tools = &converse.Toolset{}
@@ -421,7 +451,7 @@ func bindSame(s *subject) {
 	final := s.request(2)
 	final.NoInvocations = true
 	for _, request := range []*converse.Request{
-		s.request(0), s.request(1), s.request(2), s.request(3), s.request(1), other, s.request(2), final,
+		s.request(0), s.request(1), s.request(2), s.request(3), s.request(1), other, withSettings(s.request(2)), s.request(2), final,
 	} {
 		n := assistants(request.History)
 		s.compare(s.answer(bound, request).reply, s.lines[n])

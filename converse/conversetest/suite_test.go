@@ -48,7 +48,10 @@ func assistants(request *converse.Request) int {
 
 // describe writes down what a model shows of a request to its server.
 func describe(request *converse.Request) string {
-	text := fmt.Sprintln(request.NoInvocations)
+	text := fmt.Sprintln(request.NoInvocations, request.MaxTokens, request.Stop)
+	if request.Temperature != nil {
+		text += fmt.Sprintln(*request.Temperature)
+	}
 	for _, c := range request.History {
 		head := c.Header()
 		head.Metadata = nil

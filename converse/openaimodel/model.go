@@ -31,7 +31,7 @@ type Model struct {
 	secrets *strings.Replacer
 	log     *zap.Logger
 
-	fields string // the members of a request that never change
+	fields string // the members of a request that has no settings of its own
 	tools  toolCache
 }
 
@@ -51,7 +51,7 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m := &Model{name: name, opts: opts, host: base.Host, log: opts.Logger.With(zap.String("model", name))}
-	if m.fields, err = m.constantFields(); err != nil {
+	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m.secrets = replacer(&opts, base)

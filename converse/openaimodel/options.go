@@ -54,15 +54,18 @@ type Options struct {
 	// usage of a streamed exchange is then mostly not known.
 	NoStreamUsage bool
 
-	// Temperature and TopP choose how bold the sampling is.
+	// Temperature and TopP choose how bold the sampling is. A request's own
+	// temperature stands in place of this one.
 	Temperature, TopP *float64
-	// MaxTokens bounds the tokens of one answer; 0 leaves it to the server.
+	// MaxTokens bounds the tokens of one answer; 0 leaves it to the server. Of
+	// it and a request's own bound, the lesser is sent.
 	MaxTokens int
 	// MaxTokensField is the field for MaxTokens. The default is
 	// max_completion_tokens for OpenAI and Azure, where the newer models
 	// insist on it, and max_tokens elsewhere, where some servers know no other.
 	MaxTokensField string
-	// Stop are texts at which the model stops.
+	// Stop are texts at which the model stops. Those of a request stand in
+	// their place.
 	Stop []string
 	// Seed asks for the same answer to the same request, as far as the server
 	// can.
@@ -82,7 +85,9 @@ type Options struct {
 	ResponseFormat *ResponseFormat
 	// ExtraBody are further members of the request's body, for fields that are
 	// not here and for what other servers know. They stand in place of a
-	// member of the same name that the other options would give. The names
+	// member of the same name that the other options, or a request, would
+	// give; with max_tokens or max_completion_tokens among them, a request's
+	// bound is not sent at all. The names
 	// model, messages, tools and stream cannot be given.
 	ExtraBody map[string]any
 

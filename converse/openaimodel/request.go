@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -17,10 +18,28 @@ import (
 
 // This file writes what stands behind the messages in the body of a request.
 
-// constantFields returns the members of a request that are the same for every
-// exchange of the model, each with a comma before it, in an order of their own.
-func (m *Model) constantFields() (string, error) {
-	o := &m.opts
+// fieldsFor returns the members of a request behind its messages, apart from
+// the tools.
+func (m *Model) fieldsFor(request *converse.Request) (string, error) {
+	if request.MaxTokens <= 0 && request.Temperature == nil && len(request.Stop) == 0 {
+		return m.fields, nil
+	}
+	o := m.opts
+	if n := request.MaxTokens; n > 0 && (o.MaxTokens == 0 || n < int64(o.MaxTokens)) && !m.extra("max_tokens") && !m.extra("max_completion_tokens") {
+		o.MaxTokens = int(min(n, math.MaxInt))
+	}
+	if request.Temperature != nil {
+		o.Temperature = request.Temperature
+	}
+	if len(request.Stop) > 0 {
+		o.Stop = request.Stop
+	}
+	return o.fields(m.name)
+}
+
+// fields returns the members of a request that the options give, each with a
+// comma before it, in an order of their own.
+func (o *Options) fields(model string) (string, error) {
 	fields := map[string]any{}
 	if !o.NoStream && !o.NoStreamUsage {
 		fields["stream_options"] = map[string]any{"include_usage": true}
@@ -47,7 +66,7 @@ func (m *Model) constantFields() (string, error) {
 		fields["response_format"] = o.ResponseFormat.field()
 	}
 	maps.Copy(fields, o.ExtraBody)
-	fields["model"] = m.name
+	fields["model"] = model
 	if !o.NoStream {
 		fields["stream"] = true
 	}
@@ -82,10 +101,10 @@ func (f *ResponseFormat) field() any {
 	return map[string]any{"type": "json_schema", "json_schema": schema}
 }
 
-// appendTail appends the rest of a body behind its messages. Tools are nil when
-// none are on offer.
-func (m *Model) appendTail(dst []byte, request *converse.Request, tools *encodedTools) []byte {
-	dst = append(append(dst, ']'), m.fields...)
+// appendTail appends the rest of a body behind its messages, which begins with
+// fields. Tools are nil when none are on offer.
+func (m *Model) appendTail(dst []byte, request *converse.Request, fields string, tools *encodedTools) []byte {
+	dst = append(append(dst, ']'), fields...)
 	if tools == nil {
 		return append(dst, '}')
 	}

@@ -3,6 +3,7 @@
 package openaimodel
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -37,6 +38,10 @@ type mark struct {
 
 // body returns the body of a request. Its bytes are good until the next call.
 func (t *transcript) body(m *Model, request *converse.Request) ([]byte, *loan, error) {
+	fields, err := m.fieldsFor(request)
+	if err != nil {
+		return nil, nil, fmt.Errorf("openaimodel: %w", err)
+	}
 	if t.lent != nil && t.lent.out.Load() != 0 {
 		// An answer can come before the request is wholly written. What the
 		// connection may still read stays as it is.
@@ -58,7 +63,7 @@ func (t *transcript) body(m *Model, request *converse.Request) ([]byte, *loan, e
 	if t.offered != request.Tools {
 		t.offered, t.tools = request.Tools, m.tools.of(m, request.Tools)
 	}
-	body := m.appendTail(writer.dst, request, t.tools)
+	body := m.appendTail(writer.dst, request, fields, t.tools)
 	t.text = body[:writer.settled]
 	return body, t.lent, nil
 }
