@@ -3,11 +3,11 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -222,20 +222,16 @@ func (m *Model) retries() int {
 }
 
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
-	servers := config.MCP
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned = map[string]*pins.File{}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		if s := servers[name]; s != nil && s.Disabled {
-			continue
-		}
-		e, err := servers[name].ensemble(name, o)
+	for _, server := range config.servers() {
+		e, err := server.ensemble(o)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", "mcp."+showKey(name), err))
-			continue
+			errs = append(errs, fmt.Errorf("%s: %w", server.path(), err))
+		} else if e != nil {
+			ensembles = append(ensembles, e)
 		}
-		ensembles = append(ensembles, e)
 	}
 	if config.Tools.Resources {
 		tools, err := ensemble.ResourceTools(resourceTools, ensembles...)
@@ -249,25 +245,54 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 // resourceTools is the name of the ensemble of tools for resources.
 const resourceTools = "resources"
 
-// ensemble returns s as an ensemble of that name.
-func (s *Server) ensemble(name string, o *AssembleOptions) (*ensemble.Ensemble, error) {
-	if s == nil {
+// named is a server and where it stands.
+type named struct {
+	table, name string
+	server      interface {
+		source(name string, o *AssembleOptions) (ensemble.Source, error)
+		options(o *AssembleOptions) *ensemble.Options
+	}
+	kept *Supervision // nil if there is no server
+}
+
+func (n named) path() string { return n.table + "." + showKey(n.name) }
+
+// servers returns all servers, sorted by name.
+func (c *Config) servers() []named {
+	kept := c.Supervised()
+	var all []named
+	for name, s := range c.MCP {
+		all = append(all, named{"mcp", name, s, kept[name]})
+	}
+	for name, s := range c.GRPC {
+		all = append(all, named{"grpc", name, s, kept[name]})
+	}
+	slices.SortFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.table, b.table)) })
+	return all
+}
+
+// ensemble returns the server as an ensemble; nil if it is disabled.
+func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
+	if n.kept == nil {
 		return nil, errors.New("the server is nil")
 	}
-	source, err := s.source(name, o)
-	if err = errors.Join(err, s.words()); err != nil {
+	if n.kept.Disabled {
+		return nil, nil
+	}
+	source, err := n.server.source(n.name, o)
+	if err = errors.Join(err, n.kept.words()); err != nil {
 		return nil, err
 	}
 	source = &cleanSource{Source: source, redact: o.redact}
-	options := s.options(o)
-	if options.Screen, err = s.screen(name, o); err != nil {
+	options := n.server.options(o)
+	if options.Screen, err = n.kept.screen(n.name, o); err != nil {
 		return nil, fmt.Errorf("pin: %w", err)
 	}
-	return ensemble.New(name, source, options), nil
+	return ensemble.New(n.name, source, options), nil
 }
 
 // screen returns what compares the tools with their pins; nil if there are none.
-func (s *Server) screen(name string, o *AssembleOptions) (func([]*invoker.Definition) map[string]error, error) {
+func (s *Supervision) screen(name string, o *AssembleOptions) (func([]*invoker.Definition) map[string]error, error) {
 	path := s.Pin.Reveal()
 	if path == "" {
 		return nil, nil
@@ -295,6 +320,16 @@ func (s *Server) screen(name string, o *AssembleOptions) (func([]*invoker.Defini
 
 // options returns s as the options of its ensemble.
 func (s *Server) options(o *AssembleOptions) *ensemble.Options {
+	options := s.Supervision.options(o)
+	options.Fill = s.Trusted.Arguments
+	if options.ConnectTimeout == 0 && s.Transport == Stdio {
+		options.ConnectTimeout = mcpadapter.CommandConnectTimeout
+	}
+	return options
+}
+
+// options returns what all servers have of them.
+func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 	options := &ensemble.Options{
 		ConnectTimeout: s.ConnectTimeout,
 		CallTimeout:    s.CallTimeout,
@@ -306,13 +341,9 @@ func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 		MaxTools:       s.MaxTools,
 		Allow:          s.Allow,
 		Deny:           s.Deny,
-		Fill:           s.Trusted.Arguments,
 		Required:       s.Required,
 		Redact:         o.redact,
 		Logger:         o.Logger,
-	}
-	if options.ConnectTimeout == 0 && s.Transport == Stdio {
-		options.ConnectTimeout = mcpadapter.CommandConnectTimeout
 	}
 	if settings := s.Settings.Reveal(); settings != nil {
 		options.Settings = settings
@@ -330,7 +361,7 @@ var policies = map[Restart]ensemble.RestartPolicy{
 
 // restart returns what is done about a loss in the terms of ensemble, where 0
 // tries are the default and a negative number parks never.
-func (s *Server) restart() ensemble.Restart {
+func (s *Supervision) restart() ensemble.Restart {
 	restart := ensemble.Restart{Policy: policies[s.Restart], Window: s.ParkWindow}
 	switch {
 	case s.ParkAfter == nil:
@@ -343,7 +374,7 @@ func (s *Server) restart() ensemble.Restart {
 }
 
 // words reports words that mean nothing, in a server made by hand.
-func (s *Server) words() error {
+func (s *Supervision) words() error {
 	if _, ok := policies[s.Restart]; !ok {
 		return fmt.Errorf("unknown restart %q", s.Restart)
 	}

@@ -144,8 +144,8 @@ func TestAssembleErrors(t *testing.T) {
 		MCP: map[string]*config.Server{
 			"own": {Transport: config.HTTP, URL: config.Plain("http://x")},
 			"nil": nil, "none": {}, "empty": {Transport: config.Stdio},
-			"words": {Transport: config.HTTP, Restart: "maybe"}, "trusty": {Transport: config.HTTP, Trust: "maybe"},
-			"policy": {Transport: config.HTTP, PinPolicy: "maybe"}, "pinned": {Transport: config.HTTP, Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))},
+			"words": {Transport: config.HTTP, Supervision: config.Supervision{Restart: "maybe"}}, "trusty": {Transport: config.HTTP, Supervision: config.Supervision{Trust: "maybe"}},
+			"policy": {Transport: config.HTTP, Supervision: config.Supervision{PinPolicy: "maybe"}}, "pinned": {Transport: config.HTTP, Supervision: config.Supervision{Pin: config.Plain(filepath.Join(t.TempDir(), "no", "pins"))}},
 		},
 	}, &config.AssembleOptions{Ensembles: []*ensemble.Ensemble{ensemble.Local("own")}})
 	if err == nil {
@@ -377,7 +377,7 @@ func TestPins(t *testing.T) {
 // TestPinsKeepSecrets: the reason names the file, and its path can hold one.
 func TestPinsKeepSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret-777.json")
-	s := &config.Server{Pin: config.Plain(path)}
+	s := &config.Supervision{Pin: config.Plain(path)}
 	screen, err := s.Screen("a", func(text string) string { return strings.ReplaceAll(text, "secret-777", "[secret]") })
 	if err != nil {
 		t.Fatal(err)

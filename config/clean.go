@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// cleanSource keeps secrets out of what comes from an MCP server, whoever asked
+// cleanSource keeps secrets out of what comes from a server, whoever asked
 // for it: those of the configuration, and the secret trusted values of a call.
 // How servers describe what they offer is left as it is.
 type cleanSource struct {
@@ -28,22 +28,30 @@ func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
 	}
 	able, ok := opened.(connection)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("config: %T cannot do what a connection of package mcpadapter can", opened), opened.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("config: %T cannot do what a connection to a server can", opened), opened.Close(ctx))
 	}
-	return &cleanConnection{connection: able, redact: s.redact}, nil
+	clean := &cleanConnection{connection: able, redact: s.redact}
+	if library, ok := opened.(ensemble.Library); ok {
+		return &cleanLibrary{cleanConnection: clean, Library: library}, nil
+	}
+	return clean, nil
 }
 
-// connection is what those of package mcpadapter can do, all of which a
-// cleanConnection must be able to do too.
+// connection is what those to all servers can do.
 type connection interface {
 	ensemble.Connection
 	ensemble.Pinger
-	ensemble.Library
 }
 
 type cleanConnection struct {
 	connection
 	redact func(text string) string
+}
+
+// cleanLibrary is a connection to a server of MCP, which has more than tools.
+type cleanLibrary struct {
+	*cleanConnection
+	ensemble.Library
 }
 
 func (c *cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
@@ -58,23 +66,23 @@ func (c *cleanConnection) List(ctx context.Context) (ensemble.Listing, error) {
 
 func (c *cleanConnection) Err() error { return cleanError(c.connection.Err(), c.redact) }
 
-func (c *cleanConnection) Resources(ctx context.Context) ([]ensemble.Resource, error) {
-	listed, err := c.connection.Resources(ctx)
+func (c *cleanLibrary) Resources(ctx context.Context) ([]ensemble.Resource, error) {
+	listed, err := c.Library.Resources(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c *cleanConnection) Templates(ctx context.Context) ([]ensemble.Template, error) {
-	listed, err := c.connection.Templates(ctx)
+func (c *cleanLibrary) Templates(ctx context.Context) ([]ensemble.Template, error) {
+	listed, err := c.Library.Templates(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c *cleanConnection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
-	listed, err := c.connection.Prompts(ctx)
+func (c *cleanLibrary) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
+	listed, err := c.Library.Prompts(ctx)
 	return listed, cleanError(err, c.redact)
 }
 
-func (c *cleanConnection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	parts, err := c.connection.Read(ctx, uri)
+func (c *cleanLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
+	parts, err := c.Library.Read(ctx, uri)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil {
 		for i := range parts {
@@ -84,8 +92,8 @@ func (c *cleanConnection) Read(ctx context.Context, uri string) ([]canister.Reso
 	return parts, cleanError(err, clean)
 }
 
-func (c *cleanConnection) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
-	got, err := c.connection.Get(ctx, name, arguments)
+func (c *cleanLibrary) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
+	got, err := c.Library.Get(ctx, name, arguments)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil && got != nil {
 		for i := range got.Messages {
@@ -96,8 +104,8 @@ func (c *cleanConnection) Get(ctx context.Context, name string, arguments map[st
 	return got, cleanError(err, clean)
 }
 
-func (c *cleanConnection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
-	found, err := c.connection.Complete(ctx, request)
+func (c *cleanLibrary) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
+	found, err := c.Library.Complete(ctx, request)
 	clean := redact.Trusted(ctx, c.redact)
 	if clean != nil && found != nil {
 		for i := range found.Values {
@@ -107,12 +115,12 @@ func (c *cleanConnection) Complete(ctx context.Context, request *ensemble.Comple
 	return found, cleanError(err, clean)
 }
 
-func (c *cleanConnection) Subscribe(ctx context.Context, uri string) error {
-	return cleanError(c.connection.Subscribe(ctx, uri), c.redact)
+func (c *cleanLibrary) Subscribe(ctx context.Context, uri string) error {
+	return cleanError(c.Library.Subscribe(ctx, uri), c.redact)
 }
 
-func (c *cleanConnection) Unsubscribe(ctx context.Context, uri string) error {
-	return cleanError(c.connection.Unsubscribe(ctx, uri), c.redact)
+func (c *cleanLibrary) Unsubscribe(ctx context.Context, uri string) error {
+	return cleanError(c.Library.Unsubscribe(ctx, uri), c.redact)
 }
 
 // cleanError keeps secrets out of an error, and of the failure in its chain,

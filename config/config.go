@@ -23,6 +23,9 @@ type Config struct {
 	// MCP are the servers by name, those that were imported included. The name
 	// is that of the ensemble. May be nil.
 	MCP map[string]*Server
+	// GRPC are the servers that are reached over gRPC, in the same way; no name
+	// is in both. May be nil.
+	GRPC map[string]*GRPCServer
 	// PublicVariables are the environment variables that hold no secrets: what
 	// they stand for may be shown.
 	PublicVariables []string
@@ -210,8 +213,21 @@ type Server struct {
 	// which are sent with each request, are allowed for those only.
 	URL     Value
 	Headers map[string]Value
-	// ConnectTimeout bounds an attempt to connect; 0 means 5 s, and 30 s for
-	// [Stdio].
+	// Sampling lets the server ask the conversation's model; see
+	// mcpadapter.ClientOptions.SampleCalls.
+	Sampling bool
+	// Trusted says how trusted values reach its tools.
+	Trusted Passing
+	// Protocol pins the protocol version, such as 2025-11-25; empty lets the
+	// two sides agree.
+	Protocol string
+	Supervision
+}
+
+// Supervision says how a server is kept, and which of its tools are offered.
+type Supervision struct {
+	// ConnectTimeout bounds an attempt to connect; 0 means 5 s, and 30 s for a
+	// server that is [Stdio].
 	ConnectTimeout time.Duration
 	// CallTimeout bounds how long a call may give no sign of life, CallLimit
 	// how long it may take; 0 means 30 s and 10 min.
@@ -228,11 +244,6 @@ type Server struct {
 	// sign of life, IdleDisconnect how long it may be unused before it is
 	// disconnected until the next use; 0 is never.
 	KeepAlive, IdleDisconnect time.Duration
-	// Sampling lets the server ask the conversation's model; see
-	// mcpadapter.ClientOptions.SampleCalls.
-	Sampling bool
-	// Trusted says how trusted values reach its tools.
-	Trusted Passing
 	// Trust says which hints of its tools are believed when it is to be
 	// decided whether a call may be made twice; empty means
 	// ensemble.TrustReads.
@@ -251,9 +262,6 @@ type Server struct {
 	Settings Table
 	// Required makes it an error when the server cannot be reached.
 	Required bool
-	// Protocol pins the protocol version, such as 2025-11-25; empty lets the
-	// two sides agree.
-	Protocol string
 	// Disabled leaves the server out; the key is enabled = false.
 	Disabled bool
 	// Origin is where the server was defined, as FILE:LINE, for messages; may

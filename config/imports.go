@@ -52,7 +52,7 @@ func (c *Config) importFile(r *reader, root *node) {
 		return
 	}
 	for _, member := range t.members {
-		if earlier := c.MCP[member.key]; earlier != nil {
+		if earlier := c.Supervised()[member.key]; earlier != nil {
 			r.add(r.problem(member.keyAt, member.path(), "there is a server of this name already, from %s", earlier.Origin))
 			continue
 		}

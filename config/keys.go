@@ -16,6 +16,7 @@ func (c *Config) fields() []field {
 		{"conversation", tableOf(c.Conversation.fields(), nil)},
 		{"approval", tableOf(c.Approval.fields(), nil)},
 		{"mcp", byName(&c.MCP, server, serverName)},
+		{"grpc", byName(&c.GRPC, grpcServer, serverName)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},
 		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, c.Tools.check)},
@@ -32,7 +33,11 @@ func (c *Config) fields() []field {
 
 // check sees to it that the name of the tools' ensemble is free.
 func (t *Tools) check(r *reader, n *node) {
-	if servers := n.parent.member("mcp"); t.Resources && servers != nil && servers.member(resourceTools) != nil {
+	for _, key := range []string{"mcp", "grpc"} {
+		servers := n.parent.member(key)
+		if !t.Resources || servers == nil || servers.member(resourceTools) == nil {
+			continue
+		}
 		r.add(r.problem(n.member("resources").keyAt, n.under("resources"), "these tools are those of %q, which is the name of a server here; give that another", resourceTools))
 	}
 }

@@ -54,6 +54,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 	config := &Config{}
 	if root := tomlTree(r.source, r.problems); root != nil {
 		r.table(root, config.fields())
+		distinctServers(r, root)
 		config.imports(r, root, options)
 	}
 	if err := r.err(); err != nil {

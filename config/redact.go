@@ -35,11 +35,19 @@ func (c *Config) secrets() []string {
 			continue
 		}
 		s.add(server.Command...)
-		s.add(server.Directory, server.URL, server.Pin)
+		s.add(server.Directory, server.URL)
 		s.address(server.URL)
 		s.named(server.Environment)
 		s.named(server.Headers)
-		s.table(server.Settings)
+	}
+	for _, server := range c.GRPC {
+		if server != nil {
+			s.grpc(server)
+		}
+	}
+	for _, kept := range c.Supervised() {
+		s.add(kept.Pin)
+		s.table(kept.Settings)
 	}
 	s.trusted(c.Trusted)
 	if c.Audit != nil {
@@ -65,6 +73,16 @@ func (s *secrets) add(values ...Value) {
 		if held.secret {
 			s.credential(held.text)
 		}
+	}
+}
+
+// grpc adds what a server over gRPC is sent.
+func (s *secrets) grpc(server *GRPCServer) {
+	s.add(server.Address, server.Dapr, server.Token, server.TLS.CA, server.TLS.Certificate, server.TLS.Key)
+	s.credential(server.Token.Reveal())
+	s.named(server.Metadata)
+	if server.Dapr.Reveal() != "" {
+		s.texts = append(s.texts, os.Getenv("DAPR_API_TOKEN")) // which goes to the sidecar by itself
 	}
 }
 

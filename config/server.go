@@ -3,11 +3,7 @@
 package config
 
 import (
-	"fmt"
 	"path/filepath"
-
-	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/ensemble/pins"
 )
 
 // server is one [mcp.NAME] table.
@@ -18,7 +14,7 @@ func server(s **Server) value {
 }
 
 func (s *Server) fields() []field {
-	return []field{
+	return append(s.Supervision.fields(), []field{
 		{"transport", choice(&s.Transport, Stdio, HTTP, SSE)},
 		{"command", each(&s.Command, argument)},
 		{"environment", byName(&s.Environment, environmentValue, variableName)},
@@ -30,32 +26,14 @@ func (s *Server) fields() []field {
 		}, nil)},
 		{"url", address(&s.URL)},
 		{"headers", byName(&s.Headers, headerValue, headerName)},
-		{"connect_timeout", duration(&s.ConnectTimeout)},
-		{"call_timeout", duration(&s.CallTimeout)},
-		{"call_limit", duration(&s.CallLimit)},
-		{"restart", choice(&s.Restart, RestartOnUse, RestartAlways, RestartNever)},
-		{"park_after", optional(&s.ParkAfter, func(i *int) value { return integer(i, 0) })},
-		{"park_window", duration(&s.ParkWindow)},
-		{"keepalive", duration(&s.KeepAlive)},
-		{"idle_disconnect", duration(&s.IdleDisconnect)},
 		{"sampling", boolean(&s.Sampling)},
 		{"trusted", tableOf(s.Trusted.fields(), nil)},
-		{"trust", choice(&s.Trust, ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll)},
-		{"max_tools", integer(&s.MaxTools, 1)},
-		{"allow", each(&s.Allow, text)},
-		{"deny", each(&s.Deny, text)},
-		{"pin", directory(&s.Pin)},
-		{"pin_policy", choice(&s.PinPolicy, pins.SetAside, pins.Warn, pins.Allow)},
-		{"settings", free(&s.Settings)},
-		{"required", boolean(&s.Required)},
 		{"protocol", protocolVersion(&s.Protocol)},
-		{"enabled", not(&s.Disabled)},
-	}
+	}...)
 }
 
 // check looks at the table as a whole.
 func (s *Server) check(r *reader, n *node) {
-	s.originate(r, n)
 	s.reach(r, n, serverKeys{
 		transport: "transport",
 		stdio:     []string{"command", "environment", "directory", "limits"},
@@ -63,30 +41,8 @@ func (s *Server) check(r *reader, n *node) {
 		command:   `command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
 		url:       `url = "http://localhost:8080/mcp"`,
 	})
-	s.parking(r, n)
 	s.passing(r, n)
-	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
-		r.add(r.problem(policy.keyAt, policy.path(), `nothing is pinned here; set pin, such as pin = "tools.pins.json"`))
-	}
-}
-
-// parking sees to it that nothing is counted where nothing comes of it.
-func (s *Server) parking(r *reader, n *node) {
-	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
-	if after != nil && s.Restart == RestartNever {
-		r.add(r.problem(after.keyAt, after.path(), `with restart = "never", the first failure parks the server`))
-	}
-	onUse := restart == nil || s.Restart == RestartOnUse
-	counted := after == nil && !onUse || after != nil && after.value != int64(0)
-	if window != nil && (!counted || s.Restart == RestartNever) {
-		r.add(r.problem(window.keyAt, window.path(), "no failures are counted here; set park_after"))
-	}
-}
-
-// originate notes where n stands.
-func (s *Server) originate(r *reader, n *node) {
-	line, _ := r.position(n.keyAt)
-	s.Origin = fmt.Sprintf("%s:%d", r.name, line)
+	s.Supervision.check(r, n)
 }
 
 // serverKeys are the names of the keys that say how a server is reached, the

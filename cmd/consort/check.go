@@ -101,7 +101,7 @@ func problemsIn(err error) []problemJSON {
 // examineAudit opens the audit trail and returns why it cannot be.
 func (p *program) examineAudit(cfg *config.Config) []problemJSON {
 	alone := *cfg
-	alone.Model, alone.MCP, alone.Serve = nil, nil, nil
+	alone.Model, alone.MCP, alone.GRPC, alone.Serve = nil, nil, nil, nil
 	assembly, err := p.assemble(&alone, interaction{})
 	if err == nil {
 		err = p.close(assembly)
@@ -120,7 +120,7 @@ func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
 	}
 	m := &modelJSON{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
 	alone := *cfg
-	alone.MCP, alone.Audit = nil, nil
+	alone.MCP, alone.GRPC, alone.Audit = nil, nil, nil
 	assembly, err := p.assemble(&alone, interaction{})
 	if err != nil {
 		m.Error = err.Error()
@@ -142,9 +142,20 @@ func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *rep
 	}
 	aside := p.asides(ctx, assembly)
 	for _, e := range assembly.Roster.Ensembles() {
-		r.Servers = append(r.Servers, newServerJSON(e.Snapshot(), aside[e.Name()], cfg.MCP[e.Name()]))
+		r.Servers = append(r.Servers, newServerJSON(e.Snapshot(), aside[e.Name()], transport(cfg, e.Name())))
 	}
 	return nil
+}
+
+// transport is how a server is reached; "" for what is none.
+func transport(cfg *config.Config, name string) string {
+	if s := cfg.MCP[name]; s != nil {
+		return string(s.Transport)
+	}
+	if cfg.GRPC[name] != nil {
+		return "grpc"
+	}
+	return ""
 }
 
 // connect connects to all, with a line for each that is still being waited for.

@@ -99,14 +99,15 @@ func (p *program) pinned() ([]pinned, error) {
 		return nil, err
 	}
 	var servers []pinned
-	for _, name := range slices.Sorted(maps.Keys(cfg.MCP)) {
-		path := cfg.MCP[name].Pin.Reveal()
+	kept := cfg.Supervised()
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		path := kept[name].Pin.Reveal()
 		if path == "" {
 			continue
 		}
 		file, err := pins.Open(path)
 		if err != nil {
-			return nil, usagef("%s: mcp.%s.pin: %w", p.configFile, name, err)
+			return nil, usagef("%s: pin of %s: %w", p.configFile, name, err)
 		}
 		servers = append(servers, pinned{name, file})
 	}

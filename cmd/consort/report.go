@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 )
 
@@ -52,14 +51,11 @@ type serverJSON struct {
 }
 
 // newServerJSON tells of a server what an attempt to connect has shown.
-func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, server *config.Server) serverJSON {
+func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string) serverJSON {
 	out := serverJSON{
-		Name: s.Name, State: string(s.State), Aside: []asideJSON{},
+		Name: s.Name, Transport: transport, State: string(s.State), Aside: []asideJSON{},
 		Protocol: s.Peer.Protocol, Server: s.Peer.Name, Version: s.Peer.Version,
 		Tools: s.Tools, ConnectMS: milliseconds(s.ConnectDuration),
-	}
-	if server != nil {
-		out.Transport = string(server.Transport)
 	}
 	if s.State != ensemble.Ready {
 		out.Error = "the server cannot be reached"

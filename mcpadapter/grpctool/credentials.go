@@ -42,7 +42,7 @@ func (s *source) check() error {
 		wrong = append(wrong, errors.New("the bearer token cannot be sent: it has spaces at an end, or is not printable ASCII"))
 	}
 	secret := s.secret || o.BearerToken != "" || o.Token != nil || len(o.Metadata) > 0 || len(o.TrustedMetadata) > 0
-	if secret && o.Plaintext && !o.PlaintextSecrets && !isLocal(s.target) {
+	if secret && o.Plaintext && !o.PlaintextSecrets && !IsLocal(s.target) {
 		wrong = append(wrong, fmt.Errorf("tokens and metadata would go to %s without TLS, where others can read them; use TLS, or set Options.PlaintextSecrets", s.target))
 	}
 	return errors.Join(wrong...)

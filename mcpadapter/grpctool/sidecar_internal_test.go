@@ -35,8 +35,8 @@ func TestIsLocal(t *testing.T) {
 		"dns:///localhost:1": true, "dns://8.8.8.8/localhost:1": true, "passthrough:///127.0.0.1:1": true,
 		"10.0.0.1:1": false, "localhost.example.com:1": false, "dns:///tools:1": false, "tools": false, "0.0.0.0:1": false, "": false,
 	} {
-		if got := isLocal(target); got != want {
-			t.Errorf("isLocal(%q) is %t", target, got)
+		if got := IsLocal(target); got != want {
+			t.Errorf("IsLocal(%q) is %t", target, got)
 		}
 	}
 }

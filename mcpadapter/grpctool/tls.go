@@ -49,8 +49,9 @@ func TLSFiles(authorities, certificate, key string) (*tls.Config, error) {
 	return config, nil
 }
 
-// isLocal reports whether a gRPC target leads to no other machine.
-func isLocal(target string) bool {
+// IsLocal reports whether a gRPC target leads to no other machine: a loopback
+// address, or a Unix socket.
+func IsLocal(target string) bool {
 	scheme, rest, found := strings.Cut(target, ":")
 	if found && (scheme == "unix" || scheme == "unix-abstract") {
 		return true

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+)
+
+// GRPCService is what a server speaks over gRPC.
+type GRPCService string
+
+// What servers speak over gRPC.
+const (
+	GRPCTools GRPCService = "tools" // the tool service
+	GRPCMCP   GRPCService = "mcp"   // the messages of MCP, as frames of a stream
+)
+
+// GRPCServer is one server that is reached over gRPC; see package grpctool.
+type GRPCServer struct {
+	// Address is where the server is: HOST:PORT, or another target of gRPC,
+	// such as unix:/run/tools.sock. There is either Address or Dapr.
+	Address Value
+	// Dapr is the application that the Dapr sidecar of this program knows the
+	// server by; for [GRPCTools] only. DAPR_GRPC_ENDPOINT, DAPR_GRPC_PORT and
+	// DAPR_API_TOKEN say where the sidecar is and what it is sent.
+	Dapr Value
+	// Service is what it speaks; empty means [GRPCTools].
+	Service GRPCService
+	// TLS says who vouches for the server, and for us. The zero value is TLS
+	// by the roots of the system.
+	TLS GRPCTLS
+	// Token is the bearer token of each request; may be empty.
+	Token Value
+	// Metadata is sent with each request; may be nil.
+	Metadata map[string]Value
+	// Category asks for the tools of this category only, and Caller says for
+	// the server's audit who calls; both for [GRPCTools] only, and may be empty.
+	Category, Caller string
+	// MaxMessage bounds one message, in bytes; 0 means 16 MiB.
+	MaxMessage int64
+	// PingAfter is how long the connection may be silent during a call before
+	// an HTTP/2 ping asks whether the server is there, at least 10 s; 0 is
+	// never. KeepAlive does without HTTP/2, and between calls.
+	PingAfter time.Duration
+	// Sampling lets the server ask the conversation's model, and Protocol pins
+	// the protocol version; both for [GRPCMCP] only, as in [Server].
+	Sampling bool
+	Protocol string
+	// Trusted says how trusted values reach its tools.
+	Trusted GRPCPassing
+	Supervision
+}
+
+// GRPCTLS is the TLS of a client. The files hold PEM; a certificate and its key
+// are read anew for each connection.
+type GRPCTLS struct {
+	// CA is the file of the authorities that vouch for the server; empty means
+	// the roots of the system.
+	CA Value
+	// Certificate and Key are the files of this client's; both or neither.
+	Certificate, Key Value
+	// Plaintext does without TLS.
+	Plaintext bool
+	// PlaintextSecrets sends token, metadata and trusted values without TLS to
+	// other machines too, where others can read them.
+	PlaintextSecrets bool
+}
+
+// GRPCPassing says how trusted values reach the tools of a server over gRPC.
+type GRPCPassing struct {
+	// Arguments are as in [Passing].
+	Arguments map[string]string
+	// Metadata is sent with each call of a tool, each with the name of its
+	// trusted value; for [GRPCTools] only.
+	Metadata map[string]string
+}
+
+// grpcServer is one [grpc.NAME] table.
+func grpcServer(s **GRPCServer) value {
+	*s = new(GRPCServer)
+	return tableOf((*s).fields(), (*s).check).lenientIf("enabled", false)
+}
+
+func (s *GRPCServer) fields() []field {
+	return append(s.Supervision.fields(), []field{
+		{"address", grpcTarget(&s.Address)},
+		{"dapr", expanded(&s.Dapr)},
+		{"service", choice(&s.Service, GRPCTools, GRPCMCP)},
+		{"tls", tableOf(s.TLS.fields(), s.TLS.check)},
+		{"token", grpcToken(&s.Token)},
+		{"metadata", byName(&s.Metadata, metadataValue, metadataName)},
+		{"category", text(&s.Category)},
+		{"caller", text(&s.Caller)},
+		{"max_message", size(&s.MaxMessage)},
+		{"ping_after", pingAfter(&s.PingAfter)},
+		{"sampling", boolean(&s.Sampling)},
+		{"protocol", protocolVersion(&s.Protocol)},
+		{"trusted", tableOf([]field{
+			{"arguments", byName(&s.Trusted.Arguments, text[string], argumentName)},
+			{"metadata", byName(&s.Trusted.Metadata, text[string], metadataName)},
+		}, nil)},
+	}...)
+}
+
+func (t *GRPCTLS) fields() []field {
+	return []field{
+		{"ca", directory(&t.CA)},
+		{"certificate", directory(&t.Certificate)},
+		{"key", directory(&t.Key)},
+		{"plaintext", boolean(&t.Plaintext)},
+		{"plaintext_secrets", boolean(&t.PlaintextSecrets)},
+	}
+}
+
+func (t *GRPCTLS) check(r *reader, n *node) {
+	certificate, key, plain := n.member("certificate"), n.member("key"), n.member("plaintext")
+	switch {
+	case certificate != nil && key == nil:
+		r.missing(n, "key", `missing: expected the file of the certificate's key, such as key = "client.key"`)
+	case key != nil && certificate == nil:
+		r.missing(n, "certificate", `missing: expected the file of the key's certificate, such as certificate = "client.pem"`)
+	}
+	for _, name := range []string{"ca", "certificate", "key"} {
+		if stray := n.member(name); stray != nil && t.Plaintext {
+			r.add(r.problem(stray.keyAt, stray.path(), "there is no TLS with plaintext = true"))
+		}
+	}
+	if secrets := n.member("plaintext_secrets"); t.PlaintextSecrets && !t.Plaintext {
+		at := secrets
+		if plain != nil {
+			at = plain
+		}
+		r.add(r.problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS nobody else can read them"))
+	}
+}
+
+// check looks at the table as a whole.
+func (s *GRPCServer) check(r *reader, n *node) {
+	s.Supervision.check(r, n)
+	address, dapr := n.member("address"), n.member("dapr")
+	switch {
+	case address == nil && dapr == nil:
+		r.missing(n, "address", `missing: expected where the server is, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`)
+	case address != nil && dapr != nil:
+		later := address
+		if dapr.keyAt > address.keyAt {
+			later = dapr
+		}
+		r.add(r.problem(later.keyAt, later.path(), "a server has either address or dapr, not both"))
+	}
+	if plain := s.TLS.Plaintext && dapr != nil; plain {
+		stray := n.member("tls").member("plaintext")
+		r.add(r.problem(stray.keyAt, stray.path(), "the address of the sidecar says whether there is TLS, in DAPR_GRPC_ENDPOINT"))
+	}
+	s.speaks(r, n)
+	s.exposes(r, n, address)
+	s.twice(r, n)
+}
+
+// speaks reports keys that mean nothing to what the server speaks.
+func (s *GRPCServer) speaks(r *reader, n *node) {
+	strays := []*node{n.member("sampling"), n.member("protocol")}
+	other := GRPCTools
+	if s.Service == GRPCMCP {
+		strays, other = []*node{n.member("dapr"), n.member("category"), n.member("caller")}, GRPCMCP
+		if trusted := n.member("trusted"); trusted != nil {
+			strays = append(strays, trusted.member("metadata"))
+		}
+	}
+	for _, stray := range strays {
+		if stray != nil {
+			r.add(r.problem(stray.keyAt, stray.path(), "not for a server with service = %q", other))
+		}
+	}
+}
+
+// exposes sees to it that what others must not read does not leave the machine
+// in plain text unless somebody wants it so.
+func (s *GRPCServer) exposes(r *reader, n, address *node) {
+	if address == nil || s.Address.held == nil || !s.TLS.Plaintext || s.TLS.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
+		return
+	}
+	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.Trusted.Metadata) > 0
+	if plain := n.member("tls").member("plaintext"); secret {
+		r.wrong(plain, "the token and the metadata would go to another machine where others can read them; use TLS, or allow it with plaintext_secrets = true")
+	}
+}
+
+// twice reports metadata that is set in two ways.
+func (s *GRPCServer) twice(r *reader, n *node) {
+	fixed := map[string]string{}
+	if n.member("token") != nil {
+		fixed["authorization"] = "token"
+	}
+	report := func(table *node) {
+		for _, member := range table.members() {
+			if by, is := fixed[member.key]; is {
+				r.add(r.problem(member.keyAt, member.path(), "this metadata is set in %s already", by))
+			}
+		}
+	}
+	if all := n.member("metadata"); all != nil {
+		report(all)
+		for _, member := range all.members() {
+			fixed[member.key] = "metadata"
+		}
+	}
+	if trusted := n.member("trusted"); trusted != nil && trusted.member("metadata") != nil {
+		report(trusted.member("metadata"))
+	}
+}
+
+// distinctServers sees to it that a name stands for one server.
+func distinctServers(r *reader, root *node) {
+	mcp, grpc := root.member("mcp"), root.member("grpc")
+	if mcp == nil || grpc == nil {
+		return
+	}
+	for _, over := range grpc.members() {
+		if earlier := mcp.member(over.key); earlier != nil {
+			later := over
+			if earlier.keyAt > over.keyAt {
+				earlier, later = over, earlier
+			}
+			line, _ := r.position(earlier.keyAt)
+			r.add(r.problem(later.keyAt, later.path(), "there is a server of this name already, %s on line %d", earlier.path(), line))
+		}
+	}
+}
+
+// grpcTarget is where a server of gRPC is.
+func grpcTarget(to *Value) value {
+	return value{kind: "a string with variables", read: func(r *reader, n *node) {
+		e, ok := r.replace(n)
+		switch {
+		case !ok || !r.filled(n, e):
+		case strings.HasPrefix(e.text, "http://"), strings.HasPrefix(e.text, "https://"):
+			r.wrong(n, `expected an address of gRPC, such as "tools.example.com:443"; there is TLS unless tls = {plaintext = true}`)
+		default:
+			*to = e.value(e.shown)
+		}
+	}}
+}
+
+// grpcToken is a bearer token that gRPC can carry.
+func grpcToken(to *Value) value {
+	v := secret(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		if v.read(r, n); strings.ContainsFunc(to.Reveal(), func(c rune) bool { return c <= ' ' || c > '~' }) {
+			r.wrong(n, "expected a bearer token: printable ASCII without spaces, and without the word Bearer")
+		}
+	}}
+}
+
+// metadataValue is a secret that gRPC can carry (gRPC over HTTP/2, section
+// Requests).
+func metadataValue(to *Value) value {
+	v := secret(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		v.read(r, n)
+		text := to.Reveal()
+		unfit := strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) || strings.TrimSpace(text) != text
+		if unfit && !strings.HasSuffix(n.key, "-bin") {
+			r.wrong(n, "expected printable ASCII without spaces at an end; metadata whose name ends in -bin takes any text")
+		}
+	}}
+}
+
+var legalMetadata = regexp.MustCompile(`^[0-9a-z_.-]+$`)
+
+func metadataName(name string) string {
+	if !legalMetadata.MatchString(name) || strings.HasPrefix(name, "grpc-") {
+		return "expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning"
+	}
+	return ""
+}
+
+// minPing is what gRPC makes of all shorter times.
+const minPing = 10 * time.Second
+
+func pingAfter(to *time.Duration) value {
+	v := duration(to)
+	return value{kind: v.kind, read: func(r *reader, n *node) {
+		if v.read(r, n); *to != 0 && *to < minPing {
+			r.wrong(n, `expected a duration of at least "10s"; keepalive has no such limit`)
+		}
+	}}
+}
+
+// options returns s as the options of its ensemble.
+func (s *GRPCServer) options(o *AssembleOptions) *ensemble.Options {
+	options := s.Supervision.options(o)
+	options.Fill = s.Trusted.Arguments
+	return options
+}
+
+// source returns what reaches s.
+func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, error) {
+	options := &grpctool.Options{
+		Server:           name,
+		Logger:           o.Logger,
+		Category:         s.Category,
+		Caller:           s.Caller,
+		Plaintext:        s.TLS.Plaintext,
+		BearerToken:      s.Token.Reveal(),
+		Metadata:         reveal(s.Metadata),
+		TrustedMetadata:  s.Trusted.Metadata,
+		PlaintextSecrets: s.TLS.PlaintextSecrets,
+		MaxMessage:       int(s.MaxMessage),
+		KeepAlive:        s.PingAfter,
+	}
+	if !s.TLS.Plaintext {
+		var err error
+		if options.TLS, err = grpctool.TLSFiles(s.TLS.CA.Reveal(), s.TLS.Certificate.Reveal(), s.TLS.Key.Reveal()); err != nil {
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+	}
+	address, application := s.Address.Reveal(), s.Dapr.Reveal()
+	switch {
+	case address != "" && application != "":
+		return nil, errors.New("the server has both an address and an application of Dapr")
+	case address == "" && application == "":
+		return nil, errors.New("the server has no address")
+	case s.Service == GRPCMCP && application != "":
+		return nil, errors.New("a server behind a Dapr sidecar speaks no MCP")
+	case s.Service == GRPCMCP:
+		client := o.Client
+		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
+		client.SampleCalls = s.Sampling
+		return grpctool.MCP(address, options, &client), nil
+	case s.Service != "" && s.Service != GRPCTools:
+		return nil, fmt.Errorf("unknown service %q", s.Service)
+	case application != "":
+		return grpctool.Dapr(application, options), nil
+	}
+	return grpctool.Source(address, options), nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/ensemble/pins"
+)
+
+// Supervised returns how each server is kept, those of [Config.MCP] and
+// [Config.GRPC] alike, by name.
+func (c *Config) Supervised() map[string]*Supervision {
+	kept := make(map[string]*Supervision, len(c.MCP)+len(c.GRPC))
+	for name, s := range c.MCP {
+		if s != nil {
+			kept[name] = &s.Supervision
+		}
+	}
+	for name, s := range c.GRPC {
+		if s != nil {
+			kept[name] = &s.Supervision
+		}
+	}
+	return kept
+}
+
+// fields are those that the tables of all servers have.
+func (s *Supervision) fields() []field {
+	return []field{
+		{"connect_timeout", duration(&s.ConnectTimeout)},
+		{"call_timeout", duration(&s.CallTimeout)},
+		{"call_limit", duration(&s.CallLimit)},
+		{"restart", choice(&s.Restart, RestartOnUse, RestartAlways, RestartNever)},
+		{"park_after", optional(&s.ParkAfter, func(i *int) value { return integer(i, 0) })},
+		{"park_window", duration(&s.ParkWindow)},
+		{"keepalive", duration(&s.KeepAlive)},
+		{"idle_disconnect", duration(&s.IdleDisconnect)},
+		{"trust", choice(&s.Trust, ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll)},
+		{"max_tools", integer(&s.MaxTools, 1)},
+		{"allow", each(&s.Allow, text)},
+		{"deny", each(&s.Deny, text)},
+		{"pin", directory(&s.Pin)},
+		{"pin_policy", choice(&s.PinPolicy, pins.SetAside, pins.Warn, pins.Allow)},
+		{"settings", free(&s.Settings)},
+		{"required", boolean(&s.Required)},
+		{"enabled", not(&s.Disabled)},
+	}
+}
+
+// check looks at what all tables of servers have.
+func (s *Supervision) check(r *reader, n *node) {
+	s.originate(r, n)
+	s.parking(r, n)
+	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
+		r.add(r.problem(policy.keyAt, policy.path(), `nothing is pinned here; set pin, such as pin = "tools.pins.json"`))
+	}
+}
+
+// parking sees to it that nothing is counted where nothing comes of it.
+func (s *Supervision) parking(r *reader, n *node) {
+	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
+	if after != nil && s.Restart == RestartNever {
+		r.add(r.problem(after.keyAt, after.path(), `with restart = "never", the first failure parks the server`))
+	}
+	onUse := restart == nil || s.Restart == RestartOnUse
+	counted := after == nil && !onUse || after != nil && after.value != int64(0)
+	if window != nil && (!counted || s.Restart == RestartNever) {
+		r.add(r.problem(window.keyAt, window.path(), "no failures are counted here; set park_after"))
+	}
+}
+
+// originate notes where n stands.
+func (s *Supervision) originate(r *reader, n *node) {
+	line, _ := r.position(n.keyAt)
+	s.Origin = fmt.Sprintf("%s:%d", r.name, line)
+}
