@@ -36,6 +36,8 @@ func (s *Server) Redact(redact func(string) string) func(string) string {
 
 func (s *Server) EnsembleOptions() *ensemble.Options { return s.options(&AssembleOptions{}) }
 
+func (s *GRPCServer) EnsembleOptions() *ensemble.Options { return s.options(&AssembleOptions{}) }
+
 func (s *Supervision) Screen(name string, redact func(string) string) (func([]*invoker.Definition) map[string]error, error) {
 	return s.screen(name, &AssembleOptions{redact: redact, pinned: map[string]*pins.File{}})
 }

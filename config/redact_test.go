@@ -370,6 +370,15 @@ headers = {Authorization = "Token planted-literal-10", X = "env:B5"}
 [mcp.c]
 url = "https://plain-literal-07:planted-literal-11@x.example"
 enabled = false
+[grpc.d]
+address = "${D1}:1"
+token = "planted-literal-14"
+metadata = {a = "env:D2", x-api-key = "planted-literal-15", b = "plain-literal-08"}
+tls = {ca = "/${D3}"}
+settings = {a = "env:D4", password = "planted-literal-16"}
+enabled = false
+[grpc.e]
+dapr = "${D5}"
 `
 	const imported = `{"mcpServers": {"i": {"command": "${C1}", "args": ["${env:C2}"], "env": {"A": "${C3}", "KEY": "planted-literal-12"}},
 		"j": {"url": "https://${C4}", "headers": {"Authorization": "Bearer planted-literal-13"}}}}`
@@ -389,6 +398,7 @@ enabled = false
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("DAPR_API_TOKEN", "planted-dapr-token")
 	parts, err := config.Assemble(c, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -413,6 +423,7 @@ enabled = false
 	if len(values) < 20 || len(slices.Compact(literals)) < 20 {
 		t.Errorf("%d variables and %d literals", len(values), len(literals))
 	}
+	check("planted-dapr-token")
 	check("Basic " + base64.StdEncoding.EncodeToString([]byte("x"))) // which nobody gave
 }
 

@@ -34,6 +34,14 @@ settings = {a = "secret-888", b = "env:SECRET"}
 [mcp.b]
 url = "https://me:secret-999@${SECRET}.example/mcp?key=secret-112"
 headers = {A = "secret-113"}
+[grpc.g]
+address = "${SECRET}:1"
+token = "secret-124"
+metadata = {a = "secret-125", b = "env:SECRET"}
+tls = {ca = "/${SECRET}"}
+settings = {a = "secret-126"}
+[grpc.h]
+dapr = "${SECRET}"
 [trusted]
 a = "secret-117"
 b = {value = "env:SECRET", secret = true}
@@ -72,6 +80,9 @@ func TestSecretsAreNotShown(t *testing.T) {
 		c.Trusted, c.Trusted["a"], *c.Audit, *c.Serve, c.Serve.Clients[0], &c.Serve.Clients[0].Token, *c.Serve.ResourceMetadata}
 	for _, s := range c.MCP {
 		shown = append(shown, s, *s, s.Command, s.Environment, s.Settings, s.URL)
+	}
+	for _, s := range c.GRPC {
+		shown = append(shown, s, *s, s.Token, s.Metadata, s.Address, s.Dapr, s.TLS, &s.Supervision)
 	}
 	for _, v := range shown {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%10v"} {
