@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -64,6 +65,9 @@ type Assembly struct {
 	// Serve are the options of a server of the roster. Whoever serves gives it
 	// a Version.
 	Serve *mcpadapter.ServerOptions
+	// ServeGRPC are those of one over gRPC, for the same clients. Whoever serves
+	// gives it the server that has Serve as its MCP.
+	ServeGRPC *grpctool.ServerOptions
 	// Redact takes the secrets of the configuration out of a text, for whoever
 	// shows what neither a conversation nor a log of these parts has shown
 	// before: results of [ensemble.Tool.Invoke], say, or a

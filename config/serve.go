@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
 // Serve says how the tools, resources and prompts of a configuration are
@@ -47,9 +48,10 @@ type Serve struct {
 	Health Value
 
 	// HTTP is the address, HOST:PORT, where clients are served over streamable
-	// HTTP; empty serves one client over standard input and output. What
-	// follows is for HTTP.
-	HTTP Value
+	// HTTP, and GRPC the one where they are over gRPC: by the tool service, and
+	// by MCP in the frames of a stream. Without either, one client is served
+	// over standard input and output. The next three are for both.
+	HTTP, GRPC Value
 	// Token is the bearer token of each request. Its clients have no trusted
 	// values.
 	Token Value
@@ -59,7 +61,7 @@ type Serve struct {
 	// Open lets everybody call the tools who can reach an address that is not
 	// of this machine alone, without a token.
 	Open bool
-	// Hosts and Origins are the names that requests may be for, and the
+	// What follows is for HTTP. Hosts and Origins are the names that requests may be for, and the
 	// origins of web pages that may send some, against DNS rebinding. Empty
 	// means the names of this machine, and pages of the host itself; * is any.
 	Hosts, Origins []string
@@ -73,7 +75,7 @@ type Serve struct {
 	ResourceMetadata *ResourceMetadata
 }
 
-// Client is a client that is served over HTTP.
+// Client is a client that is served over HTTP or gRPC.
 type Client struct {
 	// Token is the bearer token that it is known by. Required.
 	Token Value
@@ -120,6 +122,7 @@ func (s *Serve) fields() []field {
 		{"page_size", integer(&s.PageSize, 1)},
 		{"shutdown_timeout", duration(&s.ShutdownTimeout)},
 		{"http", listenAddress(&s.HTTP)},
+		{"grpc", listenAddress(&s.GRPC)},
 		{"health", listenAddress(&s.Health)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
@@ -163,18 +166,35 @@ func (m *ResourceMetadata) check(r *reader, n *node) {
 	}
 }
 
-// overHTTP are the keys that mean something over HTTP only.
-var overHTTP = []string{"token", "clients", "open", "hosts", "origins", "rate", "burst", "stateless", "resource_metadata"}
+// Listens reports whether s serves at an address.
+func (s *Serve) Listens() bool { return s.HTTP.Reveal() != "" || s.GRPC.Reveal() != "" }
+
+// overNetwork are the keys that mean something at an address only, and
+// overHTTP those that do over HTTP only.
+var (
+	overNetwork = []string{"token", "clients", "open"}
+	overHTTP    = []string{"hosts", "origins", "rate", "burst", "stateless", "resource_metadata"}
+)
+
+// strays reports the keys for which there is no address.
+func (s *Serve) strays(r *reader, n *node) {
+	http, grpc := n.member("http") != nil, n.member("grpc") != nil
+	for _, key := range overNetwork {
+		if stray := n.member(key); stray != nil && !http && !grpc {
+			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`))
+		}
+	}
+	for _, key := range overHTTP {
+		if stray := n.member(key); stray != nil && !http {
+			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`))
+		}
+	}
+}
 
 // check looks at the table as a whole; hasModel says that there is one to
 // converse with.
 func (s *Serve) check(r *reader, n *node, hasModel bool) {
-	address := n.member("http")
-	for _, key := range overHTTP {
-		if stray := n.member(key); stray != nil && address == nil {
-			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`))
-		}
-	}
+	s.strays(r, n)
 	token, clients, open := n.member("token"), n.member("clients"), n.member("open")
 	if token != nil && clients != nil {
 		r.add(r.problem(token.keyAt, token.path(), "a server has either token or clients, not both; give this token to one of the clients"))
@@ -182,9 +202,12 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	if s.Open && (token != nil || clients != nil) {
 		r.add(r.problem(open.keyAt, open.path(), "a server that asks for a token is not open"))
 	}
-	if address != nil && s.HTTP.held != nil && token == nil && clients == nil {
-		if err := s.MayListen(s.HTTP.Reveal()); err != nil {
-			r.wrong(address, "%s", err)
+	for key, at := range map[string]Value{"http": s.HTTP, "grpc": s.GRPC} {
+		if at.held == nil || token != nil || clients != nil {
+			continue
+		}
+		if err := s.MayListen(at.Reveal()); err != nil {
+			r.wrong(n.member(key), "%s", err)
 		}
 	}
 	if list, ok := clients.asList(); ok && len(list) == 0 {
@@ -275,7 +298,7 @@ func origin(to *string) value {
 	}}
 }
 
-// assembleServe makes the options of a server. Those of HTTP come without
+// assembleServe makes the options of servers. Those at an address come without
 // the table trusted: who may be reached by many does not know who they are.
 func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	s := config.Serve
@@ -301,7 +324,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		Logger:          o.Logger,
 	}
 	var errs []error
-	if s.HTTP.Reveal() == "" {
+	if !s.Listens() {
 		options.Trusted = a.Trusted
 	}
 	for i, client := range s.Clients {
@@ -326,7 +349,27 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	case s.Converse:
 		errs = append(errs, a.offerConversations(o))
 	}
+	a.ServeGRPC = overGRPC(options)
 	return errors.Join(errs...)
+}
+
+// overGRPC returns what a server over gRPC has of those options.
+func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
+	options := &grpctool.ServerOptions{
+		Tools:           o.Tools,
+		OwnNames:        o.OwnNames,
+		Token:           o.Token,
+		Trusted:         o.Trusted,
+		MaxMessage:      int(o.MaxBody),
+		Parallel:        o.Parallel,
+		ShutdownTimeout: o.ShutdownTimeout,
+		Audit:           o.Audit,
+		Logger:          o.Logger,
+	}
+	for _, t := range o.Tokens {
+		options.Tokens = append(options.Tokens, grpctool.BearerToken{Token: t.Token, Name: t.Name, Trusted: t.Trusted})
+	}
+	return options
 }
 
 // offerConversations adds the tool converse. Its conversations act for whoever

@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"context"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
 // Who may reach an address is asked where the file names it and where somebody
@@ -24,8 +26,10 @@ func TestAddressesThatNeedATokenAreKnown(t *testing.T) {
 	}
 	exposed := []string{":80", "0.0.0.0:80", "[::]:80", "10.1.2.3:80", "localhost.example:80", "[::ffff:10.0.0.1]:80"}
 	for _, address := range exposed {
-		if _, err := parse("serve = {http = '"+address+"'}", nil); err == nil {
-			t.Errorf("%s is open to everybody", address)
+		for _, key := range []string{"http", "grpc"} {
+			if _, err := parse("serve = {"+key+" = '"+address+"'}", nil); err == nil || !strings.Contains(err.Error(), "serve."+key) {
+				t.Errorf("%s is open to everybody over %s: %v", address, key, err)
+			}
 		}
 		for _, allowed := range []string{"open = true", "token = '0123456789abcdef'", "clients = [{token = '0123456789abcdef'}]"} {
 			if _, err := parse("serve = {http = '"+address+"', "+allowed+"}", nil); err != nil {
@@ -98,6 +102,46 @@ scopes = ["s"]
 	got = serverOptions(t, "serve = {http = '127.0.0.1:0', token = '0123456789abcdef'}")
 	if got.Token != "0123456789abcdef" {
 		t.Errorf("the token is %q", got.Token)
+	}
+}
+
+// Over gRPC the clients are the same, and [trusted] is of none of them.
+func TestServerOptionsOverGRPC(t *testing.T) {
+	c, err := parse(`
+trusted = {user = "root"}
+[audit]
+file = "`+filepath.Join(t.TempDir(), "trail.jsonl")+`"
+[serve]
+grpc = "127.0.0.1:0"
+own_names = true
+parallel = 3
+max_body = "1KiB"
+shutdown_timeout = "4s"
+clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}}]
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := config.Assemble(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parts.Close(context.Background())
+	got := *parts.ServeGRPC
+	got.Logger = nil
+	if want := (grpctool.ServerOptions{
+		OwnNames: true, Parallel: 3, MaxMessage: 1024, ShutdownTimeout: 4 * time.Second, Audit: parts.Audit,
+		Tokens: []grpctool.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
+	}); !reflect.DeepEqual(got, want) || parts.Audit == nil {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	if parts.Serve.Trusted != nil {
+		t.Errorf("the trusted values of a stream of MCP are %v", parts.Serve.Trusted)
+	}
+	for text, where := range map[string]string{"token = '0123456789abcdef'": "", "rate = 5": "serve.rate: only for serving over HTTP", "stateless = true": "serve.stateless: only for serving over HTTP"} {
+		if _, err := parse("serve = {grpc = '127.0.0.1:0', "+text+"}", nil); (err == nil) != (where == "") || err != nil && !strings.Contains(err.Error(), where) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

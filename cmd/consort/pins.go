@@ -107,7 +107,11 @@ func (p *program) pinned() ([]pinned, error) {
 		}
 		file, err := pins.Open(path)
 		if err != nil {
-			return nil, usagef("%s: pin of %s: %w", p.configFile, name, err)
+			table := "mcp"
+			if cfg.GRPC[name] != nil {
+				table = "grpc"
+			}
+			return nil, usagef("%s: %s.%s.pin: %w", p.configFile, table, name, err)
 		}
 		servers = append(servers, pinned{name, file})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/spf13/cobra"
 )
 
@@ -24,8 +25,8 @@ import (
 type serving struct {
 	*program
 	// The flags; those that are empty leave it to the file.
-	http, health    string
-	stdio, converse bool
+	http, grpc, health string
+	stdio, converse    bool
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -34,7 +35,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Offer the tools, resources and prompts to other MCP hosts",
 		Long: "Serve is an MCP server that offers the tools, resources and prompts of all servers\n" +
-			"of the configuration, over standard input and output or over streamable HTTP. A\n" +
+			"of the configuration, over standard input and output, streamable HTTP or gRPC. A\n" +
 			"signal ends it when the calls under way are done, and a second one at once.",
 		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
@@ -42,6 +43,7 @@ func (p *program) serveCommand() *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 is a free one")
+	flags.StringVar(&s.grpc, "grpc", "", "serve gRPC at `ADDRESS`: the tool service, and MCP as frames of a stream")
 	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
 	flags.StringVar(&s.health, "health", "", "tell over HTTP at `ADDRESS` how the servers do")
 	flags.BoolVar(&s.converse, "converse", false, "offer the tool converse too, which talks with the model")
@@ -79,14 +81,39 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		s.screen.note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
 	}
 	defer s.connectAll(ctx, assembly.Roster)()
-	server := mcpadapter.NewServer(assembly.Roster, assembly.Serve)
-	hurried := hurries(server)
-	if address := settings.HTTP.Reveal(); address != "" {
-		err = s.overHTTP(ctx, server, address)
+	servers := newServers(assembly, settings)
+	hurried := hurries(servers.close)
+	if settings.Listens() {
+		err = s.overNetwork(ctx, servers, settings)
 	} else {
-		err = s.overStdio(ctx, server, assembly.Serve.ShutdownTimeout)
+		err = s.overStdio(ctx, servers.mcp, assembly.Serve.ShutdownTimeout)
 	}
 	return errors.Join(err, hurried())
+}
+
+// servers are what clients speak with.
+type servers struct {
+	mcp  *mcpadapter.Server
+	grpc *grpctool.Server // offers mcp too; nil when it is not wanted
+}
+
+func newServers(assembly *config.Assembly, settings *config.Serve) *servers {
+	s := &servers{mcp: mcpadapter.NewServer(assembly.Roster, assembly.Serve)}
+	if settings.GRPC.Reveal() != "" {
+		options := *assembly.ServeGRPC
+		options.MCP = s.mcp
+		s.grpc = grpctool.NewServer(assembly.Roster, &options)
+	}
+	return s
+}
+
+// close takes no new calls, lets those under way finish until ctx ends, and then
+// cancels them.
+func (s *servers) close(ctx context.Context) (err error) {
+	if s.grpc != nil {
+		err = s.grpc.Close(ctx)
+	}
+	return errors.Join(err, s.mcp.Close(ctx))
 }
 
 // settings returns what the file says, and the flags, which win.
@@ -102,39 +129,86 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	switch {
 	case s.stdio && s.http != "":
 		return nil, usagef("--stdio and --http: there is one of the two")
+	case s.stdio && s.grpc != "":
+		return nil, usagef("--stdio and --grpc: there is one of the two")
 	case s.stdio:
-		settings.HTTP = config.Value{}
-	case s.http != "":
+		settings.HTTP, settings.GRPC = config.Value{}, config.Value{}
+	}
+	if s.http != "" {
 		settings.HTTP = config.Plain(s.http)
 	}
-	address := settings.HTTP.Reveal()
-	if address == "" {
+	if s.grpc != "" {
+		settings.GRPC = config.Plain(s.grpc)
+	}
+	if !settings.Listens() {
 		return settings, nil
 	}
-	if err := settings.MayListen(address); err != nil {
-		return nil, usagef("serving at %s: %w", settings.HTTP, err)
+	for _, address := range []config.Value{settings.HTTP, settings.GRPC} {
+		if address.Reveal() == "" {
+			continue
+		}
+		if err := settings.MayListen(address.Reveal()); err != nil {
+			return nil, usagef("serving at %s: %w", address, err)
+		}
 	}
 	if len(s.trust) > 0 {
-		return nil, usagef("--trust: over HTTP the token says who a client is; see serve.clients in docs/configuration.md")
+		return nil, usagef("--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md")
 	}
 	return settings, nil
 }
 
-// overHTTP serves until ctx ends and the calls under way are done.
-func (s *serving) overHTTP(ctx context.Context, server *mcpadapter.Server, address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return errors.Join(err, server.Close(ctx))
+// overNetwork serves over HTTP, over gRPC or both until ctx ends, or one of them
+// fails, and the calls under way are done.
+func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *config.Serve) error {
+	web, err := listen(settings.HTTP.Reveal())
+	var rpc net.Listener
+	if err == nil {
+		rpc, err = listen(settings.GRPC.Reveal())
 	}
-	s.screen.note("serving at http://%s/mcp", listener.Addr())
-	return server.ServeListener(ctx, listener)
+	if err != nil {
+		if web != nil {
+			err = errors.Join(err, web.Close())
+		}
+		return errors.Join(err, servers.close(ctx))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended, serving := make(chan error, 2), 0
+	if web != nil {
+		serving++
+		s.screen.note("serving at http://%s/mcp", web.Addr())
+		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
+	}
+	if rpc != nil {
+		serving++
+		s.screen.note("serving gRPC at %s", rpc.Addr())
+		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
+	}
+	for range serving {
+		err = errors.Join(err, <-ended)
+		cancel() // the other one
+	}
+	bounded, over := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+	defer over()
+	return errors.Join(err, servers.close(bounded))
+}
+
+// stopping is how long servers without calls may take to end.
+const stopping = 5 * time.Second
+
+// listen listens at an address, if there is one.
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	return net.Listen("tcp", address)
 }
 
 // overStdio serves the client that has started this process until it ends its
 // input, or ctx ends and the calls under way are done.
 func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
 	if isTerminal(s.stdin) {
-		s.screen.note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS serves others")
+		s.screen.note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
 	}
 	if patience <= 0 {
 		patience = mcpadapter.DefaultShutdownTimeout
@@ -168,7 +242,7 @@ var errHurried = errors.New("a second signal came before the calls under way wer
 
 // hurries ends the calls under way when a second signal comes. The function
 // that it returns ends that, and says whether it was so.
-func hurries(server *mcpadapter.Server) func() error {
+func hurries(end func(context.Context) error) func() error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	over, result := make(chan struct{}), make(chan error, 1)
@@ -183,7 +257,7 @@ func hurries(server *mcpadapter.Server) func() error {
 		}
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		result <- errors.Join(errHurried, server.Close(ended))
+		result <- errors.Join(errHurried, end(ended))
 	}()
 	return func() error {
 		signal.Stop(signals)

@@ -291,11 +291,11 @@ func post(t *testing.T, url, authorization string) int {
 
 // A signal lets the calls under way finish, over either transport.
 func TestServeFinishesItsCalls(t *testing.T) {
-	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": {"--stdio"}} {
+	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": {"--stdio"}, "grpc": {"--grpc", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
 			s := serve(t, name == "http", append(args, "--config", file(t, table, "[serve]\nhttp = \"127.0.0.1:0\"\n"))...)
-			host := s.connect("")
+			host := s.host(name)
 			result := make(chan string, 1)
 			go func() { result <- called(t, host, "library__wait", `{}`) }()
 			waitFor(t, "a call", func() bool { return isThere(filepath.Join(folder, "waiting")) })
@@ -314,11 +314,11 @@ func TestServeFinishesItsCalls(t *testing.T) {
 
 // A second signal waits for nothing.
 func TestASecondSignalEndsServing(t *testing.T) {
-	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": nil} {
+	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": nil, "grpc": {"--grpc", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
 			s := serve(t, name == "http", append(args, "--config", file(t, table))...)
-			host := s.connect("")
+			host := s.host(name)
 			result := make(chan string, 1)
 			go func() { result <- called(t, host, "library__wait", `{}`) }()
 			waitFor(t, "a call", func() bool { return isThere(filepath.Join(folder, "waiting")) })
@@ -391,9 +391,11 @@ func TestServingThatCannotBe(t *testing.T) {
 		args []string
 	}{
 		{"--stdio and --http: there is one of the two", []string{"--stdio", "--http", "127.0.0.1:0", "--config", plain}},
+		{"--stdio and --grpc: there is one of the two", []string{"--stdio", "--grpc", "127.0.0.1:0", "--config", plain}},
+		{"serving at 0.0.0.0:0: without a token, everybody who can reach this address", []string{"--grpc", "0.0.0.0:0", "--config", plain}},
 		{"serving at 0.0.0.0:0: without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true", []string{"--http", "0.0.0.0:0", "--config", plain}},
 		{`serving at 8080: expected an address such as "127.0.0.1:8080"`, []string{"--http", "8080", "--config", plain}},
-		{"--trust: over HTTP the token says who a client is; see serve.clients in docs/configuration.md", []string{"--trust", "user=ada", "--config", served}},
+		{"--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md", []string{"--trust", "user=ada", "--config", served}},
 		{"--trust: expected NAME=VALUE, such as --trust user=ada", []string{"--trust", "open-sesame", "--config", plain}},
 		{"--trust user: expected a value that is not empty", []string{"--trust", "user=", "--config", plain}},
 		{"--trust user: the environment variable is not set: CONSORT_TEST_ABSENT", []string{"--trust", "user=env:CONSORT_TEST_ABSENT", "--config", plain}},
@@ -405,7 +407,7 @@ func TestServingThatCannotBe(t *testing.T) {
 	}
 	busy := serve(t, true, "--http", "127.0.0.1:0", "--config", plain)
 	address := strings.TrimSuffix(strings.TrimPrefix(busy.url, "http://"), "/mcp")
-	for _, flag := range []string{"--http", "--health"} {
+	for _, flag := range []string{"--http", "--grpc", "--health"} {
 		o := consortBeside(t, "serve", flag, address, "--config", plain)
 		contains(t, flag, o.stderr, "address already in use")
 	}
