@@ -80,6 +80,31 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// Tokens that are taken without values are still those of different clients:
+// none can give a call the identity of another's.
+func TestTokensWithoutValues(t *testing.T) {
+	which, err := invoker.New("which", "", func(ctx context.Context, _ struct{}) (string, error) {
+		return invoker.CallFrom(ctx).ID, nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{
+		Tools:        []invoker.Invoker{which},
+		Authenticate: func(context.Context, string) ([]invoker.Value, error) { return nil, nil },
+	}))
+	ask := func(token string) string {
+		response := callAs(t, address, token, &toolspb.ToolCallRequest{ToolName: "which", IdempotencyKey: "key"})
+		if !response.Success {
+			t.Fatal(response)
+		}
+		return response.ResultJson
+	}
+	if ada, again, ben := ask("ada"), ask("ada"), ask("ben"); ada != again || ada == ben {
+		t.Errorf("the calls are %s, %s and %s", ada, again, ben)
+	}
+}
+
 // A certificate is an identity, a token another one, and a request may have both.
 func TestCertificates(t *testing.T) {
 	ca := newAuthority(t)

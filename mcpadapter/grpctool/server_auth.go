@@ -99,7 +99,9 @@ func (s *Server) byToken(ctx context.Context, token string) (values []invoker.Va
 	if s.options.Authenticate == nil {
 		return nil, "", errWrongToken
 	}
-	values, err = s.options.Authenticate(ctx, token)
+	if values, err = s.options.Authenticate(ctx, token); len(values) == 0 {
+		return nil, "token " + fingerprint([]byte(token)), err // nothing else tells who it is
+	}
 	return values, "values " + identityOf(values), err
 }
 
