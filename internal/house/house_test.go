@@ -75,6 +75,7 @@ var mayImport = map[string][]string{
 	"canister":              {},
 	"invoker":               {"canister", "internal"},
 	"invoker/audit":         {"canister", "invoker", "internal"},
+	"invoker/telemetry":     {"canister", "invoker", "internal"},
 	"ensemble":              {"canister", "invoker", "internal"},
 	"ensemble/ensembletest": {"canister", "invoker", "ensemble"},
 	"ensemble/pins":         {"invoker"},
@@ -113,6 +114,8 @@ var doorways = map[string][]string{
 	"github.com/google/jsonschema-go":        {"invoker"},
 	"github.com/santhosh-tekuri/jsonschema":  {"invoker"},
 	"github.com/spf13/cobra":                 {"cmd/consort"},
+	"go.opentelemetry.io":                    {"invoker/telemetry"},
+	"github.com/prometheus":                  {"cmd/consort"},
 	"modernc.org/sqlite":                     {"examples/tasks/taskbook"},
 }
 

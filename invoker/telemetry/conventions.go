@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import "go.opentelemetry.io/otel/attribute"
+
+// SchemaURL is the version of the semantic conventions that the general
+// attributes, such as error.type, are those of. Those of generative AI and MCP
+// live in a repository of their own since, which has no versions yet: testdata
+// has the commits that the names were checked against.
+const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
+
+// The attributes, in the order of the conventions' tables: GenAI, MCP, general.
+const (
+	keyOperation      = attribute.Key("gen_ai.operation.name")
+	keyProvider       = attribute.Key("gen_ai.provider.name")
+	keyConversation   = attribute.Key("gen_ai.conversation.id")
+	keyAgentName      = attribute.Key("gen_ai.agent.name")
+	keyRequestModel   = attribute.Key("gen_ai.request.model")
+	keyMaxTokens      = attribute.Key("gen_ai.request.max_tokens")
+	keyTemperature    = attribute.Key("gen_ai.request.temperature")
+	keyStop           = attribute.Key("gen_ai.request.stop_sequences")
+	keyStream         = attribute.Key("gen_ai.request.stream")
+	keyResponseModel  = attribute.Key("gen_ai.response.model")
+	keyResponseID     = attribute.Key("gen_ai.response.id")
+	keyFinish         = attribute.Key("gen_ai.response.finish_reasons")
+	keyFirstChunk     = attribute.Key("gen_ai.response.time_to_first_chunk")
+	keyInput          = attribute.Key("gen_ai.usage.input_tokens")
+	keyCached         = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	keyOutput         = attribute.Key("gen_ai.usage.output_tokens")
+	keyReasoning      = attribute.Key("gen_ai.usage.reasoning.output_tokens")
+	keyTokenType      = attribute.Key("gen_ai.token.type")
+	keyInstructions   = attribute.Key("gen_ai.system_instructions")
+	keyInputMessages  = attribute.Key("gen_ai.input.messages")
+	keyOutputMessages = attribute.Key("gen_ai.output.messages")
+	keyDefinitions    = attribute.Key("gen_ai.tool.definitions")
+	keyToolName       = attribute.Key("gen_ai.tool.name")
+	keyToolCall       = attribute.Key("gen_ai.tool.call.id")
+	keyToolText       = attribute.Key("gen_ai.tool.description")
+	keyToolType       = attribute.Key("gen_ai.tool.type")
+	keyArguments      = attribute.Key("gen_ai.tool.call.arguments")
+	keyResult         = attribute.Key("gen_ai.tool.call.result")
+	keyPrompt         = attribute.Key("gen_ai.prompt.name")
+
+	keyMethod      = attribute.Key("mcp.method.name")
+	keyProtocol    = attribute.Key("mcp.protocol.version")
+	keySession     = attribute.Key("mcp.session.id")
+	keyResource    = attribute.Key("mcp.resource.uri")
+	keyRequestID   = attribute.Key("jsonrpc.request.id")
+	keyStatusCode  = attribute.Key("rpc.response.status_code")
+	keyRPCSystem   = attribute.Key("rpc.system.name")
+	keyTransport   = attribute.Key("network.transport")
+	keyNetProtocol = attribute.Key("network.protocol.name")
+
+	keyErrorType     = attribute.Key("error.type")
+	keyServerAddress = attribute.Key("server.address")
+	keyServerPort    = attribute.Key("server.port")
+	keyClientAddress = attribute.Key("client.address")
+	keyClientPort    = attribute.Key("client.port")
+
+	// What the conventions have no name for.
+	keyEnsemble  = attribute.Key("consort.ensemble")
+	keyAlias     = attribute.Key("consort.alias") // the name of requirements that came before the conventions: mcp.call, mcp.tools.list
+	keyReason    = attribute.Key("consort.turn.reason")
+	keyExchanges = attribute.Key("consort.turn.exchanges")
+	keyCalls     = attribute.Key("consort.turn.invocations")
+	keyTools     = attribute.Key("consort.tools.count")
+	keyAside     = attribute.Key("consort.tools.aside")
+)

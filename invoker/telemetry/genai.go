@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// ModelInfo says which model is asked; what is not known is empty.
+type ModelInfo struct {
+	Provider string // as the conventions name it, such as "openai"
+	Name     string // as the request names it
+	Address  string // host of the server
+	Port     int
+}
+
+// attributes are those that every measurement of the model has.
+func (m ModelInfo) attributes(operation string) []attribute.KeyValue {
+	provider := m.Provider
+	if provider == "" {
+		provider = "unknown" // it is required
+	}
+	list := make([]attribute.KeyValue, 0, 6)
+	list = append(list, keyOperation.String(operation), keyProvider.String(provider))
+	if m.Name != "" {
+		list = append(list, keyRequestModel.String(m.Name))
+	}
+	if m.Address != "" && operation == "chat" {
+		list = append(list, keyServerAddress.String(m.Address))
+		if m.Port != 0 {
+			list = append(list, keyServerPort.Int(m.Port))
+		}
+	}
+	return list
+}
+
+// Agent is a turn of a conversation, the invoke_agent of the conventions.
+type Agent struct{ operation }
+
+// AgentResult is what came of a turn.
+type AgentResult struct {
+	Reason      string // why it ended
+	Usage       canister.Usage
+	Exchanges   int
+	Invocations int
+	Finish      string // of the last exchange
+	Fault       *Fault
+}
+
+// StartAgent begins a turn of the conversation that ctx carries
+// ([WithConversation]). name is that of the agent and may be empty. Nil, which
+// all methods take, is returned if ctx carries no Telemetry.
+func StartAgent(ctx context.Context, name string, model ModelInfo) (context.Context, *Agent) {
+	t := From(ctx)
+	if t == nil {
+		return ctx, nil
+	}
+	title, measured := "invoke_agent", model.attributes("invoke_agent")
+	if name != "" {
+		title += " " + name
+		measured = append(measured, keyAgentName.String(name))
+	}
+	o := t.start(ctx, title, trace.SpanKindInternal, measured, conversationOf(ctx)...)
+	return o.ctx, &Agent{o}
+}
+
+// End ends the turn.
+func (a *Agent) End(result AgentResult) {
+	if a == nil {
+		return
+	}
+	a.span.SetAttributes(keyReason.String(result.Reason), keyExchanges.Int(result.Exchanges), keyCalls.Int(result.Invocations))
+	a.span.SetAttributes(usage(result.Usage)...)
+	if result.Finish != "" {
+		a.span.SetAttributes(keyFinish.StringSlice([]string{result.Finish}))
+	}
+	a.end(a.telemetry.instruments.agent, result.Fault)
+}
+
+// Chat is an exchange with a model.
+type Chat struct {
+	operation
+	first time.Time
+}
+
+// ChatRequest is what a model is asked.
+type ChatRequest struct {
+	Model       ModelInfo
+	MaxTokens   int64    // 0 if nobody says
+	Temperature *float64 // nil if nobody says
+	Stop        []string
+	// History and Tools are recorded with Options.Content alone.
+	History []canister.Canister
+	Tools   []*invoker.Definition
+}
+
+// ChatResult is what a model answered, or why it did not.
+type ChatResult struct {
+	Message     canister.Assistant
+	Invocations []canister.Invocation
+	Fault       *Fault // then the rest is empty
+}
+
+// StartChat begins an exchange.
+func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat) {
+	t := From(ctx)
+	if t == nil {
+		return ctx, nil
+	}
+	name := "chat"
+	if request.Model.Name != "" {
+		name += " " + request.Model.Name
+	}
+	more := append(conversationOf(ctx), keyStream.Bool(true))
+	if request.MaxTokens > 0 {
+		more = append(more, keyMaxTokens.Int64(request.MaxTokens))
+	}
+	if request.Temperature != nil {
+		more = append(more, keyTemperature.Float64(*request.Temperature))
+	}
+	if len(request.Stop) > 0 {
+		more = append(more, keyStop.StringSlice(request.Stop))
+	}
+	c := &Chat{operation: t.start(ctx, name, trace.SpanKindClient, request.Model.attributes("chat"), more...)}
+	c.recordRequest(request)
+	return c.ctx, c
+}
+
+// Streamed notes that a piece of the answer has come; the first one counts. It
+// must not be called concurrently with itself and End.
+func (c *Chat) Streamed() {
+	if c != nil && c.first.IsZero() {
+		c.first = time.Now()
+	}
+}
+
+// End ends the exchange.
+func (c *Chat) End(result ChatResult) {
+	if c == nil {
+		return
+	}
+	made := &c.telemetry.instruments
+	if model := result.Message.Model; model != "" {
+		c.measured = append(c.measured, keyResponseModel.String(model))
+		c.span.SetAttributes(keyResponseModel.String(model))
+	}
+	if finish := result.Message.Finish; finish != "" {
+		c.span.SetAttributes(keyFinish.StringSlice([]string{string(finish)}))
+	}
+	if u := result.Message.Usage; u != nil {
+		c.span.SetAttributes(usage(*u)...)
+		made.tokens.Record(c.ctx, u.Input, metric.WithAttributes(c.measured...), metric.WithAttributes(keyTokenType.String("input")))
+		made.tokens.Record(c.ctx, u.Output, metric.WithAttributes(c.measured...), metric.WithAttributes(keyTokenType.String("output")))
+	}
+	if !c.first.IsZero() {
+		wait := c.first.Sub(c.began).Seconds()
+		c.span.SetAttributes(keyFirstChunk.Float64(wait))
+		made.firstChunk.Record(c.ctx, wait, metric.WithAttributes(c.measured...))
+	}
+	if result.Fault == nil {
+		c.recordAnswer(result)
+	}
+	c.end(made.chat, result.Fault)
+}
+
+// Tool is an invocation of a tool, the execute_tool of the conventions.
+type Tool struct{ operation }
+
+// ToolCall says which tool is called.
+type ToolCall struct {
+	Name        string // as the model knows it
+	Ensemble    string // may be empty
+	Description string
+	Call        string          // the identity of the invocation
+	Arguments   json.RawMessage // recorded with Options.Content alone
+}
+
+// StartTool begins an invocation.
+func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
+	t := From(ctx)
+	if t == nil {
+		return ctx, nil
+	}
+	measured := []attribute.KeyValue{keyOperation.String("execute_tool"), keyToolName.String(call.Name), keyToolType.String("function")}
+	if call.Ensemble != "" {
+		measured = append(measured, keyEnsemble.String(call.Ensemble))
+	}
+	more := append(conversationOf(ctx), keyToolCall.String(call.Call))
+	if call.Description != "" {
+		more = append(more, keyToolText.String(cut(call.Description, maxMessage)))
+	}
+	o := &Tool{t.start(ctx, "execute_tool "+call.Name, trace.SpanKindInternal, measured, more...)}
+	o.recordJSON(keyArguments, call.Arguments)
+	return o.ctx, o
+}
+
+// End ends the invocation with what the tool returned or why it did not.
+func (o *Tool) End(content []canister.Content, fault *Fault) {
+	if o == nil {
+		return
+	}
+	o.recordContent(keyResult, content)
+	o.end(o.telemetry.instruments.tool, fault)
+}
+
+// conversationOf is the attribute for the conversation that ctx works for.
+func conversationOf(ctx context.Context) []attribute.KeyValue {
+	if id := Conversation(ctx); id != "" {
+		return []attribute.KeyValue{keyConversation.String(id)}
+	}
+	return nil
+}
+
+func usage(u canister.Usage) []attribute.KeyValue {
+	return []attribute.KeyValue{keyInput.Int64(u.Input), keyCached.Int64(u.Cached), keyOutput.Int64(u.Output), keyReasoning.Int64(u.Reasoning)}
+}

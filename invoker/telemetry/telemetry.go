@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+// Scope is the name of the instrumentation scope of all spans and instruments.
+const Scope = "github.com/consort-go/consort"
+
+// DefaultContentBytes is the default of [Options.ContentBytes].
+const DefaultContentBytes = 4096
+
+// Options are the choices of a [Telemetry].
+type Options struct {
+	// Tracers makes the spans; nil makes none.
+	Tracers trace.TracerProvider
+	// Meters makes the instruments; nil measures nothing.
+	Meters metric.MeterProvider
+	// Propagator writes the context of a trace into requests and reads it from
+	// them; default W3C Trace Context.
+	Propagator propagation.TextMapPropagator
+	// Content records the arguments and results of tools and the messages of
+	// exchanges as attributes. They may hold whatever people say: think of who
+	// can read the traces.
+	Content bool
+	// ContentBytes bounds each attribute that Content asks for, in bytes;
+	// default 4096. What is over is cut.
+	ContentBytes int
+	// Redact takes what is secret out of a text: out of errors and, with
+	// Content, out of what is recorded. Secret trusted values of the context
+	// are taken out in any case. It is called concurrently. Nil leaves texts
+	// as they are.
+	Redact func(text string) string
+}
+
+// Telemetry makes spans and measurements. All methods may be called
+// concurrently, and on a nil *Telemetry, which does nothing.
+type Telemetry struct {
+	options     Options
+	tracer      trace.Tracer
+	meter       metric.Meter
+	instruments instruments
+	gauges      gauges
+}
+
+// New returns a Telemetry. The error is that of a provider that refuses an
+// instrument.
+func New(options *Options) (*Telemetry, error) {
+	t := &Telemetry{}
+	if options != nil {
+		t.options = *options
+	}
+	o := &t.options
+	o.ContentBytes = cmp.Or(max(o.ContentBytes, 0), DefaultContentBytes)
+	if o.Tracers == nil {
+		o.Tracers = tracenoop.NewTracerProvider()
+	}
+	if o.Meters == nil {
+		o.Meters = metricnoop.NewMeterProvider()
+	}
+	if o.Propagator == nil {
+		o.Propagator = propagation.TraceContext{}
+	}
+	t.tracer = o.Tracers.Tracer(Scope, trace.WithSchemaURL(SchemaURL))
+	t.meter = o.Meters.Meter(Scope, metric.WithSchemaURL(SchemaURL))
+	var problem error
+	var err error
+	t.instruments, err = newInstruments(t.meter)
+	t.gauges, problem = newGauges(t.meter)
+	if err := errors.Join(err, problem); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+type contextKey struct{}
+
+// With returns a context that carries t to whatever works with it. A nil t
+// leaves ctx as it is, with the one that it carries already.
+func With(ctx context.Context, t *Telemetry) context.Context {
+	if t == nil || From(ctx) == t {
+		return ctx
+	}
+	return context.WithValue(ctx, contextKey{}, t)
+}
+
+// From returns the Telemetry that ctx carries, or nil.
+func From(ctx context.Context) *Telemetry {
+	t, _ := ctx.Value(contextKey{}).(*Telemetry)
+	return t
+}
+
+// Inject writes the context of the trace into the headers of a request: nothing
+// if ctx carries no Telemetry or no span.
+func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
+	if t := From(ctx); t != nil {
+		t.options.Propagator.Inject(ctx, carrier)
+	}
+}
+
+// Extract returns ctx with the span that the headers of a request name as the
+// parent of those to come. Headers that make no sense change nothing.
+func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+	if t == nil {
+		return ctx
+	}
+	return t.options.Propagator.Extract(ctx, carrier)
+}
