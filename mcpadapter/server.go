@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -108,6 +109,10 @@ type ServerOptions struct {
 	ShutdownTimeout time.Duration
 	// Audit keeps a record of each call of a tool. Nil keeps none.
 	Audit *audit.Trail
+	// Telemetry makes a span and a measurement of each request, as the work of
+	// the client's trace where it tells one, and measures how long sessions
+	// last. Nil makes none.
+	Telemetry *telemetry.Telemetry
 	// Logger takes what is worth knowing, with the errors that clients are not
 	// told; nil is silent.
 	Logger *zap.Logger
