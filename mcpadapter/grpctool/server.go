@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
 )
@@ -83,6 +84,10 @@ type ServerOptions struct {
 	ShutdownTimeout time.Duration
 	// Audit keeps a record of each call. Nil keeps none.
 	Audit *audit.Trail
+	// Telemetry shows the requests in traces and metrics: a span for each,
+	// in the trace of the client that says in which it is (W3C Trace Context
+	// in the metadata). Tools get it with their context. Nil shows nothing.
+	Telemetry *telemetry.Telemetry
 	// Logger takes what is worth knowing, with the errors that clients are not
 	// told; nil is silent.
 	Logger *zap.Logger
