@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -223,6 +224,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 // run claims the conversation for one piece of work and gives it back after.
 func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		ctx = telemetry.WithConversation(telemetry.With(ctx, c.opts.Telemetry), c.opts.ID)
 		ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, c.opts.Trusted...))
 		defer cancel(nil)
 		working := &work{cancel: cancel, done: make(chan struct{})}

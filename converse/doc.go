@@ -97,6 +97,14 @@
 // values that are marked as secret are taken out in the same places, and out
 // of the log.
 //
+// # What can be seen
+//
+// With Options.Telemetry, each Send, Continue and Step is a span, and in it each
+// exchange with the model and each invocation; see package
+// [github.com/consort-go/consort/invoker/telemetry]. Of what a turn writes to
+// Options.Logger, each line has the identity of the conversation, and those of
+// the trace and the span if there are any.
+//
 // # Tools within a turn
 //
 // The tools are fixed when a turn begins, and so is their order: what servers

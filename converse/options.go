@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
@@ -82,6 +83,10 @@ type Options struct {
 	Redact func(text string) string
 	// Logger takes what is worth knowing beside the events; nil is silent.
 	Logger *zap.Logger
+	// Telemetry makes the traces and measurements of the conversation; see
+	// "What can be seen" in the package comment. Nil takes that of the context
+	// of a turn, if it carries one ([telemetry.With]), and makes none otherwise.
+	Telemetry *telemetry.Telemetry
 }
 
 // Limits bound a turn. Zero means the default, a negative value no limit.
