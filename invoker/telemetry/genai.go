@@ -77,7 +77,11 @@ func (a *Agent) End(result AgentResult) {
 	if a == nil {
 		return
 	}
-	a.span.SetAttributes(keyReason.String(result.Reason), keyExchanges.Int(result.Exchanges), keyCalls.Int(result.Invocations))
+	if result.Reason != "" {
+		a.measured = append(a.measured, keyReason.String(result.Reason))
+		a.span.SetAttributes(keyReason.String(result.Reason))
+	}
+	a.span.SetAttributes(keyExchanges.Int(result.Exchanges), keyCalls.Int(result.Invocations))
 	a.span.SetAttributes(usage(result.Usage)...)
 	if result.Finish != "" {
 		a.span.SetAttributes(keyFinish.StringSlice([]string{result.Finish}))
