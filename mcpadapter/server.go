@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -131,7 +132,7 @@ type Server struct {
 	offers     offers
 	requests   sync.Map // of the HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
-	clients    *clients
+	clients    *callers.Clients
 	sessions   *sessions
 	parked     *parked
 	subscribed subscriptions
@@ -168,7 +169,7 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
-	s.clients = newClients(&s.options)
+	s.clients = callers.New(callers.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.sessions = newSessions(&s.options)
 	s.parked = newParked(s.options.AnswerTimeout, s.options.Parallel)
 	s.sdk = s.newSDK()

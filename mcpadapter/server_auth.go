@@ -3,10 +3,6 @@
 package mcpadapter
 
 import (
-	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -94,20 +91,11 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller,
 	}
 	said := append(invoker.TrustedFrom(r.Context()), values...)
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(s.options.Trusted), said...)...)
-	from = &caller{ctx: ctx, identity: identityOf(name, said), slot: alwaysFree}
-	if from.client = "id " + from.identity; from.identity == "" {
-		from.client = "ip " + addressOf(r.RemoteAddr)
-	}
-	return from, true
+	identity := callers.Identity(name, said)
+	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
-
-var (
-	errNoToken    = errors.New("there is no bearer token")
-	errWrongToken = errors.New("the bearer token is not one of this server's")
-	errExpired    = errors.New("the bearer token has expired")
-)
 
 // authenticate checks the token of a request. The name is that of the token.
 func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name string, err error) {
@@ -115,86 +103,23 @@ func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name str
 	if o.Token == "" && len(o.Tokens) == 0 && o.Authenticate == nil {
 		return nil, "", nil
 	}
-	header := r.Header.Values("Authorization")
-	if len(header) == 0 {
-		return nil, "", errNoToken
+	var ask func(token string) ([]invoker.Value, error)
+	if o.Authenticate != nil {
+		ask = func(token string) ([]invoker.Value, error) { return o.Authenticate(r.Context(), token, r) }
 	}
-	scheme, token, _ := strings.Cut(header[0], " ")
-	token = strings.TrimSpace(token)
-	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return nil, "", errNoToken
-	}
-	if known := o.known(token); known != nil {
-		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
-			return nil, "", errExpired
-		}
-		return known.Trusted, known.Name, nil
-	}
-	if o.Authenticate == nil {
-		return nil, "", errWrongToken
-	}
-	if values, err = s.asked(r, token); len(values) == 0 {
-		name = tokenName(sha256.Sum256([]byte(token))) // nothing else tells who it is
-	}
-	return values, name, err
+	return callers.Check(r.Header.Values("Authorization"), o.static, ask)
 }
 
-// asked calls Authenticate, whose panic refuses the request.
-func (s *Server) asked(r *http.Request, token string) (values []invoker.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			values, err = nil, fmt.Errorf("the check of the token panicked: %v", p)
-		}
-	}()
-	return s.options.Authenticate(r.Context(), token, r)
-}
-
-// known returns the static token that was sent. All are compared, as hashes of
-// one length, so that the time it takes tells nothing.
-func (o *ServerOptions) known(token string) *BearerToken {
-	sent := sha256.Sum256([]byte(token))
-	var found *BearerToken
-	check := func(t BearerToken) {
-		hash := sha256.Sum256([]byte(t.Token))
-		if subtle.ConstantTimeCompare(sent[:], hash[:]) == 1 && t.Token != "" {
-			if t.Name == "" {
-				t.Name = tokenName(hash)
-			}
-			found = &t
-		}
+// static are the tokens that need nobody to be asked.
+func (o *ServerOptions) static(yield func(callers.Token) bool) {
+	if !yield(callers.Token{Token: o.Token}) {
+		return
 	}
-	check(BearerToken{Token: o.Token})
 	for _, t := range o.Tokens {
-		check(t)
-	}
-	return found
-}
-
-// tokenName is a name for a token that does not show it.
-func tokenName(hash [sha256.Size]byte) string { return "token " + hex.EncodeToString(hash[:6]) }
-
-// identityOf is a digest of the name of a token and of the values that make out
-// who somebody is: those that are not secret, since a secret one, such as a
-// token that is passed on, is another one tomorrow. It is empty if there is
-// neither.
-func identityOf(name string, values []invoker.Value) string {
-	if name == "" && len(values) == 0 {
-		return ""
-	}
-	open := slices.DeleteFunc(slices.Clone(values), invoker.Value.IsSecret)
-	if name == "" && len(open) == 0 {
-		open = values
-	}
-	digest := sha256.New()
-	fmt.Fprintf(digest, "%q\n", name)
-	for _, v := range invoker.TrustedFrom(invoker.WithTrusted(context.Background(), open...)) {
-		text, err := v.Reveal()
-		if err != nil {
-			text = json.RawMessage(err.Error())
+		if !yield(callers.Token(t)) {
+			return
 		}
-		fmt.Fprintf(digest, "%q=%q\n", v.Name(), text)
 	}
-	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
 // refuseToken answers a request whose token is missing or not good (RFC 6750, §
@@ -210,7 +135,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 	case errors.As(err, &scope):
 		status, text = http.StatusForbidden, "the token is not good for this"
 		challenge = append(challenge, `error="insufficient_scope"`, fmt.Sprintf("scope=%q", strings.Join(scope.Scopes, " ")))
-	case errors.Is(err, errNoToken):
+	case errors.Is(err, callers.ErrNone):
 		if m := s.options.ResourceMetadata; m != nil && len(m.Scopes) > 0 {
 			challenge = append(challenge, fmt.Sprintf("scope=%q", strings.Join(m.Scopes, " ")))
 		}

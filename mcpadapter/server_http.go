@@ -11,13 +11,13 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -77,7 +77,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if wait := h.clients.arrive(from.client); wait > 0 {
+	if wait := h.clients.Arrive(from.client); wait > 0 {
 		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 		return
 	}
@@ -86,17 +86,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	what := costOf(r, e)
-	if h.closing.Load() && what != aMessage { // calls under way may get their answers
+	if h.closing.Load() && what != callers.Message { // calls under way may get their answers
 		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
 		return
 	}
-	end := h.clients.begin(from.client, what)
+	end := h.clients.Begin(from.client, what)
 	if end == nil {
 		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
 		return
 	}
 	defer end()
-	h.dispatch(w, r, from, e, what == aStream)
+	h.dispatch(w, r, from, e, what == callers.Stream)
 }
 
 // readMessage reads the message of a request, if it has one. Those that are
@@ -105,7 +105,7 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	if r.Method != http.MethodPost {
 		return e, true
 	}
-	end := h.clients.begin(from.client, aBody)
+	end := h.clients.Begin(from.client, callers.Body)
 	if end == nil {
 		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
 		return e, false
@@ -117,23 +117,23 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 // admitBatch makes each message of a batch cost what it would cost alone.
 func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
 	for range size - 1 { // one has arrived
-		if wait := h.clients.arrive(from.client); wait > 0 {
+		if wait := h.clients.Arrive(from.client); wait > 0 {
 			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 			return false
 		}
 	}
-	from.slot = h.clients.slotOf(from.client)
+	from.slot = h.clients.Slot(from.client)
 	return true
 }
 
-func costOf(r *http.Request, e envelope) kind {
+func costOf(r *http.Request, e envelope) callers.Kind {
 	switch {
 	case r.Method == http.MethodGet || e.method == "subscriptions/listen":
-		return aStream
+		return callers.Stream
 	case r.Method == http.MethodPost && !e.batch && (!e.call || e.method == ""):
-		return aMessage
+		return callers.Message
 	}
-	return aRequest
+	return callers.Request
 }
 
 // later refuses a request that may be tried again.
@@ -373,18 +373,6 @@ func hostOf(address string) string {
 		return host
 	}
 	return strings.Trim(address, "[]")
-}
-
-// addressOf returns whose an address is: of IPv6, one client has a whole /64
-// (RFC 6177), and could otherwise be as many as it likes.
-func addressOf(address string) string {
-	host := hostOf(address)
-	ip, err := netip.ParseAddr(host)
-	if err != nil || ip.Unmap().Is4() {
-		return host
-	}
-	prefix, _ := ip.WithZone("").Prefix(64) // it has as many bits
-	return prefix.String()
 }
 
 // isLoopback reports whether a name leads to this machine and nowhere else (RFC

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,8 +34,8 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	name := "stdio " + rand.Text()
 	t := newStream(s, name, in, out)
 	from := &caller{
-		ctx: invoker.WithTrusted(ctx, values...), identity: identityOf("", values), client: name, asks: true, gone: t.eof,
-		slot: s.clients.slotOf(name),
+		ctx: invoker.WithTrusted(ctx, values...), identity: callers.Identity("", values), client: name, asks: true, gone: t.eof,
+		slot: s.clients.Slot(name),
 	}
 	session, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), callerKey{}, from), t, nil)
 	if err != nil {

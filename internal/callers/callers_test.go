@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package callers_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/invoker"
+)
+
+func Example() {
+	user := invoker.NewTrusted[string]("user_id")
+	static := slices.Values([]callers.Token{{Token: "ada-token", Name: "ada", Trusted: []invoker.Value{user.Is("ada")}}})
+	values, name, err := callers.Check([]string{"Bearer ada-token"}, static, nil)
+	fmt.Println(name, len(values), err)
+	_, _, err = callers.Check([]string{"Bearer another"}, static, nil)
+	fmt.Println(err)
+
+	client := callers.Client(callers.Identity(name, values), "192.0.2.1:4711")
+	clients := callers.New(callers.Limits{Parallel: 1})
+	end := clients.Begin(client, callers.Request)
+	fmt.Println(clients.Begin(client, callers.Request) == nil)
+	end()
+	// Output:
+	// ada 1 <nil>
+	// the bearer token is not one of this server's
+	// true
+}
+
+func TestCheck(t *testing.T) {
+	user := invoker.NewTrusted[string]("user_id")
+	static := slices.Values([]callers.Token{
+		{}, {Token: "good", Name: "a"}, {Token: "nameless"}, {Token: "old", Expires: time.Now().Add(-time.Second)},
+		{Token: "young", Expires: time.Now().Add(time.Hour)},
+	})
+	ask := func(token string) ([]invoker.Value, error) {
+		switch token {
+		case "asked":
+			return []invoker.Value{user.Is("ada")}, nil
+		case "bare":
+			return nil, nil
+		case "panics":
+			panic("no such key")
+		}
+		return nil, errors.New("unknown")
+	}
+	for _, c := range []struct {
+		headers []string
+		name    bool
+		values  int
+		err     string
+	}{
+		{[]string{"Bearer good"}, true, 0, ""},
+		{[]string{"bearer  good "}, true, 0, ""},
+		{[]string{"Bearer nameless"}, true, 0, ""},
+		{[]string{"Bearer young"}, true, 0, ""},
+		{[]string{"Bearer asked"}, false, 1, ""},
+		{[]string{"Bearer bare"}, true, 0, ""},
+		{[]string{"Bearer old"}, false, 0, callers.ErrExpired.Error()},
+		{[]string{"Bearer other"}, true, 0, "unknown"},
+		{[]string{"Bearer panics"}, true, 0, "the check of the token panicked: no such key"},
+		{[]string{"Bearer"}, false, 0, callers.ErrNone.Error()},
+		{[]string{"Basic good"}, false, 0, callers.ErrNone.Error()},
+		{[]string{"Bearer good", "Bearer good"}, false, 0, callers.ErrNone.Error()},
+		{nil, false, 0, callers.ErrNone.Error()},
+	} {
+		values, name, err := callers.Check(c.headers, static, ask)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.err || len(values) != c.values || (name != "") != c.name {
+			t.Errorf("%q: %d values, the name %q, %v", c.headers, len(values), name, err)
+		}
+	}
+}
+
+// Who somebody is does not change with what is secret of them, and is nobody
+// else's.
+func TestIdentity(t *testing.T) {
+	user, token := invoker.NewTrusted[string]("user_id"), invoker.NewTrusted[string]("token").Secret()
+	ada := callers.Identity("", []invoker.Value{user.Is("ada"), token.Is("1")})
+	if again := callers.Identity("", []invoker.Value{user.Is("ada"), token.Is("2")}); again != ada {
+		t.Error("a new token makes somebody else")
+	}
+	others := []string{
+		ada, callers.Identity("", []invoker.Value{user.Is("ben")}), callers.Identity("a", []invoker.Value{user.Is("ada")}), callers.Identity("a", nil),
+		callers.Identity("", []invoker.Value{token.Is("1")}), callers.Identity("", []invoker.Value{token.Is("2")}), callers.Identity("", nil),
+	}
+	slices.Sort(others)
+	if len(slices.Compact(others)) != 7 || others[0] != "" {
+		t.Errorf("not all differ: %q", others)
+	}
+	if callers.Client("", "192.0.2.1:80") != "ip 192.0.2.1" || callers.Client("x", "192.0.2.1:80") != "id x" {
+		t.Error("whose load it is")
+	}
+}
+
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := callers.New(callers.Limits{Rate: 2, Parallel: 1})
+		for i, want := range []time.Duration{0, 0, 500 * time.Millisecond, 500 * time.Millisecond} {
+			if wait := clients.Arrive("ada"); wait != want {
+				t.Errorf("request %d waits %v, want %v", i, wait, want)
+			}
+		}
+		if wait := clients.Arrive("ben"); wait != 0 {
+			t.Errorf("another client waits %v", wait)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if wait := clients.Arrive("ada"); wait != 0 {
+			t.Errorf("later, the client waits %v", wait)
+		}
+	})
+}
+
+// Streams, and messages that a call may wait for, leave the places of requests alone.
+func TestPlaces(t *testing.T) {
+	clients := callers.New(callers.Limits{Parallel: 1})
+	for _, kind := range []callers.Kind{callers.Request, callers.Stream, callers.Body} {
+		end := clients.Begin("ada", kind)
+		if end == nil || clients.Begin("ada", kind) != nil {
+			t.Errorf("kind %d has not one place", kind)
+			continue
+		}
+		defer end()
+	}
+	for range 3 {
+		if clients.Begin("ada", callers.Message) == nil {
+			t.Error("a message finds no place")
+		}
+	}
+	if _, ok := clients.Slot("ada")(); ok {
+		t.Error("a slot beside the request")
+	}
+}

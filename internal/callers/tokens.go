@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package callers
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// Token is a bearer token that a client may send.
+type Token struct {
+	Token   string
+	Name    string // default one that is made of the token
+	Trusted []invoker.Value
+	Expires time.Time // zero is never
+}
+
+// Why a token is not good.
+var (
+	ErrNone    = errors.New("there is no bearer token")
+	ErrWrong   = errors.New("the bearer token is not one of this server's")
+	ErrExpired = errors.New("the bearer token has expired")
+)
+
+// Check looks at the Authorization headers of a request (RFC 6750, § 2.1): the
+// static tokens come first, and ask, which may be nil, knows the others. It
+// returns the values of the token and the name of its client, which is empty if
+// ask gave values that tell who it is. A panic of ask refuses the token.
+func Check(headers []string, static iter.Seq[Token], ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, name string, err error) {
+	token, err := bearer(headers)
+	if err != nil {
+		return nil, "", err
+	}
+	if known, ok := find(token, static); ok {
+		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
+			return nil, "", ErrExpired
+		}
+		return known.Trusted, known.Name, nil
+	}
+	if ask == nil {
+		return nil, "", ErrWrong
+	}
+	if values, err = asked(token, ask); len(values) == 0 {
+		name = nameOf(sha256.Sum256([]byte(token))) // nothing else tells who it is
+	}
+	return values, name, err
+}
+
+func bearer(headers []string) (token string, err error) {
+	if len(headers) != 1 {
+		return "", ErrNone
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", ErrNone
+	}
+	return token, nil
+}
+
+func asked(token string, ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			values, err = nil, fmt.Errorf("the check of the token panicked: %v", p)
+		}
+	}()
+	return ask(token)
+}
+
+// find returns the static token that was sent. All are compared, as hashes of
+// one length, so that the time it takes tells nothing.
+func find(token string, static iter.Seq[Token]) (found Token, ok bool) {
+	sent := sha256.Sum256([]byte(token))
+	for t := range static {
+		hash := sha256.Sum256([]byte(t.Token))
+		if subtle.ConstantTimeCompare(sent[:], hash[:]) == 1 && t.Token != "" {
+			found, ok = t, true
+		}
+	}
+	if ok && found.Name == "" {
+		found.Name = nameOf(sent)
+	}
+	return found, ok
+}
+
+// nameOf is a name for a token that does not show it.
+func nameOf(hash [sha256.Size]byte) string { return "token " + hex.EncodeToString(hash[:6]) }
