@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"go.uber.org/zap"
@@ -40,8 +41,13 @@ type AssembleOptions struct {
 	// Client is what all MCP servers are shown and offered. Server, Logger and
 	// Protocol are set for each.
 	Client mcpadapter.ClientOptions
+	// Telemetry says where traces and metrics of the parts go; nil makes none.
+	// The secrets of the configuration are taken out of what they say, before
+	// its Redact sees it.
+	Telemetry *telemetry.Options
 
 	redact func(text string) string // nil when there are no secrets
+	seen   *telemetry.Telemetry     // nil without Telemetry
 	pinned map[string]*pins.File    // those that are open, by path
 }
 
@@ -73,6 +79,10 @@ type Assembly struct {
 	// before: results of [ensemble.Tool.Invoke], say, or a
 	// [ensemble.Snapshot]. It is never nil and may be called concurrently.
 	Redact func(text string) string
+	// Telemetry makes the traces and the metrics; nil when there are none. The
+	// parts have it already; it is for calls that the program makes by itself
+	// ([telemetry.With]).
+	Telemetry *telemetry.Telemetry
 
 	tool    *converse.Tool // nil unless it is served
 	closers []func() error // run in their reverse order, after the roster's
@@ -108,7 +118,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	}
 	var err error
 	for _, step := range []func(*Config, *AssembleOptions) error{
-		assembly.assembleModel, assembly.assembleRoster, assembly.assembleTrusted, assembly.assembleAudit,
+		assembly.assembleTelemetry, assembly.assembleModel, assembly.assembleRoster, assembly.assembleTrusted, assembly.assembleAudit,
 		assembly.assembleOptions, assembly.assembleServe,
 	} {
 		err = errors.Join(err, step(config, &o))
@@ -138,6 +148,26 @@ func (a *Assembly) free() error {
 		errs = append(errs, free())
 	}
 	return errors.Join(errs...)
+}
+
+// assembleTelemetry makes what the parts are seen by.
+func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) {
+	if o.Telemetry == nil {
+		return nil
+	}
+	options := *o.Telemetry
+	if own := options.Redact; o.redact != nil {
+		options.Redact = o.redact
+		if own != nil {
+			options.Redact = func(text string) string { return own(o.redact(text)) }
+		}
+	}
+	o.seen, err = telemetry.New(&options)
+	if err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	a.Telemetry = o.seen
+	return nil
 }
 
 func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
@@ -348,6 +378,7 @@ func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 		Required:       s.Required,
 		Redact:         o.redact,
 		Logger:         o.Logger,
+		Telemetry:      o.seen,
 	}
 	if settings := s.Settings.Reveal(); settings != nil {
 		options.Settings = settings
@@ -445,7 +476,7 @@ func (a *Assembly) assembleTrusted(config *Config, _ *AssembleOptions) (err erro
 func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err error) {
 	a.Options = config.Conversation.options()
 	a.Options.Trusted, a.Options.Audit = a.Trusted, a.Audit
-	a.Options.Redact, a.Options.Logger = o.redact, o.Logger
+	a.Options.Redact, a.Options.Logger, a.Options.Telemetry = o.redact, o.Logger, o.seen
 	a.Options.Approve, err = config.Approval.Func(o.Ask)
 	return err
 }

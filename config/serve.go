@@ -322,6 +322,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		ShutdownTimeout: s.ShutdownTimeout,
 		Audit:           a.Audit,
 		Logger:          o.Logger,
+		Telemetry:       o.seen,
 	}
 	var errs []error
 	if !s.Listens() {
@@ -365,6 +366,7 @@ func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 		ShutdownTimeout: o.ShutdownTimeout,
 		Audit:           o.Audit,
 		Logger:          o.Logger,
+		Telemetry:       o.Telemetry,
 	}
 	for _, t := range o.Tokens {
 		options.Tokens = append(options.Tokens, grpctool.BearerToken{Token: t.Token, Name: t.Name, Trusted: t.Trusted})
