@@ -19,6 +19,9 @@ const (
 	keyRequestModel   = attribute.Key("gen_ai.request.model")
 	keyMaxTokens      = attribute.Key("gen_ai.request.max_tokens")
 	keyTemperature    = attribute.Key("gen_ai.request.temperature")
+	keyTopP           = attribute.Key("gen_ai.request.top_p")
+	keySeed           = attribute.Key("gen_ai.request.seed")
+	keyOutputType     = attribute.Key("gen_ai.output.type")
 	keyStop           = attribute.Key("gen_ai.request.stop_sequences")
 	keyStream         = attribute.Key("gen_ai.request.stream")
 	keyResponseModel  = attribute.Key("gen_ai.response.model")
@@ -66,4 +69,11 @@ const (
 	keyCalls     = attribute.Key("consort.turn.invocations")
 	keyTools     = attribute.Key("consort.tools.count")
 	keyAside     = attribute.Key("consort.tools.aside")
+	keyAttempt   = attribute.Key("consort.retry.attempt")
+	keyWait      = attribute.Key("consort.retry.wait") // seconds
+	keyErrorText = attribute.Key("consort.error.message")
 )
+
+// retried is the event of a chat span that says that an attempt failed and that
+// another will be made.
+const retried = "consort.retry"

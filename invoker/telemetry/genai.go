@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -20,6 +21,14 @@ type ModelInfo struct {
 	Name     string // as the request names it
 	Address  string // host of the server
 	Port     int
+	Whole    bool // answers come in one piece, not as a stream
+	JSON     bool // answers are asked to be JSON
+
+	// What the model is set to. A request's own stands in its place.
+	MaxTokens         int64
+	Temperature, TopP *float64
+	Stop              []string
+	Seed              *int64
 }
 
 // attributes are those that every measurement of the model has.
@@ -110,7 +119,9 @@ type ChatRequest struct {
 type ChatResult struct {
 	Message     canister.Assistant
 	Invocations []canister.Invocation
-	Fault       *Fault // then the rest is empty
+	// Fault says why it did not; Message is then what was paid for in vain, if
+	// anything.
+	Fault *Fault
 }
 
 // StartChat begins an exchange.
@@ -123,19 +134,55 @@ func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat
 	if request.Model.Name != "" {
 		name += " " + request.Model.Name
 	}
-	more := append(conversationOf(ctx), keyStream.Bool(true))
-	if request.MaxTokens > 0 {
-		more = append(more, keyMaxTokens.Int64(request.MaxTokens))
-	}
-	if request.Temperature != nil {
-		more = append(more, keyTemperature.Float64(*request.Temperature))
-	}
-	if len(request.Stop) > 0 {
-		more = append(more, keyStop.StringSlice(request.Stop))
-	}
+	more := append(conversationOf(ctx), request.settings()...)
 	c := &Chat{operation: t.start(ctx, name, trace.SpanKindClient, request.Model.attributes("chat"), more...)}
 	c.recordRequest(request)
 	return c.ctx, c
+}
+
+// settings are the attributes that say how the model is asked.
+func (r *ChatRequest) settings() []attribute.KeyValue {
+	list := make([]attribute.KeyValue, 0, 8)
+	m := &r.Model
+	if !m.Whole {
+		list = append(list, keyStream.Bool(true))
+	}
+	if m.JSON {
+		list = append(list, keyOutputType.String("json"))
+	}
+	if most := cmp.Or(r.MaxTokens, m.MaxTokens); most > 0 {
+		if m.MaxTokens > 0 {
+			most = min(most, m.MaxTokens)
+		}
+		list = append(list, keyMaxTokens.Int64(most))
+	}
+	if temperature := cmp.Or(r.Temperature, m.Temperature); temperature != nil {
+		list = append(list, keyTemperature.Float64(*temperature))
+	}
+	if m.TopP != nil {
+		list = append(list, keyTopP.Float64(*m.TopP))
+	}
+	if m.Seed != nil {
+		list = append(list, keySeed.Int64(*m.Seed))
+	}
+	stop := r.Stop
+	if len(stop) == 0 {
+		stop = m.Stop
+	}
+	if len(stop) > 0 {
+		list = append(list, keyStop.StringSlice(stop))
+	}
+	return list
+}
+
+// Retried notes that an attempt failed, from 1, and that another will be made
+// after a while.
+func (c *Chat) Retried(attempt int, wait time.Duration, fault Fault) {
+	if c == nil || !c.span.IsRecording() {
+		return
+	}
+	c.span.AddEvent(retried, trace.WithAttributes(keyAttempt.Int(attempt), keyWait.Float64(wait.Seconds()),
+		keyErrorType.String(fault.Type), keyErrorText.String(c.text(fault.Message))))
 }
 
 // Streamed notes that a piece of the answer has come; the first one counts. It
@@ -185,7 +232,14 @@ type ToolCall struct {
 	Description string
 	Call        string          // the identity of the invocation
 	Arguments   json.RawMessage // recorded with Options.Content alone
+	// Unknown says that there is no tool of that name. Since models make up any
+	// name, the span is named, and measured, as _OTHER; its attribute has the
+	// name.
+	Unknown bool
 }
+
+// otherTool is the name of tools that do not exist.
+const otherTool = "_OTHER"
 
 // StartTool begins an invocation.
 func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
@@ -193,7 +247,11 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	if t == nil {
 		return ctx, nil
 	}
-	measured := []attribute.KeyValue{keyOperation.String("execute_tool"), keyToolName.String(call.Name), keyToolType.String("function")}
+	name := call.Name
+	if call.Unknown {
+		name = otherTool
+	}
+	measured := []attribute.KeyValue{keyOperation.String("execute_tool"), keyToolName.String(name), keyToolType.String("function")}
 	if call.Ensemble != "" {
 		measured = append(measured, keyEnsemble.String(call.Ensemble))
 	}
@@ -201,7 +259,10 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	if call.Description != "" {
 		more = append(more, keyToolText.String(cut(call.Description, maxMessage)))
 	}
-	o := &Tool{t.start(ctx, "execute_tool "+call.Name, trace.SpanKindInternal, measured, more...)}
+	o := &Tool{t.start(ctx, "execute_tool "+name, trace.SpanKindInternal, measured, more...)}
+	if call.Unknown {
+		o.span.SetAttributes(keyToolName.String(cut(o.text(call.Name), maxName)))
+	}
 	o.recordJSON(keyArguments, call.Arguments)
 	return o.ctx, o
 }
@@ -214,6 +275,9 @@ func (o *Tool) End(content []canister.Content, fault *Fault) {
 	o.recordContent(keyResult, content)
 	o.end(o.telemetry.instruments.tool, fault)
 }
+
+// maxName bounds a name that a model made up, in bytes.
+const maxName = 100
 
 // conversationOf is the attribute for the conversation that ctx works for.
 func conversationOf(ctx context.Context) []attribute.KeyValue {
