@@ -58,6 +58,8 @@ type Ensemble struct {
 	abandoned map[string]int
 
 	subscriptions map[string]*subscription // by URI
+
+	unobserve func() // takes it out of the gauges
 }
 
 // New makes an ensemble from a source. The name is the scope of its tools'
@@ -79,9 +81,11 @@ func New(name string, source Source, options *Options) *Ensemble {
 		news:      newNewsroom(name),
 
 		subscriptions: make(map[string]*subscription),
+		unobserve:     func() {},
 	}
 	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
 	e.log = e.options.Logger.With(zap.String("ensemble", name))
+	e.observe()
 	return e
 }
 
@@ -129,6 +133,7 @@ func (e *Ensemble) Disconnect(ctx context.Context) error {
 // Close does what [Ensemble.Disconnect] does and is final: later uses fail
 // with [ErrClosed]. It may be called again, and then waits for what is left.
 func (e *Ensemble) Close(ctx context.Context) error {
+	e.unobserve()
 	return e.leave(ctx, Closed, ErrClosed)
 }
 

@@ -3,13 +3,16 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
@@ -42,14 +45,16 @@ type life struct {
 	listings   backoff
 }
 
-func newLife() *life {
+// newLife begins a life, whose work is shown to t.
+func newLife(t *telemetry.Telemetry) *life {
 	l := &life{
 		opened:  make(chan struct{}),
 		gone:    make(chan struct{}),
 		listing: make(chan struct{}, 1),
 	}
-	l.alive, l.stop = context.WithCancel(context.Background())
-	l.closing, l.hurry = context.WithCancel(context.Background())
+	base := telemetry.With(context.Background(), t)
+	l.alive, l.stop = context.WithCancel(base)
+	l.closing, l.hurry = context.WithCancel(base)
 	return l
 }
 
@@ -83,7 +88,7 @@ func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
 	}
 	e.mu.Lock()
 	e.noticeLoss()
-	l, err := e.currentOrNew(byHand)
+	l, err := e.currentOrNew(ctx, byHand)
 	opened := l != nil && l.connection != nil
 	e.mu.Unlock()
 	if err != nil || opened {
@@ -102,8 +107,9 @@ func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
 	return l, nil
 }
 
-// currentOrNew returns the current life or begins one; e.mu is held.
-func (e *Ensemble) currentOrNew(byHand bool) (*life, error) {
+// currentOrNew returns the current life or begins one; e.mu is held. Of ctx the
+// life has only to whom, and in what, the attempt to connect is shown.
+func (e *Ensemble) currentOrNew(ctx context.Context, byHand bool) (*life, error) {
 	switch {
 	case e.state == Closed:
 		return nil, fmt.Errorf("ensemble %q: %w", e.name, ErrClosed)
@@ -118,20 +124,22 @@ func (e *Ensemble) currentOrNew(byHand bool) (*life, error) {
 	}
 	e.stopRetry()
 	e.asleep = false
-	e.current = newLife()
+	wanted := telemetry.With(telemetry.Carry(context.Background(), ctx), e.options.Telemetry)
+	e.current = newLife(telemetry.From(wanted))
 	e.enter(Connecting)
-	go e.live(e.current, e.last)
+	go e.live(wanted, e.current, e.last)
 	return e.current, nil
 }
 
-// live is the whole life of one connection.
-func (e *Ensemble) live(l, previous *life) {
+// live is the whole life of one connection. It is wanted for the span in that
+// context, which it does not keep.
+func (e *Ensemble) live(wanted context.Context, l, previous *life) {
 	defer close(l.gone)
 	defer l.hurry()
 	defer l.stop()
 	defer e.failed(l, errExited) // unless Open returns
 
-	connection, err := e.open(l, previous)
+	connection, err := e.attempt(wanted, l, previous)
 	if connection == nil {
 		e.failed(l, err)
 		return
@@ -149,17 +157,56 @@ func (e *Ensemble) live(l, previous *life) {
 	}
 }
 
-// open makes the connection and lists its tools. With an error it may return a
-// connection that is to be closed.
-func (e *Ensemble) open(l, previous *life) (Connection, error) {
-	start := time.Now()
+// attempt makes the connection, within its time, and shows what came of it.
+// With an error it may return a connection that is to be closed.
+func (e *Ensemble) attempt(wanted context.Context, l, previous *life) (Connection, error) {
 	limit := e.options.ConnectTimeout
-	ctx, cancel := context.WithTimeout(l.alive, limit)
+	ctx, cancel := context.WithTimeout(telemetry.Carry(l.alive, wanted), limit)
 	defer cancel()
+	ctx, shown := telemetry.StartConnect(ctx, e.name)
+	var once sync.Once
+	end := func(err error) { once.Do(func() { e.show(shown, l, err) }) }
 	// A source that ignores its context keeps nobody waiting.
-	watchdog := time.AfterFunc(limit+grace, func() { e.failed(l, &limitError{"no connection", limit}) })
+	watchdog := time.AfterFunc(limit+grace, func() {
+		err := &limitError{"no connection", limit}
+		e.failed(l, err)
+		end(err)
+	})
 	defer watchdog.Stop()
 
+	connection, err := e.open(ctx, cancel, l, previous)
+	end(err)
+	return connection, err
+}
+
+// show ends the span of an attempt.
+func (e *Ensemble) show(shown *telemetry.Connect, l *life, err error) {
+	e.mu.Lock()
+	offer, ended := l.offer, l.err
+	e.mu.Unlock()
+	if err = cmp.Or(err, ended); err != nil { // it may have been given up in the meantime
+		shown.End(0, 0, &telemetry.Fault{Type: string(connectCode(err)), Message: e.options.Redact(err.Error())})
+		return
+	}
+	shown.End(len(offer.tools), len(offer.aside), nil)
+}
+
+// connectCode says what kind of failure kept an ensemble from connecting.
+func connectCode(err error) invoker.Code {
+	switch failure := invoker.AsFailure(err); {
+	case errors.Is(err, ErrDisconnected), errors.Is(err, ErrClosed):
+		return invoker.Canceled
+	case failure.Code != invoker.ExecutionFailed:
+		return failure.Code
+	}
+	return invoker.Unavailable
+}
+
+// open makes the connection and lists its tools, before ctx ends, which cancel
+// makes it do. With an error it may return a connection that is to be closed.
+func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l, previous *life) (Connection, error) {
+	start := time.Now()
+	limit := e.options.ConnectTimeout
 	if previous != nil {
 		select {
 		case <-previous.gone:

@@ -127,7 +127,7 @@ func (e *Ensemble) refresh(ctx context.Context, l *life) error {
 	if !due {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, e.options.ConnectTimeout)
+	bounded, cancel := context.WithTimeout(e.traced(ctx), e.options.ConnectTimeout)
 	defer cancel()
 	offer, invokers, err := e.list(bounded, l, l.connection)
 	if err != nil && ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
@@ -99,6 +100,13 @@ type Options struct {
 	// of the ensemble; nil leaves them as they are. It may be called
 	// concurrently.
 	Redact func(text string) string
+	// Telemetry shows the ensemble to OpenTelemetry: how it stands, until it is
+	// closed, and each attempt to connect, with what is asked meanwhile. Calls
+	// and listings are shown to the Telemetry of their context, which
+	// conversations and servers put there, and to this one if it has none; and
+	// so are attempts to connect to that of the use which began them, if this
+	// one is nil.
+	Telemetry *telemetry.Telemetry
 	// Logger takes what is worth knowing; nil is silent.
 	Logger *zap.Logger
 }

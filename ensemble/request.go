@@ -15,6 +15,7 @@ import (
 // asked again over a fresh one, since asking has no effect. The error is an
 // [invoker.Failure].
 func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *life, Library) (T, error)) (T, error) {
+	ctx = e.traced(ctx)
 	clock := startClock(ctx, &e.options)
 	defer clock.stop()
 	e.beginRequest()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
@@ -100,10 +101,11 @@ func (s *shelf[T]) listOver(ctx context.Context, e *Ensemble, l *life) ([]T, []A
 }
 
 // fetch asks the library, within the time that a listing has. Its context has
-// nothing of the one who waits but the end, because the list is for all.
+// nothing of the one who waits but the end and the span, because the list is
+// for all.
 func (s *shelf[T]) fetch(ctx context.Context, e *Ensemble, l *life, library Library) ([]T, error) {
 	limit := e.options.ConnectTimeout
-	bounded, cancel := context.WithTimeout(l.alive, limit)
+	bounded, cancel := context.WithTimeout(telemetry.Carry(l.alive, ctx), limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	j := &job{name: "listing its " + s.what, life: l, cancel: cancel, done: make(chan struct{})}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
@@ -152,7 +153,7 @@ func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscr
 	e.mu.Unlock()
 	defer e.mu.Lock()
 	if wanted {
-		err := library.Subscribe(bare{ctx}, s.uri)
+		err := library.Subscribe(telemetry.Carry(bare{ctx}, ctx), s.uri)
 		if err == nil {
 			e.mu.Lock()
 			s.over = l
@@ -167,7 +168,7 @@ func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscr
 		s.over = nil // whatever comes of it
 		e.mu.Unlock()
 	}()
-	return library.Unsubscribe(bare{ctx}, s.uri)
+	return library.Unsubscribe(telemetry.Carry(bare{ctx}, ctx), s.uri)
 }
 
 // bare is a context that ends as another does, and carries nothing.

@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -119,7 +120,7 @@ func (e *Ensemble) retryNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state == Lost && e.current == nil {
-		_, _ = e.currentOrNew(true)
+		_, _ = e.currentOrNew(context.Background(), true)
 	}
 }
 

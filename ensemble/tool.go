@@ -63,6 +63,7 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 	if call == nil {
 		call = &invoker.Call{}
 	}
+	ctx = t.ensemble.traced(ctx)
 	l, target, err := t.target(ctx)
 	if err != nil {
 		return output, err

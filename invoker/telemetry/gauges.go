@@ -21,24 +21,26 @@ type EnsembleState struct {
 	Aside    int // tools set aside
 }
 
-// gauges are read whenever somebody collects the metrics.
+// gauges are read whenever somebody collects the metrics. They are counters that
+// go up and down, because the numbers of ensembles of one name, such as those of
+// a roster for each user, then add up.
 type gauges struct {
-	state    metric.Int64ObservableGauge
-	inFlight metric.Int64ObservableGauge
+	state    metric.Int64ObservableUpDownCounter
+	inFlight metric.Int64ObservableUpDownCounter
 	restarts metric.Int64ObservableCounter
-	tools    metric.Int64ObservableGauge
-	aside    metric.Int64ObservableGauge
+	tools    metric.Int64ObservableUpDownCounter
+	aside    metric.Int64ObservableUpDownCounter
 }
 
 var keyState = attribute.Key("consort.ensemble.state")
 
 func newGauges(meter metric.Meter) (made gauges, err error) {
 	var problems [5]error
-	gauge := func(problem *error, name, unit, description string) (g metric.Int64ObservableGauge) {
-		g, *problem = meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
+	gauge := func(problem *error, name, unit, description string) (g metric.Int64ObservableUpDownCounter) {
+		g, *problem = meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
 		return g
 	}
-	made.state = gauge(&problems[0], "consort.ensemble.states", "{ensemble}", "1 for the state that the ensemble is in, 0 for the others.")
+	made.state = gauge(&problems[0], "consort.ensemble.states", "{ensemble}", "Ensembles of the name that are in the state.")
 	made.inFlight = gauge(&problems[1], "consort.ensemble.calls", "{call}", "Calls under way.")
 	made.tools = gauge(&problems[2], "consort.ensemble.tools", "{tool}", "Tools on offer.")
 	made.aside = gauge(&problems[3], "consort.ensemble.tools.aside", "{tool}", "Tools that were set aside.")

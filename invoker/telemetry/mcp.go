@@ -179,13 +179,17 @@ func (s *Session) End(fault *Fault) {
 // included.
 type Connect struct{ operation }
 
-// StartConnect begins an attempt; what is asked meanwhile is in its trace.
+// StartConnect begins an attempt; what is asked meanwhile is in its trace. It is
+// the root of that, because an attempt is for all who wait: the span of ctx, of
+// the one who came first, is linked.
 func StartConnect(ctx context.Context, ensemble string) (context.Context, *Connect) {
 	t := From(ctx)
 	if t == nil {
 		return ctx, nil
 	}
-	o := t.start(ctx, "connect "+ensemble, trace.SpanKindInternal, []attribute.KeyValue{keyEnsemble.String(ensemble)})
+	o := operation{telemetry: t, began: time.Now(), measured: []attribute.KeyValue{keyEnsemble.String(ensemble)}}
+	o.ctx, o.span = t.tracer.Start(ctx, "connect "+ensemble, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)),
+		trace.WithTimestamp(o.began), trace.WithAttributes(o.measured...))
 	return o.ctx, &Connect{o}
 }
 

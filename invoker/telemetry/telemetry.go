@@ -100,6 +100,15 @@ func From(ctx context.Context) *Telemetry {
 	return t
 }
 
+// Carry returns to with the Telemetry and the span of from, and nothing else of
+// it: for work that from waits for and that is done in nobody's name.
+func Carry(to, from context.Context) context.Context {
+	if span := trace.SpanContextFromContext(from); span.IsValid() {
+		to = trace.ContextWithSpanContext(to, span)
+	}
+	return With(to, From(from))
+}
+
 // Inject writes the context of the trace into the headers of a request: nothing
 // if ctx carries no Telemetry or no span.
 func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+)
+
+// traced returns ctx with the telemetry of the ensemble, if it has none.
+func (e *Ensemble) traced(ctx context.Context) context.Context {
+	if telemetry.From(ctx) != nil {
+		return ctx
+	}
+	return telemetry.With(ctx, e.options.Telemetry)
+}
+
+// observe lets the gauges tell of the ensemble until it is closed.
+func (e *Ensemble) observe() {
+	stop, err := e.options.Telemetry.Observe(e.observed)
+	if err != nil {
+		e.log.Warn("the ensemble is not in the metrics", zap.Error(err))
+		return
+	}
+	e.unobserve = stop
+}
+
+// states are all there are.
+var states = []string{string(Idle), string(Connecting), string(Ready), string(Lost), string(Parked), string(Closed)}
+
+// observed is what the gauges tell of the ensemble.
+func (e *Ensemble) observed() telemetry.EnsembleState {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return telemetry.EnsembleState{
+		Name:     e.name,
+		State:    string(e.state),
+		States:   states,
+		InFlight: e.tally.inFlight,
+		Restarts: e.tally.restarts,
+		Tools:    len(e.offer.tools),
+		Aside:    len(e.offer.aside),
+	}
+}
