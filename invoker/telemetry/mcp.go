@@ -5,6 +5,7 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -112,8 +113,40 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, client bo
 		}
 	}
 	r := &Request{t.start(ctx, name, kind, measured, more...), duration}
+	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && !client {
+		r.span.AddLink(trace.Link{SpanContext: around})
+	}
 	r.recordJSON(keyArguments, call.Arguments)
 	return r.ctx, r
+}
+
+// Agreed notes the version of the protocol, if it is known only after the
+// request began.
+func (r *Request) Agreed(protocol string) { r.late(keyProtocol, protocol) }
+
+// Tool names the tool, if it is known only after the request began that there
+// is one: names that a client made up must not become names of spans.
+func (r *Request) Tool(name string) {
+	if r != nil && name != "" {
+		r.span.SetName("tools/call " + name)
+		r.late(keyOperation, "execute_tool")
+		r.late(keyToolName, name)
+	}
+}
+
+// Prompt names the prompt, likewise.
+func (r *Request) Prompt(name string) {
+	if r != nil && name != "" {
+		r.span.SetName("prompts/get " + name)
+		r.late(keyPrompt, name)
+	}
+}
+
+func (r *Request) late(key attribute.Key, value string) {
+	if r != nil && value != "" {
+		r.measured = append(r.measured, key.String(value))
+		r.span.SetAttributes(key.String(value))
+	}
 }
 
 // Listed notes how many tools a list has, and how many were set aside.
@@ -125,13 +158,7 @@ func (r *Request) Listed(tools, aside int) {
 
 // Refused notes the code of a JSON-RPC error, or of a gRPC status, that the
 // request was answered with.
-func (r *Request) Refused(code string) {
-	if r != nil {
-		status := keyStatusCode.String(code)
-		r.measured = append(r.measured, status)
-		r.span.SetAttributes(status)
-	}
-}
+func (r *Request) Refused(code string) { r.late(keyStatusCode, code) }
 
 // End ends the request; content is what a tool returned.
 func (r *Request) End(content []canister.Content, fault *Fault) {
@@ -144,10 +171,11 @@ func (r *Request) End(content []canister.Content, fault *Fault) {
 
 // Session is a connection to a server, or that of a client, while it lasts.
 type Session struct {
-	telemetry *Telemetry
-	measured  []attribute.KeyValue
-	duration  metric.Float64Histogram
-	began     time.Time
+	duration metric.Float64Histogram
+	began    time.Time
+	mu       sync.Mutex
+	measured []attribute.KeyValue
+	protocol bool // is among them
 }
 
 // StartSession begins a connection to a server; there is no span of it, only
@@ -160,7 +188,21 @@ func (t *Telemetry) StartSession(peer Peer, client bool) *Session {
 	if !client {
 		duration = t.instruments.serverSession
 	}
-	return &Session{t, peer.measured(client), duration, time.Now()}
+	return &Session{duration: duration, began: time.Now(), measured: peer.measured(client), protocol: peer.Protocol != ""}
+}
+
+// Agreed notes the version of the protocol, if it is known only after the
+// session began; the first one counts. It may be called concurrently.
+func (s *Session) Agreed(protocol string) {
+	if s == nil || protocol == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.protocol {
+		s.protocol = true
+		s.measured = append(s.measured, keyProtocol.String(protocol))
+	}
 }
 
 // End ends the session; a fault says that it was lost.
@@ -168,7 +210,9 @@ func (s *Session) End(fault *Fault) {
 	if s == nil {
 		return
 	}
+	s.mu.Lock()
 	measured := s.measured
+	s.mu.Unlock()
 	if fault != nil {
 		measured = append(measured[:len(measured):len(measured)], keyErrorType.String(fault.Type))
 	}
@@ -180,15 +224,15 @@ func (s *Session) End(fault *Fault) {
 type Connect struct{ operation }
 
 // StartConnect begins an attempt; what is asked meanwhile is in its trace. It is
-// the root of that, because an attempt is for all who wait: the span of ctx, of
-// the one who came first, is linked.
+// the root of that and belongs to no conversation, because an attempt is for all
+// who wait: the span of ctx, of the one who came first, is linked.
 func StartConnect(ctx context.Context, ensemble string) (context.Context, *Connect) {
 	t := From(ctx)
 	if t == nil {
 		return ctx, nil
 	}
 	o := operation{telemetry: t, began: time.Now(), measured: []attribute.KeyValue{keyEnsemble.String(ensemble)}}
-	o.ctx, o.span = t.tracer.Start(ctx, "connect "+ensemble, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)),
+	o.ctx, o.span = t.tracer.Start(WithConversation(ctx, ""), "connect "+ensemble, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)),
 		trace.WithTimestamp(o.began), trace.WithAttributes(o.measured...))
 	return o.ctx, &Connect{o}
 }

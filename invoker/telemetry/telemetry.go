@@ -100,15 +100,6 @@ func From(ctx context.Context) *Telemetry {
 	return t
 }
 
-// Carry returns to with the Telemetry and the span of from, and nothing else of
-// it: for work that from waits for and that is done in nobody's name.
-func Carry(to, from context.Context) context.Context {
-	if span := trace.SpanContextFromContext(from); span.IsValid() {
-		to = trace.ContextWithSpanContext(to, span)
-	}
-	return With(to, From(from))
-}
-
 // Inject writes the context of the trace into the headers of a request: nothing
 // if ctx carries no Telemetry or no span.
 func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
@@ -118,10 +109,22 @@ func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 }
 
 // Extract returns ctx with the span that the headers of a request name as the
-// parent of those to come. Headers that make no sense change nothing.
+// parent of those to come. Headers that make no sense change nothing. A span
+// that ctx has had, such as that of the HTTP server around this one, is linked
+// to by the span of StartServing (conventions of MCP, § Context propagation).
 func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	if t == nil {
 		return ctx
 	}
-	return t.options.Propagator.Extract(ctx, carrier)
+	around := trace.SpanContextFromContext(ctx)
+	ctx = t.options.Propagator.Extract(ctx, carrier)
+	if around.IsValid() && !around.Equal(trace.SpanContextFromContext(ctx)) {
+		ctx = context.WithValue(ctx, aroundKey{}, around)
+	}
+	return ctx
 }
+
+type aroundKey struct{}
+
+// Traced reports whether ctx belongs to a span.
+func Traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
