@@ -18,7 +18,8 @@ const Key = "event"
 
 func named(name string) zap.Field { return zap.String(Key, name) }
 
-// Requests to servers.
+// Lists and calls of sources, whatever they are: the names are those that
+// programs before this one gave them.
 var (
 	ListStarted   = named("mcp.tools.list.started")
 	ListSucceeded = named("mcp.tools.list.succeeded")
@@ -26,6 +27,81 @@ var (
 	CallStarted   = named("mcp.call.started")
 	CallSucceeded = named("mcp.call.succeeded")
 	CallFailed    = named("mcp.call.failed")
+)
+
+// The life of an ensemble.
+var (
+	StateChanged       = named("ensemble.state.changed")
+	Connected          = named("ensemble.connected")
+	ConnectFailed      = named("ensemble.connect.failed")
+	Lost               = named("ensemble.lost")
+	RetryPlanned       = named("ensemble.retry.planned")
+	Parked             = named("ensemble.parked")
+	Disconnected       = named("ensemble.disconnected")
+	CloseFailed        = named("ensemble.close.failed")
+	ToolsChanged       = named("ensemble.tools.changed")
+	LibraryFailed      = named("ensemble.library.failed")
+	SubscriptionFailed = named("ensemble.subscription.failed")
+	SourcePanicked     = named("ensemble.source.panicked")
+	MetricsFailed      = named("ensemble.metrics.failed")
+)
+
+// Pins.
+var (
+	Pinned     = named("pins.pinned")
+	PinChanged = named("pins.tool.changed")
+	PinsFailed = named("pins.failed")
+)
+
+// Conversations.
+var (
+	InvocationForged   = named("invocation.forged")
+	InvocationPanicked = named("invocation.panicked")
+	InvocationFailed   = named("invocation.failed")
+	ToolSaid           = named("tool.said")
+	ToolRefused        = named("model.tool.refused")
+	ApprovalFailed     = named("approval.failed")
+	SpillFailed        = named("result.spill.failed")
+	ConversationFailed = named("conversation.close.failed")
+	AuditKept          = named("audit.kept")
+	AuditFailed        = named("audit.failed")
+)
+
+// Connections to servers, as their clients.
+var (
+	StderrRead         = named("mcp.stderr.read")
+	StdoutRefused      = named("mcp.stdout.refused")
+	FrameRefused       = named("mcp.frame.refused")
+	ServerSaid         = named("mcp.server.said")
+	VersionRefused     = named("mcp.version.refused")
+	LevelRefused       = named("mcp.level.refused")
+	ListenRefused      = named("mcp.listen.refused")
+	DescriptionRefused = named("mcp.description.refused")
+	SchemaRefused      = named("mcp.schema.refused")
+)
+
+// Servers.
+var (
+	ServeExposed         = named("serve.exposed")
+	ServeRequestRefused  = named("serve.request.refused")
+	ServeRequestFailed   = named("serve.request.failed")
+	ServeRequestPanicked = named("serve.request.panicked")
+	ServeCallForged      = named("serve.call.forged")
+	ServeCallFailed      = named("serve.call.failed")
+	ServeListFailed      = named("serve.list.failed")
+	ServeToolRefused     = named("serve.tool.refused")
+	ServeStreamFailed    = named("serve.stream.failed")
+)
+
+// The configuration.
+var ImportSkipped = named("config.import.skipped")
+
+// The command.
+var (
+	CommandSaid   = named("command.said")
+	VariableWrong = named("command.variable.wrong")
+	ExportFailed  = named("telemetry.export.failed")
+	LogSampled    = named("log.sampled")
 )
 
 // Log writes a line that belongs to the work of ctx: it says of which trace and
