@@ -25,28 +25,30 @@ func (b *batch) run(c *call) outcome {
 	}
 	if failure != nil {
 		o.result = b.result(c, invoker.Output{}, failure)
-		b.record(o, failure)
+		b.recordUnstarted(o, failure)
 		return o
 	}
 	if decision.changed {
 		arguments, o.approved = decision.arguments, decision.arguments
 	}
 	b.started <- c
+	ctx, span := b.startTool(b.ctx, c, arguments)
 	began := b.opts.Now()
-	output, spent, failure := b.call(c, arguments)
+	output, spent, failure := b.call(ctx, c, arguments)
 	o.duration = b.since(began)
 	o.result = b.result(c, output, failure)
 	o.result.Metadata = spent.remember(o.result.Metadata)
+	b.endTool(span, &o.result)
 	if decision.changed {
 		o.result = b.withChangedArguments(o.result, arguments)
 	}
-	b.record(o, failure)
+	b.record(ctx, o, failure)
 	return o
 }
 
 // call runs the tool, and returns also what it has spent of the model.
-func (b *batch) call(c *call, arguments json.RawMessage) (invoker.Output, sampled, *invoker.Failure) {
-	ctx, cancel := context.WithCancel(b.ctx)
+func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, sampled, *invoker.Failure) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	asking := &sampling{batch: b, ctx: ctx}
 	output, err := c.tool.Invoke(ctx, &invoker.Call{

@@ -28,6 +28,7 @@ import (
 type Conversation struct {
 	model  Model // bound to this conversation
 	origin Model // as it was given
+	info   telemetry.ModelInfo
 	roster *ensemble.Roster
 	opts   Options
 	err    error // what was wrong with the options
@@ -75,6 +76,9 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	if binder, ok := model.(Binder); ok {
 		c.model = binder.Bind()
 	}
+	if describer, ok := model.(Describer); ok {
+		c.info = describer.Describe()
+	}
 	c.history = slices.Clone(c.opts.History)
 	c.opts.History = nil
 	c.err = c.checkStart()
@@ -121,7 +125,7 @@ func (c *Conversation) Next() Command {
 // If the history ends with invocations that lack a result, because a process
 // died while they ran, Send first answers them as interrupted.
 func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
-	return c.run(ctx, func(w *turn) {
+	return c.run(ctx, true, func(w *turn) {
 		if len(content) == 0 {
 			w.fail(errors.New("converse: Send was given no content"))
 			return
@@ -155,7 +159,7 @@ func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Tu
 // way when a process died. Continue runs it, maybe for a second time, under the
 // same [invoker.Call] ID; Send does not, and tells the model.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
-	return c.run(ctx, (*turn).work)
+	return c.run(ctx, true, (*turn).work)
 }
 
 // Step does one step of [Conversation.Continue]: one exchange with the model,
@@ -163,7 +167,7 @@ func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 // next Step. Only the Step that finds nothing to do yields a [TurnCompleted].
 // The tools stay the same over the steps of a turn.
 func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
-	return c.run(ctx, func(w *turn) { w.step(1) })
+	return c.run(ctx, true, func(w *turn) { w.step(1) })
 }
 
 // Add appends canisters without asking the model: documents, instructions, or
@@ -172,7 +176,7 @@ func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 // the rules of [canister.Check] is refused. Invocations without results may
 // only stand at the end, and run with the next Continue.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
-	for _, err := range c.run(ctx, func(w *turn) { w.add(canisters) }) {
+	for _, err := range c.run(ctx, false, func(w *turn) { w.add(canisters) }) {
 		if err != nil {
 			return err
 		}
@@ -222,7 +226,8 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 }
 
 // run claims the conversation for one piece of work and gives it back after.
-func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event, error] {
+// The work is a span if it is traced.
+func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx = telemetry.WithConversation(telemetry.With(ctx, c.opts.Telemetry), c.opts.ID)
 		ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, c.opts.Trusted...))
@@ -238,9 +243,13 @@ func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event,
 		if secrets := redact.Trusted(ctx, nil); secrets != nil {
 			t.log = t.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, secrets) }))
 		}
-		returned := false
+		if traced {
+			t.ctx, t.agent = telemetry.StartAgent(ctx, "", c.info)
+			defer t.endTrace()
+		}
+		t.panicked = true // should it: the body of the loop, or the model
 		defer func() {
-			t.left = t.left || !returned // the body of the loop panicked, or the model did
+			t.left = t.left || t.panicked
 			t.finish()
 		}()
 		if len(c.history) == 0 && c.opts.Instructions != "" {
@@ -248,7 +257,7 @@ func (c *Conversation) run(ctx context.Context, do func(*turn)) iter.Seq2[Event,
 		}
 		t.settle()
 		do(t)
-		returned = true
+		t.panicked = false
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 // Model is one language model behind one API. Who writes one runs the suite of
@@ -44,6 +45,14 @@ type Screener interface {
 	// well after "set aside: ", or nil when it can. Calls may be concurrent;
 	// the answer depends on the definition alone.
 	Screen(definition *invoker.Definition) error
+}
+
+// Describer is a [Model] that says which model it is, for those who watch.
+type Describer interface {
+	Model
+	// Describe returns what the spans of its exchanges say of it. A
+	// conversation asks once, when it is made.
+	Describe() telemetry.ModelInfo
 }
 
 // Request is what a model is asked. The model changes nothing in it.

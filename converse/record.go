@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -14,9 +15,16 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
+// recordUnstarted is [turn.record] for a call that was not made in this work.
+func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
+	ctx, span := t.startTool(t.ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
+	t.endTool(span, &o.result)
+	t.record(ctx, o, failure)
+}
+
 // record keeps what came of a call, in the audit and in the log. There is one
-// call of it for each result.
-func (t *turn) record(o outcome, failure *invoker.Failure) {
+// call of it for each result. The context is that of the call.
+func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) {
 	invocation := o.call.invocation
 	record := audit.Record{
 		Time:         invocation.Time,
@@ -35,16 +43,16 @@ func (t *turn) record(o outcome, failure *invoker.Failure) {
 		record.Ended(o.result.Content, nil)
 	} else {
 		record.Ended(o.result.Content, failure)
-		t.logFailure(invocation, failure)
+		t.logFailure(ctx, invocation, failure)
 	}
-	t.opts.Audit.Keep(t.ctx, record)
+	t.opts.Audit.Keep(ctx, record)
 }
 
 // maxLogged bounds what is logged of what a tool says, in bytes.
 const maxLogged = 4096
 
 // logFailure logs a failure: as a warning if somebody should look into it.
-func (t *turn) logFailure(invocation canister.Invocation, failure *invoker.Failure) {
+func (t *turn) logFailure(ctx context.Context, invocation canister.Invocation, failure *invoker.Failure) {
 	log := t.log.With(t.fieldsOf(invocation)...).With(zap.String("code", string(failure.Code)))
 	var forged *invoker.Forged
 	var panicked *invoker.Panic

@@ -38,6 +38,14 @@ func (i *identities) take(id string) bool {
 // canisters returns the reply as it enters the history, or what would spoil
 // the history for good: models are written by many hands.
 func (r *Reply) canisters(ids *identities) ([]canister.Canister, error) {
+	added, err := r.check(ids)
+	if err != nil {
+		return nil, &ModelError{Message: "the reply cannot enter the history: " + err.Error()}
+	}
+	return added, nil
+}
+
+func (r *Reply) check(ids *identities) ([]canister.Canister, error) {
 	if id := r.Message.ID; !ids.take(id) {
 		return nil, fmt.Errorf("the ID of the message is not from Request.NewID: %q", id)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 // sampledKey is the member of a result's metadata that says what the tool has
@@ -125,7 +126,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (*in
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := during(ctx, s.ctx)
+	ctx, cancel := during(telemetry.Within(ctx, s.ctx), s.ctx)
 	defer cancel()
 	most, err := s.take(ctx, request.MaxTokens)
 	if err != nil {
@@ -259,17 +260,26 @@ func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, erro
 // conversation knows another history. The goroutine is the tool's, which is not
 // to be blamed for a model that panics.
 func (s *sampling) attempt(ctx context.Context, request *Request) (_ *Reply, err error) {
+	ctx, asking := s.startChat(ctx, request)
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("the model panicked: %v", value)
 		}
+		asking.err = err
+		asking.end()
 	}()
 	for event, err := range s.origin.Exchange(ctx, request) {
 		if err != nil {
 			return nil, err
 		}
-		if reply, ok := event.(Reply); ok {
-			return &reply, nil
+		switch event := event.(type) {
+		case Reply:
+			asking.reply = &event
+			return &event, nil
+		case Delta:
+			asking.streamed()
+		case Retry:
+			asking.retried(event)
 		}
 	}
 	return nil, &ModelError{Message: "the exchange ended without a reply"}

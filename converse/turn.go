@@ -11,12 +11,14 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
 var (
 	errLeft      = errors.New("the caller left the loop over the events")
 	errTimeLimit = errors.New("the turn reached its time limit")
+	errPanicked  = errors.New("the work ended in a panic")
 )
 
 // turn is a piece of work while it is done, on the goroutine of the caller's
@@ -29,14 +31,19 @@ type turn struct {
 	clean  redaction   // Options.Redact, and what is secret of the trusted values
 	log    *zap.Logger // without the latter
 
-	tools   *offer // those of the work
-	taken   bool   // what the history calls for has been taken up
-	asked   bool   // a reply has entered: what is open now was not before
-	left    bool   // the caller has left the loop
-	expired bool   // Limits.Time has ended the work
-	broken  bool   // the journal has failed: the history takes no more
-	done    bool   // the work is complete, and nothing can interrupt it
-	err     error  // what else has ended the work
+	tools    *offer // those of the work
+	taken    bool   // what the history calls for has been taken up
+	asked    bool   // a reply has entered: what is open now was not before
+	left     bool   // the caller has left the loop
+	panicked bool   // or has made it panic
+	expired  bool   // Limits.Time has ended the work
+	broken   bool   // the journal has failed: the history takes no more
+	done     bool   // the work is complete, and nothing can interrupt it
+	reason   Reason // why the turn has ended, if it has
+	err      error  // what else has ended the work
+
+	agent *telemetry.Agent // the span of the work, or nil
+	spent spending
 }
 
 // emit yields an event, and cancels everything when the caller has left.
@@ -157,7 +164,7 @@ func (t *turn) answerPending(message string) {
 			Content:    canister.Texts(message),
 		}
 		if t.append(result) {
-			t.record(outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
+			t.recordUnstarted(outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
 		}
 	}
 }
@@ -197,7 +204,7 @@ func (t *turn) step(n int) {
 			t.invoke(ctx, command)
 		case Done:
 			state = readTurn(t.history, t.opts.Limits)
-			t.done = true
+			t.done, t.reason = true, command.Reason
 			t.emit(TurnCompleted{Turn: state.turn(command.Reason)})
 			return
 		}
@@ -236,21 +243,13 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
 	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
-	reply := t.ask(ctx, &Request{
+	reply, added := t.ask(ctx, ids, &Request{
 		History:       slices.Clip(t.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         ids.next,
 	})
-	if reply == nil {
-		return
-	}
-	added, err := reply.canisters(ids)
-	if err != nil {
-		t.fail(&ModelError{Message: "the reply cannot enter the history: " + err.Error()})
-		return
-	}
-	if !t.append(added...) {
+	if added == nil || !t.append(added...) {
 		return
 	}
 	t.asked = true
@@ -269,37 +268,47 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	})
 }
 
-// ask runs one exchange and returns the reply, or nil if there is none to
-// keep: the caller left, the time was up, or the model failed.
-func (t *turn) ask(ctx context.Context, request *Request) *Reply {
+// ask runs one exchange and returns the reply with its canisters, of which there
+// are none if it is not to be kept: the caller left, the time was up, or the
+// model failed.
+func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Reply, []canister.Canister) {
 	if t.over() {
-		return nil
+		return nil, nil
 	}
+	ctx, asking := t.startChat(ctx, request)
+	defer asking.end()
 	for event, err := range t.model.Exchange(ctx, request) {
-		reply, last := event.(Reply)
-		switch {
-		case err != nil:
-			t.failExchange(ctx, err)
-			return nil
-		case last:
-			return &reply
-		case ctx.Err() != nil: // which the model has not noticed yet
-			t.failExchange(ctx, ctx.Err())
-			return nil
+		if err != nil {
+			asking.err = t.failExchange(ctx, err)
+			return nil, nil
+		}
+		if _, last := event.(Reply); !last && ctx.Err() != nil { // which the model has not noticed yet
+			asking.err = t.failExchange(ctx, ctx.Err())
+			return nil, nil
 		}
 		switch event := event.(type) {
+		case Reply:
+			var added []canister.Canister
+			asking.reply = &event
+			if added, asking.err = event.canisters(ids); asking.err != nil {
+				t.fail(asking.err)
+			}
+			return asking.reply, added
 		case Delta:
+			asking.streamed()
 			t.emitDelta(event)
 		case Retry:
+			asking.retried(event)
 			event.Err = t.clean.error(event.Err)
 			t.emit(ExchangeRetried{Retry: event})
 		}
 		if t.left {
-			return nil
+			asking.err = errLeft
+			return nil, nil
 		}
 	}
-	t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
-	return nil
+	asking.err = t.failExchange(ctx, &ModelError{Message: "the exchange ended without a reply"})
+	return nil, nil
 }
 
 func (t *turn) emitDelta(delta Delta) {
@@ -314,15 +323,17 @@ func (t *turn) emitDelta(delta Delta) {
 	}
 }
 
-// failExchange tells an exchange that was ended from one that failed.
-func (t *turn) failExchange(ctx context.Context, err error) {
-	switch {
-	case t.timedOut(ctx):
-	case t.ctx.Err() != nil:
-		t.fail(t.interruption())
-	default:
-		t.fail(err)
+// failExchange tells an exchange that was ended from one that failed, and
+// returns why it was.
+func (t *turn) failExchange(ctx context.Context, err error) error {
+	if t.timedOut(ctx) {
+		return errTimeLimit
 	}
+	if t.ctx.Err() != nil {
+		err = t.interruption()
+	}
+	t.fail(err)
+	return err
 }
 
 // since returns how long ago an instant was.

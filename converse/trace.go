@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+)
+
+// spending is what a piece of work has used so far, its tools included.
+type spending struct {
+	mu          sync.Mutex
+	exchanges   int // begun, also in vain
+	invocations int
+	usage       canister.Usage
+	finish      canister.Finish // of the latest exchange
+}
+
+func (s *spending) exchange(message canister.Assistant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exchanges++
+	if message.Usage != nil {
+		s.usage = s.usage.Add(*message.Usage)
+	}
+	if message.Finish != "" {
+		s.finish = message.Finish
+	}
+}
+
+func (s *spending) invocation() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.invocations++
+}
+
+// endTrace ends the span of the work. It is the last thing that is done.
+func (t *turn) endTrace() {
+	if t.agent == nil {
+		return
+	}
+	t.spent.mu.Lock()
+	result := telemetry.AgentResult{
+		Reason:      string(t.reason),
+		Usage:       t.spent.usage,
+		Exchanges:   t.spent.exchanges,
+		Invocations: t.spent.invocations,
+		Finish:      string(t.spent.finish),
+	}
+	t.spent.mu.Unlock()
+	switch {
+	case t.done:
+	case t.err != nil:
+		result.Fault = t.fault(t.err)
+	case t.panicked:
+		result.Fault = t.fault(errPanicked)
+	case t.left:
+		result.Fault = t.fault(errLeft)
+	}
+	t.agent.End(result)
+}
+
+// asking is an exchange with the model as traces see it.
+type asking struct {
+	*turn
+	chat  *telemetry.Chat
+	reply *Reply // that came, also if it cannot be used
+	err   error
+}
+
+// startChat begins the span of an exchange. It ends with [asking.end], whatever
+// happens in between.
+func (t *turn) startChat(ctx context.Context, request *Request) (context.Context, asking) {
+	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
+		Model:       t.info,
+		MaxTokens:   request.MaxTokens,
+		Temperature: request.Temperature,
+		Stop:        request.Stop,
+		History:     request.History,
+		Tools:       request.Tools.Definitions,
+	})
+	return ctx, asking{turn: t, chat: chat, err: errPanicked}
+}
+
+// streamed notes a piece of the answer.
+func (a *asking) streamed() {
+	if !a.info.Whole {
+		a.chat.Streamed()
+	}
+}
+
+// retried notes that an attempt failed.
+func (a *asking) retried(retry Retry) {
+	if a.chat != nil && retry.Err != nil {
+		a.chat.Retried(retry.Attempt, retry.Wait, *a.fault(retry.Err))
+	}
+}
+
+func (a *asking) end() {
+	if a.chat == nil {
+		return
+	}
+	var result telemetry.ChatResult
+	if a.reply != nil {
+		result.Message, result.Invocations = a.reply.Message, a.reply.Invocations
+	}
+	if a.err != nil {
+		result.Fault = a.fault(a.err)
+	}
+	a.chat.End(result)
+	a.spent.exchange(result.Message)
+}
+
+// startTool begins the span of an invocation.
+func (t *turn) startTool(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
+	said := telemetry.ToolCall{Name: c.invocation.Name, Call: c.invocation.ID, Arguments: arguments, Unknown: c.tool == nil}
+	if c.tool != nil {
+		said.Ensemble, said.Description = c.tool.Ensemble().Name(), c.tool.Definition().Description
+	}
+	return telemetry.StartTool(ctx, said)
+}
+
+// endTool ends it with the result as the model gets it.
+func (t *turn) endTool(span *telemetry.Tool, result *canister.Result) {
+	if span == nil {
+		return
+	}
+	var fault *telemetry.Fault
+	if result.Code != "" {
+		fault = &telemetry.Fault{Type: result.Code, Message: canister.TextOf(result.Content)}
+	}
+	span.End(result.Content, fault)
+	t.spent.invocation()
+}
+
+// fault is an error of the runtime as traces see it.
+func (t *turn) fault(err error) *telemetry.Fault {
+	return &telemetry.Fault{Type: faultType(err), Message: t.clean.text(err.Error())}
+}
+
+// faultType is the error.type of an error: see the package comment.
+func faultType(err error) string {
+	var model *ModelError
+	var tool *invoker.Failure
+	switch {
+	case errors.As(err, &model) && model.Status >= 300 && model.Status < 600:
+		return strconv.Itoa(model.Status)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeLimit):
+		return string(invoker.Timeout)
+	case errors.Is(err, context.Canceled), errors.Is(err, errLeft):
+		return string(invoker.Canceled)
+	case model != nil && (model.Retryable || model.Status == 0 && model.Err != nil):
+		return string(invoker.Unavailable)
+	case model != nil && model.Code != "":
+		return string(invoker.ExecutionFailed)
+	case model != nil:
+		return string(invoker.Protocol)
+	case errors.As(err, &tool):
+		return string(tool.Code)
+	}
+	return string(invoker.Internal)
+}
