@@ -56,6 +56,8 @@ const (
 	keyNetProtocol = attribute.Key("network.protocol.name")
 
 	keyErrorType     = attribute.Key("error.type")
+	keyExceptionType = attribute.Key("exception.type")
+	keyExceptionText = attribute.Key("exception.message")
 	keyServerAddress = attribute.Key("server.address")
 	keyServerPort    = attribute.Key("server.port")
 	keyClientAddress = attribute.Key("client.address")
@@ -73,6 +75,9 @@ const (
 	keyWait      = attribute.Key("consort.retry.wait") // seconds
 	keyErrorText = attribute.Key("consort.error.message")
 )
+
+// exceptionEvent is the event of a span that has the cause of its failure.
+const exceptionEvent = "exception"
 
 // retried is the event of a chat span that says that an attempt failed and that
 // another will be made.

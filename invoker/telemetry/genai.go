@@ -276,9 +276,6 @@ func (o *Tool) End(content []canister.Content, fault *Fault) {
 	o.end(o.telemetry.instruments.tool, fault)
 }
 
-// maxName bounds a name that a model made up, in bytes.
-const maxName = 100
-
 // conversationOf is the attribute for the conversation that ctx works for.
 func conversationOf(ctx context.Context) []attribute.KeyValue {
 	if id := Conversation(ctx); id != "" {

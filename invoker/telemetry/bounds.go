@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/redact"
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// The bounds of what is recorded, in bytes. Names are those of spans and the
+// attributes of measurements, some of which servers and models make up; the
+// rest are descriptions, messages and addresses.
+const (
+	maxName    = 256
+	maxMessage = 1024
+)
+
+// maxList bounds the elements of an attribute that is a list.
+const maxList = 16
+
+// bound makes all attributes that are texts, or lists of them, short and valid
+// UTF-8, without which OTLP carries nothing at all.
+func bound(attributes []attribute.KeyValue, most int) {
+	for i := range attributes {
+		switch a := &attributes[i]; a.Value.Type() {
+		case attribute.STRING:
+			if text := a.Value.AsString(); len(text) > most || !utf8.ValidString(text) {
+				a.Value = attribute.StringValue(bounded(text, most))
+			}
+		case attribute.STRINGSLICE:
+			list := a.Value.AsStringSlice() // a copy
+			list = list[:min(len(list), maxList)]
+			for j := range list {
+				list[j] = bounded(list[j], most)
+			}
+			a.Value = attribute.StringSliceValue(list)
+		}
+	}
+}
+
+// bounded is a text as valid UTF-8, cut between two characters.
+func bounded(text string, most int) string {
+	return cut(valid(text), most)
+}
+
+// valid replaces what is not UTF-8.
+func valid(text string) string {
+	return strings.ToValidUTF8(text, string(utf8.RuneError))
+}
+
+// cut shortens a valid text to at most so many bytes, between two characters.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+// clean takes out what is secret; it is nil if nothing is.
+func (o *operation) clean() func(text string) string {
+	return redact.Trusted(o.ctx, o.telemetry.options.Redact)
+}
+
+// text is what may be recorded of a text: first redacted and then cut, or half
+// of a secret would stay.
+func (o *operation) text(text string) string {
+	text = valid(text)
+	if clean := o.clean(); clean != nil {
+		text = clean(text)
+	}
+	return bounded(text, maxMessage)
+}
