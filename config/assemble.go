@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -110,7 +111,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, o.redact) }))
 	}
 	for _, note := range config.Ignored {
-		o.Logger.Warn("passed over in an imported file", zap.String("problem", note.Error()))
+		o.Logger.Warn("passed over in an imported file", event.ImportSkipped, zap.String("problem", note.Error()))
 	}
 	assembly := &Assembly{Redact: o.redact}
 	if assembly.Redact == nil {

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
 
@@ -192,7 +194,7 @@ func (k *keeper) end(t *talk) {
 	delete(k.talks, t.id)
 	k.work.Go(func() {
 		if err := t.conversation.Close(context.Background()); err != nil {
-			k.logger.Error("a conversation could not be closed", zap.String("conversation", t.id), zap.Error(err))
+			k.logger.Error("a conversation could not be closed", event.ConversationFailed, zap.String(telemetry.ConversationField, t.id), zap.Error(err))
 		}
 	})
 }

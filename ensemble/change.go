@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -54,5 +55,5 @@ func (e *Ensemble) take(o *offer) {
 	}
 	e.lastChange = c
 	e.news.tell(ToolsChanged)
-	e.log.Info("the tools have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
+	e.log.Info("the tools have changed", event.ToolsChanged, zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -209,5 +210,5 @@ func (e *Ensemble) enter(state State) {
 		return
 	}
 	e.state, e.since = state, time.Now()
-	e.log.Debug("state", zap.String("state", string(state)))
+	e.log.Debug("the state changed", event.StateChanged, zap.String("state", string(state)))
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -140,7 +141,7 @@ func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = &panicError{problem}
-			log.Error("a function of the source crashed", zap.Error(err), zap.ByteString("stack", debug.Stack()))
+			log.Error("a function of the source crashed", event.SourcePanicked, zap.Error(err), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
 	return f()

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -124,7 +125,7 @@ func (e *Ensemble) currentOrNew(ctx context.Context, byHand bool) (*life, error)
 	}
 	e.stopRetry()
 	e.asleep = false
-	wanted := telemetry.With(telemetry.Carry(context.Background(), ctx), e.options.Telemetry)
+	wanted := telemetry.With(telemetry.Within(context.Background(), ctx), e.options.Telemetry)
 	e.current = newLife(telemetry.From(wanted))
 	e.enter(Connecting)
 	go e.live(wanted, e.current, e.last)
@@ -153,7 +154,7 @@ func (e *Ensemble) live(wanted context.Context, l, previous *life) {
 	defer cancel()
 	_, err = guard(e.log, func() (struct{}, error) { return struct{}{}, connection.Close(ctx) })
 	if err != nil {
-		e.log.Warn("closing the connection", zap.Error(err))
+		e.log.Warn("the connection did not close well", event.CloseFailed, zap.Error(err))
 	}
 }
 
@@ -161,7 +162,7 @@ func (e *Ensemble) live(wanted context.Context, l, previous *life) {
 // With an error it may return a connection that is to be closed.
 func (e *Ensemble) attempt(wanted context.Context, l, previous *life) (Connection, error) {
 	limit := e.options.ConnectTimeout
-	ctx, cancel := context.WithTimeout(telemetry.Carry(l.alive, wanted), limit)
+	ctx, cancel := context.WithTimeout(telemetry.Within(l.alive, wanted), limit)
 	defer cancel()
 	ctx, shown := telemetry.StartConnect(ctx, e.name)
 	var once sync.Once
@@ -293,7 +294,7 @@ func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers
 	}
 	e.tally.success, e.tally.used = time.Now(), time.Now()
 	e.enter(Ready)
-	e.log.Info("connected", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)), zap.Duration("took", took))
+	e.log.Info("connected", event.Connected, zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)), zap.Duration("took", took))
 }
 
 // failed ends the attempt, unless it has ended already.
@@ -309,7 +310,7 @@ func (e *Ensemble) failed(l *life, err error) {
 	}
 	e.attempts.failed(err)
 	e.end(l, err)
-	e.log.Warn("cannot connect", zap.Error(err))
+	e.log.Warn("cannot connect", event.ConnectFailed, zap.Error(err))
 	e.setBack(err)
 }
 
@@ -351,7 +352,7 @@ func (e *Ensemble) lost(l *life, cause error) {
 	err := fmt.Errorf("ensemble %q: the connection was lost: %w", e.name, cause)
 	e.end(l, err)
 	e.broken = true
-	e.log.Warn("lost", zap.Error(cause))
+	e.log.Warn("lost", event.Lost, zap.Error(cause))
 	e.setBack(err)
 }
 

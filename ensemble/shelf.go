@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -105,7 +106,7 @@ func (s *shelf[T]) listOver(ctx context.Context, e *Ensemble, l *life) ([]T, []A
 // for all.
 func (s *shelf[T]) fetch(ctx context.Context, e *Ensemble, l *life, library Library) ([]T, error) {
 	limit := e.options.ConnectTimeout
-	bounded, cancel := context.WithTimeout(telemetry.Carry(l.alive, ctx), limit)
+	bounded, cancel := context.WithTimeout(telemetry.Within(l.alive, ctx), limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	j := &job{name: "listing its " + s.what, life: l, cancel: cancel, done: make(chan struct{})}
@@ -141,7 +142,7 @@ func (s *shelf[T]) failed(e *Ensemble, l *life, err error) ([]T, []Aside, error)
 		s.tried, s.failures = l, backoff{}
 	}
 	s.failures.failed(err)
-	e.log.Warn("listing the "+s.what, zap.Error(err))
+	e.log.Warn("a list of the library could not be had", event.LibraryFailed, zap.String("list", s.what), zap.Error(err))
 	if s.life == l {
 		return s.listed, s.aside, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -118,7 +119,7 @@ func (e *Ensemble) unsubscribe(l *life, s *subscription) {
 		defer done()
 		_, err := guard(e.log, func() (struct{}, error) { return struct{}{}, e.settle(ctx, l, library, s) })
 		if err != nil {
-			e.log.Info("a subscription could not be ended", zap.Error(err))
+			e.log.Info("a subscription could not be ended", event.SubscriptionFailed, zap.Error(err))
 		}
 	}()
 }
@@ -153,7 +154,7 @@ func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscr
 	e.mu.Unlock()
 	defer e.mu.Lock()
 	if wanted {
-		err := library.Subscribe(telemetry.Carry(bare{ctx}, ctx), s.uri)
+		err := library.Subscribe(telemetry.Within(bare{ctx}, ctx), s.uri)
 		if err == nil {
 			e.mu.Lock()
 			s.over = l
@@ -168,7 +169,7 @@ func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscr
 		s.over = nil // whatever comes of it
 		e.mu.Unlock()
 	}()
-	return library.Unsubscribe(telemetry.Carry(bare{ctx}, ctx), s.uri)
+	return library.Unsubscribe(telemetry.Within(bare{ctx}, ctx), s.uri)
 }
 
 // bare is a context that ends as another does, and carries nothing.
@@ -193,7 +194,7 @@ func (e *Ensemble) resubscribe(l *life, library Library) {
 			continue
 		}
 		if err := e.resubscribeTo(l, library, s); err != nil && l.alive.Err() == nil {
-			e.log.Warn("a subscription could not be renewed", zap.Error(err))
+			e.log.Warn("a subscription could not be renewed", event.SubscriptionFailed, zap.Error(err))
 		}
 		e.news.updated(s.uri)
 	}

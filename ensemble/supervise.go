@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -88,7 +89,7 @@ func (e *Ensemble) setBack(cause error) {
 	if r.Policy == RestartAlways || len(e.subscriptions) > 0 {
 		wait := e.retryWait()
 		e.retry = time.AfterFunc(wait, e.retryNow)
-		e.log.Info("connecting again soon", zap.Duration("in", wait))
+		e.log.Info("connecting again soon", event.RetryPlanned, zap.Duration("in", wait))
 	}
 }
 
@@ -102,7 +103,7 @@ func (e *Ensemble) park(cause error) {
 	}
 	e.lastErr = e.parked
 	e.enter(Parked)
-	e.log.Error("parked; it is not tried again until somebody connects by hand", zap.Int("failures", len(e.setbacks)), zap.Error(cause))
+	e.log.Error("parked; it is not tried again until somebody connects by hand", event.Parked, zap.Int("failures", len(e.setbacks)), zap.Error(cause))
 }
 
 // retryWait is how long to wait after the newest setback: between half and all

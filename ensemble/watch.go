@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -148,6 +149,6 @@ func (e *Ensemble) sleepOrWait(l *life) time.Duration {
 	e.asleep = !l.stale // if the tools may have changed, who asks for them wakes it
 	e.end(l, fmt.Errorf("ensemble %q: %w", e.name, errUnused))
 	e.enter(Idle)
-	e.log.Info("disconnected until it is used", zap.Duration("unused", most))
+	e.log.Info("disconnected until it is used", event.Disconnected, zap.Duration("unused", most))
 	return most
 }

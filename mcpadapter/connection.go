@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -205,7 +206,7 @@ func (c *connection) setLogLevel() {
 	ctx, cancel := context.WithTimeout(c.life, defaultProbe)
 	defer cancel()
 	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(c.options.LogLevel)}); err != nil && ctx.Err() == nil {
-		c.log.Warn("the server keeps its own log level", zap.Error(cleaned(err)))
+		c.log.Warn("the server keeps its own log level", event.LevelRefused, zap.Error(cleaned(err)))
 	}
 }
 

@@ -5,6 +5,7 @@ package mcpadapter
 import (
 	"encoding/json"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -70,7 +71,7 @@ func (c *connection) serverLog(params json.RawMessage) {
 		text = text[:maxLogged] + "…"
 	}
 	text = cleanLine(text)
-	if checked := c.log.Check(level, text); checked != nil {
-		checked.Write(zap.String("stream", "log"), zap.String("level", cleanLine(entry.Level[:min(len(entry.Level), 64)])), zap.String("logger", cleanLine(entry.Logger[:min(len(entry.Logger), maxLogged)])))
+	if checked := c.log.Check(level, "the server says"); checked != nil {
+		checked.Write(event.ServerSaid, zap.String("data", text), zap.String("level", cleanLine(entry.Level[:min(len(entry.Level), 64)])), zap.String("logger", cleanLine(entry.Logger[:min(len(entry.Logger), maxLogged)])))
 	}
 }

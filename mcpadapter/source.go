@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // The versions of the protocol that this package asks for by name. A server
@@ -55,7 +57,7 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 		if ctx.Err() != nil || !worthAnother(err) {
 			break
 		}
-		s.options.Logger.Info("connecting failed; trying another version of the protocol", zap.String("asked", p.version), zap.Error(err))
+		event.Log(ctx, s.options.Logger, zapcore.InfoLevel, "connecting failed; trying another version of the protocol", event.VersionRefused, zap.String("asked", p.version), zap.Error(err))
 	}
 	return nil, last
 }

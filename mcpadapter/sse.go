@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// event is one server-sent event (WHATWG HTML, § 9.2.6).
-type event struct {
+// sseEvent is one server-sent event (WHATWG HTML, § 9.2.6).
+type sseEvent struct {
 	name, id string
 	data     []byte
 	retry    time.Duration // 0 when not said
@@ -25,8 +25,8 @@ type eventReader struct {
 
 // next returns the next event that holds anything. The end of the stream is
 // io.EOF, with what there is of an event that it cuts off.
-func (r *eventReader) next() (event, error) {
-	var e event
+func (r *eventReader) next() (sseEvent, error) {
+	var e sseEvent
 	size, any := 0, false
 	for {
 		line, err := r.line(&size)
@@ -66,7 +66,7 @@ func (r *eventReader) line(size *int) ([]byte, error) {
 }
 
 // set takes one field; false means that there is none that counts.
-func (e *event) set(line []byte) bool {
+func (e *sseEvent) set(line []byte) bool {
 	name, value, _ := strings.Cut(string(line), ":")
 	value = strings.TrimPrefix(value, " ")
 	switch name {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -50,8 +51,12 @@ func describe(argv []string, o StdioOptions, full ClientOptions) command {
 		grace:      o.Grace,
 		limits:     o.Limits,
 		maxMessage: full.MaxMessage,
-		stderr:     func(line string) { full.Logger.Debug(line, zap.String("stream", "stderr")) },
-		noise:      func(line string) { full.Logger.Warn("a line on stdout that is no message", zap.String("line", line)) },
+		stderr: func(line string) {
+			full.Logger.Debug("the server writes to stderr", event.StderrRead, zap.String("line", line))
+		},
+		noise: func(line string) {
+			full.Logger.Warn("a line on stdout that is no message", event.StdoutRefused, zap.String("line", line))
+		},
 	}
 }
 

@@ -79,13 +79,13 @@ func (s *checkedStream) refuse(reason error) {
 	}
 	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: s.id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason.Error()}})
 	if err == nil {
-		s.waiting = event{data: answer}.text()
+		s.waiting = sseEvent{data: answer}.text()
 	}
 }
 
 // text is the event on the wire again, its data in one line: outside of
 // strings a newline is nothing to JSON, and inside there is none.
-func (e event) text() []byte {
+func (e sseEvent) text() []byte {
 	var b bytes.Buffer
 	if e.name != "" {
 		fmt.Fprintf(&b, "event: %s\n", e.name)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -75,7 +76,7 @@ func (s *standing) refused(err error) {
 	s.mu.Lock()
 	s.refusal = err
 	s.mu.Unlock()
-	s.c.log.Warn("the server does not tell of changes of "+s.what, zap.Error(cleaned(err)))
+	s.c.log.Warn("the server does not tell of changes", event.ListenRefused, zap.String("of", s.what), zap.Error(cleaned(err)))
 }
 
 // why returns why the server does not tell; nil if it does, or has not said.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -179,7 +180,7 @@ func (m *Model) appendTools(dst []byte, set *converse.Toolset) []byte {
 		}
 		longer, err := m.appendTool(longer, definition)
 		if err != nil {
-			m.log.Warn("a tool is set aside", zap.String("tool", definition.Name), zap.Error(err))
+			m.log.Warn("a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
 			continue
 		}
 		dst = longer

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -63,7 +64,7 @@ func (s *screen) look(definitions []*invoker.Definition) map[string]error {
 	s.file.mu.Unlock()
 	if err != nil {
 		err = s.file.wrap(err)
-		s.log.Warn("the tools cannot be compared with their pins, or not be pinned", zap.Error(err))
+		s.log.Warn("the tools cannot be compared with their pins, or not be pinned", event.PinsFailed, zap.Error(err))
 	}
 	if compared == nil && err != nil {
 		return s.unknown(seen, err)
@@ -148,16 +149,16 @@ func (s *screen) judge(compared []sighting, err error) map[string]error {
 			aside[c.name] = fmt.Errorf("it is new and cannot be pinned: %w", err)
 		case !c.changed:
 		case s.policy == Allow && err == nil:
-			s.log.Info("a tool has changed, and is pinned anew", tool, zap.String("changed", whatChanged(c.changes)))
+			s.log.Info("a tool has changed, and is pinned anew", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
 		case s.strict():
 			aside[c.name] = c.reason(err)
-			s.log.Warn("a tool has changed since it was pinned, and is set aside", tool, zap.String("changed", whatChanged(c.changes)))
+			s.log.Warn("a tool has changed since it was pinned, and is set aside", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
 		default:
-			s.log.Warn("a tool has changed since it was pinned", tool, zap.String("changed", whatChanged(c.changes)), zap.String("accept", c.command()))
+			s.log.Warn("a tool has changed since it was pinned", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)), zap.String("accept", c.command()))
 		}
 	}
 	if fresh > 0 {
-		s.log.Info("tools were pinned", zap.Int("tools", fresh))
+		s.log.Info("tools were pinned", event.Pinned, zap.Int("tools", fresh))
 	}
 	return aside
 }

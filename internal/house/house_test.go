@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"invoker/telemetry":     {"canister", "invoker", "internal"},
 	"ensemble":              {"canister", "invoker", "internal"},
 	"ensemble/ensembletest": {"canister", "invoker", "ensemble"},
-	"ensemble/pins":         {"invoker"},
+	"ensemble/pins":         {"invoker", "internal"},
 	"converse":              {"canister", "invoker", "ensemble", "internal"},
 	"converse/conversetest": {"canister", "invoker", "ensemble", "converse"},
 	"converse/openaimodel":  {"canister", "invoker", "ensemble", "converse", "internal"},

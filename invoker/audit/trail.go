@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // DefaultArgumentBytes is the default of [Options].ArgumentBytes.
@@ -83,7 +85,7 @@ func (t *Trail) Keep(ctx context.Context, record Record) {
 	}
 	t.clean(ctx, &record)
 	if err := t.hand(context.WithoutCancel(ctx), &record); err != nil {
-		t.opts.Logger.Error("an audit record could not be kept", zap.String("tool", record.Tool),
+		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be kept", event.AuditFailed, zap.String("tool", record.Tool),
 			zap.String("conversation", record.Conversation), zap.String("invocation", record.Invocation),
 			zap.String("code", record.Code), zap.Error(err))
 	}

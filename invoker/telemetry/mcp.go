@@ -85,7 +85,7 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, client bo
 	if t == nil {
 		return ctx, nil
 	}
-	name, measured := call.Method, append(peer.measured(client), keyMethod.String(call.Method))
+	name, measured := bounded(call.Method, maxName), append(peer.measured(client), keyMethod.String(call.Method))
 	switch {
 	case call.Tool != "":
 		name += " " + call.Tool
