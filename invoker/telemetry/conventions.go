@@ -52,6 +52,7 @@ const (
 	keyRequestID   = attribute.Key("jsonrpc.request.id")
 	keyStatusCode  = attribute.Key("rpc.response.status_code")
 	keyRPCSystem   = attribute.Key("rpc.system.name")
+	keyRPCMethod   = attribute.Key("rpc.method")
 	keyTransport   = attribute.Key("network.transport")
 	keyNetProtocol = attribute.Key("network.protocol.name")
 
@@ -64,8 +65,13 @@ const (
 	keyClientPort    = attribute.Key("client.port")
 
 	// What the conventions have no name for.
-	keyEnsemble  = attribute.Key("consort.ensemble")
-	keyAlias     = attribute.Key("consort.alias") // the name of requirements that came before the conventions: mcp.call, mcp.tools.list
+	keyEnsemble = attribute.Key("consort.ensemble")
+	keyAlias    = attribute.Key("consort.alias") // the name of requirements that came before the conventions: mcp.call, mcp.tools.list
+	// The names of the requirements of the gRPC tool service, for an application
+	// of a mesh and its tool; the second one means gen_ai.tool.name.
+	keyApplication = attribute.Key("mcp.app_id")
+	keyOldToolName = attribute.Key("mcp.tool_name")
+
 	keyReason    = attribute.Key("consort.turn.reason")
 	keyExchanges = attribute.Key("consort.turn.exchanges")
 	keyCalls     = attribute.Key("consort.turn.invocations")

@@ -25,6 +25,10 @@ type Peer struct {
 	System    string // "grpc" for the tool service; empty for JSON-RPC
 	Address   string // the host of the other side
 	Port      int
+	// Application is the name by which a mesh knows the server, such as the app
+	// id of Dapr. Spans have it, and the tool, by the names mcp.app_id and
+	// mcp.tool_name, too, which came before the conventions.
+	Application string
 }
 
 // measured are the attributes that measurements have too.
@@ -55,6 +59,7 @@ type Call struct {
 	Prompt    string          // of prompts/get
 	URI       string          // of requests about a resource
 	ID        string          // of the JSON-RPC request
+	RPC       string          // the full method of gRPC, such as "package.Service/Method"
 	Arguments json.RawMessage // of the tool; recorded with Options.Content alone
 }
 
@@ -96,11 +101,15 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, client bo
 	}
 	more := conversationOf(ctx)
 	for _, a := range []attribute.KeyValue{
-		keySession.String(peer.Session), keyResource.String(call.URI), keyRequestID.String(call.ID), keyAlias.String(aliases[call.Method]),
+		keySession.String(peer.Session), keyResource.String(call.URI), keyRequestID.String(call.ID),
+		keyRPCMethod.String(call.RPC), keyAlias.String(aliases[call.Method]), keyApplication.String(peer.Application),
 	} {
 		if a.Value.AsString() != "" {
 			more = append(more, a)
 		}
+	}
+	if peer.Application != "" && call.Tool != "" {
+		more = append(more, keyOldToolName.String(call.Tool))
 	}
 	kind, duration := trace.SpanKindClient, t.instruments.request
 	if !client {

@@ -128,3 +128,12 @@ type aroundKey struct{}
 
 // Traced reports whether ctx belongs to a span.
 func Traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
+
+// TraceID is the trace that ctx belongs to, in 32 hexadecimal digits as W3C
+// Trace Context has it, or "".
+func TraceID(ctx context.Context) string {
+	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
+		return span.TraceID().String()
+	}
+	return ""
+}
