@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctooltest
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// connectionKinds are the faults of a connection.
+func connectionKinds() []kind {
+	return []kind{
+		{
+			Info:    Info{Silence, "Says nothing for ever: to the connection, or in answer to the request.", anywhere()},
+			connect: func(w *wire, _ Rule) bool { return ignored(w) },
+			request: func(r *request, _ Rule) (bool, error) { return r.silent() },
+		},
+		{
+			Info: Info{Slow, "Waits Delay (1 s) and goes on.", anywhere()},
+			connect: func(w *wire, rule Rule) bool {
+				select {
+				case <-time.After(cmp.Or(rule.Delay, time.Second)):
+					return true
+				case <-w.closed:
+					return false
+				}
+			},
+			request: slow,
+		},
+		{
+			Info: Info{Drip, "Goes on, and sends all that comes on the connection from there on byte by byte, Delay (10 ms) apart.", append([]Place{AtConnect}, answering()...)},
+			connect: func(w *wire, rule Rule) bool {
+				w.slow(cmp.Or(rule.Delay, 10*time.Millisecond))
+				return true
+			},
+			request: func(r *request, rule Rule) (bool, error) {
+				r.wire.slow(cmp.Or(rule.Delay, 10*time.Millisecond))
+				return true, nil
+			},
+		},
+		{
+			Info:    Info{Cut, "Resets the TCP connection. The server lives on.", anywhere()},
+			connect: func(w *wire, _ Rule) bool { w.cut(); return false },
+			request: func(r *request, _ Rule) (bool, error) { r.wire.cut(); return r.silent() },
+		},
+		{
+			Info: Info{Die, "Goes off the air, as Server.Stop does, until Server.Start.", anywhere()},
+			connect: func(w *wire, _ Rule) bool {
+				w.server.work.Go(w.server.Stop)
+				return ignored(w)
+			},
+			request: func(r *request, _ Rule) (bool, error) {
+				r.server.work.Go(r.server.Stop)
+				return r.silent()
+			},
+		},
+		{
+			Info:    Info{Half, "Sends half an answer, and resets the TCP connection.", answering()},
+			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(r.wire.cut); return true, nil },
+		},
+		{
+			Info:    Info{HalfThenSilence, "Sends half an answer, and nothing more on the connection.", answering()},
+			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(func() {}); return true, nil },
+		},
+		{
+			Info: Info{Junk, "Sends Size (1 KiB) bytes that are no HTTP/2, and closes the connection.", []Place{AtConnect}},
+			connect: func(w *wire, rule Rule) bool {
+				_, _ = io.WriteString(w.socket, strings.Repeat("\xde\xad\xbe\xef", cmp.Or(rule.Size, 1<<10)/4))
+				return drained(w)
+			},
+		},
+		{
+			Info: Info{BadGateway, "Answers as a proxy does behind which nobody is: with the status 502 and a page of HTML, over HTTP/1.1 at " + string(AtConnect) + " and over HTTP/2 elsewhere.", anywhere()},
+			connect: func(w *wire, _ Rule) bool {
+				_, _ = fmt.Fprintf(w.socket, "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(page), page)
+				return drained(w)
+			},
+			request: func(r *request, _ Rule) (bool, error) { r.wire.page(r.id, "502", page); return r.silent() },
+		},
+	}
+}
+
+const page = "<html><body><h1>502 Bad Gateway</h1></body></html>"
+
+// answerKinds are the faults of an answer.
+func answerKinds() []kind {
+	return []kind{
+		{
+			Info:    Info{HugeHeaders, "Sends metadata of Size (100 kB) before the answer, and again after it.", answering()},
+			request: hugeHeaders,
+		},
+		{
+			Info: Info{HugeResult, "Answers with Size (20 MiB) bytes more.", answering()},
+			request: func(r *request, rule Rule) (bool, error) {
+				r.enlarge(cmp.Or(rule.Size, 20<<20))
+				return true, nil
+			},
+		},
+		{
+			Info: Info{Bomb, "Answers with Size (64 MiB) bytes more, and compresses them to a small part of it.", answering()},
+			request: func(r *request, rule Rule) (bool, error) {
+				r.enlarge(cmp.Or(rule.Size, 64<<20))
+				r.compress = true
+				return true, nil
+			},
+		},
+		{
+			Info: Info{BrokenBytes, "Answers with bytes that are no message.", answering()},
+			request: func(r *request, _ Rule) (bool, error) {
+				r.raw = []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff this is no message")
+				return true, nil
+			},
+		},
+		{
+			Info: Info{ManyTools, "Lists Count (10,000) tools more: many0, many1 and so on.", []Place{AtList}},
+			request: func(r *request, rule Rule) (bool, error) {
+				for i := range cmp.Or(rule.Count, 10_000) {
+					r.tools(&toolspb.ToolDefinition{Name: fmt.Sprintf("many%d", i), Description: "One of many.", InputSchemaJson: `{"type":"object"}`})
+				}
+				return true, nil
+			},
+		},
+		{
+			Info:    Info{OddTools, "Lists more tools: two without a name, one whose name has Size (10 kB) letters, two with the name twice, one with a schema that is no JSON, one with a schema that is no schema, and one with an odd output schema.", []Place{AtList}},
+			request: oddTools,
+		},
+	}
+}
+
+// streamKinds are the faults of HTTP/2, and statuses of gRPC.
+func streamKinds() []kind {
+	return []kind{
+		{
+			Info: Info{HTML, "Answers with the status 200 and a page of HTML, as some proxies do.", asked()},
+			request: func(r *request, _ Rule) (bool, error) {
+				r.wire.page(r.id, "200", page)
+				return r.silent()
+			},
+		},
+		{
+			Info: Info{Status, "Answers with a status alone: Code (UNAVAILABLE) and Text.", asked()},
+			request: func(_ *request, rule Rule) (bool, error) {
+				return false, status.Error(cmp.Or(rule.Code, codes.Unavailable), cmp.Or(rule.Text, "so says the script"))
+			},
+		},
+		{
+			Info: Info{Reset, "Resets the stream (RST_STREAM) with Reason (8, CANCEL). 7, REFUSED_STREAM, says that nothing was done, which is true before the effect alone.", asked()},
+			request: func(r *request, rule Rule) (bool, error) {
+				r.wire.reset(r.id, cmp.Or(rule.Reason, 8))
+				return r.silent()
+			},
+		},
+		{
+			Info: Info{GoAway, "Winds the connection up with Reason (0, NO_ERROR): it takes no new requests, and this one goes on.", asked()},
+			request: func(r *request, rule Rule) (bool, error) {
+				r.wire.goAway(r.id, rule.Reason)
+				return true, nil
+			},
+		},
+		{
+			Info: Info{GoAwayUnseen, "Winds the connection up with Reason (0, NO_ERROR), and says that this request was not looked at; nor is it.", []Place{AtList, BeforeEffect}},
+			request: func(r *request, rule Rule) (bool, error) {
+				r.wire.goAway(max(r.id, 2)-2, rule.Reason)
+				return r.silent()
+			},
+		},
+	}
+}
+
+// certificateKinds are the faults of TLS.
+func certificateKinds() []kind {
+	shows := func(fault Fault, about string, which func(*certificates) *tls.Certificate) kind {
+		return kind{
+			Info: Info{fault, about, []Place{AtConnect}}, tls: true,
+			connect: func(w *wire, _ Rule) bool {
+				w.bad = which(w.server.certificates)
+				return true
+			},
+		}
+	}
+	return []kind{
+		shows(Expired, "Shows a certificate that has expired. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.expired }),
+		shows(OtherName, "Shows a certificate for another host. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.otherName }),
+		shows(SelfSigned, "Shows a certificate that nobody vouches for. Needs Options.TLS.", func(c *certificates) *tls.Certificate { return &c.selfSigned }),
+	}
+}
+
+// ignored takes what comes on a connection, and answers nothing.
+func ignored(w *wire) bool {
+	_, _ = io.Copy(io.Discard, w.socket)
+	return false
+}
+
+// drained lets the client read what it was sent: to close a socket from which
+// there is something to read resets it.
+func drained(w *wire) bool {
+	if tcp, ok := w.socket.(interface{ CloseWrite() error }); ok {
+		_ = tcp.CloseWrite()
+	}
+	return ignored(w)
+}
+
+// silent never answers.
+func (r *request) silent() (bool, error) {
+	<-r.stream.Context().Done()
+	return false, context.Cause(r.stream.Context())
+}
+
+func slow(r *request, rule Rule) (bool, error) {
+	select {
+	case <-time.After(cmp.Or(rule.Delay, time.Second)):
+		return true, nil
+	case <-r.stream.Context().Done():
+		return false, r.stream.Context().Err()
+	}
+}
+
+func hugeHeaders(r *request, rule Rule) (bool, error) {
+	const piece = 4 << 10
+	huge := metadata.MD{}
+	for size := cmp.Or(rule.Size, 100_000); size > 0; size -= piece {
+		huge.Append("x-huge", strings.Repeat("x", min(size, piece)))
+	}
+	r.stream.SetTrailer(huge)
+	return true, r.stream.SetHeader(huge)
+}
+
+// enlarge adds so many bytes to the answer.
+func (r *request) enlarge(size int) {
+	more := strings.Repeat("x", size)
+	switch answer := r.answer.(type) {
+	case *toolspb.ListToolsResponse:
+		r.tools(&toolspb.ToolDefinition{Name: "large", Description: more, InputSchemaJson: `{"type":"object"}`})
+	case *toolspb.ToolCallResponse:
+		r.answer = &toolspb.ToolCallResponse{Success: true, ResultJson: `"` + more + `"`, ErrorCode: answer.ErrorCode}
+	}
+}
+
+// tools adds tools to a listing.
+func (r *request) tools(more ...*toolspb.ToolDefinition) {
+	answer := r.answer.(*toolspb.ListToolsResponse)
+	answer.Tools = append(answer.Tools, more...)
+}
+
+func oddTools(r *request, rule Rule) (bool, error) {
+	const object = `{"type":"object"}`
+	r.tools(
+		&toolspb.ToolDefinition{InputSchemaJson: object}, &toolspb.ToolDefinition{InputSchemaJson: object},
+		&toolspb.ToolDefinition{Name: strings.Repeat("n", cmp.Or(rule.Size, 10_000)), InputSchemaJson: object},
+		&toolspb.ToolDefinition{Name: "twice", InputSchemaJson: object}, &toolspb.ToolDefinition{Name: "twice", InputSchemaJson: object},
+		&toolspb.ToolDefinition{Name: "no-json", InputSchemaJson: `{"type":`},
+		&toolspb.ToolDefinition{Name: "no-schema", InputSchemaJson: `{"type":"object","properties":{"a":{"type":"nonsense"}}}`},
+		&toolspb.ToolDefinition{Name: "odd-output", InputSchemaJson: object, OutputSchemaJson: `[]`},
+	)
+	return true, nil
+}
