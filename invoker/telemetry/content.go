@@ -3,7 +3,10 @@
 package telemetry
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/redact"
@@ -13,53 +16,113 @@ import (
 // wanted reports whether content is recorded.
 func (o *operation) wanted() bool { return o.telemetry.options.Content && o.span.IsRecording() }
 
-// recordJSON records a JSON value, if that is wanted.
-func (o *operation) recordJSON(key attribute.Key, value json.RawMessage) {
-	if !o.wanted() || len(value) == 0 {
+// record sets an attribute to a JSON text of at most Options.ContentBytes. It
+// passes by the bounds of other attributes.
+func (o *operation) record(key attribute.Key, text json.RawMessage) {
+	o.span.SetAttributes(key.String(string(text)))
+}
+
+// recordArguments records the arguments of a tool, an object.
+func (o *operation) recordArguments(arguments json.RawMessage) {
+	if !o.wanted() || len(arguments) == 0 {
 		return
 	}
-	if clean := redact.Trusted(o.ctx, o.telemetry.options.Redact); clean != nil {
+	value := object(string(arguments), "text")
+	if clean := o.clean(); clean != nil {
 		value = redact.JSON(value, clean)
 	}
-	o.span.SetAttributes(key.String(cut(string(value), o.telemetry.options.ContentBytes)))
+	o.record(keyArguments, shorten(value, o.telemetry.options.ContentBytes))
 }
 
-// recordContent records contents, if that is wanted, as JSON.
-func (o *operation) recordContent(key attribute.Key, content []canister.Content) {
-	if !o.wanted() || len(content) == 0 {
+// object is a text that is a JSON object, or an object that has the text as its
+// member: a model may write anything for arguments, and a tool return a list.
+func object(text, member string) json.RawMessage {
+	text = strings.TrimSpace(valid(text))
+	if strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return encode(map[string]string{member: text})
+}
+
+// recordResult records what a tool returned, an object: the structured content
+// if there is any, and otherwise all contents.
+func (o *operation) recordResult(contents []canister.Content) {
+	if !o.wanted() || len(contents) == 0 {
 		return
 	}
-	parts := make([]any, len(content))
-	for i, c := range content {
-		parts[i] = partOf(c)
+	clean := o.clean()
+	if clean != nil {
+		contents = redact.Contents(contents, clean)
 	}
-	if text, err := json.Marshal(parts); err == nil {
-		o.recordJSON(key, text)
+	most := o.telemetry.options.ContentBytes
+	for _, content := range contents {
+		if c, ok := content.(canister.StructuredContent); ok {
+			o.record(keyResult, shorten(object(string(c.JSON), "value"), most))
+			return
+		}
+	}
+	o.record(keyResult, shorten(encode(map[string][]part{"content": partsOf(contents)}), most))
+}
+
+// recordRequest records what a model is asked: the instructions that the history
+// begins with, the rest of it, and which tools there are.
+func (c *Chat) recordRequest(request ChatRequest) {
+	if !c.wanted() {
+		return
+	}
+	history, clean, most := request.History, c.clean(), c.telemetry.options.ContentBytes
+	var instructions []part
+	for len(history) > 0 {
+		supervisor, ok := history[0].(canister.Supervisor)
+		if !ok {
+			break
+		}
+		instructions = append(instructions, partsOf(cleaned(supervisor.Content, clean))...)
+		history = history[1:]
+	}
+	if len(instructions) > 0 {
+		c.record(keyInstructions, join(len(instructions), most, false, func(i int) json.RawMessage { return encode(instructions[i]) },
+			func(left int) json.RawMessage { return encode(part{Type: omitted, Name: fmt.Sprint(left, " parts")}) }))
+	}
+	if turns := turnsOf(history); len(turns) > 0 {
+		calls := callsOf(history)
+		c.record(keyInputMessages, join(len(turns), most, true, func(i int) json.RawMessage { return encode(messageOf(turns[i], calls, clean)) },
+			func(left int) json.RawMessage {
+				return encode(message{Role: "system", Parts: []part{{Type: omitted, Name: fmt.Sprint(left, " earlier messages")}}})
+			}))
+	}
+	if tools := request.Tools; len(tools) > 0 {
+		c.record(keyDefinitions, join(len(tools), most, false, func(i int) json.RawMessage {
+			text := tools[i].Description
+			if clean != nil {
+				text = clean(text)
+			}
+			return encode(tool{Type: "function", Name: tools[i].Name, Description: bounded(text, maxName)})
+		}, func(left int) json.RawMessage { return encode(tool{Type: omitted, Name: fmt.Sprint(left, " tools")}) }))
 	}
 }
 
-// part is one of the parts that the conventions' messages are made of.
-type part struct {
-	Type      string          `json:"type"`
-	Content   string          `json:"content,omitempty"`
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Response  any             `json:"response,omitempty"`
+// recordAnswer records what the model answered.
+func (c *Chat) recordAnswer(result ChatResult) {
+	if !c.wanted() {
+		return
+	}
+	turn := []canister.Canister{result.Message}
+	for _, invocation := range result.Invocations {
+		turn = append(turn, invocation)
+	}
+	answer := messageOf(turn, nil, c.clean())
+	answer.Finish = finishName(result.Message.Finish)
+	c.record(keyOutputMessages, join(1, c.telemetry.options.ContentBytes, false,
+		func(int) json.RawMessage { return encode(answer) }, func(int) json.RawMessage { return nil }))
 }
 
-// partOf is a content as a part: images and sounds are no more than a word.
-func partOf(content canister.Content) part {
-	return part{Type: "text", Content: canister.TextOf([]canister.Content{content})}
+// encode writes a value whose members have all a JSON form, in a form that
+// people can read.
+func encode(value any) json.RawMessage {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
-
-// message is a message in the form of the conventions.
-type message struct {
-	Role   string `json:"role"`
-	Parts  []part `json:"parts"`
-	Finish string `json:"finish_reason,omitempty"`
-}
-
-func (c *Chat) recordRequest(ChatRequest) {}
-
-func (c *Chat) recordAnswer(ChatResult) {}

@@ -31,18 +31,14 @@ type ModelInfo struct {
 	Seed              *int64
 }
 
-// attributes are those that every measurement of the model has.
-func (m ModelInfo) attributes(operation string) []attribute.KeyValue {
-	provider := m.Provider
-	if provider == "" {
-		provider = "unknown" // it is required
-	}
-	list := make([]attribute.KeyValue, 0, 6)
-	list = append(list, keyOperation.String(operation), keyProvider.String(provider))
+// attributes are those that every measurement of a chat has.
+func (m ModelInfo) attributes() []attribute.KeyValue {
+	list := make([]attribute.KeyValue, 0, 8)
+	list = append(list, keyOperation.String("chat"), m.provider())
 	if m.Name != "" {
 		list = append(list, keyRequestModel.String(m.Name))
 	}
-	if m.Address != "" && operation == "chat" {
+	if m.Address != "" {
 		list = append(list, keyServerAddress.String(m.Address))
 		if m.Port != 0 {
 			list = append(list, keyServerPort.Int(m.Port))
@@ -50,6 +46,14 @@ func (m ModelInfo) attributes(operation string) []attribute.KeyValue {
 	}
 	return list
 }
+
+// provider is the attribute that a chat must have.
+func (m ModelInfo) provider() attribute.KeyValue {
+	return keyProvider.String(cmp.Or(m.Provider, otherProvider))
+}
+
+// otherProvider is the provider that nobody named.
+const otherProvider = "unknown"
 
 // Agent is a turn of a conversation, the invoke_agent of the conventions.
 type Agent struct{ operation }
@@ -72,28 +76,35 @@ func StartAgent(ctx context.Context, name string, model ModelInfo) (context.Cont
 	if t == nil {
 		return ctx, nil
 	}
-	title, measured := "invoke_agent", model.attributes("invoke_agent")
+	title, measured := "invoke_agent", make([]attribute.KeyValue, 0, 4)
 	if name != "" {
 		title += " " + name
 		measured = append(measured, keyAgentName.String(name))
+		ctx = context.WithValue(ctx, agentKey{}, name)
 	}
-	o := t.start(ctx, title, trace.SpanKindInternal, measured, conversationOf(ctx)...)
-	return o.ctx, &Agent{o}
+	if model.Name != "" {
+		measured = append(measured, keyRequestModel.String(model.Name))
+	}
+	more := append(conversationOf(ctx), keyOperation.String("invoke_agent"), model.provider())
+	a := &Agent{t.start(ctx, title, trace.SpanKindInternal, measured, more...)}
+	return a.ctx, a
 }
 
-// End ends the turn.
+// agentKey is that of the name of the agent that a context works for.
+type agentKey struct{}
+
+// End ends the turn. Only the first call counts.
 func (a *Agent) End(result AgentResult) {
-	if a == nil {
+	if a == nil || a.ended {
 		return
 	}
 	if result.Reason != "" {
-		a.measured = append(a.measured, keyReason.String(result.Reason))
-		a.span.SetAttributes(keyReason.String(result.Reason))
+		a.measure(keyReason.String(result.Reason))
 	}
-	a.span.SetAttributes(keyExchanges.Int(result.Exchanges), keyCalls.Int(result.Invocations))
-	a.span.SetAttributes(usage(result.Usage)...)
+	a.set(keyExchanges.Int(result.Exchanges), keyCalls.Int(result.Invocations))
+	a.set(usage(result.Usage)...)
 	if result.Finish != "" {
-		a.span.SetAttributes(keyFinish.StringSlice([]string{result.Finish}))
+		a.set(finishReason(canister.Finish(result.Finish)))
 	}
 	a.end(a.telemetry.instruments.agent, result.Fault)
 }
@@ -135,7 +146,7 @@ func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat
 		name += " " + request.Model.Name
 	}
 	more := append(conversationOf(ctx), request.settings()...)
-	c := &Chat{operation: t.start(ctx, name, trace.SpanKindClient, request.Model.attributes("chat"), more...)}
+	c := &Chat{operation: t.start(ctx, name, trace.SpanKindClient, request.Model.attributes(), more...)}
 	c.recordRequest(request)
 	return c.ctx, c
 }
@@ -193,33 +204,44 @@ func (c *Chat) Streamed() {
 	}
 }
 
-// End ends the exchange.
+// End ends the exchange. Only the first call counts.
 func (c *Chat) End(result ChatResult) {
-	if c == nil {
+	if c == nil || c.ended {
 		return
 	}
-	made := &c.telemetry.instruments
 	if model := result.Message.Model; model != "" {
-		c.measured = append(c.measured, keyResponseModel.String(model))
-		c.span.SetAttributes(keyResponseModel.String(model))
+		c.measure(keyResponseModel.String(model))
 	}
 	if finish := result.Message.Finish; finish != "" {
-		c.span.SetAttributes(keyFinish.StringSlice([]string{string(finish)}))
+		c.set(finishReason(finish))
 	}
+	made := &c.telemetry.instruments
 	if u := result.Message.Usage; u != nil {
-		c.span.SetAttributes(usage(*u)...)
-		made.tokens.Record(c.ctx, u.Input, metric.WithAttributes(c.measured...), metric.WithAttributes(keyTokenType.String("input")))
-		made.tokens.Record(c.ctx, u.Output, metric.WithAttributes(c.measured...), metric.WithAttributes(keyTokenType.String("output")))
+		c.set(usage(*u)...)
+		if u.Reasoning > 0 {
+			c.set(keyReasoning.Int64(u.Reasoning))
+		}
+		c.count(made.tokens, u.Input, "input")
+		c.count(made.tokens, u.Output, "output")
 	}
 	if !c.first.IsZero() {
 		wait := c.first.Sub(c.began).Seconds()
-		c.span.SetAttributes(keyFirstChunk.Float64(wait))
-		made.firstChunk.Record(c.ctx, wait, metric.WithAttributes(c.measured...))
+		c.set(keyFirstChunk.Float64(wait))
+		if made.firstChunk.Enabled(c.ctx) {
+			made.firstChunk.Record(c.ctx, wait, metric.WithAttributes(c.measured...))
+		}
 	}
 	if result.Fault == nil {
 		c.recordAnswer(result)
 	}
 	c.end(made.chat, result.Fault)
+}
+
+// count measures tokens of a type.
+func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
+	if tokens.Enabled(c.ctx) {
+		tokens.Record(c.ctx, n, metric.WithAttributes(c.measured...), metric.WithAttributes(keyTokenType.String(kind)))
+	}
 }
 
 // Tool is an invocation of a tool, the execute_tool of the conventions.
@@ -251,28 +273,35 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	if call.Unknown {
 		name = otherTool
 	}
-	measured := []attribute.KeyValue{keyOperation.String("execute_tool"), keyToolName.String(name), keyToolType.String("function")}
+	measured := make([]attribute.KeyValue, 0, 6)
+	measured = append(measured, keyToolName.String(name), keyToolType.String("function"))
 	if call.Ensemble != "" {
 		measured = append(measured, keyEnsemble.String(call.Ensemble))
 	}
-	more := append(conversationOf(ctx), keyToolCall.String(call.Call))
-	if call.Description != "" {
-		more = append(more, keyToolText.String(cut(call.Description, maxMessage)))
+	if agent, ok := ctx.Value(agentKey{}).(string); ok {
+		measured = append(measured, keyAgentName.String(agent))
 	}
-	o := &Tool{t.start(ctx, "execute_tool "+name, trace.SpanKindInternal, measured, more...)}
+	more := append(conversationOf(ctx), keyOperation.String("execute_tool"), keyToolCall.String(call.Call))
+	o := &Tool{t.start(ctx, "execute_tool "+bounded(name, maxName), trace.SpanKindInternal, measured, more...)}
+	if o.span.IsRecording() && call.Description != "" {
+		o.set(keyToolText.String(o.text(call.Description)))
+	}
 	if call.Unknown {
-		o.span.SetAttributes(keyToolName.String(cut(o.text(call.Name), maxName)))
+		o.set(keyToolName.String(bounded(o.text(call.Name), maxName)))
 	}
-	o.recordJSON(keyArguments, call.Arguments)
+	o.recordArguments(call.Arguments)
 	return o.ctx, o
 }
 
-// End ends the invocation with what the tool returned or why it did not.
+// End ends the invocation with what the tool returned or why it did not. Only
+// the first call counts.
 func (o *Tool) End(content []canister.Content, fault *Fault) {
-	if o == nil {
+	if o == nil || o.ended {
 		return
 	}
-	o.recordContent(keyResult, content)
+	if fault == nil {
+		o.recordResult(content)
+	}
 	o.end(o.telemetry.instruments.tool, fault)
 }
 
@@ -284,6 +313,25 @@ func conversationOf(ctx context.Context) []attribute.KeyValue {
 	return nil
 }
 
+// usage are the tokens that were used; of what a server does not tell there is
+// nothing.
 func usage(u canister.Usage) []attribute.KeyValue {
-	return []attribute.KeyValue{keyInput.Int64(u.Input), keyCached.Int64(u.Cached), keyOutput.Int64(u.Output), keyReasoning.Int64(u.Reasoning)}
+	list := []attribute.KeyValue{keyInput.Int64(u.Input), keyOutput.Int64(u.Output)}
+	if u.Cached > 0 {
+		list = append(list, keyCached.Int64(u.Cached))
+	}
+	return list
+}
+
+// finishReason is the reason to stop, in the words of the conventions if they
+// have one.
+func finishReason(finish canister.Finish) attribute.KeyValue {
+	return keyFinish.StringSlice([]string{finishName(finish)})
+}
+
+func finishName(finish canister.Finish) string {
+	if finish == canister.FinishInvocations {
+		return "tool_call"
+	}
+	return bounded(string(finish), maxName)
 }

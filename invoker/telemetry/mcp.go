@@ -31,22 +31,38 @@ type Peer struct {
 	Application string
 }
 
-// measured are the attributes that measurements have too.
+// measured are the attributes that measurements of requests have.
 func (p Peer) measured(client bool) []attribute.KeyValue {
-	list := make([]attribute.KeyValue, 0, 12)
-	for _, a := range []attribute.KeyValue{
-		keyEnsemble.String(p.Ensemble), keyProtocol.String(p.Protocol), keyTransport.String(p.Transport),
-		keyNetProtocol.String(p.Network), keyRPCSystem.String(p.System),
-	} {
+	list := named(make([]attribute.KeyValue, 0, 12), keyTransport.String(p.Transport), keyRPCSystem.String(p.System))
+	return append(list, p.session(client)...)
+}
+
+// session are the attributes that measurements of sessions have.
+func (p Peer) session(client bool) []attribute.KeyValue {
+	list := named(make([]attribute.KeyValue, 0, 6), keyEnsemble.String(p.Ensemble), keyProtocol.String(p.Protocol), keyNetProtocol.String(p.Network))
+	if client {
+		list = appendAddress(list, p, keyServerAddress, keyServerPort)
+	}
+	return list
+}
+
+// named appends the attributes that are not empty.
+func named(list []attribute.KeyValue, attributes ...attribute.KeyValue) []attribute.KeyValue {
+	for _, a := range attributes {
 		if a.Value.AsString() != "" {
 			list = append(list, a)
 		}
 	}
-	if client && p.Address != "" {
-		list = append(list, keyServerAddress.String(p.Address))
-		if p.Port != 0 {
-			list = append(list, keyServerPort.Int(p.Port))
-		}
+	return list
+}
+
+func appendAddress(list []attribute.KeyValue, p Peer, address, port attribute.Key) []attribute.KeyValue {
+	if p.Address == "" {
+		return list
+	}
+	list = append(list, address.String(p.Address))
+	if p.Port != 0 {
+		list = append(list, port.Int(p.Port))
 	}
 	return list
 }
@@ -67,30 +83,33 @@ type Call struct {
 // docs/observability.
 var aliases = map[string]string{"tools/call": "mcp.call", "tools/list": "mcp.tools.list"}
 
-// Request is a request to a server, or of a client.
+// Request is a request to a server, or of a client. Its methods must not be
+// called concurrently. A request that does not end is never seen: where there may
+// be a panic in between, End is deferred.
 type Request struct {
 	operation
-	duration metric.Float64Histogram
+	served  bool
+	excused bool // the code is one that says that the client is at fault
 }
 
 // StartRequest begins a request to a server, as its client. Nil, which all
 // methods take, is returned if ctx carries no Telemetry.
 func StartRequest(ctx context.Context, call Call, peer Peer) (context.Context, *Request) {
-	return From(ctx).request(ctx, call, peer, true)
+	return From(ctx).request(ctx, call, peer, false)
 }
 
 // StartServing begins the work on a request of a client, as its server. What
 // came with the request has been taken by [Telemetry.Extract]. The context
 // carries the Telemetry.
 func (t *Telemetry) StartServing(ctx context.Context, call Call, peer Peer) (context.Context, *Request) {
-	return t.request(With(ctx, t), call, peer, false)
+	return t.request(With(ctx, t), call, peer, true)
 }
 
-func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, client bool) (context.Context, *Request) {
+func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bool) (context.Context, *Request) {
 	if t == nil {
 		return ctx, nil
 	}
-	name, measured := bounded(call.Method, maxName), append(peer.measured(client), keyMethod.String(call.Method))
+	name, measured := call.Method, append(peer.measured(!served), keyMethod.String(call.Method))
 	switch {
 	case call.Tool != "":
 		name += " " + call.Tool
@@ -99,33 +118,20 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, client bo
 		name += " " + call.Prompt
 		measured = append(measured, keyPrompt.String(call.Prompt))
 	}
-	more := conversationOf(ctx)
-	for _, a := range []attribute.KeyValue{
-		keySession.String(peer.Session), keyResource.String(call.URI), keyRequestID.String(call.ID),
-		keyRPCMethod.String(call.RPC), keyAlias.String(aliases[call.Method]), keyApplication.String(peer.Application),
-	} {
-		if a.Value.AsString() != "" {
-			more = append(more, a)
-		}
+	more := named(conversationOf(ctx), keySession.String(peer.Session), keyRequestID.String(call.ID), keyAlias.String(aliases[call.Method]))
+	kind := trace.SpanKindClient
+	if served {
+		kind = trace.SpanKindServer
+		more = appendAddress(more, peer, keyClientAddress, keyClientPort)
 	}
-	if peer.Application != "" && call.Tool != "" {
-		more = append(more, keyOldToolName.String(call.Tool))
-	}
-	kind, duration := trace.SpanKindClient, t.instruments.request
-	if !client {
-		kind, duration = trace.SpanKindServer, t.instruments.serving
-		if peer.Address != "" {
-			more = append(more, keyClientAddress.String(peer.Address))
-			if peer.Port != 0 {
-				more = append(more, keyClientPort.Int(peer.Port))
-			}
-		}
-	}
-	r := &Request{t.start(ctx, name, kind, measured, more...), duration}
-	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && !client {
+	r := &Request{operation: t.start(ctx, name, kind, measured, more...), served: served}
+	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && served && around.IsValid() {
 		r.span.AddLink(trace.Link{SpanContext: around})
 	}
-	r.recordJSON(keyArguments, call.Arguments)
+	if call.URI != "" && r.span.IsRecording() {
+		r.set(keyResource.String(r.text(call.URI)))
+	}
+	r.recordArguments(call.Arguments)
 	return r.ctx, r
 }
 
@@ -137,45 +143,69 @@ func (r *Request) Agreed(protocol string) { r.late(keyProtocol, protocol) }
 // is one: names that a client made up must not become names of spans.
 func (r *Request) Tool(name string) {
 	if r != nil && name != "" {
-		r.span.SetName("tools/call " + name)
-		r.late(keyOperation, "execute_tool")
-		r.late(keyToolName, name)
+		r.span.SetName(bounded("tools/call "+name, maxName))
+		r.measure(keyOperation.String("execute_tool"), keyToolName.String(name))
 	}
 }
 
 // Prompt names the prompt, likewise.
 func (r *Request) Prompt(name string) {
 	if r != nil && name != "" {
-		r.span.SetName("prompts/get " + name)
-		r.late(keyPrompt, name)
+		r.span.SetName(bounded("prompts/get "+name, maxName))
+		r.measure(keyPrompt.String(name))
 	}
 }
 
 func (r *Request) late(key attribute.Key, value string) {
 	if r != nil && value != "" {
-		r.measured = append(r.measured, key.String(value))
-		r.span.SetAttributes(key.String(value))
+		r.measure(key.String(value))
 	}
 }
 
 // Listed notes how many tools a list has, and how many were set aside.
 func (r *Request) Listed(tools, aside int) {
 	if r != nil {
-		r.span.SetAttributes(keyTools.Int(tools), keyAside.Int(aside))
+		r.set(keyTools.Int(tools), keyAside.Int(aside))
 	}
 }
 
-// Refused notes the code of a JSON-RPC error, or of a gRPC status, that the
-// request was answered with.
-func (r *Request) Refused(code string) { r.late(keyStatusCode, code) }
+// Refused notes the code of a JSON-RPC error, or of a gRPC status, such as
+// NOT_FOUND, that the request was answered with. Where it is the server's and
+// says that the client is at fault, the request is no failure of the server, as
+// the conventions of MCP and gRPC have it, whatever End is told.
+func (r *Request) Refused(code string) {
+	if r != nil {
+		r.excused = r.served && clientsFault[code]
+		r.late(keyStatusCode, code)
+	}
+}
 
-// End ends the request; content is what a tool returned.
+// clientsFault are the codes that are no errors of the server that answers with
+// them (conventions of MCP, rpc.response.status_code of servers; of gRPC,
+// § Server).
+var clientsFault = map[string]bool{
+	"-32700": true, "-32600": true, "-32601": true, "-32602": true, "-32002": true,
+	"CANCELLED": true, "INVALID_ARGUMENT": true, "NOT_FOUND": true, "ALREADY_EXISTS": true, "PERMISSION_DENIED": true,
+	"RESOURCE_EXHAUSTED": true, "FAILED_PRECONDITION": true, "ABORTED": true, "OUT_OF_RANGE": true, "UNAUTHENTICATED": true,
+}
+
+// End ends the request; content is what a tool returned. Only the first call
+// counts.
 func (r *Request) End(content []canister.Content, fault *Fault) {
-	if r == nil {
+	if r == nil || r.ended {
 		return
 	}
-	r.recordContent(keyResult, content)
-	r.end(r.duration, fault)
+	if fault == nil {
+		r.recordResult(content)
+	}
+	if r.excused {
+		fault = nil
+	}
+	duration := r.telemetry.instruments.request
+	if r.served {
+		duration = r.telemetry.instruments.serving
+	}
+	r.end(duration, fault)
 }
 
 // Session is a connection to a server, or that of a client, while it lasts.
@@ -185,6 +215,7 @@ type Session struct {
 	mu       sync.Mutex
 	measured []attribute.KeyValue
 	protocol bool // is among them
+	ended    bool
 }
 
 // StartSession begins a connection to a server; there is no span of it, only
@@ -197,7 +228,7 @@ func (t *Telemetry) StartSession(peer Peer, client bool) *Session {
 	if !client {
 		duration = t.instruments.serverSession
 	}
-	return &Session{duration: duration, began: time.Now(), measured: peer.measured(client), protocol: peer.Protocol != ""}
+	return &Session{duration: duration, began: time.Now(), measured: peer.session(client), protocol: peer.Protocol != ""}
 }
 
 // Agreed notes the version of the protocol, if it is known only after the
@@ -214,18 +245,23 @@ func (s *Session) Agreed(protocol string) {
 	}
 }
 
-// End ends the session; a fault says that it was lost.
+// End ends the session; a fault says that it was lost. Only the first call
+// counts.
 func (s *Session) End(fault *Fault) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
-	measured := s.measured
-	s.mu.Unlock()
-	if fault != nil {
-		measured = append(measured[:len(measured):len(measured)], keyErrorType.String(fault.Type))
+	defer s.mu.Unlock()
+	if s.ended {
+		return
 	}
-	s.duration.Record(context.Background(), time.Since(s.began).Seconds(), metric.WithAttributes(measured...))
+	s.ended = true
+	if fault != nil {
+		s.measured = append(s.measured, keyErrorType.String(fault.kind()))
+	}
+	bound(s.measured, maxName)
+	s.duration.Record(context.Background(), time.Since(s.began).Seconds(), metric.WithAttributes(s.measured...))
 }
 
 // Connect is an attempt to connect an ensemble, the listing of its tools
@@ -241,16 +277,17 @@ func StartConnect(ctx context.Context, ensemble string) (context.Context, *Conne
 		return ctx, nil
 	}
 	o := operation{telemetry: t, began: time.Now(), measured: []attribute.KeyValue{keyEnsemble.String(ensemble)}}
-	o.ctx, o.span = t.tracer.Start(WithConversation(ctx, ""), "connect "+ensemble, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)),
+	bound(o.measured, maxName)
+	o.ctx, o.span = t.tracer.Start(WithConversation(ctx, ""), bounded("connect "+ensemble, maxName), trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)),
 		trace.WithTimestamp(o.began), trace.WithAttributes(o.measured...))
 	return o.ctx, &Connect{o}
 }
 
-// End ends the attempt.
+// End ends the attempt. Only the first call counts.
 func (c *Connect) End(tools, aside int, fault *Fault) {
-	if c == nil {
+	if c == nil || c.ended {
 		return
 	}
-	c.span.SetAttributes(keyTools.Int(tools), keyAside.Int(aside))
+	c.set(keyTools.Int(tools), keyAside.Int(aside))
 	c.end(c.telemetry.instruments.connect, fault)
 }

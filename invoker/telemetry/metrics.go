@@ -22,9 +22,10 @@ type instruments struct {
 	connect       metric.Float64Histogram
 }
 
-// The bounds of the buckets that the conventions recommend: seconds of
-// exchanges, seconds of MCP, and tokens.
+// The bounds of the buckets that the conventions recommend: seconds of turns, of
+// exchanges and tools, and of MCP, and tokens.
 var (
+	turnSeconds = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
 	chatSeconds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	mcpSeconds  = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 	tokenCounts = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
@@ -37,7 +38,7 @@ func newInstruments(meter metric.Meter) (made instruments, err error) {
 		problems = append(problems, err)
 		return h
 	}
-	made.agent = seconds("gen_ai.invoke_agent.duration", "Duration of a turn of a conversation.", chatSeconds)
+	made.agent = seconds("gen_ai.invoke_agent.duration", "Duration of a turn of a conversation.", turnSeconds)
 	made.chat = seconds("gen_ai.client.operation.duration", "Duration of an exchange with a model.", chatSeconds)
 	made.firstChunk = seconds("gen_ai.client.operation.time_to_first_chunk", "Time until the first piece of an answer came.", chatSeconds)
 	made.tool = seconds("gen_ai.execute_tool.duration", "Duration of an invocation of a tool.", chatSeconds)

@@ -48,12 +48,8 @@ func (o *operation) measure(attributes ...attribute.KeyValue) {
 	o.set(attributes...)
 }
 
-// end ends the span and measures it. It reports whether it had not been called
-// before; otherwise it does nothing.
-func (o *operation) end(duration metric.Float64Histogram, fault *Fault) bool {
-	if o.ended {
-		return false
-	}
+// end ends the span and measures it.
+func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 	o.ended = true
 	ended := time.Now()
 	if fault != nil {
@@ -63,7 +59,6 @@ func (o *operation) end(duration metric.Float64Histogram, fault *Fault) bool {
 	if duration.Enabled(o.ctx) {
 		duration.Record(o.ctx, ended.Sub(o.began).Seconds(), metric.WithAttributes(o.measured...))
 	}
-	return true
 }
 
 // fail marks the operation as failed.

@@ -20,6 +20,9 @@ const Scope = "github.com/consort-go/consort"
 // DefaultContentBytes is the default of [Options.ContentBytes].
 const DefaultContentBytes = 4096
 
+// leastContent is the least that Options.ContentBytes can be.
+const leastContent = 256
+
 // Options are the choices of a [Telemetry].
 type Options struct {
 	// Tracers makes the spans; nil makes none.
@@ -34,7 +37,8 @@ type Options struct {
 	// can read the traces.
 	Content bool
 	// ContentBytes bounds each attribute that Content asks for, in bytes;
-	// default 4096. What is over is cut.
+	// default 4096, at least 256. What is over is left out such that the rest is
+	// valid JSON: the ends of long texts, and the oldest messages.
 	ContentBytes int
 	// Redact takes what is secret out of a text: out of errors and, with
 	// Content, out of what is recorded. Secret trusted values of the context
@@ -61,7 +65,7 @@ func New(options *Options) (*Telemetry, error) {
 		t.options = *options
 	}
 	o := &t.options
-	o.ContentBytes = cmp.Or(max(o.ContentBytes, 0), DefaultContentBytes)
+	o.ContentBytes = max(cmp.Or(max(o.ContentBytes, 0), DefaultContentBytes), leastContent)
 	if o.Tracers == nil {
 		o.Tracers = tracenoop.NewTracerProvider()
 	}
@@ -118,7 +122,10 @@ func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarr
 	}
 	around := trace.SpanContextFromContext(ctx)
 	ctx = t.options.Propagator.Extract(ctx, carrier)
-	if around.IsValid() && !around.Equal(trace.SpanContextFromContext(ctx)) {
+	if parent := trace.SpanContextFromContext(ctx); parent.TraceID() == around.TraceID() && parent.SpanID() == around.SpanID() {
+		around = trace.SpanContext{} // it is the parent itself
+	}
+	if _, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok || around.IsValid() {
 		ctx = context.WithValue(ctx, aroundKey{}, around)
 	}
 	return ctx
