@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -54,9 +55,11 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 
 // call calls a tool.
 func (c *connection) call(ctx context.Context, tool string, call *invoker.Call) (invoker.Output, error) {
+	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/call", Tool: tool, Arguments: call.Arguments, RPC: c.service + "/CallTool"}, c.source.peer)
 	request := &toolspb.ToolCallRequest{
 		ToolName:       tool,
 		ArgumentsJson:  string(call.Arguments),
+		TraceId:        telemetry.TraceID(ctx),
 		CallerAgentId:  c.source.options.Caller,
 		IdempotencyKey: call.ID,
 	}
@@ -65,7 +68,14 @@ func (c *connection) call(ctx context.Context, tool string, call *invoker.Call) 
 	}
 	response := new(toolspb.ToolCallResponse)
 	if err := c.ask(ctx, "CallTool", request, response, lasting); err != nil {
+		seen.End(nil, failedRequest(seen, err))
 		return invoker.Output{}, err
 	}
-	return outputOf(response)
+	output, failure := outputOf(response)
+	if failure != nil {
+		seen.End(failure.Content, toolFailed(failure))
+		return invoker.Output{}, failure
+	}
+	seen.End(output.Content, nil)
+	return output, nil
 }

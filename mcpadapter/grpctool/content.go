@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 )
 
-// outputOf reads a response.
-func outputOf(response *toolspb.ToolCallResponse) (invoker.Output, error) {
+// outputOf reads a response: what the tool returned, or how it failed.
+func outputOf(response *toolspb.ToolCallResponse) (invoker.Output, *invoker.Failure) {
 	if !response.GetSuccess() {
 		return invoker.Output{}, told(response)
 	}

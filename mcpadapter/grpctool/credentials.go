@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"google.golang.org/grpc/metadata"
 )
 
@@ -64,8 +65,8 @@ func (s *source) standing() metadata.MD {
 	return md
 }
 
-// outgoing adds the metadata of a request. A personal one also says for whom it
-// is. The error is an UNAUTHORIZED failure; nothing was sent then.
+// outgoing adds the metadata of a request, the context of its trace among it. A
+// personal one also says for whom it is. The error is an UNAUTHORIZED failure; nothing was sent then.
 func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, error) {
 	md := s.standing()
 	token, err := s.options.token(ctx)
@@ -80,6 +81,7 @@ func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, 
 			return nil, &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + err.Error() + ".", Cause: err}
 		}
 	}
+	telemetry.Inject(ctx, headers(md))
 	if len(md) == 0 {
 		return ctx, nil
 	}

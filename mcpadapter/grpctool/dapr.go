@@ -34,6 +34,7 @@ func Dapr(application string, options *Options) ensemble.Source {
 	o.Plaintext = plaintext
 	s := newSource(target, o)
 	s.own = map[string]string{"dapr-app-id": application}
+	s.peer.Application = application
 	if token := os.Getenv("DAPR_API_TOKEN"); token != "" {
 		s.own["dapr-api-token"] = token
 		s.secret = true

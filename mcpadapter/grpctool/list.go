@@ -10,7 +10,9 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"go.uber.org/zap"
 )
@@ -51,11 +53,14 @@ func (c *connection) listed(ctx context.Context) (*toolspb.ListToolsResponse, er
 
 // list asks for the tools.
 func (c *connection) list(ctx context.Context) (*toolspb.ListToolsResponse, error) {
+	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/list", RPC: c.service + "/ListTools"}, c.source.peer)
 	response := new(toolspb.ListToolsResponse)
-	err := c.ask(ctx, "ListTools", &toolspb.ListToolsRequest{Category: c.source.options.Category}, response, harmless)
-	if err != nil {
+	if err := c.ask(ctx, "ListTools", &toolspb.ListToolsRequest{Category: c.source.options.Category}, response, harmless); err != nil {
+		seen.End(nil, failedRequest(seen, err))
 		return nil, err
 	}
+	seen.Listed(len(response.GetTools()), 0)
+	seen.End(nil, nil)
 	return response, nil
 }
 
@@ -92,7 +97,7 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 	if again != nil {
 		return nil, err
 	}
-	c.source.options.Logger.Warn("results of a tool are not checked", zap.String("tool", name), zap.Error(err))
+	c.source.options.Logger.Warn("results of a tool are not checked", event.SchemaRefused, zap.String("tool", name), zap.Error(err))
 	return unchecked, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -121,7 +123,7 @@ func (l *MCPLink) read() {
 		}
 		message, err := jsonrpc.DecodeMessage(frame.GetMessage())
 		if err != nil {
-			l.source.options.Logger.Warn("a frame that is no message", zap.Error(err))
+			l.source.options.Logger.Warn("a frame that is no message", event.FrameRefused, zap.Error(err))
 			continue
 		}
 		select {
@@ -135,6 +137,13 @@ func (l *MCPLink) read() {
 
 // Connect implements mcp.Transport.
 func (l *MCPLink) Connect(context.Context) (mcp.Connection, error) { return mcpConnection{l}, nil }
+
+// Route implements [mcpadapter.Routed]: what goes over the stream is JSON-RPC.
+func (l *MCPLink) Route() telemetry.Peer {
+	p := l.source.peer
+	p.System = ""
+	return p
+}
 
 // Close ends the stream politely, for two seconds at most and no longer than
 // ctx lasts, and then in any case. Nothing is left when it returns.

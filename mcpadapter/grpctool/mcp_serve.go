@@ -9,9 +9,15 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -31,29 +37,28 @@ type mcpHandlers struct {
 // Connect implements the service. The frames of the stream are the lines of the
 // streams that an mcpadapter.Server serves.
 func (h mcpHandlers) Connect(stream frames) (err error) {
-	defer h.contain(&err)
+	defer h.contain(stream.Context(), &err)
 	from, err := h.server.identify(stream.Context())
 	if err != nil {
 		return err
 	}
-	client := "stream " + from.client
-	switch h.server.enter(client) {
-	case tooLate:
-		return status.Error(codes.Unavailable, "the server is about to end")
-	case tooMany:
-		return status.Error(codes.ResourceExhausted, "too many streams of this client are open")
+	leave, refused := h.server.enter(from.client, callers.Stream)
+	if refused != nil {
+		return refusal(refused)
 	}
-	defer h.server.leave(client)
+	defer leave()
 	if err := stream.SendHeader(metadata.Pairs("x-protocol", "mcp")); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(from.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.server.life, func() { cancel(errServerClosed) })()
-	in := newFrameReader(stream, h.server.closed)
+	arrive := func() time.Duration { return h.server.clients.Arrive(from.client) }
+	in := newFrameReader(stream, arrive, h.server.closed)
+	in.peer = clientOf(ctx)
 	err = h.mcp.Serve(ctx, in, &frameWriter{stream: stream})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		h.server.log.Info("a stream of MCP ended: " + err.Error())
+		event.Log(ctx, h.server.log, zapcore.InfoLevel, "a stream of MCP ended", event.ServeStreamFailed, zap.Error(err))
 		return status.Error(codes.Aborted, "the session ended")
 	}
 	return nil
@@ -61,17 +66,20 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 
 // frameReader reads the frames of a client as lines. It ends when the client has
 // said all, and when the server is about to end: calls under way are answered
-// then, and there are no new ones.
+// then, and there are no new ones. Frames beyond the client's rate are read
+// later, and gRPC lets the client wait.
 type frameReader struct {
 	frames  chan []byte
+	arrive  func() time.Duration
+	peer    telemetry.Peer
 	ending  <-chan struct{}
 	closed  chan struct{}
 	closing sync.Once
 	line    []byte
 }
 
-func newFrameReader(stream frames, ending <-chan struct{}) *frameReader {
-	r := &frameReader{frames: make(chan []byte), ending: ending, closed: make(chan struct{})}
+func newFrameReader(stream frames, arrive func() time.Duration, ending <-chan struct{}) *frameReader {
+	r := &frameReader{frames: make(chan []byte), arrive: arrive, ending: ending, closed: make(chan struct{})}
 	go r.receive(stream) // ends with the stream
 	return r
 }
@@ -82,6 +90,13 @@ func (r *frameReader) receive(stream frames) {
 		frame, err := stream.Recv()
 		if err != nil {
 			return
+		}
+		for wait := r.arrive(); wait > 0; wait = r.arrive() {
+			select {
+			case <-time.After(wait):
+			case <-r.closed:
+				return
+			}
 		}
 		select {
 		case r.frames <- frame.GetMessage():
@@ -110,6 +125,13 @@ func (r *frameReader) Read(p []byte) (int, error) {
 	n := copy(p, r.line)
 	r.line = r.line[n:]
 	return n, nil
+}
+
+// Route implements [mcpadapter.Routed].
+func (r *frameReader) Route() telemetry.Peer {
+	p := r.peer
+	p.System = "" // it is JSON-RPC that goes over the stream
+	return p
 }
 
 // Close implements io.Closer.

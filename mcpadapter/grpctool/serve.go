@@ -9,8 +9,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -39,17 +41,19 @@ type handlers struct {
 
 // ListTools implements the service.
 func (h handlers) ListTools(ctx context.Context, request *toolspb.ListToolsRequest) (response *toolspb.ListToolsResponse, err error) {
-	defer h.contain(&err)
+	ctx = h.server.options.Telemetry.Extract(ctx, received(ctx))
+	defer h.contain(ctx, &err)
 	from, err := h.server.identify(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return h.server.listTools(from.ctx, request)
+	return h.server.listTools(from, request)
 }
 
 // CallTool implements the service.
 func (h handlers) CallTool(ctx context.Context, request *toolspb.ToolCallRequest) (response *toolspb.ToolCallResponse, err error) {
-	defer h.contain(&err)
+	ctx = h.server.options.Telemetry.Extract(ctx, received(ctx))
+	defer h.contain(ctx, &err)
 	from, err := h.server.identify(ctx)
 	if err != nil {
 		return nil, err
@@ -57,9 +61,9 @@ func (h handlers) CallTool(ctx context.Context, request *toolspb.ToolCallRequest
 	return h.server.callTool(from, request), nil
 }
 
-func (h handlers) contain(err *error) {
+func (h handlers) contain(ctx context.Context, err *error) {
 	if p := recover(); p != nil {
-		h.server.log.Error("a request panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		event.Log(ctx, h.server.log, zapcore.ErrorLevel, "a request panicked", event.ServeRequestPanicked, zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*err = status.Error(codes.Internal, "the server failed")
 	}
 }

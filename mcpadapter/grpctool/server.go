@@ -14,11 +14,17 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // The default limits of a [Server].
@@ -75,9 +81,15 @@ type ServerOptions struct {
 	// 4 MiB, which is what clients of gRPC take by default. An answer beyond it
 	// becomes a failure, RESULT_TOO_LARGE.
 	MaxMessage int
-	// Parallel is how many calls of a client may be under way at once; default
-	// 128. A client is whoever has the same identity, or, where nobody has one,
-	// the same IP address.
+	// Rate is how many requests a client may send each second, and Burst how
+	// many at once, by default as many as in a second. Zero Rate is no limit.
+	// Of a stream of MCP, messages beyond it are read later. A client is whoever
+	// has the same identity, or, where nobody has one, the same IP address or /64
+	// of IPv6.
+	Rate  float64
+	Burst int
+	// Parallel is how many requests of a client may be under way at once, and
+	// how many streams of MCP; default 128.
 	Parallel int
 	// ShutdownTimeout is how long Serve lets calls finish when its context
 	// ends; default 30 s.
@@ -93,17 +105,9 @@ type ServerOptions struct {
 	Logger *zap.Logger
 }
 
-// BearerToken is a token that a client may send.
-type BearerToken struct {
-	Token string
-	// Name tells this client from others in limits; default a name that is
-	// made of the token and does not show it.
-	Name string
-	// Trusted are attached to each call that comes with the token.
-	Trusted []invoker.Value
-	// Expires is when the token stops to be good; zero is never.
-	Expires time.Time
-}
+// BearerToken is a token that a client may send; its Name tells this client
+// from others in limits.
+type BearerToken = mcpadapter.BearerToken
 
 func (o *ServerOptions) withDefaults() ServerOptions {
 	var full ServerOptions
@@ -122,19 +126,20 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 // Server offers what a roster has as the tool service, under both names of it.
 // All methods may be called concurrently.
 type Server struct {
-	options ServerOptions
-	log     *zap.Logger
-	roster  *ensemble.Roster
-	own     *ensemble.Ensemble // of options.Tools
-	tools   atomic.Pointer[toolset]
+	options  ServerOptions
+	log      *zap.Logger
+	refusals *zap.Logger // the same, for what hostile clients can repeat: it takes samples
+	roster   *ensemble.Roster
+	own      *ensemble.Ensemble // of options.Tools
+	tools    atomic.Pointer[toolset]
+	clients  *callers.Clients
 
 	life context.Context // of the calls
 	end  context.CancelCauseFunc
 
 	mu       sync.Mutex
 	isClosed bool
-	load     map[string]int // calls under way, by client
-	running  sync.WaitGroup // calls
+	running  sync.WaitGroup // requests
 	serving  sync.WaitGroup // Serve
 	closed   chan struct{}  // isClosed
 	over     chan struct{}  // no call is left, or all were cancelled
@@ -158,8 +163,11 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 		s.roster, _ = ensemble.NewRoster() // of nothing: there is no error
 	}
 	s.log = s.options.Logger
+	s.refusals = s.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 1000)
+	}))
 	s.life, s.end = context.WithCancelCause(context.Background())
-	s.load = make(map[string]int)
+	s.clients = callers.New(callers.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
 	s.closed, s.over = make(chan struct{}), make(chan struct{})
 	s.own = ensemble.New("grpctool", ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
@@ -204,35 +212,36 @@ func (s *Server) shut(ctx context.Context) error {
 	}
 }
 
-// admission is the right of a call to run.
-type admission int
-
-const (
-	admitted admission = iota
-	tooMany            // of this client
-	tooLate            // the server is closed
-)
-
-// enter lets a call of a client begin; leave is called when it has ended.
-func (s *Server) enter(client string) admission {
+// enter lets a request of a client begin; leave is called when it has ended. If
+// it may not, the failure says why.
+func (s *Server) enter(client string, what callers.Kind) (leave func(), refused *invoker.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.isClosed:
-		return tooLate
-	case s.load[client] >= s.options.Parallel:
-		return tooMany
+	if s.isClosed {
+		return nil, invoker.Failf(invoker.Unavailable, "The server is about to end.")
 	}
-	s.load[client]++
+	if wait := s.clients.Arrive(client); wait > 0 {
+		return nil, invoker.UnavailableFor(wait, "Too many requests of this client.")
+	}
+	end := s.clients.Begin(client, what)
+	if end == nil {
+		return nil, invoker.UnavailableFor(time.Second, "Too many requests of this client are under way.")
+	}
 	s.running.Add(1)
-	return admitted
+	return func() {
+		end()
+		s.running.Done()
+	}, nil
 }
 
-func (s *Server) leave(client string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.load[client]--; s.load[client] == 0 {
-		delete(s.load, client)
+// refusal is the status of a request that may not begin.
+func refusal(failure *invoker.Failure) error {
+	if failure.RetryAfter == 0 {
+		return status.Error(codes.Unavailable, failure.Message)
 	}
-	s.running.Done()
+	s := status.New(codes.ResourceExhausted, failure.Message)
+	if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(failure.RetryAfter)}); err == nil {
+		s = detailed
+	}
+	return s.Err()
 }

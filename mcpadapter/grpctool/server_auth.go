@@ -5,17 +5,17 @@ package grpctool
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
-	"time"
+	"slices"
 
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -30,112 +30,79 @@ type caller struct {
 	client   string          // whose load the request is
 }
 
-var (
-	errNoIdentity = errors.New("there is neither a bearer token nor a certificate")
-	errWrongToken = errors.New("the bearer token is not one of this server's")
-	errExpired    = errors.New("the bearer token has expired")
-)
+var errNoIdentity = errors.New("there is neither a bearer token nor a certificate")
 
 // identify returns who sent a request. The error is a status, which does not
 // say what exactly was wrong.
 func (s *Server) identify(ctx context.Context) (*caller, error) {
-	from := &caller{client: "ip " + addressOf(ctx)}
+	address := addressOf(ctx)
 	values, identity, err := s.authenticate(ctx)
 	if err != nil {
-		s.log.Info("a request was refused", zap.String("from", from.client), zap.Error(err))
+		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", callers.Address(address)), zap.Error(err))
 		var failure *invoker.Failure
 		if errors.As(err, &failure) && failure.Code == invoker.Denied {
 			return nil, status.Error(codes.PermissionDenied, "the credentials do not allow this")
 		}
 		return nil, status.Error(codes.Unauthenticated, "the credentials are missing, or are not good")
 	}
-	from.ctx = invoker.WithTrusted(ctx, append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], values...)...)
-	if from.identity = identity; identity != "" {
-		from.client = "id " + identity
-	}
-	return from, nil
+	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), values...)...)
+	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, address)}, nil
 }
 
 // authenticate checks what a request says of its sender: the values and an
 // identity, or why it is refused.
 func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, identity string, err error) {
-	defer func() { // of a function of the options
-		if p := recover(); p != nil {
-			err = fmt.Errorf("authentication panicked: %v", p)
-		}
-	}()
 	o := &s.options
 	takesTokens := o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
 	if !takesTokens && o.Certificate == nil {
 		return nil, "", nil
 	}
+	name := ""
 	if certificate := certificateOf(ctx); certificate != nil && o.Certificate != nil {
-		if values, err = o.Certificate(ctx, certificate); err != nil {
+		if values, err = s.byCertificate(ctx, certificate); err != nil {
 			return nil, "", err
 		}
-		identity = "certificate " + fingerprint(certificate.Raw)
+		name = "certificate " + fingerprint(certificate.Raw)
 	}
-	token, sent, err := tokenOf(ctx)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case takesTokens && sent:
-		more, name, err := s.byToken(ctx, token)
-		return append(values, more...), identity + name, err
-	case identity == "":
+	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
+		more, token, err := callers.Check(headers, o.static, s.ask(ctx))
+		if err != nil {
+			return nil, "", err
+		}
+		values, name = append(slices.Clip(values), more...), name+token
+	} else if name == "" {
 		return nil, "", errNoIdentity
 	}
-	return values, identity, nil
+	return values, callers.Identity(name, values), nil
 }
 
-// byToken checks a token. The name tells its clients from others.
-func (s *Server) byToken(ctx context.Context, token string) (values []invoker.Value, name string, err error) {
-	if known := s.options.known(token); known != nil {
-		if !known.Expires.IsZero() && !time.Now().Before(known.Expires) {
-			return nil, "", errExpired
+// byCertificate asks the function of the options, whose panic refuses the request.
+func (s *Server) byCertificate(ctx context.Context, certificate *x509.Certificate) (values []invoker.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			values, err = nil, fmt.Errorf("the check of the certificate panicked: %v", p)
 		}
-		return known.Trusted, "token " + known.Name, nil
-	}
+	}()
+	return s.options.Certificate(ctx, certificate)
+}
+
+func (s *Server) ask(ctx context.Context) func(token string) ([]invoker.Value, error) {
 	if s.options.Authenticate == nil {
-		return nil, "", errWrongToken
+		return nil
 	}
-	if values, err = s.options.Authenticate(ctx, token); len(values) == 0 {
-		return nil, "token " + fingerprint([]byte(token)), err // nothing else tells who it is
-	}
-	return values, "values " + identityOf(values), err
+	return func(token string) ([]invoker.Value, error) { return s.options.Authenticate(ctx, token) }
 }
 
-// known returns the static token that was sent. All are compared, as hashes of
-// one length, so that the time it takes tells nothing.
-func (o *ServerOptions) known(token string) *BearerToken {
-	sent := sha256.Sum256([]byte(token))
-	var found *BearerToken
-	check := func(t BearerToken) {
-		if sum := sha256.Sum256([]byte(t.Token)); t.Token != "" && subtle.ConstantTimeCompare(sent[:], sum[:]) == 1 && found == nil {
-			found = &t
+// static are the tokens that need nobody to be asked.
+func (o *ServerOptions) static(yield func(callers.Token) bool) {
+	if !yield(callers.Token{Token: o.Token}) {
+		return
+	}
+	for _, t := range o.Tokens {
+		if !yield(callers.Token(t)) {
+			return
 		}
 	}
-	check(BearerToken{Token: o.Token})
-	for _, t := range o.Tokens {
-		check(t)
-	}
-	if found != nil && found.Name == "" {
-		found.Name = fingerprint(sent[:])
-	}
-	return found
-}
-
-// tokenOf returns the bearer token of a request (RFC 6750, § 2.1).
-func tokenOf(ctx context.Context) (token string, sent bool, err error) {
-	header := metadata.ValueFromIncomingContext(ctx, "authorization")
-	if len(header) == 0 {
-		return "", false, nil
-	}
-	scheme, token, _ := strings.Cut(header[0], " ")
-	if token = strings.TrimSpace(token); len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", true, errors.New("the metadata authorization is no bearer token")
-	}
-	return token, true, nil
 }
 
 // certificateOf returns the client's certificate, if TLS has verified one.
@@ -156,24 +123,7 @@ func addressOf(ctx context.Context) string {
 	if from == nil || from.Addr == nil {
 		return ""
 	}
-	host, _, err := net.SplitHostPort(from.Addr.String())
-	if err != nil {
-		return from.Addr.String()
-	}
-	return host
-}
-
-// identityOf is one text for the same values, which does not show them.
-func identityOf(values []invoker.Value) string {
-	sum := sha256.New()
-	for _, value := range invoker.TrustedFrom(invoker.WithTrusted(context.Background(), values...)) {
-		text, err := value.Reveal()
-		if err != nil {
-			continue
-		}
-		fmt.Fprintf(sum, "%d %s %d %s\n", len(value.Name()), value.Name(), len(text), text)
-	}
-	return fingerprint(sum.Sum(nil))
+	return from.Addr.String()
 }
 
 func fingerprint(of []byte) string {

@@ -12,18 +12,24 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // served is one call of a client.
 type served struct {
 	server *Server
 	from   *caller
+	ctx    context.Context // with the trusted values, and what shows the call
+	seen   *telemetry.Request
 	name   string // of the tool, as the client knows it
-	trace  string
+	trace  string // what the request says itself; it counts if the metadata says nothing
 	call   invoker.Call
 	record audit.Record
 }
@@ -38,25 +44,26 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 		Time: time.Now(), Asker: "grpc", Client: shortened(request.GetCallerAgentId()), Invocation: c.call.ID,
 		Tool: shortened(c.name), Arguments: c.call.Arguments,
 	}
-	ctx, cancel := context.WithCancelCause(from.ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
-	output, failure := c.run(ctx)
-	response, content := respond(output, failure, s.options.MaxMessage)
+	what := telemetry.Call{Method: "tools/call", RPC: rpcOf(from.ctx), Arguments: c.call.Arguments}
+	c.ctx, c.seen = s.options.Telemetry.StartServing(from.ctx, what, clientOf(from.ctx))
+	output, failure := c.run()
+	response, content, failure := respond(output, failure, s.options.MaxMessage)
+	c.seen.End(content, toolFailed(failure))
 	c.note(content, failure)
 	return response
 }
 
 // run finds the tool and calls it, if it may.
-func (c *served) run(ctx context.Context) (invoker.Output, *invoker.Failure) {
+func (c *served) run() (invoker.Output, *invoker.Failure) {
 	s := c.server
-	switch s.enter(c.from.client) {
-	case tooLate:
-		return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The server is about to end.")
-	case tooMany:
-		return invoker.Output{}, invoker.UnavailableFor(time.Second, "Too many calls of this client are under way.")
+	leave, refused := s.enter(c.from.client, callers.Request)
+	if refused != nil {
+		return invoker.Output{}, refused
 	}
-	defer s.leave(c.from.client)
+	defer leave()
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
 	tool, err := s.find(ctx, c.name)
 	switch {
 	case err != nil:
@@ -64,6 +71,7 @@ func (c *served) run(ctx context.Context) (invoker.Output, *invoker.Failure) {
 	case tool == nil:
 		return invoker.Output{}, invoker.Failf(invoker.ToolNotFound, "There is no tool %q.", shortened(c.name))
 	}
+	c.seen.Tool(c.name)
 	def := tool.Definition()
 	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), def.Name
 	for _, need := range def.Needs {
@@ -89,23 +97,27 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 		err = failure
 	}
 	c.record.Ended(content, err)
-	c.server.options.Audit.Keep(c.from.ctx, c.record)
+	c.server.options.Audit.Keep(c.ctx, c.record)
 	if failure == nil {
 		return
 	}
 	fields := []zap.Field{
 		zap.String("tool", shortened(c.name)), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
-		zap.String("caller", c.record.Client), zap.String("trace", shortened(c.trace)),
+		zap.String("caller", c.record.Client),
 	}
+	if !telemetry.Traced(c.ctx) && isTraceID(c.trace) {
+		fields = append(fields, zap.String(telemetry.TraceField, c.trace))
+	}
+	level, message, what := zapcore.DebugLevel, "a call failed", event.ServeCallFailed
 	var forged *invoker.Forged
 	switch {
 	case errors.As(failure, &forged):
-		c.server.log.Warn("a client sent trusted values as arguments", append(fields, zap.Strings("forged", forged.Names))...)
+		level, message, what = zapcore.WarnLevel, "a client sent trusted values as arguments", event.ServeCallForged
+		fields = append(fields, zap.Strings("forged", forged.Names))
 	case failure.Cause != nil:
-		c.server.log.Warn("a call failed", append(fields, zap.NamedError("cause", failure.Cause))...)
-	default:
-		c.server.log.Debug("a call failed", fields...)
+		level, fields = zapcore.WarnLevel, append(fields, zap.NamedError("cause", failure.Cause))
 	}
+	event.Log(c.ctx, c.server.log, level, message, what, fields...)
 }
 
 // callID returns the identity of a call. A client may choose its own only among

@@ -5,29 +5,60 @@ package grpctool
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/internal/callers"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-// A client that has nothing under way is forgotten.
-func TestClientsAreForgotten(t *testing.T) {
-	s := NewServer(nil, &ServerOptions{Parallel: 2})
-	for _, client := range []string{"ada", "ada", "ben"} {
-		if s.enter(client) != admitted {
-			t.Fatalf("%s is not admitted", client)
+// A request may begin while the server is open, and its client has neither too
+// many under way nor sent too many.
+func TestEnter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(nil, &ServerOptions{Parallel: 1, Rate: 2})
+		begin := func(client string, what callers.Kind, want time.Duration) (leave func()) {
+			t.Helper()
+			leave, refused := s.enter(client, what)
+			if (leave == nil) != (want > 0) || refused != nil && refused.RetryAfter != want {
+				t.Errorf("%s: %v", client, refused)
+			}
+			return leave
 		}
+		leave := begin("ada", callers.Request, 0)
+		begin("ada", callers.Request, time.Second) // it has one under way
+		begin("ada", callers.Request, 500*time.Millisecond)
+		begin("ben", callers.Request, 0)()
+		time.Sleep(time.Second)
+		leave()
+		begin("ada", callers.Request, 0)()
+		begin("ada", callers.Stream, 0)()
+		if err := s.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		_, refused := s.enter("ben", callers.Request)
+		if refused == nil || status.Code(refusal(refused)) != codes.Unavailable {
+			t.Errorf("a closed server: %v", refused)
+		}
+	})
+}
+
+func TestRefusal(t *testing.T) {
+	s := NewServer(nil, &ServerOptions{Rate: 0.5})
+	defer s.Close(context.Background())
+	if leave, refused := s.enter("ada", callers.Request); refused != nil {
+		t.Fatal(refused)
+	} else {
+		leave()
 	}
-	if s.enter("ada") != tooMany {
-		t.Error("ada is admitted a third time")
+	_, refused := s.enter("ada", callers.Request)
+	err := status.Convert(refusal(refused))
+	if err.Code() != codes.ResourceExhausted || len(err.Details()) != 1 {
+		t.Fatalf("got %v", err)
 	}
-	for _, client := range []string{"ada", "ben", "ada"} {
-		s.leave(client)
-	}
-	if len(s.load) != 0 {
-		t.Errorf("%v are remembered", s.load)
-	}
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if s.enter("ada") != tooLate {
-		t.Error("ada is admitted by a closed server")
+	if wait := err.Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration(); wait <= time.Second || wait > 2*time.Second {
+		t.Errorf("the client is to wait %v", wait)
 	}
 }

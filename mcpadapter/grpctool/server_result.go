@@ -21,20 +21,21 @@ var contractCodes = map[invoker.Code]toolspb.ErrorCode{
 	invoker.ToolNotFound:     toolspb.ErrorCode_ERROR_CODE_TOOL_NOT_FOUND,
 }
 
-// respond writes what came of a call, and returns the content of it.
-func respond(output invoker.Output, failure *invoker.Failure, limit int) (*toolspb.ToolCallResponse, []canister.Content) {
+// respond writes what came of a call, and returns the content of it. A response
+// that is too large becomes a failure.
+func respond(output invoker.Output, failure *invoker.Failure, limit int) (*toolspb.ToolCallResponse, []canister.Content, *invoker.Failure) {
 	response, content := success(output), output.Content
 	if failure != nil {
 		response, content = failed(failure), failure.Content
-		if len(content) == 0 {
-			content = canister.Texts(failure.Message)
-		}
 	}
 	if size := proto.Size(response); size > limit {
-		failure := invoker.Failf(invoker.ResultTooLarge, "The answer has %d bytes, and %d are allowed. The tool has run; ask it for less.", size, limit)
-		return failed(failure), canister.Texts(failure.Message)
+		failure = invoker.Failf(invoker.ResultTooLarge, "The answer has %d bytes, and %d are allowed. The tool has run; ask it for less.", size, limit)
+		response, content = failed(failure), nil
 	}
-	return response, content
+	if failure != nil && len(content) == 0 {
+		content = canister.Texts(failure.Message)
+	}
+	return response, content, failure
 }
 
 func success(output invoker.Output) *toolspb.ToolCallResponse {

@@ -9,9 +9,13 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -34,7 +38,7 @@ type offered struct {
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
-		s.log.Warn("the tools cannot be listed", zap.Error(err))
+		event.Log(ctx, s.log, zapcore.WarnLevel, "the tools cannot be listed", event.ServeListFailed, zap.Error(err))
 		return nil, err
 	}
 	if set := s.tools.Load(); set != nil && set.catalog == catalog {
@@ -88,7 +92,7 @@ func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *to
 func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
 	name = clean(name)
 	if set.byName[name] != nil {
-		s.log.Warn("a tool is not offered: another one has its name", zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		s.log.Warn("a tool is not offered: another one has its name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}
@@ -114,7 +118,14 @@ func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolD
 }
 
 // listTools answers ListTools.
-func (s *Server) listTools(ctx context.Context, request *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {
+func (s *Server) listTools(from *caller, request *toolspb.ListToolsRequest) (response *toolspb.ListToolsResponse, err error) {
+	ctx, seen := s.options.Telemetry.StartServing(from.ctx, telemetry.Call{Method: "tools/list", RPC: rpcOf(from.ctx)}, clientOf(from.ctx))
+	defer func() { listed(seen, response, err) }()
+	leave, refused := s.enter(from.client, callers.Request)
+	if refused != nil {
+		return nil, refusal(refused)
+	}
+	defer leave()
 	set, err := s.toolset(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -122,7 +133,7 @@ func (s *Server) listTools(ctx context.Context, request *toolspb.ListToolsReques
 		}
 		return nil, status.Error(codes.Unavailable, "the tools are not available now")
 	}
-	response := new(toolspb.ListToolsResponse)
+	response = new(toolspb.ListToolsResponse)
 	for _, t := range set.tools {
 		if request.GetCategory() == "" || t.listed.Category == request.GetCategory() {
 			response.Tools = append(response.Tools, t.listed)

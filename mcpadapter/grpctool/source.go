@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -38,13 +39,16 @@ type source struct {
 	own     map[string]string // metadata that is not of the options
 	secret  bool              // there is a secret in own
 	wrong   error             // with target or options
+	peer    telemetry.Peer
 
 	mu    sync.Mutex
 	known string // the service that the last connection found; may be empty
 }
 
 func newSource(target string, options Options) *source {
-	return &source{target: target, options: options}
+	s := &source{target: target, options: options, peer: serverAt(target)}
+	s.peer.Ensemble = options.Server
+	return s
 }
 
 // Open implements [ensemble.Source].

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool
+
+import (
+	"context"
+	"encoding/hex"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// headers are metadata as what carries the context of a trace (W3C Trace
+// Context). Two of one name are one with a comma, which makes a traceparent
+// that does not count.
+type headers metadata.MD
+
+func received(ctx context.Context) headers {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return headers(md)
+}
+
+func (h headers) Get(key string) string { return strings.Join(metadata.MD(h).Get(key), ",") }
+
+func (h headers) Set(key, value string) { metadata.MD(h).Set(key, value) }
+
+func (h headers) Keys() []string { return slices.Collect(maps.Keys(h)) }
+
+// isTraceID reports whether a text is the id of a trace, in lower case and not
+// zero (W3C Trace Context, § trace-id).
+func isTraceID(text string) bool {
+	id, err := hex.DecodeString(text)
+	return err == nil && len(id) == 16 && text == strings.ToLower(text) && slices.Max(id) > 0
+}
+
+// serverAt is the server that a target of gRPC leads to: as configured, and not
+// one of the machines that the name may stand for (OpenTelemetry: semantic
+// conventions for gRPC, server.address).
+func serverAt(target string) telemetry.Peer {
+	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc", Address: target}
+	scheme, rest, _ := strings.Cut(target, ":")
+	if scheme == "unix" || scheme == "unix-abstract" {
+		p.Transport, p.Address = "unix", strings.TrimPrefix(rest, "//")
+		return p
+	}
+	endpoint := target
+	if strings.HasPrefix(rest, "//") { // scheme://authority/endpoint
+		_, endpoint, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+		if scheme != "dns" && scheme != "passthrough" {
+			return p
+		}
+	} else if scheme == "dns" {
+		endpoint = rest
+	}
+	host, port, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		p.Address = endpoint
+		return p
+	}
+	p.Address = host
+	p.Port, _ = strconv.Atoi(port)
+	return p
+}
+
+// clientOf is who sent a request, as the server sees it.
+func clientOf(ctx context.Context) telemetry.Peer {
+	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc"}
+	from, _ := peer.FromContext(ctx)
+	if from == nil || from.Addr == nil {
+		return p
+	}
+	p.Address = from.Addr.String()
+	if from.Addr.Network() == "unix" {
+		p.Transport, p.Address = "unix", "" // clients have no address of their own
+	} else if host, port, err := net.SplitHostPort(p.Address); err == nil {
+		p.Address = host
+		p.Port, _ = strconv.Atoi(port)
+	}
+	return p
+}
+
+// rpcOf is the full method of a request that a server got.
+func rpcOf(ctx context.Context) string {
+	method, _ := grpc.Method(ctx)
+	return strings.TrimPrefix(method, "/")
+}
+
+// toolError is the error.type of a tool that failed where the request itself
+// did not (OpenTelemetry: semantic conventions for MCP).
+const toolError = "tool_error"
+
+// toolFailed is the fault of a call that was answered with a failure, nil for nil.
+func toolFailed(failure *invoker.Failure) *telemetry.Fault {
+	fault := telemetry.FaultOf(failure)
+	if fault != nil {
+		fault.Type = toolError
+	}
+	return fault
+}
+
+// serverErrors are the statuses for which it is the server that is at fault.
+var serverErrors = []codes.Code{codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss}
+
+// listed ends what shows a request for a list.
+func listed(seen *telemetry.Request, response *toolspb.ListToolsResponse, err error) {
+	if err == nil {
+		seen.Listed(len(response.GetTools()), 0)
+		seen.End(nil, nil)
+		return
+	}
+	s := status.Convert(err)
+	seen.Refused(statusName(s.Code()))
+	if slices.Contains(serverErrors, s.Code()) {
+		seen.End(nil, &telemetry.Fault{Type: statusName(s.Code()), Message: s.Message()})
+		return
+	}
+	seen.End(nil, nil)
+}
+
+// failedRequest is the fault of a request that this side made: the status with
+// which it ended, or else the code of the failure.
+func failedRequest(seen *telemetry.Request, err error) *telemetry.Fault {
+	failure := invoker.AsFailure(err)
+	fault := telemetry.FaultOf(failure)
+	if s, ok := status.FromError(failure.Cause); ok && failure.Cause != nil {
+		seen.Refused(statusName(s.Code()))
+		fault.Type = statusName(s.Code())
+	}
+	return fault
+}
+
+// statusName is the name of a status as the specification has it, such as
+// DEADLINE_EXCEEDED.
+func statusName(c codes.Code) string { return code.Code(c).String() }
