@@ -55,6 +55,7 @@ const (
 	keyRPCMethod   = attribute.Key("rpc.method")
 	keyTransport   = attribute.Key("network.transport")
 	keyNetProtocol = attribute.Key("network.protocol.name")
+	keyNetVersion  = attribute.Key("network.protocol.version")
 
 	keyErrorType     = attribute.Key("error.type")
 	keyExceptionType = attribute.Key("exception.type")

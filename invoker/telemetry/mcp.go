@@ -21,7 +21,7 @@ type Peer struct {
 	Protocol  string // the version, such as "2025-11-25"
 	Session   string // Mcp-Session-Id
 	Transport string // "pipe" or "tcp"
-	Network   string // "http" or "grpc"; empty over pipes
+	Network   string // "http" or "grpc", which is recorded as http 2; empty over pipes
 	System    string // "grpc" for the tool service; empty for JSON-RPC
 	Address   string // the host of the other side
 	Port      int
@@ -39,7 +39,14 @@ func (p Peer) measured(client bool) []attribute.KeyValue {
 
 // session are the attributes that measurements of sessions have.
 func (p Peer) session(client bool) []attribute.KeyValue {
-	list := named(make([]attribute.KeyValue, 0, 6), keyEnsemble.String(p.Ensemble), keyProtocol.String(p.Protocol), keyNetProtocol.String(p.Network))
+	list := named(make([]attribute.KeyValue, 0, 8), keyEnsemble.String(p.Ensemble), keyProtocol.String(p.Protocol))
+	switch p.Network {
+	case "":
+	case "grpc": // conventions of MCP, § Recording MCP transport
+		list = append(list, keyNetProtocol.String("http"), keyNetVersion.String("2"))
+	default:
+		list = append(list, keyNetProtocol.String(p.Network))
+	}
 	if client {
 		list = appendAddress(list, p, keyServerAddress, keyServerPort)
 	}
@@ -118,7 +125,11 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 		name += " " + call.Prompt
 		measured = append(measured, keyPrompt.String(call.Prompt))
 	}
-	more := named(conversationOf(ctx), keySession.String(peer.Session), keyRequestID.String(call.ID), keyAlias.String(aliases[call.Method]))
+	more := named(conversationOf(ctx), keySession.String(peer.Session), keyRequestID.String(call.ID), keyRPCMethod.String(call.RPC),
+		keyAlias.String(aliases[call.Method]), keyApplication.String(peer.Application))
+	if peer.Application != "" && call.Tool != "" {
+		more = append(more, keyOldToolName.String(call.Tool))
+	}
 	kind := trace.SpanKindClient
 	if served {
 		kind = trace.SpanKindServer
