@@ -4,93 +4,23 @@ package grpctool_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/sidecar"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 )
-
-// sidecar stands where Dapr's does: it passes each RPC on, byte for byte, to
-// the application that dapr-app-id names, and asks for dapr-api-token.
-type sidecar struct {
-	token        string
-	applications map[string]*grpc.ClientConn
-}
-
-func (s *sidecar) server() *grpc.Server {
-	return grpc.NewServer(grpc.ForceServerCodec(asBytes{}), grpc.UnknownServiceHandler(s.pass))
-}
-
-func (s *sidecar) pass(_ any, in grpc.ServerStream) error {
-	md, _ := metadata.FromIncomingContext(in.Context())
-	if got := strings.Join(md.Get("dapr-api-token"), ","); got != s.token {
-		return status.Error(codes.Unauthenticated, "the sidecar wants its token")
-	}
-	name := strings.Join(md.Get("dapr-app-id"), ",")
-	application, ok := s.applications[name]
-	if !ok {
-		return status.Errorf(codes.Unavailable, "no application %q", name)
-	}
-	method, _ := grpc.MethodFromServerStream(in)
-	out, err := application.NewStream(metadata.NewOutgoingContext(in.Context(), md), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.ForceCodec(asBytes{}))
-	if err != nil {
-		return err
-	}
-	go func() { // ends with the stream
-		for {
-			var message []byte
-			if err := in.RecvMsg(&message); err != nil {
-				_ = out.CloseSend()
-				return
-			}
-			if out.SendMsg(message) != nil {
-				return
-			}
-		}
-	}()
-	for {
-		var message []byte
-		if err := out.RecvMsg(&message); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if err := in.SendMsg(message); err != nil {
-			return err
-		}
-	}
-}
-
-// asBytes leaves messages as they are.
-type asBytes struct{}
-
-var _ encoding.Codec = asBytes{}
-
-func (asBytes) Name() string { return "proto" }
-
-func (asBytes) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
-
-func (asBytes) Unmarshal(data []byte, v any) error {
-	*v.(*[]byte) = append([]byte(nil), data...)
-	return nil
-}
 
 // newSidecar serves a sidecar before two applications, of which only one has tools.
 func newSidecar(t *testing.T, token string) *site {
 	t.Helper()
-	s := &sidecar{token: token, applications: make(map[string]*grpc.ClientConn)}
+	applications := make(map[string]*grpc.ClientConn)
 	for name, make := range map[string]func() *grpc.Server{
 		"plantation-mcp": originalServer(t),
 		"mailer":         func() *grpc.Server { return grpc.NewServer() },
@@ -100,9 +30,9 @@ func newSidecar(t *testing.T, token string) *site {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		s.applications[name] = conn
+		applications[name] = conn
 	}
-	return newSite(t, s.server)
+	return newSite(t, func() *grpc.Server { return sidecar.New(token, applications) })
 }
 
 func clearDapr(t *testing.T) {

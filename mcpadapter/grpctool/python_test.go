@@ -3,108 +3,22 @@
 package grpctool_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"io"
-	"os"
-	"os/exec"
 	"reflect"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/realservers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-// python runs programs over stubs that were generated from the original contract.
-type python struct {
-	t     *testing.T
-	path  string
-	stubs string
-}
-
-// needPython finds a Python with grpcio. Where there is none the test is
-// skipped, or fails if CONSORT_REAL is "required", as in .ci/run.
-func needPython(t *testing.T) *python {
+// needPython finds a Python with the stubs of the original contract.
+func needPython(t *testing.T) *realservers.Python {
 	t.Helper()
-	for _, path := range []string{"/usr/bin/python3", "python3"} {
-		if exec.CommandContext(t.Context(), path, "-c", "import grpc, grpc_tools").Run() != nil {
-			continue
-		}
-		p := &python{t: t, path: path, stubs: t.TempDir()}
-		generate := exec.CommandContext(t.Context(), path, "-m", "grpc_tools.protoc", "-Itestdata", "--python_out="+p.stubs, "--grpc_python_out="+p.stubs, "mcp/v1/mcp_tool.proto")
-		if out, err := generate.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return p
-	}
-	const missing = "there is no Python with grpcio; on Debian: apt-get install python3-grpcio python3-grpc-tools"
-	if os.Getenv("CONSORT_REAL") == "required" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return nil
-}
-
-func (p *python) command(script string, args ...string) *exec.Cmd {
-	cmd := exec.Command(p.path, append([]string{script}, args...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+p.stubs, "PYTHONDONTWRITEBYTECODE=1")
-	return cmd
-}
-
-// pythonServer is a process that serves at an address.
-type pythonServer struct {
-	python  *python
-	tools   string
-	address string
-	mu      sync.Mutex
-	cmd     *exec.Cmd
-	stdin   io.Closer
-}
-
-func (p *python) serve(tools string) *pythonServer {
-	p.t.Helper()
-	s := &pythonServer{python: p, tools: tools, address: "127.0.0.1:0"}
-	s.start()
-	p.t.Cleanup(s.kill)
-	return s
-}
-
-func (s *pythonServer) start() {
-	t := s.python.t
-	t.Helper()
-	cmd := s.python.command("testdata/server.py", s.tools, s.address[strings.LastIndex(s.address, ":")+1:])
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cmd, s.stdin = cmd, stdin
-	port, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil || strings.TrimSpace(port) == "0" {
-		t.Fatalf("the server says its port is %q: %v", port, err)
-	}
-	s.address = "127.0.0.1:" + strings.TrimSpace(port)
-}
-
-func (s *pythonServer) kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stdin.Close()
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
+	return realservers.NeedPython(t, "testdata", "mcp/v1/mcp_tool.proto")
 }
 
 // The suite of sources, over a server in Python that knows the original
@@ -113,10 +27,10 @@ func TestSourcesInPython(t *testing.T) {
 	t.Parallel()
 	needPython(t)
 	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
-		server := needPython(t).serve("suite")
+		server := needPython(t).Serve("testdata/server.py", "suite")
 		return ensembletest.Harness{
-			Source:     grpctool.Source(server.address, plaintext()),
-			Lose:       func() { server.kill(); server.start() },
+			Source:     grpctool.Source(server.Address, plaintext()),
+			Lose:       func() { server.Kill(); server.Start() },
 			NoProgress: true,
 		}
 	})
@@ -124,11 +38,11 @@ func TestSourcesInPython(t *testing.T) {
 
 // A server in Python is listed and called, and its errors are failures.
 func TestPythonServer(t *testing.T) {
-	server := needPython(t).serve("farm")
-	if got := listed(t, server.address, &grpctool.Options{Plaintext: true, Category: "search"}); !reflect.DeepEqual(got, []string{"search_notes"}) {
+	server := needPython(t).Serve("testdata/server.py", "farm")
+	if got := listed(t, server.Address, &grpctool.Options{Plaintext: true, Category: "search"}); !reflect.DeepEqual(got, []string{"search_notes"}) {
 		t.Errorf("the category search has %q", got)
 	}
-	connection := opened(t, grpctool.Source(server.address, &grpctool.Options{Plaintext: true, Caller: "advisor"}))
+	connection := opened(t, grpctool.Source(server.Address, &grpctool.Options{Plaintext: true, Caller: "advisor"}))
 	if got := connection.Peer().Protocol; got != "gRPC farmer_power.mcp.v1" {
 		t.Errorf("the protocol is %q", got)
 	}
@@ -164,7 +78,7 @@ func TestPythonClient(t *testing.T) {
 	p := needPython(t)
 	fails := ensembletest.Fails("down", invoker.Failf(invoker.Unavailable, "The database is down."))
 	address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{echoTool(t), fails}}))
-	cmd := p.command("testdata/client.py", address, "echo", `{"text":"žluťoučký"}`, "echo", `{"text":1}`, "down", `{}`, "absent", `{}`)
+	cmd := p.Command("testdata/client.py", address, "echo", `{"text":"žluťoučký"}`, "echo", `{"text":1}`, "down", `{}`, "absent", `{}`)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
