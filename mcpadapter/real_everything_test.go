@@ -235,7 +235,8 @@ func everythingLogging(t *testing.T, r *realRoster, logs *observer.ObservedLogs)
 	fromServer := func(text string) bool {
 		for _, entry := range logs.All() {
 			fields := entry.ContextMap()
-			if strings.Contains(entry.Message, text) && fields["stream"] == "log" && fields["server"] == "everything" {
+			data, _ := fields["data"].(string)
+			if fields["event"] == "mcp.server.said" && strings.Contains(data, text) && fields["server"] == "everything" {
 				return true
 			}
 		}

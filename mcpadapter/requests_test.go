@@ -160,10 +160,10 @@ func TestServerLog(t *testing.T) {
 	})
 	c := open(t, mcpadapter.InMemory(server, &mcpadapter.ClientOptions{Protocol: "2025-11-25", Server: "burner", LogLevel: "debug", Logger: zap.New(core)}))
 	ask := tool(t, c, "ask")
-	for deadline := time.Now().Add(patience); logs.FilterMessage("on fire").Len() == 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); logs.FilterField(zap.String("data", "on fire")).Len() == 0 && time.Now().Before(deadline); {
 		_, _ = ask.Invoke(within(t), rawCall(`{}`)) // the level is asked for beside the first calls
 	}
-	entries := logs.FilterMessage("on fire").All()
+	entries := logs.FilterField(zap.String("data", "on fire")).All()
 	if len(entries) == 0 {
 		t.Fatal("nothing was logged")
 	}

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // BearerToken is a token that a client of an HTTP server may send.
@@ -143,7 +145,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 		text = "the token is not good"
 		challenge = append(challenge, `error="invalid_token"`)
 	}
-	s.refusals.Info("a request is refused", zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	http.Error(w, text, status)
 }

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // served is one call of a client, from its request to its answer, which may
@@ -177,11 +179,11 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	var forged *invoker.Forged
 	switch {
 	case errors.As(failure, &forged):
-		c.server.log.Warn("a client sent trusted values as arguments", append(fields, zap.Strings("forged", forged.Names))...)
+		event.Log(c.ctx, c.server.log, zapcore.WarnLevel, "a client sent trusted values as arguments", event.ServeCallForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case failure.Cause != nil:
-		c.server.log.Warn("a call failed", append(fields, zap.NamedError("cause", failure.Cause))...)
+		event.Log(c.ctx, c.server.log, zapcore.WarnLevel, "a call failed", event.ServeCallFailed, append(fields, zap.NamedError("cause", failure.Cause))...)
 	default:
-		c.server.log.Debug("a call failed", fields...)
+		event.Log(c.ctx, c.server.log, zapcore.DebugLevel, "a call failed", event.ServeCallFailed, fields...)
 	}
 }
 

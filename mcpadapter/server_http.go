@@ -18,9 +18,11 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 const (
@@ -138,7 +140,7 @@ func costOf(r *http.Request, e envelope) callers.Kind {
 
 // later refuses a request that may be tried again.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
-	h.refusals.Info("a request is refused: "+why, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	http.Error(w, why, status)
 }
@@ -231,7 +233,7 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request) (envelope, bo
 	}
 	e, err := inspect(text)
 	if err != nil {
-		h.refusals.Info("a request is refused", zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused", event.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
 		return envelope{}, false
 	}
@@ -298,7 +300,7 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	}):
 		return true
 	}
-	h.refusals.Warn("a request is refused: its Host is none of the server's", zap.String("host", shortened(r.Host)))
+	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", shortened(r.Host)))
 	http.Error(w, "the server does not go by this name", http.StatusForbidden)
 	return false
 }
@@ -314,7 +316,7 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	own := err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
-		h.refusals.Warn("a request is refused: its Origin is not allowed", zap.String("origin", shortened(origins[0])))
+		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", shortened(origins[0])))
 		http.Error(w, "the origin is not allowed", http.StatusForbidden)
 		return false
 	}

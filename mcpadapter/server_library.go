@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // codeNoResource is what protocols before 2026-07-28 say of a resource that is
@@ -23,7 +25,7 @@ const codeNoResource = -32002
 func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest) (mcp.Result, error) {
 	all, err := s.roster.Resources(ctx)
 	if err != nil {
-		return nil, s.unlisted("resources", err)
+		return nil, s.unlisted(ctx, "resources", err)
 	}
 	slices.SortFunc(all.Resources, func(a, b ensemble.Resource) int { return strings.Compare(a.URI, b.URI) })
 	return page(s.options.PageSize, "resources", all.Resources, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
@@ -38,7 +40,7 @@ func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesReques
 func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplatesRequest) (mcp.Result, error) {
 	all, err := s.roster.Resources(ctx)
 	if err != nil {
-		return nil, s.unlisted("resource templates", err)
+		return nil, s.unlisted(ctx, "resource templates", err)
 	}
 	slices.SortFunc(all.Templates, func(a, b ensemble.Template) int { return strings.Compare(a.URI, b.URI) })
 	return page(s.options.PageSize, "resourceTemplates", all.Templates, cursorOf(req.Params), speaksModern(req.ProtocolVersion()),
@@ -79,8 +81,8 @@ func cursorOf(params mcp.Params) string {
 	return ""
 }
 
-func (s *Server) unlisted(what string, err error) error {
-	s.log.Warn("the "+what+" cannot be listed", zap.Error(err))
+func (s *Server) unlisted(ctx context.Context, what string, err error) error {
+	event.Log(ctx, s.log, zapcore.WarnLevel, "a list cannot be had", event.ServeListFailed, zap.String("list", what), zap.Error(err))
 	return refusal(jsonrpc.CodeInternalError, "the %s are not available now", what)
 }
 
@@ -93,7 +95,7 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 		if isModern {
 			notFound = jsonrpc.CodeInvalidParams
 		}
-		return nil, s.failed("resources/read", err, notFound, req.Params.URI)
+		return nil, s.failed(ctx, "resources/read", err, notFound, req.Params.URI)
 	}
 	w := newObject()
 	w.key("contents")
@@ -114,10 +116,10 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 
 // failed is the JSON-RPC error of a request that failed. Its data has the URI,
 // if there is one, and the failure in the JSON form of invoker.Failure.Structured.
-func (s *Server) failed(method string, err error, notFound int64, uri string) error {
+func (s *Server) failed(ctx context.Context, method string, err error, notFound int64, uri string) error {
 	failure := invoker.AsFailure(err)
 	if failure.Cause != nil {
-		s.log.Warn("a request failed", zap.String("method", method), zap.String("code", string(failure.Code)), zap.NamedError("cause", failure.Cause))
+		event.Log(ctx, s.log, zapcore.WarnLevel, "a request failed", event.ServeRequestFailed, zap.String("method", method), zap.String("code", string(failure.Code)), zap.NamedError("cause", failure.Cause))
 	}
 	code := int64(jsonrpc.CodeInternalError)
 	switch failure.Code {
@@ -139,7 +141,7 @@ func (s *Server) failed(method string, err error, notFound int64, uri string) er
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	stop, err := s.roster.Subscribe(ctx, req.Params.URI)
 	if err != nil {
-		return s.failed("resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
+		return s.failed(ctx, "resources/subscribe", err, jsonrpc.CodeInvalidParams, req.Params.URI)
 	}
 	if !s.subscribed.add(req.Session, req.Params.URI, stop) {
 		stop()
@@ -157,7 +159,7 @@ func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) err
 func (s *Server) promptsByName(ctx context.Context) (map[string]ensemble.Prompt, error) {
 	all, err := s.roster.Prompts(ctx)
 	if err != nil {
-		return nil, s.unlisted("prompts", err)
+		return nil, s.unlisted(ctx, "prompts", err)
 	}
 	count := make(map[string]int)
 	for _, p := range all.Prompts {
@@ -266,7 +268,7 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isMode
 		return nil, refused
 	}
 	if err != nil {
-		return nil, s.failed("prompts/get", err, jsonrpc.CodeInvalidParams, "")
+		return nil, s.failed(ctx, "prompts/get", err, jsonrpc.CodeInvalidParams, "")
 	}
 	w := newObject()
 	w.textIf("description", prompt.Description)
@@ -310,7 +312,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Re
 	}
 	found, err := s.roster.Complete(ctx, asked)
 	if err != nil {
-		return nil, s.failed("completion/complete", err, jsonrpc.CodeInvalidParams, "")
+		return nil, s.failed(ctx, "completion/complete", err, jsonrpc.CodeInvalidParams, "")
 	}
 	values, err := json.Marshal(append([]string{}, found.Values...))
 	if err != nil {

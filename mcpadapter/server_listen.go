@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -31,7 +32,7 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
 	if o.Token == "" && len(o.Tokens) == 0 && o.Authenticate == nil && !isLoopback(hostOf(listener.Addr().String())) {
-		s.log.Warn("the server is open: everybody who reaches it may call its tools", zap.Stringer("address", listener.Addr()))
+		s.log.Warn("the server is open: everybody who reaches it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
 	}
 	handler := s.Handler()
 	mux := http.NewServeMux()

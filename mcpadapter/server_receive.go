@@ -8,10 +8,12 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // caller is who sent a request, and how it is answered.
@@ -81,14 +83,14 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		from, err := s.callerOf(ctx, req)
 		if err != nil {
-			s.log.Warn("a request is refused", zap.String("method", method), zap.Error(err))
+			event.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", event.ServeRequestRefused, zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
 		if method != "subscriptions/listen" { // it has no end of its own
 			s.running.enter()
 			defer s.running.leave()
 		}
-		defer s.caught(method, &result, &err)
+		defer s.caught(ctx, method, &result, &err)
 		ctx, cancel := context.WithCancelCause(joined{ctx, from.ctx})
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
@@ -97,9 +99,9 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // caught, deferred, makes a panic an error of the request.
-func (s *Server) caught(method string, result *mcp.Result, err *error) {
+func (s *Server) caught(ctx context.Context, method string, result *mcp.Result, err *error) {
 	if p := recover(); p != nil {
-		s.log.Error("a request made the server panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request made the server panic", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 		*result, *err = nil, refusal(jsonrpc.CodeInternalError, "the server failed")
 	}
 }

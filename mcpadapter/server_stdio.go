@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -315,6 +316,6 @@ func (t *stream) asked(id any) {
 }
 
 func (t *stream) refuse(code int64, message string) {
-	t.server.refusals.Info("a line of the client is refused", zap.String("reason", message))
+	t.server.refusals.Info("a line of the client is refused", event.ServeRequestRefused, zap.String("reason", message))
 	_ = t.write(refusalText(code, message))
 }

@@ -15,10 +15,12 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // offers is what the server offers, as it was when somebody last looked.
@@ -51,7 +53,7 @@ type offeredTool struct {
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
-		s.log.Warn("the tools cannot be listed", zap.Error(err))
+		event.Log(ctx, s.log, zapcore.WarnLevel, "a list cannot be had", event.ServeListFailed, zap.String("list", "tools"), zap.Error(err))
 		return nil, refusal(jsonrpc.CodeInternalError, "the tools are not available now")
 	}
 	if set := s.offers.tools.Load(); set != nil && set.catalog == catalog {
@@ -134,7 +136,7 @@ var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
 	if _, taken := set.byName[name]; taken {
-		s.log.Warn("a tool is not offered: another one has its name", zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		s.log.Warn("a tool is not offered: another one has its name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
 	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
