@@ -230,7 +230,7 @@ url = "http://x"
 		{"serving without HTTP", "[serve]\ntoken='0123456789abcdef'\nhosts=['x']\nrate=1\nopen=true\nstateless=true\nmax_body=1\nconverse=true\n", []string{
 			`consort.toml:2:1: serve.token: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:3:1: serve.hosts: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
-			`consort.toml:4:1: serve.rate: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
+			`consort.toml:4:1: serve.rate: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:5:1: serve.open: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:5:1: serve.open: a server that asks for a token is not open`,
 			`consort.toml:6:1: serve.stateless: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,

@@ -61,14 +61,14 @@ type Serve struct {
 	// Open lets everybody call the tools who can reach an address that is not
 	// of this machine alone, without a token.
 	Open bool
-	// What follows is for HTTP. Hosts and Origins are the names that requests may be for, and the
-	// origins of web pages that may send some, against DNS rebinding. Empty
-	// means the names of this machine, and pages of the host itself; * is any.
-	Hosts, Origins []string
 	// Rate is how many requests a client may send in a second, and Burst how
 	// many at once.
 	Rate  float64
 	Burst int
+	// What follows is for HTTP. Hosts and Origins are the names that requests may be for, and the
+	// origins of web pages that may send some, against DNS rebinding. Empty
+	// means the names of this machine, and pages of the host itself; * is any.
+	Hosts, Origins []string
 	// Stateless keeps nothing of a client between two requests.
 	Stateless bool
 	// ResourceMetadata tells clients where tokens come from; nil for nothing.
@@ -172,8 +172,8 @@ func (s *Serve) Listens() bool { return s.HTTP.Reveal() != "" || s.GRPC.Reveal()
 // overNetwork are the keys that mean something at an address only, and
 // overHTTP those that do over HTTP only.
 var (
-	overNetwork = []string{"token", "clients", "open"}
-	overHTTP    = []string{"hosts", "origins", "rate", "burst", "stateless", "resource_metadata"}
+	overNetwork = []string{"token", "clients", "open", "rate", "burst"}
+	overHTTP    = []string{"hosts", "origins", "stateless", "resource_metadata"}
 )
 
 // strays reports the keys for which there is no address.
@@ -356,22 +356,21 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 
 // overGRPC returns what a server over gRPC has of those options.
 func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
-	options := &grpctool.ServerOptions{
+	return &grpctool.ServerOptions{
 		Tools:           o.Tools,
 		OwnNames:        o.OwnNames,
 		Token:           o.Token,
+		Tokens:          o.Tokens,
 		Trusted:         o.Trusted,
 		MaxMessage:      int(o.MaxBody),
+		Rate:            o.Rate,
+		Burst:           o.Burst,
 		Parallel:        o.Parallel,
 		ShutdownTimeout: o.ShutdownTimeout,
 		Audit:           o.Audit,
 		Logger:          o.Logger,
 		Telemetry:       o.Telemetry,
 	}
-	for _, t := range o.Tokens {
-		options.Tokens = append(options.Tokens, grpctool.BearerToken{Token: t.Token, Name: t.Name, Trusted: t.Trusted})
-	}
-	return options
 }
 
 // offerConversations adds the tool converse. Its conversations act for whoever

@@ -115,6 +115,8 @@ file = "`+filepath.Join(t.TempDir(), "trail.jsonl")+`"
 grpc = "127.0.0.1:0"
 own_names = true
 parallel = 3
+rate = 5.5
+burst = 6
 max_body = "1KiB"
 shutdown_timeout = "4s"
 clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}}]
@@ -130,7 +132,7 @@ clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}
 	got := *parts.ServeGRPC
 	got.Logger = nil
 	if want := (grpctool.ServerOptions{
-		OwnNames: true, Parallel: 3, MaxMessage: 1024, ShutdownTimeout: 4 * time.Second, Audit: parts.Audit,
+		OwnNames: true, Parallel: 3, Rate: 5.5, Burst: 6, MaxMessage: 1024, ShutdownTimeout: 4 * time.Second, Audit: parts.Audit,
 		Tokens: []grpctool.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
 	}); !reflect.DeepEqual(got, want) || parts.Audit == nil {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -138,7 +140,7 @@ clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}
 	if parts.Serve.Trusted != nil {
 		t.Errorf("the trusted values of a stream of MCP are %v", parts.Serve.Trusted)
 	}
-	for text, where := range map[string]string{"token = '0123456789abcdef'": "", "rate = 5": "serve.rate: only for serving over HTTP", "stateless = true": "serve.stateless: only for serving over HTTP"} {
+	for text, where := range map[string]string{"token = '0123456789abcdef'": "", "rate = 5": "", "stateless = true": "serve.stateless: only for serving over HTTP"} {
 		if _, err := parse("serve = {grpc = '127.0.0.1:0', "+text+"}", nil); (err == nil) != (where == "") || err != nil && !strings.Contains(err.Error(), where) {
 			t.Errorf("%s: %v", text, err)
 		}
