@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -59,7 +60,9 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
-	x := &exchange{call: call, personal: true, show: instead(`{"content":[]}`)}
+	x := &exchange{
+		call: call, personal: true, show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
+	}
 	// The SDK writes into this map: it belongs to this call alone.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.ID != "" {
@@ -80,9 +83,14 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	// An answer counts that came just before the connection was lost; one to a
 	// call that we gave up may be the answer to its cancellation.
 	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.isClosed() {
-		return outputOf(result)
+		out, failure := outputOf(result)
+		x.ended(out.Content, returned(failure))
+		if failure != nil {
+			return invoker.Output{}, failure
+		}
+		return out, nil
 	}
-	return invoker.Output{}, c.failure(err, x, false)
+	return invoker.Output{}, x.failed(c.failure(err, x, false))
 }
 
 // instead shows the SDK always the same.
@@ -92,7 +100,7 @@ func instead(text string) func(json.RawMessage) json.RawMessage {
 
 // outputOf reads a CallToolResult. One that says isError is the tool's own
 // failure.
-func outputOf(result json.RawMessage) (invoker.Output, error) {
+func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	m, err := members(result)
 	if err != nil {
 		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server answered with something that is not a result of a tool.")

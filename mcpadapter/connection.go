@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -39,7 +40,8 @@ type connection struct {
 	wire    *wire
 	session *mcp.ClientSession
 	peer    ensemble.Peer
-	modern  bool // speaks 2026-07-28 or newer
+	version atomic.Value // string: of the protocol, when it is agreed upon
+	modern  bool         // speaks 2026-07-28 or newer
 	serial  atomic.Int64
 
 	needs []string // the trusted values that go into headers
@@ -47,6 +49,9 @@ type connection struct {
 	requestMeta map[string]json.RawMessage // of each request, when modern
 	listeners   listeners
 	news        *news
+
+	telemetry *telemetry.Telemetry // of who opened it, for what no call is known for
+	lasting   *telemetry.Session
 
 	life context.Context // of calls and of whatever runs beside them
 	end  context.CancelFunc
@@ -78,6 +83,7 @@ func newConnection(options *ClientOptions, l link) *connection {
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.wire = newWire(l, c.notified)
+	c.wire.peer = c.route
 	return c
 }
 
@@ -92,12 +98,14 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		session *mcp.ClientSession
 		err     error
 	}
+	c.telemetry = telemetry.From(ctx)
+	x := &exchange{sending: c.asked}
+	x.answered = func(method string, response *jsonrpc.Response) {
+		silence.Stop()
+		shaken(x.span.Swap(nil), c.shookHands(method, response), response.Error)
+	}
 	connected := make(chan outcome, 1)
 	go func() {
-		x := &exchange{sending: c.asked, answered: func(method string, response *jsonrpc.Response) {
-			silence.Stop()
-			c.shookHands(method, response)
-		}}
 		session, err := c.client().Connect(withExchange(ctx, x), c.wire, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
 		connected <- outcome{session, err}
 	}()
@@ -115,7 +123,10 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		c.begin(ctx, got.session)
 		return nil
 	}
-	return c.abandon(ctx, got.session, got.err)
+	c.wire.forget(x)
+	err := c.abandon(ctx, got.session, got.err)
+	x.failed(c.failure(err, x, true))
+	return err
 }
 
 // newSilence ends an attempt when the server keeps silent.
@@ -137,18 +148,25 @@ func (c *connection) asked(request *jsonrpc.Request) {
 }
 
 // shookHands tells the link which version was agreed upon before the SDK goes
-// on, since the next message names it.
-func (c *connection) shookHands(method string, response *jsonrpc.Response) {
-	l, ok := c.link.(interface{ negotiated(version string) })
-	if !ok || method != "initialize" || response.Error != nil {
-		return
+// on, since the next message names it. It returns the version that an answer of
+// the handshake is of.
+func (c *connection) shookHands(method string, response *jsonrpc.Response) (version string) {
+	if method == "server/discover" {
+		_ = json.Unmarshal(c.requestMeta[mcp.MetaKeyProtocolVersion], &version)
+	}
+	if method != "initialize" || response.Error != nil {
+		return version
 	}
 	var result struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
-	if json.Unmarshal(response.Result, &result) == nil {
+	if json.Unmarshal(response.Result, &result) != nil {
+		return ""
+	}
+	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
 		l.negotiated(result.ProtocolVersion)
 	}
+	return knownVersion(result.ProtocolVersion)
 }
 
 // abandon ends an attempt that failed and says why it did.
@@ -181,6 +199,8 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.session = session
 	info := session.InitializeResult()
 	c.modern = info.ProtocolVersion >= modern
+	c.version.Store(info.ProtocolVersion)
+	c.lasting = c.telemetry.StartSession(c.route(), true)
 	c.peer = ensemble.Peer{Protocol: "MCP " + info.ProtocolVersion, Instructions: info.Instructions}
 	if s := info.ServerInfo; s != nil {
 		c.peer.Name, c.peer.Title, c.peer.Version = s.Name, s.Title, s.Version
@@ -222,6 +242,7 @@ func (c *connection) watch() {
 	if c.isClosed() {
 		c.lostErr = nil // Close came first: what broke afterwards is no news
 	}
+	c.lasting.End(c.lossOf(c.lostErr))
 	close(c.lost)
 	c.end()
 	c.news.stop()

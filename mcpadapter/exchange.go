@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -34,6 +35,10 @@ type exchange struct {
 	// personal says that the request is that of whoever asked, and not for
 	// all: it carries their trusted headers.
 	personal bool
+	// about says what is asked for, for the spans of the requests; quiet ones
+	// have none.
+	about telemetry.Call
+	quiet bool
 
 	// said is what the server answered last: what the SDK makes of it may be
 	// lost together with the connection. Set before the SDK sees it.
@@ -41,11 +46,15 @@ type exchange struct {
 	// spoilt says what was wrong with an answer that the SDK is not shown.
 	spoilt atomic.Pointer[error]
 	left   atomic.Bool // the request may have reached the server
+	// span is that of the last request, while nobody has ended it.
+	span atomic.Pointer[telemetry.Request]
 
 	// Guarded by the wire:
 	method string // of the last request that was sent
 	id     jsonrpc.ID
 	over   bool // nobody waits any more
+	// carried is the context of the last request's trace; nil if there is none.
+	carried metaCarrier
 }
 
 // verdict is one answer of the server.

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -64,7 +65,7 @@ func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 // Read implements [ensemble.Library].
 func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	var answer struct{ Contents []json.RawMessage }
-	err := c.ofPerson(ctx, &answer, `{"contents":[]}`, func(ctx context.Context) error {
+	err := c.ofPerson(ctx, telemetry.Call{URI: uri}, &answer, `{"contents":[]}`, func(ctx context.Context) error {
 		_, err := c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		return err
 	})
@@ -100,7 +101,7 @@ func missing(err error) error {
 // Get implements [ensemble.Library].
 func (c *connection) Get(ctx context.Context, name string, arguments map[string]string) (*ensemble.Messages, error) {
 	var answer map[string]json.RawMessage
-	err := c.ofPerson(ctx, &answer, `{"messages":[]}`, func(ctx context.Context) error {
+	err := c.ofPerson(ctx, telemetry.Call{Prompt: name}, &answer, `{"messages":[]}`, func(ctx context.Context) error {
 		_, err := c.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
 		return err
 	})
@@ -160,7 +161,7 @@ func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionR
 			HasMore bool
 		}
 	}
-	err := c.ofPerson(ctx, &answer, `{"completion":{"values":[]}}`, func(ctx context.Context) error {
+	err := c.ofPerson(ctx, telemetry.Call{}, &answer, `{"completion":{"values":[]}}`, func(ctx context.Context) error {
 		_, err := c.session.Complete(ctx, params)
 		return err
 	})
@@ -188,27 +189,28 @@ func (c *connection) named(what string, err error) error {
 
 // ofPerson makes a request that is somebody's own: it carries their trusted
 // headers, and what the server asks meanwhile is for the call that ctx carries.
-func (c *connection) ofPerson(ctx context.Context, value any, empty string, send func(context.Context) error) error {
+func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
 	if err := c.entitled(ctx); err != nil {
 		return err
 	}
-	return c.decoded(ctx, &exchange{show: instead(empty), personal: true, call: invoker.CallFrom(ctx)}, value, send)
+	return c.decoded(ctx, &exchange{show: instead(empty), personal: true, call: invoker.CallFrom(ctx), about: about}, value, send)
 }
 
 // look makes a request that is nobody's own.
-func (c *connection) look(ctx context.Context, value any, empty string, send func(context.Context) error) error {
-	return c.decoded(ctx, &exchange{show: instead(empty)}, value, send)
+func (c *connection) look(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
+	return c.decoded(ctx, &exchange{show: instead(empty), about: about}, value, send)
 }
 
 // decoded makes one request and decodes its answer into value. The SDK is shown
 // something else, so that it cannot stumble over what it does not know.
 func (c *connection) decoded(ctx context.Context, x *exchange, value any, send func(context.Context) error) error {
 	if err := c.request(ctx, x, send); err != nil {
-		return c.failure(err, x, true)
+		return x.failed(c.failure(err, x, true))
 	}
 	if broken := json.Unmarshal(x.result(), value); broken != nil {
-		return invoker.Failf(invoker.Protocol, "The answer cannot be read: %w", broken)
+		return x.failed(invoker.Failf(invoker.Protocol, "The answer cannot be read: %w", broken))
 	}
+	x.ended(nil, nil)
 	return nil
 }
 

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Limits of one listing.
@@ -57,7 +60,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 	var all []T
 	err := c.everyPage(ctx, what, func(ctx context.Context, cursor string) (page []json.RawMessage, following string, err error) {
 		var answer map[string]json.RawMessage
-		err = c.look(ctx, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
+		err = c.look(ctx, telemetry.Call{}, &answer, `{"`+member+`":[]}`, func(ctx context.Context) error { return ask(ctx, cursor) })
 		if err != nil {
 			return nil, "", err
 		}
@@ -68,7 +71,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 			if one, ok := read(raw); ok {
 				all = append(all, one)
 			} else {
-				c.log.Warn("what the server describes wrongly is left out", zap.String("list", what), zap.String("description", cleanLine(shortened(string(raw)))))
+				event.Log(ctx, c.log, zapcore.WarnLevel, "what the server describes wrongly is left out", event.DescriptionRefused, zap.String("list", what), zap.String("description", cleanLine(shortened(string(raw)))))
 			}
 		}
 		if len(all) > maxListed {

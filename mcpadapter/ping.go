@@ -17,9 +17,10 @@ var _ ensemble.Pinger = (*connection)(nil)
 
 // Ping implements [ensemble.Pinger] with the protocol's ping (MCP 2025-11-25,
 // basic/utilities/ping). Since 2026-07-28 there is none, and the server is
-// asked who it is (server/discover, SEP-2575), which costs it as little.
+// asked who it is (server/discover, SEP-2575), which costs it as little. No span is
+// made of it: there are many, and what they find is the state of the ensemble.
 func (c *connection) Ping(ctx context.Context) error {
-	x := new(exchange)
+	x := &exchange{quiet: true}
 	err := c.request(ctx, x, func(ctx context.Context) error {
 		if c.modern {
 			return c.ask(ctx, x, fmt.Sprintf("ping-%d", c.serial.Add(1)), "server/discover", nil)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -41,7 +42,12 @@ func (c *connection) client() *mcp.Client {
 // decline answers requests that nobody is there for: "method not found", as for
 // any method that is not there (JSON-RPC 2.0, § 5.1).
 func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		if strings.HasPrefix(method, "notifications/") {
+			return next(ctx, method, req)
+		}
+		ctx, span := c.answering(ctx, method, req)
+		defer func() { span.End(nil, answeredWith(span, err)) }()
 		o := c.options
 		switch {
 		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || c.asker(ctx) == nil),
@@ -111,17 +117,18 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 // knows. A round of a call (SEP-2322) has its context; before 2026-07-28 it can
 // only be the one that is in flight alone.
 func (c *connection) asker(ctx context.Context) *invoker.Call {
-	if x := exchangeFrom(ctx); x != nil && x.personal { // else that of the handshake
+	if x := c.askedBy(ctx); x != nil {
 		return x.call
 	}
-	calls := c.wire.inFlight()
-	if len(calls) != 1 {
-		return nil
-	}
-	for _, call := range calls {
-		return call
-	}
 	return nil
+}
+
+// askedBy is the exchange of that call.
+func (c *connection) askedBy(ctx context.Context) *exchange {
+	if x := exchangeFrom(ctx); x != nil && x.personal { // else that of the handshake
+		return x
+	}
+	return c.wire.only()
 }
 
 // person returns who answers a question: the embedder, or the person of the

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -264,7 +265,7 @@ func (c *connection) subscribe(ctx context.Context, uri string) (stop func(), er
 	if c.modern {
 		return c.listenFor(ctx, uri)
 	}
-	return nil, c.look(ctx, new(struct{}), `{}`, func(ctx context.Context) error {
+	return nil, c.look(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
 		return c.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	})
 }
@@ -311,7 +312,7 @@ func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
 	case s == nil:
 		return ctx.Err()
 	case s.stop == nil:
-		err := c.look(ctx, new(struct{}), `{}`, func(ctx context.Context) error {
+		err := c.look(ctx, telemetry.Call{URI: uri}, new(struct{}), `{}`, func(ctx context.Context) error {
 			return c.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
 		})
 		if err != nil {

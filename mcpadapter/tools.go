@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -42,14 +43,21 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	var listing ensemble.Listing
 	listed := 0
 	err := c.everyPage(ctx, "tools", func(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
-		page, err := c.page(ctx, cursor)
+		x := new(exchange)
+		page, err := c.page(ctx, x, cursor)
 		if listed += len(page.Tools); listed > maxListed {
-			return nil, "", invoker.Failf(invoker.Protocol, "there are more than %d of them", maxListed)
+			err = invoker.Failf(invoker.Protocol, "there are more than %d of them", maxListed)
 		}
+		if err != nil {
+			x.failed(invoker.AsFailure(err))
+			return nil, "", err
+		}
+		aside := len(listing.Aside)
 		for _, raw := range page.Tools {
 			c.addTool(&listing, raw, page.valid)
 		}
-		return page.Tools, page.NextCursor, err
+		x.listed(len(page.Tools), len(listing.Aside)-aside)
+		return page.Tools, page.NextCursor, nil
 	})
 	if err != nil {
 		return ensemble.Listing{}, err
@@ -64,13 +72,13 @@ type listPage struct {
 	valid      map[string]bool   // names of the tools whose header annotations the SDK takes
 }
 
-func (c *connection) page(ctx context.Context, cursor string) (listPage, error) {
+func (c *connection) page(ctx context.Context, x *exchange, cursor string) (listPage, error) {
 	page := listPage{valid: make(map[string]bool)}
 	var broken error
-	x := &exchange{show: func(result json.RawMessage) json.RawMessage {
+	x.show = func(result json.RawMessage) json.RawMessage {
 		broken = json.Unmarshal(result, &page)
 		return abridged(&page)
-	}}
+	}
 	err := c.request(ctx, x, func(ctx context.Context) error {
 		result, err := c.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
@@ -190,7 +198,7 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 	if again != nil {
 		return nil, err
 	}
-	c.log.Warn("results of a tool are not checked", zap.String("tool", t.Name), zap.Error(err))
+	c.log.Warn("results of a tool are not checked", event.SchemaRefused, zap.String("tool", t.Name), zap.Error(err))
 	return unchecked, nil
 }
 

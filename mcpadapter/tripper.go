@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/oauth2"
@@ -114,6 +115,11 @@ func (t *tripper) sameOrigin(u *url.URL) bool {
 		return port(u) == port(t.origin)
 	}
 	return u.Scheme == "https" && port(u) == "443" && port(t.origin) == "80"
+}
+
+func portNumber(u *url.URL) int {
+	n, _ := strconv.Atoi(port(u)) // 0, which is told to nobody, if it is no number
+	return n
 }
 
 func port(u *url.URL) string {
@@ -223,6 +229,10 @@ func rewound(req *http.Request) (*http.Request, error) {
 
 // send adds the headers and sends the request.
 func (t *tripper) send(req *http.Request) (*http.Response, error) {
+	out := outgoingFrom(req.Context())
+	if out.traced {
+		telemetry.Inject(req.Context(), headerCarrier{req.Header})
+	}
 	for name, value := range t.headers {
 		req.Header.Set(name, value)
 	}
@@ -238,7 +248,7 @@ func (t *tripper) send(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Mcp-Protocol-Version", version)
 	}
 	// SEP-2243: the method stands in a header too, that of notifications included.
-	if out := outgoingFrom(req.Context()); out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= modern {
+	if out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= modern {
 		req.Header.Set("Mcp-Method", out.method)
 	}
 	return t.base.RoundTrip(req)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -38,6 +39,7 @@ type wire struct {
 	inner mcp.Connection
 	// notify sees each notification; one that it returns true for is spent.
 	notify func(*jsonrpc.Request) bool
+	peer   func() telemetry.Peer // over what the link goes; set before it is used
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
@@ -110,7 +112,10 @@ func (w *wire) Write(ctx context.Context, message jsonrpc.Message) error {
 	if x.sending != nil {
 		x.sending(request)
 	}
-	w.follow(x, request)
+	ctx, span, request, carried := w.watched(ctx, x, request)
+	if !w.follow(x, request, span, carried) {
+		span.End(nil, telemetry.FaultOf(invoker.AsFailure(context.Canceled)))
+	}
 	return w.sendCall(ctx, x, request)
 }
 
@@ -122,7 +127,7 @@ func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Reque
 	default:
 	}
 	earlier := x.left.Swap(true)
-	err := w.send(ctx, outgoing{method: request.Method, id: request.ID}, request)
+	err := w.send(ctx, outgoing{method: request.Method, id: request.ID, traced: x.carried != nil}, request)
 	if err != nil && !earlier && neverLeft(err) {
 		x.left.Store(false)
 	}
@@ -141,6 +146,7 @@ func (w *wire) send(ctx context.Context, out outgoing, message jsonrpc.Message) 
 type outgoing struct {
 	method string
 	id     jsonrpc.ID // not valid where no answer is expected
+	traced bool       // it has a span
 }
 
 type outgoingKey struct{}
@@ -161,15 +167,20 @@ func (w *wire) fail(err error) {
 	})
 }
 
-// follow notes the request under which the exchange now runs.
-func (w *wire) follow(x *exchange, request *jsonrpc.Request) {
+// follow notes the request under which the exchange now runs. It reports false
+// if nobody waits for it.
+func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Request, carried metaCarrier) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x.id, x.method = request.ID, request.Method
 	x.said.Store(nil)
-	if !x.over {
-		w.exchanges[x.id] = x
+	if x.over {
+		return false
 	}
+	w.exchanges[x.id] = x
+	x.carried = carried
+	x.span.Store(span)
+	return true
 }
 
 // inFlight returns the calls whose requests are not answered.
@@ -183,6 +194,33 @@ func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 		}
 	}
 	return calls
+}
+
+// only returns the exchange of the call that is in flight alone; nil if there
+// are more, or none.
+func (w *wire) only() (alone *exchange) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, x := range w.exchanges {
+		switch {
+		case x.call == nil:
+		case alone != nil:
+			return nil
+		default:
+			alone = x
+		}
+	}
+	return alone
+}
+
+// carriedBy returns the context of the trace that went out with an exchange.
+func (w *wire) carriedBy(x *exchange) metaCarrier {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	return x.carried
 }
 
 // cancel sends the protocol's cancellation (MCP 2025-11-25,
@@ -233,6 +271,9 @@ func (w *wire) answered(response *jsonrpc.Response) {
 	}
 	said.asks = response.Error == nil && needsInput(response.Result)
 	x.said.Store(said)
+	if said.asks {
+		x.ended(nil, nil)
+	}
 	if response.Error == nil && !said.asks && x.show != nil {
 		response.Result = x.show(response.Result)
 	}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"errors"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// watched begins the span of a request that is about to be sent, if somebody
+// watches the work of ctx, and returns the request with the context of the span
+// in its _meta. Each request is a span of its own, those of the further rounds
+// of a call too (SEP-2322): what a person takes to answer is no time of the
+// server's.
+func (w *wire) watched(ctx context.Context, x *exchange, request *jsonrpc.Request) (context.Context, *telemetry.Request, *jsonrpc.Request, metaCarrier) {
+	if x.quiet || telemetry.From(ctx) == nil {
+		return ctx, nil, request, nil
+	}
+	about := x.about
+	about.Method, about.ID = request.Method, idText(request.ID)
+	ctx, span := telemetry.StartRequest(ctx, about, w.peer())
+	carried := make(metaCarrier)
+	telemetry.Inject(ctx, carried)
+	sent := *request
+	sent.Params = carrying(request.Params, carried)
+	return ctx, span, &sent, carried
+}
+
+// ended ends the span of the last request, if it has not ended.
+func (x *exchange) ended(content []canister.Content, fault *telemetry.Fault) {
+	x.span.Swap(nil).End(content, fault)
+}
+
+// failed ends the span of the last request, which came to nothing.
+func (x *exchange) failed(failure *invoker.Failure) *invoker.Failure {
+	span := x.span.Swap(nil)
+	if span == nil {
+		return failure
+	}
+	fault := telemetry.FaultOf(failure)
+	if refusal := x.refusal(); refusal != nil {
+		fault = refusedWith(span, refusal)
+	}
+	span.End(nil, fault)
+	return failure
+}
+
+// listed ends the span of a request for a page of tools.
+func (x *exchange) listed(tools, aside int) {
+	span := x.span.Swap(nil)
+	span.Listed(tools, aside)
+	span.End(nil, nil)
+}
+
+// returned is the fault of what a tool has returned: nil if it did not fail.
+func returned(failure *invoker.Failure) *telemetry.Fault {
+	fault := telemetry.FaultOf(failure)
+	if fault != nil && failure.Code != invoker.Protocol { // what says so of itself is told otherwise
+		fault.Type = toolError
+	}
+	return fault
+}
+
+// shaken ends the span of a request of the handshake. The version is that which
+// was agreed upon, or in the newest protocol the one that the request is of.
+func shaken(span *telemetry.Request, version string, err error) {
+	span.Agreed(version)
+	var refusal *jsonrpc.Error
+	switch {
+	case err == nil:
+		span.End(nil, nil)
+	case errors.As(err, &refusal):
+		span.End(nil, refusedWith(span, refusal))
+	default:
+		span.End(nil, telemetry.FaultOf(invoker.AsFailure(err)))
+	}
+}
+
+// route says over what the connection goes.
+func (c *connection) route() telemetry.Peer {
+	var p telemetry.Peer
+	if l, ok := c.link.(Routed); ok {
+		p = l.Route()
+	}
+	p.Ensemble, p.Session = c.options.Server, c.wire.SessionID()
+	p.Protocol, _ = c.version.Load().(string)
+	return p
+}
+
+// lossOf is the fault of a session that was lost; nil if it was not.
+func (c *connection) lossOf(err error) *telemetry.Fault {
+	if err == nil {
+		return nil
+	}
+	return telemetry.FaultOf(c.lostCall(err, false))
+}
+
+// Route implements [Routed].
+func (p *process) Route() telemetry.Peer { return telemetry.Peer{Transport: "pipe"} }
+
+// Route implements [Routed].
+func (t *tripper) Route() telemetry.Peer {
+	return telemetry.Peer{Transport: "tcp", Network: "http", Address: t.origin.Hostname(), Port: portNumber(t.origin)}
+}
+
+// Route implements [Routed].
+func (l overLink) Route() telemetry.Peer {
+	if r, ok := l.Link.(Routed); ok {
+		return r.Route()
+	}
+	return telemetry.Peer{}
+}
+
+// answering begins the span of a request of the server, such as a question to
+// the person: in the trace that it names, or else in that of the call that it
+// belongs to. What comes as a round of a call (SEP-2322) is no request, and has
+// none.
+func (c *connection) answering(ctx context.Context, method string, req mcp.Request) (context.Context, *telemetry.Request) {
+	if c.telemetry == nil || method == "ping" {
+		return ctx, nil
+	}
+	if carried := c.wire.carriedBy(c.askedBy(ctx)); carried != nil {
+		ctx = c.telemetry.Extract(ctx, carried)
+	}
+	ctx = c.telemetry.Extract(ctx, metaOfParams(req.GetParams()))
+	return c.telemetry.StartServing(ctx, telemetry.Call{Method: method}, c.route())
+}
