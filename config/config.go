@@ -271,8 +271,18 @@ type Supervision struct {
 
 // Log says what is logged.
 type Log struct {
-	Level Level // empty means [LevelWarn]
+	Level  Level  // empty means [LevelWarn]
+	Format Format // empty means [FormatConsole]
 }
+
+// Format is what a line of the log looks like.
+type Format string
+
+// The formats.
+const (
+	FormatConsole Format = "console" // for people
+	FormatJSON    Format = "json"    // an object a line
+)
 
 // Level is the least weight of an entry that is logged.
 type Level string

@@ -27,6 +27,7 @@ func (c *Config) fields() []field {
 		})},
 		{"log", tableOf([]field{
 			{"level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)},
+			{"format", choice(&c.Log.Format, FormatConsole, FormatJSON)},
 		}, nil)},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +25,7 @@ import (
 const maxArguments = 16 << 20
 
 func (p *program) callCommand() *cobra.Command {
-	return p.withTrust(p.withJSON(&cobra.Command{
+	return p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "call ENSEMBLE TOOL [JSON]",
 		Short: "Call one tool and print its result; no model takes part",
 		Long: "Call calls TOOL of ENSEMBLE, under its own name, with the JSON object of arguments,\n" +
@@ -38,7 +39,7 @@ func (p *program) callCommand() *cobra.Command {
 			return nil
 		},
 		RunE: does(p.call),
-	}, "print the result as a canister, one line of JSON"))
+	}, "print the result as a canister, one line of JSON")))
 }
 
 func (p *program) call(ctx context.Context, args []string) (err error) {
@@ -64,8 +65,9 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
 	line := p.screen.begin(oneLine(args[1]))
 	call.Progress = func(progress invoker.Progress) { p.screen.say(line, progressText(progress)) }
-	output, err := invoke(invoker.WithTrusted(ctx, assembly.Trusted...), e, args[1], call, assembly.Audit)
+	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
 	p.screen.end(line)
+	p.showTrace()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -118,16 +120,24 @@ func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble
 	return nil, usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
 }
 
+// forProgram returns a context for calls that the program makes by itself.
+func forProgram(ctx context.Context, assembly *config.Assembly) context.Context {
+	return telemetry.With(invoker.WithTrusted(ctx, assembly.Trusted...), assembly.Telemetry)
+}
+
 // invoke calls the tool, and keeps a record of it. Its error is an
 // *invoker.Failure, or one of usage.
-func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call, trail *audit.Trail) (invoker.Output, error) {
+func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call, trail *audit.Trail) (output invoker.Output, err error) {
+	ctx, span := telemetry.StartTool(ctx, telemetry.ToolCall{
+		Name: ensemble.NameFor(e.Name(), name), Ensemble: e.Name(), Call: call.ID, Arguments: call.Arguments,
+	})
+	defer func() { span.End(output.Content, faultOf(err)) }()
 	record := audit.Record{Time: time.Now(), Asker: "program", Invocation: call.ID, Ensemble: e.Name(), Tool: name, Arguments: call.Arguments}
 	tool, err := toolNamed(ctx, e, name)
 	var usage *exit
 	if errors.As(err, &usage) {
 		return invoker.Output{}, err
 	}
-	var output invoker.Output
 	if err == nil {
 		record.Tool = tool.Definition().Name
 		began := time.Now()
@@ -137,6 +147,14 @@ func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoke
 	record.Ended(output.Content, err)
 	trail.Keep(ctx, record)
 	return output, err
+}
+
+// faultOf is how a call failed. A usage error is about the name of the tool.
+func faultOf(err error) *telemetry.Fault {
+	if usage := (*exit)(nil); errors.As(err, &usage) {
+		err = invoker.Failf(invoker.ToolNotFound, "%w", err)
+	}
+	return telemetry.FaultOf(invoker.AsFailure(err))
 }
 
 // toolNamed finds a tool by its own name or the roster's.

@@ -35,7 +35,7 @@ type chat struct {
 
 func (p *program) chatCommand() *cobra.Command {
 	var o opening
-	return o.flags(p.withTrust(&cobra.Command{
+	return o.flags(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
@@ -43,7 +43,7 @@ func (p *program) chatCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		// Ctrl-C has a meaning of its own here.
 		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o) }, syscall.SIGTERM, syscall.SIGHUP),
-	}))
+	})))
 }
 
 func (p *program) chat(ctx context.Context, o *opening) (err error) {
@@ -141,6 +141,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 func (c *chat) answer(ctx context.Context, said string) error {
 	return c.interruptible(ctx, func(ctx context.Context) error {
 		done, err := turn(ctx, c.talk, said, c.shower())
+		c.showTrace()
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.logger(cfg.Log.Level); err != nil {
+	if _, _, err := p.logger(cfg.Log); err != nil {
 		return nil, err
 	}
 	if r.Problems = p.examineAudit(cfg); len(r.Problems) > 0 {

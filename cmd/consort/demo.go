@@ -50,7 +50,7 @@ func (p *program) demoCommand() *cobra.Command {
 	cmd.Flags().StringVar(&d.name, "model", "", "talk with the model `NAME` in place of the script")
 	cmd.Flags().StringVar(&d.url, "base-url", "", "where the model's OpenAI-compatible API is, as `URL` (default: OpenAI)")
 	cmd.Flags().StringVar(&d.apiKey, "api-key", "", "the key of the API, as `env:NAME` of a variable (default at OpenAI: env:OPENAI_API_KEY)")
-	return p.withJSON(cmd, "print one line of JSON for each event, without pauses")
+	return p.withTrace(p.withJSON(cmd, "print one line of JSON for each event, without pauses"))
 }
 
 func (d *demo) run(ctx context.Context, _ []string) (err error) {
@@ -125,6 +125,7 @@ func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 			d.screen.result("\n" + d.screen.results.bold("You: "+prompt) + "\n\n")
 		}
 		done, err := turn(ctx, talk, prompt, to)
+		d.showTrace()
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // event is a line of JSON, as far as the tests read it.
-type event struct {
+type happening struct {
 	Event      string
 	Invocation string
 	Name       string
@@ -23,11 +23,11 @@ type event struct {
 }
 
 // events reads the lines of JSON, and that each canister is one.
-func events(t *testing.T, stdout string) []event {
+func events(t *testing.T, stdout string) []happening {
 	t.Helper()
-	var list []event
+	var list []happening
 	for line := range strings.Lines(stdout) {
-		var e event
+		var e happening
 		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Event == "" {
 			t.Fatalf("%v: %s", err, line)
 		}
@@ -41,7 +41,7 @@ func events(t *testing.T, stdout string) []event {
 	return list
 }
 
-func count(list []event, name string) int {
+func count(list []happening, name string) int {
 	n := 0
 	for _, e := range list {
 		if e.Event == name {
@@ -53,7 +53,7 @@ func count(list []event, name string) int {
 
 // overlapping returns the tools that ran at the same time as others, at the
 // moment when most did.
-func overlapping(list []event) []string {
+func overlapping(list []happening) []string {
 	var most, running []string
 	for _, e := range list {
 		switch e.Event {

@@ -59,14 +59,20 @@ type interaction struct {
 
 // assemble puts a configuration to work. Nothing connects yet.
 func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assembly, error) {
-	logger, err := p.logger(cfg.Log.Level)
+	logger, end, err := p.logger(cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.endLog = end
+	seen, err := p.startWatching(logger)
 	if err != nil {
 		return nil, err
 	}
 	assembly, err := config.Assemble(cfg, &config.AssembleOptions{
-		Logger: logger,
-		Ask:    with.approve,
-		Client: mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
+		Logger:    logger,
+		Ask:       with.approve,
+		Client:    mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
+		Telemetry: seen,
 	})
 	if err != nil {
 		return nil, usagef("%s: %w", p.configFile, err)

@@ -8,7 +8,6 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
 
@@ -37,7 +36,7 @@ func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembl
 	if o.prompt == "" && len(arguments) > 0 {
 		return usagef("--argument is for a prompt; name one with --prompt")
 	}
-	ctx = invoker.WithTrusted(ctx, assembly.Trusted...)
+	ctx = forProgram(ctx, assembly)
 	var canisters []canister.Canister
 	for _, uri := range o.documents {
 		document, err := p.read(ctx, assembly.Roster, uri)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/consort-go/consort/config"
 	"github.com/spf13/cobra"
 )
 
@@ -22,8 +23,17 @@ type program struct {
 	// The flags that several commands share.
 	configFile string
 	logLevel   string
+	logFormat  string
 	json       bool
 	trust      []string // NAME=VALUE
+
+	trace bool
+
+	// watched says that what the command does is seen outside, as the variables
+	// of OpenTelemetry and trace say; scraped that there are metrics to scrape.
+	watched, scraped bool
+	watching         *watching // nil unless watched
+	endLog           func()    // nil until there is a log
 
 	// quiet is the level to log from when nobody says; empty means warn.
 	quiet string
@@ -44,6 +54,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	root := p.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	p.end()
 	p.screen.close()
 	var known *exit
 	if err != nil && !errors.As(err, &known) { // from the parsing of the command line
@@ -53,6 +64,16 @@ func (p *program) execute(ctx context.Context, args []string) int {
 		p.screen.note("%s%s", p.screen.notes.bad("consort: "), text)
 	}
 	return int(statusOf(err))
+}
+
+// end exports and logs what is left.
+func (p *program) end() {
+	if p.watching != nil {
+		p.watching.close()
+	}
+	if p.endLog != nil {
+		p.endLog()
+	}
 }
 
 // complaint is what a person is told of err; empty for nothing, as when all
@@ -81,6 +102,14 @@ func (p *program) rootCommand() *cobra.Command {
 		Short: "Conversations with a model that uses the tools of MCP servers",
 		Long: "Consort holds conversations with a language model that uses the tools of MCP\n" +
 			"servers, as one TOML file says. To see one without any of these: consort demo",
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			switch config.Format(p.logFormat) {
+			case "", config.FormatConsole, config.FormatJSON:
+				p.inJSON("")
+				return nil
+			}
+			return usagef("--log-format %s: expected console or json", p.logFormat)
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -91,6 +120,7 @@ func (p *program) rootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", "consort.toml", "read the configuration from `FILE`")
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
+	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, an object a line (default: the file's, or console)")
 	root.AddCommand(
 		p.demoCommand(), p.chatCommand(), p.runCommand(), p.toolsCommand(), p.callCommand(),
 		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(),
@@ -102,6 +132,14 @@ func (p *program) rootCommand() *cobra.Command {
 // withJSON adds the flag --json to a command.
 func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
 	cmd.Flags().BoolVar(&p.json, "json", false, usage)
+	return cmd
+}
+
+// withTrace adds the flag --trace to a command, whose work is seen outside in
+// any case.
+func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&p.trace, "trace", false, "print the spans of each turn, or call, to standard error")
+	cmd.PreRun = func(*cobra.Command, []string) { p.watched = true }
 	return cmd
 }
 

@@ -17,14 +17,14 @@ const maxPrompt = 16 << 20
 
 func (p *program) runCommand() *cobra.Command {
 	var o opening
-	return o.flags(p.withTrust(p.withJSON(&cobra.Command{
+	return o.flags(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Hold one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
 			"standard output. What the tools do goes to standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
 		RunE:    does(func(ctx context.Context, args []string) error { return p.run(ctx, &o, args) }),
-	}, "print one line of JSON for each event")))
+	}, "print one line of JSON for each event"))))
 }
 
 func (p *program) run(ctx context.Context, o *opening, args []string) (err error) {
@@ -52,6 +52,7 @@ func (p *program) run(ctx context.Context, o *opening, args []string) (err error
 		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
 	}
 	done, err := turn(ctx, talk, prompt, p.shower())
+	p.showTrace()
 	if err != nil {
 		return err
 	}

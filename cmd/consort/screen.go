@@ -27,6 +27,7 @@ type screen struct {
 
 	mu      sync.Mutex
 	clean   func(string) string // takes secrets out of what is shown; nil takes none
+	json    bool                // notes are lines of JSON, as the log is
 	lines   []*liveLine
 	drawn   int       // lines of the block on the screen
 	midline bool      // text on standard output has not ended its line
@@ -118,8 +119,19 @@ func (s *screen) note(format string, args ...any) {
 	defer s.mu.Unlock()
 	s.erase()
 	s.breakLine()
-	fmt.Fprintln(s.to(s.stderr), s.cleaned(fmt.Sprintf(format, args...)))
+	text := s.cleaned(fmt.Sprintf(format, args...))
+	if s.json {
+		text = jsonNote(text)
+	}
+	fmt.Fprintln(s.to(s.stderr), text)
 	s.draw()
+}
+
+// asJSON makes all notes from now on lines of JSON.
+func (s *screen) asJSON() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.json = true
 }
 
 // to returns where what is meant for file goes now; s.mu is held.
@@ -144,7 +156,12 @@ func (s *screen) logs() zapcore.WriteSyncer { return logWriter{s} }
 type logWriter struct{ *screen }
 
 func (w logWriter) Write(p []byte) (int, error) {
-	w.note("%s", strings.TrimRight(string(p), "\n"))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+	w.breakLine()
+	io.WriteString(w.to(w.stderr), w.cleaned(string(p)))
+	w.draw()
 	return len(p), nil
 }
 

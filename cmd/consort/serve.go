@@ -60,6 +60,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	cfg.Serve = settings
+	s.watched, s.scraped = true, settings.Health.Reveal() != ""
 	build := s.assemble
 	if settings.Converse {
 		build = s.withModel
@@ -288,7 +289,10 @@ func (s *serving) tellHealth(address string, roster *ensemble.Roster) (stop func
 		return nil, fmt.Errorf("health: %w", err)
 	}
 	s.screen.note("health at http://%s/health/mcp", listener.Addr())
-	server := &http.Server{Handler: ensemble.HealthHandler(roster), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	handler := http.NewServeMux()
+	handler.Handle("/", ensemble.HealthHandler(roster))
+	handler.Handle("GET /metrics", s.watching.scrape)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -213,7 +213,7 @@ func TestServeOverStdio(t *testing.T) {
 	}
 	lacks(t, "what was written", s.stdout.String()+s.stderr.String(), password)
 	contains(t, "the log", s.stderr.String(), "DEBUG", `"forged": ["user"]`)
-	lacks(t, "the log", s.stderr.String(), "grace", "eve")
+	lacks(t, "the log", s.stderr.String(), "grace", `eve"`)
 }
 
 // Over HTTP the token says who a client is.
