@@ -104,7 +104,7 @@ func (c *Chat) recordRequest(request ChatRequest) {
 
 // recordAnswer records what the model answered.
 func (c *Chat) recordAnswer(result ChatResult) {
-	if !c.wanted() {
+	if !c.wanted() || len(result.Message.Content)+len(result.Invocations) == 0 {
 		return
 	}
 	turn := []canister.Canister{result.Message}

@@ -25,7 +25,6 @@ const (
 	keyStop           = attribute.Key("gen_ai.request.stop_sequences")
 	keyStream         = attribute.Key("gen_ai.request.stream")
 	keyResponseModel  = attribute.Key("gen_ai.response.model")
-	keyResponseID     = attribute.Key("gen_ai.response.id")
 	keyFinish         = attribute.Key("gen_ai.response.finish_reasons")
 	keyFirstChunk     = attribute.Key("gen_ai.response.time_to_first_chunk")
 	keyInput          = attribute.Key("gen_ai.usage.input_tokens")

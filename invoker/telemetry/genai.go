@@ -80,18 +80,26 @@ func StartAgent(ctx context.Context, name string, model ModelInfo) (context.Cont
 	if name != "" {
 		title += " " + name
 		measured = append(measured, keyAgentName.String(name))
+	}
+	if name != agentOf(ctx) {
 		ctx = context.WithValue(ctx, agentKey{}, name)
 	}
 	if model.Name != "" {
 		measured = append(measured, keyRequestModel.String(model.Name))
 	}
-	more := append(conversationOf(ctx), keyOperation.String("invoke_agent"), model.provider())
+	asked := ChatRequest{Model: model}
+	more := append(append(conversationOf(ctx), keyOperation.String("invoke_agent"), model.provider()), asked.settings()...)
 	a := &Agent{t.start(ctx, title, trace.SpanKindInternal, measured, more...)}
 	return a.ctx, a
 }
 
-// agentKey is that of the name of the agent that a context works for.
 type agentKey struct{}
+
+// agentOf is the name of the agent that ctx works for, or "".
+func agentOf(ctx context.Context) string {
+	name, _ := ctx.Value(agentKey{}).(string)
+	return name
+}
 
 // End ends the turn. Only the first call counts.
 func (a *Agent) End(result AgentResult) {
@@ -146,6 +154,9 @@ func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat
 		name += " " + request.Model.Name
 	}
 	more := append(conversationOf(ctx), request.settings()...)
+	if !request.Model.Whole {
+		more = append(more, keyStream.Bool(true))
+	}
 	c := &Chat{operation: t.start(ctx, name, trace.SpanKindClient, request.Model.attributes(), more...)}
 	c.recordRequest(request)
 	return c.ctx, c
@@ -155,9 +166,6 @@ func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat
 func (r *ChatRequest) settings() []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 8)
 	m := &r.Model
-	if !m.Whole {
-		list = append(list, keyStream.Bool(true))
-	}
 	if m.JSON {
 		list = append(list, keyOutputType.String("json"))
 	}
@@ -278,7 +286,7 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	if call.Ensemble != "" {
 		measured = append(measured, keyEnsemble.String(call.Ensemble))
 	}
-	if agent, ok := ctx.Value(agentKey{}).(string); ok {
+	if agent := agentOf(ctx); agent != "" {
 		measured = append(measured, keyAgentName.String(agent))
 	}
 	more := append(conversationOf(ctx), keyOperation.String("execute_tool"), keyToolCall.String(call.Call))

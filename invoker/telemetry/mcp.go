@@ -31,21 +31,26 @@ type Peer struct {
 	Application string
 }
 
+// overGRPC is the network that the conventions of MCP call HTTP 2 (§ Recording
+// MCP transport).
+const overGRPC = "grpc"
+
 // measured are the attributes that measurements of requests have.
 func (p Peer) measured(client bool) []attribute.KeyValue {
 	list := named(make([]attribute.KeyValue, 0, 12), keyTransport.String(p.Transport), keyRPCSystem.String(p.System))
+	if p.Network == overGRPC {
+		list = append(list, keyNetVersion.String("2"))
+	}
 	return append(list, p.session(client)...)
 }
 
 // session are the attributes that measurements of sessions have.
 func (p Peer) session(client bool) []attribute.KeyValue {
 	list := named(make([]attribute.KeyValue, 0, 8), keyEnsemble.String(p.Ensemble), keyProtocol.String(p.Protocol))
-	switch p.Network {
-	case "":
-	case "grpc": // conventions of MCP, § Recording MCP transport
-		list = append(list, keyNetProtocol.String("http"), keyNetVersion.String("2"))
-	default:
-		list = append(list, keyNetProtocol.String(p.Network))
+	if p.Network == overGRPC {
+		list = append(list, keyNetProtocol.String("http"))
+	} else {
+		list = named(list, keyNetProtocol.String(p.Network))
 	}
 	if client {
 		list = appendAddress(list, p, keyServerAddress, keyServerPort)
