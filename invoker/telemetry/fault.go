@@ -19,12 +19,13 @@ type Fault struct {
 	// Message is the description of the span's status: words for people, such
 	// as those that a model was told.
 	Message string
+	// Said is what a tool returned about its failure. Like any result it is
+	// recorded with Options.Content alone, then in place of Message.
+	Said []canister.Content
 	// Cause is the error behind it, which the span has as an exception event.
 	// It may say what a model is not told: traces are for those who may read
 	// the logs. Nil if there is none.
 	Cause error
-
-	said []canister.Content // by a tool, in place of Message: recorded with Options.Content alone
 }
 
 // otherError is the conventions' error.type of errors that have no name.
@@ -32,7 +33,7 @@ const otherError = "_OTHER"
 
 func (f *Fault) kind() string { return cmp.Or(f.Type, otherError) }
 
-func (f *Fault) words() string { return cmp.Or(canister.TextOf(f.said), f.Message) }
+func (f *Fault) words() string { return cmp.Or(canister.TextOf(f.Said), f.Message) }
 
 // FaultOf is the fault of a failed call: the code of the failure, what the model
 // is told, and the cause. What a tool itself said about its failure is a result,
@@ -41,7 +42,7 @@ func FaultOf(failure *invoker.Failure) *Fault {
 	if failure == nil {
 		return nil
 	}
-	return &Fault{Type: string(failure.Code), Message: failure.Message, Cause: failure.Cause, said: failure.Content}
+	return &Fault{Type: string(failure.Code), Message: failure.Message, Cause: failure.Cause, Said: failure.Content}
 }
 
 // causeType returns the name of the type of an error: of the first in its chain

@@ -68,7 +68,7 @@ func (o *operation) fail(fault *Fault) {
 		return
 	}
 	message := fault.Message
-	if len(fault.said) > 0 && o.telemetry.options.Content {
+	if len(fault.Said) > 0 && o.telemetry.options.Content {
 		message = fault.words()
 	}
 	o.span.SetStatus(codes.Error, o.text(message))
