@@ -5,6 +5,7 @@
 package mcpadapter
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -87,6 +88,7 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 				}
 			}()
 		}
+		span := questioning(toolCtx, question, from, session)
 		var answer mcp.InputResponse
 		var err error
 		switch q := question.(type) {
@@ -97,7 +99,9 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 		case *mcp.ListRootsParams:
 			answer, err = session.ListRoots(ctx, q)
 		}
-		return answer, askFailure(toolCtx, ctx, err)
+		failure := askFailure(toolCtx, ctx, err)
+		asked(span, cmp.Or(err, failure))
+		return answer, failure
 	}
 }
 

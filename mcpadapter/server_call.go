@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -33,9 +34,10 @@ type served struct {
 }
 
 // callTool answers tools/call (MCP 2025-11-25, server/tools § Calling Tools).
-func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
+func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
 	waiting, err := s.parked.resumed(req.Params.RequestState, whichCall(req), from)
 	if waiting != nil {
+		span.Tool(req.Params.Name)
 		return waiting.resume(ctx, req.Session, req.Params.InputResponses)
 	}
 	c := &served{
@@ -57,6 +59,7 @@ func (s *Server) callTool(ctx context.Context, req *mcp.CallToolRequest, from *c
 		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", shortened(req.Params.Name)))
 	}
 	c.tool = tool
+	span.Tool(tool.name)
 	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), tool.def.Name
 	if failure := c.admitted(); failure != nil {
 		return c.answer(invoker.Output{}, failure), nil

@@ -161,6 +161,12 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 		return
 	}
 	from.asks = !isModern
+	if h.options.Telemetry != nil {
+		from.route = routeOfHTTP(r)
+		if e.call && !e.batch {
+			from.number = numberIn(r.Body)
+		}
+	}
 	// The SDK keeps the context of the first request of a session for all of
 	// them: it gets one that carries nothing.
 	ctx, cancel := context.WithCancel(bare{r.Context()})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -32,6 +33,12 @@ type caller struct {
 	slot func() (release func(), ok bool)
 	// gone is closed when nothing more comes from the client; nil over HTTP.
 	gone <-chan struct{}
+
+	// For telemetry: over what the client is reached, the identity of the only
+	// request that the caller is of, and the session of a stream.
+	route   telemetry.Peer
+	number  string
+	lasting *telemetry.Session
 }
 
 type callerKey struct{}
@@ -47,16 +54,15 @@ var errNobody = errors.New("it is not known who sent the request")
 // callerOf returns who sent a request. There is no default: a request of which
 // it is not known must not be taken for one that may do more.
 func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error) {
+	if from, ok := ctx.Value(callerKey{}).(*caller); ok { // on a stream; over HTTP the context carries nothing
+		return from, nil
+	}
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		if key := extra.Header[requestKey]; len(key) == 1 {
 			if from, ok := s.requests.Load(key[0]); ok {
 				return from.(*caller), nil
 			}
 		}
-		return nil, errNobody
-	}
-	if from, ok := ctx.Value(callerKey{}).(*caller); ok {
-		return from, nil
 	}
 	return nil, errNobody
 }
@@ -94,7 +100,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		ctx, cancel := context.WithCancelCause(joined{ctx, from.ctx})
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
-		return s.answer(ctx, method, req, from, next)
+		return s.traced(ctx, method, req, from, next)
 	}
 }
 
@@ -106,9 +112,9 @@ func (s *Server) caught(ctx context.Context, method string, result *mcp.Result, 
 	}
 }
 
-func (s *Server) answer(ctx context.Context, method string, req mcp.Request, from *caller, next mcp.MethodHandler) (mcp.Result, error) {
+func (s *Server) answer(ctx context.Context, span *telemetry.Request, method string, req mcp.Request, from *caller, next mcp.MethodHandler) (mcp.Result, error) {
 	if call, ok := req.(*mcp.CallToolRequest); ok {
-		return s.callTool(ctx, call, from)
+		return s.callTool(ctx, span, call, from)
 	}
 	if s.closing.Load() {
 		return nil, refusal(jsonrpc.CodeInternalError, "the server is about to end")
@@ -125,7 +131,11 @@ func (s *Server) answer(ctx context.Context, method string, req mcp.Request, fro
 	case *mcp.ListPromptsRequest:
 		return s.listPrompts(ctx, req)
 	case *mcp.GetPromptRequest:
-		return s.getPrompt(ctx, req, from)
+		result, err := s.getPrompt(ctx, req, from)
+		if err == nil { // else it may be a name that somebody made up
+			span.Prompt(req.Params.Name)
+		}
+		return result, err
 	case *mcp.CompleteRequest:
 		return s.complete(ctx, req)
 	}

@@ -45,7 +45,7 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 	}
 	w.finish(isModern, false)
 	w.fields(metadata, metadataPrefix, "_meta")
-	result := &rawResult{text: w.open()}
+	result := &rawResult{text: w.open(), content: content, failure: failure}
 	result.Meta = passedMeta(metadata)
 	if failure != nil {
 		result.SetMeta(withMeta(result.Meta, FailureKey, failure.Structured().JSON))

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -16,6 +17,7 @@ import (
 type sessions struct {
 	most, mostPerClient int
 	idle                time.Duration
+	telemetry           *telemetry.Telemetry
 
 	mu      sync.Mutex
 	byID    map[string]*session
@@ -32,11 +34,14 @@ type session struct {
 	busy   int // requests and streams
 	used   time.Time
 	timer  *time.Timer
+
+	lasting *telemetry.Session
 }
 
 func newSessions(o *ServerOptions) *sessions {
 	return &sessions{
-		most: o.MaxSessions, mostPerClient: max(1, o.MaxSessions/4), idle: o.SessionIdle, byID: make(map[string]*session),
+		most: o.MaxSessions, mostPerClient: max(1, o.MaxSessions/4), idle: o.SessionIdle, telemetry: o.Telemetry,
+		byID: make(map[string]*session),
 	}
 }
 
@@ -60,12 +65,23 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 	}
 	opened := &session{sdk: sdk, owner: from.identity, client: from.client, used: time.Now()}
 	opened.timer = time.AfterFunc(s.idle, func() { s.expire(sdk.ID()) })
+	opened.lasting = s.telemetry.StartSession(from.route, false)
 	s.byID[sdk.ID()] = opened
 	s.watched.Go(func() {
 		_ = sdk.Wait()
+		opened.lasting.End(nil)
 		s.remove(sdk.ID())
 	})
 	return nil
+}
+
+// agreed notes the version of the protocol that a session speaks.
+func (s *sessions) agreed(id, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session, ok := s.byID[id]; ok {
+		session.lasting.Agreed(version)
+	}
 }
 
 func (s *sessions) ofClient(client string) (n int) {

@@ -30,14 +30,16 @@ import (
 //
 // A line that is no message is answered with an error and does no harm, and so
 // is one of more than ServerOptions.MaxBody bytes.
-func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (err error) {
 	values := append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], invoker.TrustedFrom(ctx)...)
 	name := "stdio " + rand.Text()
 	t := newStream(s, name, in, out)
 	from := &caller{
 		ctx: invoker.WithTrusted(ctx, values...), identity: callers.Identity("", values), client: name, asks: true, gone: t.eof,
-		slot: s.clients.Slot(name),
+		slot: s.clients.Slot(name), route: routeOfStream(in),
 	}
+	from.lasting = s.options.Telemetry.StartSession(from.route, false)
+	defer func() { from.lasting.End(endOfStream(err, ctx.Err() != nil)) }()
 	session, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), callerKey{}, from), t, nil)
 	if err != nil {
 		return err
@@ -294,8 +296,13 @@ func (t *stream) take(line []byte) bool {
 		t.refuse(jsonrpc.CodeParseError, "the line is no message of JSON-RPC 2.0")
 		return true
 	}
-	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() && request.Method != "subscriptions/listen" {
-		t.asked(request.ID.Raw())
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
+		if t.server.options.Telemetry != nil {
+			numbered(request)
+		}
+		if request.Method != "subscriptions/listen" {
+			t.asked(request.ID.Raw())
+		}
 	}
 	select {
 	case t.messages <- message:

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -20,6 +21,10 @@ import (
 type rawResult struct {
 	mcp.ResultBase
 	text []byte // an object that lacks its end
+
+	// For telemetry, of a tool's result:
+	content []canister.Content
+	failure *invoker.Failure
 }
 
 // MarshalJSON implements [json.Marshaler].
