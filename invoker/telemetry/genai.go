@@ -201,7 +201,7 @@ func (c *Chat) Retried(attempt int, wait time.Duration, fault Fault) {
 		return
 	}
 	c.span.AddEvent(retried, trace.WithAttributes(keyAttempt.Int(attempt), keyWait.Float64(wait.Seconds()),
-		keyErrorType.String(fault.Type), keyErrorText.String(c.text(fault.Message))))
+		keyErrorType.String(bounded(fault.kind(), maxName)), keyErrorText.String(c.text(fault.Message))))
 }
 
 // Streamed notes that a piece of the answer has come; the first one counts. It
