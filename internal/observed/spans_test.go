@@ -22,6 +22,7 @@ type span struct {
 	Process           string // that it was made in
 	Name, Kind        string
 	Trace, ID, Parent string
+	Links             []string // the traces
 	Attributes        map[string]any
 	Status, Message   string
 }
@@ -63,6 +64,9 @@ func (r *recorder) spans() (all []span) {
 		if s.Parent.HasSpanID() {
 			made.Parent = s.Parent.SpanID().String()
 		}
+		for _, link := range s.Links {
+			made.Links = append(made.Links, link.SpanContext.TraceID().String())
+		}
 		for _, a := range s.Attributes {
 			made.Attributes[string(a.Key)] = plainValue(a.Value)
 		}
@@ -103,8 +107,8 @@ func read(t *testing.T, path string) (all []span) {
 	return all
 }
 
-// tree writes the spans of a trace as an indented list: what was called by what,
-// in which process, and how it failed. Those side by side are sorted by name.
+// tree writes spans as an indented list: what was called by what, in which
+// process, and how it failed. Those side by side are sorted by name.
 func tree(all []span) string {
 	children := make(map[string][]span)
 	known := make(map[string]bool)
@@ -113,7 +117,7 @@ func tree(all []span) string {
 	}
 	for _, s := range all {
 		if s.Parent != "" && !known[s.Parent] {
-			s.Parent, s.Name = "", s.Name+" (its parent is nowhere)"
+			s.Parent, s.Name = "", s.Name+" whose parent is nowhere"
 		}
 		children[s.Parent] = append(children[s.Parent], s)
 	}
@@ -125,7 +129,7 @@ func tree(all []span) string {
 		})
 		for _, s := range children[parent] {
 			fmt.Fprintf(&out, "%s%s (%s, %s)", strings.Repeat("  ", depth), s.Name, s.Kind, s.Process)
-			if s.Status != "Unset" {
+			if s.Status != "Unset" || s.Attributes["error.type"] != nil {
 				fmt.Fprintf(&out, " %s: %v", s.Status, s.Attributes["error.type"])
 			}
 			out.WriteString("\n")
@@ -136,7 +140,12 @@ func tree(all []span) string {
 	return out.String()
 }
 
-// lines makes lines of a text of the test, without what indents it.
-func lines(text string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(text, "\n"), "\t", "")
+// ofTrace are the spans of one trace.
+func ofTrace(all []span, id string) (some []span) {
+	for _, s := range all {
+		if s.Trace == id {
+			some = append(some, s)
+		}
+	}
+	return some
 }

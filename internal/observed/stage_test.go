@@ -33,7 +33,14 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	if os.Getenv(modelVariable) != "" {
+		os.Exit(openaiserver.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	status := m.Run()
+	if leftOver != "" {
+		os.RemoveAll(leftOver)
+	}
+	os.Exit(status)
 }
 
 // patience bounds what a test waits for.
@@ -86,10 +93,11 @@ func startServers(t *testing.T) *servers {
 		t.Fatal(err)
 	}
 	s.roster, err = ensemble.NewRoster(
-		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{Environment: map[string]string{spansVariable: s.file}}),
-			&ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout}),
-		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", nil), nil),
-		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Plaintext: true}), nil),
+		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{
+			ClientOptions: mcpadapter.ClientOptions{Server: "sky"}, Environment: map[string]string{spansVariable: s.file},
+		}), &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout}),
+		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Server: "sea"}}), nil),
+		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Server: "land", Plaintext: true}), nil),
 	)
 	if err != nil {
 		t.Fatal(err)
