@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 type events = iter.Seq2[converse.ModelEvent, error]
@@ -32,6 +33,7 @@ type broken struct {
 	exchange func(ctx context.Context, request *converse.Request, exchange func(context.Context, *converse.Request) events) events
 	bind     func() converse.Model
 	screen   func(*invoker.Definition) error
+	describe func() telemetry.ModelInfo
 }
 
 func (b *broken) Exchange(ctx context.Context, request *converse.Request) events {
@@ -53,6 +55,13 @@ func (b *broken) Screen(definition *invoker.Definition) error {
 		return nil
 	}
 	return b.screen(definition)
+}
+
+func (b *broken) Describe() telemetry.ModelInfo {
+	if b.describe == nil {
+		return telemetry.ModelInfo{Provider: "test", Name: "broken"}
+	}
+	return b.describe()
 }
 
 // changed passes each reply through change.
@@ -350,6 +359,20 @@ var breaks = map[string]func(*broken){
 			defer mu.Unlock()
 			d.InputSchema = nil
 			return nil
+		}
+	},
+	"Describe/same nameless": func(b *broken) {
+		b.describe = func() telemetry.ModelInfo { return telemetry.ModelInfo{Provider: "test"} }
+	},
+	"Describe/same unsteady": func(b *broken) {
+		n := 0
+		b.describe = func() telemetry.ModelInfo { n++; return telemetry.ModelInfo{Provider: "test", Name: fmt.Sprint(n)} }
+	},
+	"Describe/same bound": func(b *broken) {
+		b.bind = func() converse.Model {
+			other := &broken{server: b.server}
+			other.describe = func() telemetry.ModelInfo { return telemetry.ModelInfo{Provider: "test", Name: "other"} }
+			return other
 		}
 	},
 }

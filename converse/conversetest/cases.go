@@ -81,6 +81,7 @@ var cases = []testCase{
 	{"End/leaves-nothing", "nothing is left when an exchange is over, however it ended", []Line{{Text: half, Wait: never}, {Text: "Here."}}, endLeavesNothing},
 	{"Bind/same", "a bound model gives the same answers to the same requests, and sends the same", dialogue, bindSame},
 	{"Screen/same", "Screen says the same of the same definition, has nothing against plain ones, and changes nothing", dialogue, screenSame},
+	{"Describe/same", "Describe names the model, and a bound one is the same", dialogue, describeSame},
 }
 
 var texts = []Line{
@@ -499,5 +500,26 @@ func screenSame(s *subject) {
 	all.Wait()
 	if !reflect.DeepEqual(plain, tools().Definitions) {
 		s.Error("Screen changed a definition")
+	}
+}
+
+func describeSame(s *subject) {
+	describer, ok := s.Model.(converse.Describer)
+	if !ok {
+		s.Skip("the model is no Describer")
+	}
+	info := describer.Describe()
+	if info.Name == "" || info.Provider == "" {
+		s.Errorf("the model is described as %+v, without its name or provider", info)
+	}
+	if again := describer.Describe(); !reflect.DeepEqual(info, again) {
+		s.Errorf("the model is described as %+v and then as %+v", info, again)
+	}
+	binder, ok := s.Model.(converse.Binder)
+	if !ok {
+		return
+	}
+	if bound, ok := binder.Bind().(converse.Describer); ok && !reflect.DeepEqual(info, bound.Describe()) {
+		s.Errorf("the model is described as %+v, and as %+v when it is bound", info, bound.Describe())
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 // Line is one exchange of a script: what the model is expected to be asked and
@@ -62,7 +63,7 @@ type Script struct {
 	err  error
 }
 
-var _ converse.Model = (*Script)(nil)
+var _ converse.Describer = (*Script)(nil)
 
 // NewScript returns a model that plays the lines.
 func NewScript(lines ...Line) *Script { return &Script{lines: lines} }
@@ -77,6 +78,15 @@ func (s *Script) Err() error {
 	}
 	return s.err
 }
+
+// Describe implements [converse.Describer]: it is the model "script" of the
+// provider "conversetest".
+func (s *Script) Describe() telemetry.ModelInfo {
+	return telemetry.ModelInfo{Provider: "conversetest", Name: scriptName}
+}
+
+// scriptName is the name of a model that plays a script.
+const scriptName = "script"
 
 // Exchange plays the next line. It checks the request as every model API does:
 // a history that [canister.Check] finds fault with fails the exchange.
@@ -206,7 +216,7 @@ func (l Line) reply(number int, request *converse.Request) converse.Reply {
 		l.answered(*l.recorded, reply)
 		return reply
 	}
-	message := canister.Assistant{Model: "script", Finish: l.Finish, Usage: l.Usage}
+	message := canister.Assistant{Model: scriptName, Finish: l.Finish, Usage: l.Usage}
 	message.ID = request.NewID()
 	if l.Text != "" {
 		message.Content = canister.Texts(l.Text)

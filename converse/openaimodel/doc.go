@@ -44,6 +44,9 @@
 // the model that [Model.Bind] returns, which keeps the messages that it has
 // sent and adds to them, so that an exchange costs what is new in it.
 //
+// Nothing of a trace is sent to a server that Options.TraceHeaders does not
+// name as one that takes part.
+//
 // # Tools
 //
 // Schemas are sent as the tool gave them where the API takes them, in canonical

@@ -131,6 +131,7 @@ func (x *exchange) observe(req *http.Request, next option.MiddlewareNext) (*http
 	x.attempts++
 	x.failed = nil
 	x.lent.lend(req)
+	x.inject(req)
 	x.watch.within(x.m.opts.ResponseTimeout)
 	res, err := next(req)
 	x.watch.stop()

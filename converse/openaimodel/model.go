@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"go.uber.org/zap"
@@ -30,14 +31,16 @@ type Model struct {
 	own     *http.Transport // nil when the caller gave an HTTP client
 	secrets *strings.Replacer
 	log     *zap.Logger
+	info    telemetry.ModelInfo
 
 	fields string // the members of a request that has no settings of its own
 	tools  toolCache
 }
 
 var (
-	_ converse.Binder   = (*Model)(nil)
-	_ converse.Screener = (*Model)(nil)
+	_ converse.Binder    = (*Model)(nil)
+	_ converse.Describer = (*Model)(nil)
+	_ converse.Screener  = (*Model)(nil)
 )
 
 // New returns the model of that name, which the server knows it by. Nothing is
@@ -55,6 +58,7 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m.secrets = replacer(&opts, base)
+	m.info = m.describe(base)
 	m.client = openai.Client{Options: m.clientOptions(base)}
 	return m, nil
 }

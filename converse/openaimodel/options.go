@@ -117,6 +117,17 @@ type Options struct {
 	// response; default 8 MiB and 64 MiB.
 	MaxEventBytes, MaxAnswerBytes int
 
+	// Provider is who runs the server, in traces and measurements: a name of
+	// OpenTelemetry's conventions for gen_ai.provider.name, such as openai, or
+	// another. The default is known by the host for those whom the conventions
+	// name, and is openai_compatible elsewhere.
+	Provider string
+	// TraceHeaders sends the context of the trace with each request (W3C Trace
+	// Context: traceparent and tracestate), for a server that takes part in
+	// traces. The default is not to: whoever runs the server could tell which
+	// requests belong together, and reads what others wrote into tracestate.
+	TraceHeaders bool
+
 	// HTTPClient sends the requests. The default has its own connections,
 	// which [Model.Close] frees. A client that is given is copied, and follows
 	// redirections only within the origin of BaseURL. Its Timeout, if any,

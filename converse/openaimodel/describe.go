@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/consort-go/consort/invoker/telemetry"
+)
+
+// Describe returns what traces say of the model: its name, who provides it and
+// where, and how it is asked. See [Options].Provider.
+func (m *Model) Describe() telemetry.ModelInfo { return m.info }
+
+// Describe is that of the model.
+func (b *bound) Describe() telemetry.ModelInfo { return b.model.Describe() }
+
+// describe makes it from the options.
+func (m *Model) describe(base *url.URL) telemetry.ModelInfo {
+	o := &m.opts
+	info := telemetry.ModelInfo{
+		Provider: o.Provider,
+		Name:     m.name,
+		Address:  base.Hostname(),
+		Port:     portOf(base),
+		Whole:    o.NoStream,
+		JSON:     o.ResponseFormat != nil,
+	}
+	if info.Provider == "" {
+		info.Provider = providerOf(base)
+	}
+	if !m.extra("max_tokens") && !m.extra("max_completion_tokens") {
+		info.MaxTokens = int64(o.MaxTokens)
+	}
+	if !m.extra("temperature") {
+		info.Temperature = o.Temperature
+	}
+	if !m.extra("top_p") {
+		info.TopP = o.TopP
+	}
+	if !m.extra("stop") {
+		info.Stop = o.Stop
+	}
+	if !m.extra("seed") {
+		info.Seed = o.Seed
+	}
+	return info
+}
+
+func portOf(base *url.URL) int {
+	if port, err := strconv.Atoi(base.Port()); err == nil {
+		return port
+	}
+	if base.Scheme == "http" {
+		return 80
+	}
+	return 443
+}
+
+// compatible is the provider of a server that nobody has named: it speaks as
+// OpenAI's does, and who runs it is not known.
+const compatible = "openai_compatible"
+
+// providers are the names that the conventions have for the owners of hosts,
+// and of the hosts below.
+var providers = map[string]string{
+	"api.openai.com":                    "openai",
+	"openai.azure.com":                  "azure.ai.openai",
+	"services.ai.azure.com":             "azure.ai.inference",
+	"generativelanguage.googleapis.com": "gcp.gemini",
+	"aiplatform.googleapis.com":         "gcp.vertex_ai",
+	"api.anthropic.com":                 "anthropic",
+	"api.cohere.ai":                     "cohere",
+	"api.cohere.com":                    "cohere",
+	"api.perplexity.ai":                 "perplexity",
+	"api.x.ai":                          "x_ai",
+	"api.deepseek.com":                  "deepseek",
+	"api.groq.com":                      "groq",
+	"api.mistral.ai":                    "mistral_ai",
+	"api.moonshot.ai":                   "moonshot_ai",
+	"api.moonshot.cn":                   "moonshot_ai",
+}
+
+// providerOf returns the name of whoever runs a server, by its host.
+func providerOf(base *url.URL) string {
+	for host, more := strings.ToLower(base.Hostname()), true; more; {
+		if name := providers[host]; name != "" {
+			return name
+		}
+		_, host, more = strings.Cut(host, ".")
+	}
+	return compatible
+}
+
+// inject puts the context of the trace into a request, if that is wanted.
+func (x *exchange) inject(req *http.Request) {
+	if x.m.opts.TraceHeaders {
+		telemetry.Inject(req.Context(), carrier{req.Header})
+	}
+}
+
+// carrier is how a trace is written into headers.
+type carrier struct{ http.Header }
+
+// Keys lists the names.
+func (c carrier) Keys() []string {
+	var names []string
+	for name := range c.Header {
+		names = append(names, name)
+	}
+	return names
+}
