@@ -142,18 +142,26 @@ func TestCanisterStandsOnTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// A program that imports only converse and ensemble is light.
+// A program that imports only converse and ensemble is light: of OpenTelemetry
+// it has the API.
 func TestTheCoreIsLight(t *testing.T) {
 	heavy := []string{
 		"github.com/openai/openai-go", "github.com/modelcontextprotocol/go-sdk", "github.com/pelletier/go-toml",
-		"google.golang.org/grpc", "google.golang.org/protobuf", "database/sql", "modernc.org",
+		"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto", "database/sql", "modernc.org",
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/otel/log",
+		"go.opentelemetry.io/proto", "go.opentelemetry.io/contrib", "go.opentelemetry.io/auto", "github.com/prometheus",
 	}
+	api := false
 	for _, p := range list(t, "-deps", "./converse", "./ensemble") {
 		for _, vendor := range heavy {
 			if within(p.ImportPath, vendor) {
 				t.Errorf("converse and ensemble link %s", p.ImportPath)
 			}
 		}
+		api = api || p.ImportPath == "go.opentelemetry.io/otel/trace"
+	}
+	if !api {
+		t.Error("the list lacks what converse and ensemble do link")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -248,7 +249,7 @@ func (c *Chat) End(result ChatResult) {
 // count measures tokens of a type.
 func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
 	if tokens.Enabled(c.ctx) {
-		tokens.Record(c.ctx, n, metric.WithAttributes(c.measured...), metric.WithAttributes(keyTokenType.String(kind)))
+		tokens.Record(c.ctx, n, metric.WithAttributes(append(slices.Clip(c.measured), keyTokenType.String(kind))...))
 	}
 }
 
