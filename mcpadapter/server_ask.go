@@ -100,7 +100,7 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 			answer, err = session.ListRoots(ctx, q)
 		}
 		failure := askFailure(toolCtx, ctx, err)
-		asked(span, cmp.Or(err, failure))
+		span.End(nil, answeredWith(span, cmp.Or(err, failure)))
 		return answer, failure
 	}
 }

@@ -101,10 +101,6 @@ func idText(id jsonrpc.ID) string {
 	return shortened(fmt.Sprint(id.Raw()))
 }
 
-// toolError is the error.type of a result that says isError (semantic
-// conventions for MCP, § error.type).
-const toolError = "tool_error"
-
 // refusedWith notes that a request was answered with an error of JSON-RPC.
 func refusedWith(span *telemetry.Request, refusal *jsonrpc.Error) *telemetry.Fault {
 	code := strconv.FormatInt(refusal.Code, 10)
@@ -112,22 +108,23 @@ func refusedWith(span *telemetry.Request, refusal *jsonrpc.Error) *telemetry.Fau
 	return &telemetry.Fault{Type: code, Message: refusal.Message}
 }
 
-// theirs are the codes of errors that are those of who sent the request, and not
-// of who answers it (the same, § rpc.response.status_code).
-var theirs = []int64{
-	jsonrpc.CodeParseError, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, codeNoResource,
-}
-
-// answeredWith is the fault of a request of the other side that is answered with an
-// error; nil if there is none, or it is theirs.
+// answeredWith is the fault of a request of the other side that is answered with
+// an error, which may be one of that side's own: Refused knows the codes.
 func answeredWith(span *telemetry.Request, err error) *telemetry.Fault {
 	var refusal *jsonrpc.Error
-	if !errors.As(err, &refusal) {
-		return telemetry.FaultOf(invoker.AsFailure(err))
+	if errors.As(err, &refusal) {
+		return refusedWith(span, refusal)
 	}
-	fault := refusedWith(span, refusal)
-	if slices.Contains(theirs, refusal.Code) {
-		return nil
+	return telemetry.FaultOf(invoker.AsFailure(err))
+}
+
+// toolFault is the fault of a result that says isError (semantic conventions for
+// MCP, § error.type). What the tool says of it is a result like any other.
+func toolFault(failure *invoker.Failure) *telemetry.Fault {
+	fault := telemetry.FaultOf(failure)
+	fault.Type = "tool_error"
+	if len(fault.Said) > 0 {
+		fault.Message = "The tool says that it failed."
 	}
 	return fault
 }

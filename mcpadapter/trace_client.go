@@ -4,7 +4,6 @@ package mcpadapter
 
 import (
 	"context"
-	"errors"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -60,26 +59,17 @@ func (x *exchange) listed(tools, aside int) {
 
 // returned is the fault of what a tool has returned: nil if it did not fail.
 func returned(failure *invoker.Failure) *telemetry.Fault {
-	fault := telemetry.FaultOf(failure)
-	if fault != nil && failure.Code != invoker.Protocol { // what says so of itself is told otherwise
-		fault.Type = toolError
+	if failure == nil || failure.Code == invoker.Protocol { // that is no code of a tool's own
+		return telemetry.FaultOf(failure)
 	}
-	return fault
+	return toolFault(failure)
 }
 
 // shaken ends the span of a request of the handshake. The version is that which
 // was agreed upon, or in the newest protocol the one that the request is of.
 func shaken(span *telemetry.Request, version string, err error) {
 	span.Agreed(version)
-	var refusal *jsonrpc.Error
-	switch {
-	case err == nil:
-		span.End(nil, nil)
-	case errors.As(err, &refusal):
-		span.End(nil, refusedWith(span, refusal))
-	default:
-		span.End(nil, telemetry.FaultOf(invoker.AsFailure(err)))
-	}
+	span.End(nil, answeredWith(span, err))
 }
 
 // route says over what the connection goes.

@@ -59,9 +59,7 @@ func (s *Server) answered(span *telemetry.Request, req mcp.Request, from *caller
 		s.sessions.agreed(req.GetSession().ID(), r.ProtocolVersion)
 	case *rawResult:
 		if r.failure != nil {
-			fault := telemetry.FaultOf(r.failure)
-			fault.Type = toolError
-			span.End(nil, fault)
+			span.End(nil, toolFault(r.failure))
 		} else {
 			span.End(r.content, nil)
 		}
@@ -184,13 +182,4 @@ func questioning(ctx context.Context, question mcp.InputRequest, from *caller, s
 		params.SetMeta(carried)
 	}
 	return span
-}
-
-// asked ends the span of a question. All errors are those of the answer.
-func asked(span *telemetry.Request, err error) {
-	fault := answeredWith(span, err)
-	if fault == nil && err != nil {
-		fault = telemetry.FaultOf(invoker.AsFailure(err))
-	}
-	span.End(nil, fault)
 }
