@@ -59,6 +59,7 @@ func Example() {
 		fmt.Println(span.SpanKind, span.Name)
 	}
 	// Unordered output:
+	// internal connect local
 	// client chat script
 	// internal execute_tool local__weather
 	// client chat script
