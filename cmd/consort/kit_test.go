@@ -111,7 +111,7 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 		cmd.Dir = t.TempDir()
 	}
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "NO_COLOR=") {
+		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "NO_COLOR=") {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}

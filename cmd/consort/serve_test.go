@@ -54,9 +54,14 @@ type service struct {
 // it waits until it listens.
 func serve(t *testing.T, overHTTP bool, args ...string) *service {
 	t.Helper()
+	return serveWith(t, run{}, overHTTP, args...)
+}
+
+func serveWith(t *testing.T, r run, overHTTP bool, args ...string) *service {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	s := &service{t: t, cmd: run{}.command(ctx, t, append([]string{"serve"}, args...)...)}
+	s := &service{t: t, cmd: r.command(ctx, t, append([]string{"serve"}, args...)...)}
 	s.cmd.Stderr = &s.stderr
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -122,14 +127,20 @@ func (s *service) signal(signal os.Signal) {
 	}
 }
 
-// health is what the process tells of its servers.
-func (s *service) health() string {
+// supervised is the URL where the process tells how it does.
+func (s *service) supervised() string {
 	s.t.Helper()
-	address := regexp.MustCompile(`health at (http://\S+)`).FindStringSubmatch(s.stderr.String())
+	address := regexp.MustCompile(`health at (http://\S+)/health/mcp`).FindStringSubmatch(s.stderr.String())
 	if address == nil {
 		s.t.Fatalf("there is no health: %s", s.stderr.String())
 	}
-	response, err := http.Get(address[1])
+	return address[1]
+}
+
+// health is what the process tells of its servers.
+func (s *service) health() string {
+	s.t.Helper()
+	response, err := http.Get(s.supervised() + "/health/mcp")
 	if err != nil {
 		s.t.Fatal(err)
 	}

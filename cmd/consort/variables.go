@@ -60,7 +60,10 @@ func exportsOf(lookup func(name string) string) exports {
 }
 
 func (v *variables) wrong(name, format string, args ...any) {
-	v.problems = append(v.problems, name+": "+fmt.Sprintf(format, args...))
+	// What both signals read is wrong once.
+	if problem := name + ": " + fmt.Sprintf(format, args...); !slices.Contains(v.problems, problem) {
+		v.problems = append(v.problems, problem)
+	}
 }
 
 // boolean is true for "true" in any case, and nothing else (§ Boolean).
@@ -170,9 +173,7 @@ func (v *variables) headers(name string) {
 		decoded, err := url.PathUnescape(text)
 		if !found || strings.TrimSpace(key) == "" || err != nil {
 			v.secrets = append(v.secrets, strings.TrimSpace(pair))
-			if problem := name + ": expected NAME=VALUE, with commas between them; what is something else is left out"; !slices.Contains(v.problems, problem) {
-				v.problems = append(v.problems, problem)
-			}
+			v.wrong(name, "expected NAME=VALUE, with commas between them; what is something else is left out")
 		}
 		for _, secret := range []string{text, decoded} {
 			_, token, _ := strings.Cut(strings.TrimSpace(secret), " ")

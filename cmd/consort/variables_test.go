@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// environment is variables, one a line.
+func environment(lines string) func(string) string {
+	return func(name string) string {
+		for line := range strings.SplitSeq(lines, "\n") {
+			if key, value, _ := strings.Cut(line, "="); key == name {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+func TestExportsOf(t *testing.T) {
+	for lines, want := range map[string]struct {
+		traces, metrics protocol
+		problems        string // the variables that are wrong
+	}{
+		"": {},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318":                                                      {overHTTP, overHTTP, ""},
+		"OTEL_EXPORTER_OTLP_ENDPOINT= https://h/otlp \nOTEL_SDK_DISABLED=false":                          {overHTTP, overHTTP, ""},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318\nOTEL_SDK_DISABLED=True":                              {},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318\nOTEL_SDK_DISABLED=1":                                 {overHTTP, overHTTP, "OTEL_SDK_DISABLED"},
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://h":                                                    {overHTTP, "", ""},
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://h":                                                   {"", overHTTP, ""},
+		"OTEL_TRACES_EXPORTER=otlp":                                                                      {overHTTP, "", ""},
+		"OTEL_TRACES_EXPORTER=otlp, none\nOTEL_METRICS_EXPORTER=otlp":                                    {overHTTP, overHTTP, ""},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h\nOTEL_METRICS_EXPORTER=none":                               {overHTTP, "", ""},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h\nOTEL_METRICS_EXPORTER=console":                            {overHTTP, "", "OTEL_METRICS_EXPORTER"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://h\nOTEL_METRICS_EXPORTER=prometheus":                         {overHTTP, "", "OTEL_METRICS_EXPORTER"},
+		"OTEL_TRACES_EXPORTER=jaeger":                                                                    {"", "", "OTEL_TRACES_EXPORTER"},
+		"OTEL_TRACES_EXPORTER=otlp,jaeger":                                                               {overHTTP, "", "OTEL_TRACES_EXPORTER"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_PROTOCOL=grpc":                                    {overGRPC, "", ""},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_PROTOCOL=http/json":                               {asJSON, "", ""},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_PROTOCOL=thrift":                                  {overHTTP, "", "OTEL_EXPORTER_OTLP_PROTOCOL"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_METRICS_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc": {overGRPC, overHTTP, ""},
+		// The usual mistakes.
+		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318":                                               {"", "", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=h":                                                            {"", "", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://":                                                      {"", "", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=ftp://h":                                                      {"", "", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://[::1":                                                  {"", "", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4317\nOTEL_EXPORTER_OTLP_PROTOCOL=grpc":             {overGRPC, overGRPC, ""},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost\nOTEL_EXPORTER_OTLP_PROTOCOL=grpc":                  {"", "", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_TRACES_SAMPLER=parentbased_traceidratio":                  {overHTTP, "", ""},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_TRACES_SAMPLER=traceidratio\nOTEL_TRACES_SAMPLER_ARG=NaN": {overHTTP, "", "OTEL_TRACES_SAMPLER_ARG"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_TRACES_SAMPLER=traceidratio\nOTEL_TRACES_SAMPLER_ARG=10%": {overHTTP, "", "OTEL_TRACES_SAMPLER_ARG"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_TRACES_SAMPLER=half":                                      {overHTTP, "", "OTEL_TRACES_SAMPLER"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_TIMEOUT=-1":                                 {overHTTP, "", "OTEL_EXPORTER_OTLP_TIMEOUT"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_TRACES_COMPRESSION=zip":                     {overHTTP, "", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_HEADERS=a=b,c=d%20e":                        {overHTTP, "", ""},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_HEADERS=a=b,,c=%z":                          {overHTTP, "", "OTEL_EXPORTER_OTLP_HEADERS"},
+		"OTEL_METRICS_EXPORTER=otlp\nOTEL_METRIC_EXPORT_INTERVAL=1m":                               {"", overHTTP, "OTEL_METRIC_EXPORT_INTERVAL"},
+		"OTEL_PROPAGATORS=tracecontext,baggage,none":                                               {},
+		"OTEL_PROPAGATORS=b3": {"", "", "OTEL_PROPAGATORS"},
+	} {
+		got := exportsOf(environment(lines))
+		var wrong []string
+		for _, problem := range got.problems {
+			name, _, _ := strings.Cut(problem, ":")
+			wrong = append(wrong, name)
+		}
+		if got.traces != want.traces || got.metrics != want.metrics || strings.Join(wrong, " ") != want.problems {
+			t.Errorf("%q: traces %q, metrics %q, problems %q", lines, got.traces, got.metrics, got.problems)
+		}
+	}
+}
+
+// No problem shows what a header, or the credentials of an address, hold, and
+// nothing panics.
+func FuzzExportsOf(f *testing.F) {
+	f.Add("otlp", "http://u:hunter2-hunter2@h:1/", "authorization=Bearer hunter2-hunter2,x=%zz", "grpc", "0.5")
+	f.Add("console,otlp", "h:1", "hunter2-hunter2", "http/protobuf", "always_on")
+	f.Fuzz(func(t *testing.T, exporter, endpoint, headers, protocol, sampler string) {
+		got := exportsOf(func(name string) string {
+			switch {
+			case strings.HasSuffix(name, "_HEADERS"):
+				return headers
+			case strings.HasSuffix(name, "ENDPOINT"):
+				return endpoint
+			case strings.HasSuffix(name, "_EXPORTER"):
+				return exporter
+			case strings.HasSuffix(name, "_PROTOCOL"):
+				return protocol
+			}
+			return sampler
+		})
+		for _, problem := range got.problems {
+			if strings.Contains(problem, "hunter2") && !strings.Contains(exporter+protocol+sampler, "hunter2") {
+				t.Errorf("%s", problem)
+			}
+		}
+	})
+}
