@@ -38,7 +38,7 @@ func (b *batch) run(c *call) outcome {
 	o.duration = b.since(began)
 	o.result = b.result(c, output, failure)
 	o.result.Metadata = spent.remember(o.result.Metadata)
-	b.endTool(span, &o.result)
+	b.endTool(span, &o.result, failure)
 	if decision.changed {
 		o.result = b.withChangedArguments(o.result, arguments)
 	}

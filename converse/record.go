@@ -18,7 +18,7 @@ import (
 // recordUnstarted is [turn.record] for a call that was not made in this work.
 func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
 	ctx, span := t.startTool(t.ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
-	t.endTool(span, &o.result)
+	t.endTool(span, &o.result, failure)
 	t.record(ctx, o, failure)
 }
 

@@ -127,14 +127,20 @@ func (t *turn) startTool(ctx context.Context, c *call, arguments json.RawMessage
 	return telemetry.StartTool(ctx, said)
 }
 
-// endTool ends it with the result as the model gets it.
-func (t *turn) endTool(span *telemetry.Tool, result *canister.Result) {
+// endTool ends it with the result as the model gets it. What the tool itself
+// said of a failure is a result too.
+func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *invoker.Failure) {
 	if span == nil {
 		return
 	}
 	var fault *telemetry.Fault
 	if result.Code != "" {
-		fault = &telemetry.Fault{Type: result.Code, Message: canister.TextOf(result.Content)}
+		fault = &telemetry.Fault{Type: result.Code}
+		if failure != nil && len(failure.Content) > 0 {
+			fault.Said = result.Content
+		} else {
+			fault.Message = canister.TextOf(result.Content)
+		}
 	}
 	span.End(result.Content, fault)
 	t.spent.invocation()
