@@ -49,7 +49,7 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 	case c.life.Err() != nil:
 		return c.gone(err, left && what == lasting)
 	default:
-		return failureOf(err, exchange{left: left, answered: len(header) > 0, what: what})
+		return failureOf(err, exchange{left: left, answered: len(header) > 0, said: r.said.Load(), what: what})
 	}
 }
 

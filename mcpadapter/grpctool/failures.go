@@ -60,6 +60,7 @@ var words = map[invoker.Code]string{
 type exchange struct {
 	left     bool // it may have reached the server
 	answered bool // an answer had begun to come
+	said     bool // the status is the server's, and not what gRPC made of something else
 	what     effect
 }
 
@@ -67,6 +68,9 @@ type exchange struct {
 func failureOf(err error, x exchange) *invoker.Failure {
 	s := status.Convert(err)
 	code := cmp.Or(statusCodes[s.Code()], invoker.OutcomeUnknown)
+	if !x.said && (s.Code() == codes.Unknown || s.Code() == codes.ResourceExhausted) {
+		code = invoker.OutcomeUnknown // a page for people, ENHANCE_YOUR_CALM: no tool has failed, and no server is busy
+	}
 	switch {
 	case s.Code() == codes.ResourceExhausted && x.answered:
 		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large to be taken. The tool may have run; ask it for less.", Cause: err}

@@ -27,6 +27,7 @@ func newTransports() *transports {
 // request is one RPC.
 type request struct {
 	left atomic.Bool // it may have reached the server
+	said atomic.Bool // the server, or who stands for it, ended it in gRPC's way
 }
 
 type requestKey struct{}
@@ -49,8 +50,11 @@ func (t *transports) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	switch event.(type) {
 	case *stats.Begin: // of an attempt
 		r.left.Store(false)
+		r.said.Store(false)
 	case *stats.OutPayload:
 		r.left.Store(true)
+	case *stats.InTrailer:
+		r.said.Store(true)
 	}
 }
 

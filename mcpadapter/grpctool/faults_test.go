@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool_test
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	. "github.com/consort-go/consort/mcpadapter/grpctool/grpctooltest"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc/codes"
+)
+
+// faultBound is the time in which each thing of a fault test happens.
+const faultBound = 20 * time.Second
+
+// stage is a roster of two servers, of which one misbehaves.
+type stage struct {
+	t         *testing.T
+	ctx       context.Context
+	fake      *Server
+	pay, look *Tool // one has an effect, the other is read-only
+	fine      *Tool // of the other server
+	roster    *ensemble.Roster
+}
+
+// newStage has the roster closed when the test ends, and looks whether anything
+// of it is left. A call of the server that misbehaves has so much time.
+func newStage(t *testing.T, patience time.Duration) *stage {
+	t.Helper()
+	s := &stage{t: t, fake: New(t, nil)}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*faultBound)
+	s.ctx = ctx
+	s.pay, s.look = s.fake.Returns("pay", "paid"), s.fake.Returns("look", "seen")
+	s.look.Define(func(d *toolspb.ToolDefinition) { d.Hints = &toolspb.ToolHints{ReadOnly: true} })
+	other := New(t, nil)
+	s.fine = other.Returns("fine", "fine")
+	client := s.fake.ClientOptions()
+	client.MaxMessage = 8 << 20
+	var err error
+	s.roster, err = ensemble.NewRoster(
+		ensemble.New("faulty", grpctool.Source(s.fake.Address(), client), &ensemble.Options{
+			ConnectTimeout: 2 * time.Second, CallTimeout: patience, KeepAlive: time.Second,
+			Restart: ensemble.Restart{Policy: ensemble.RestartAlways, Tries: -1},
+		}),
+		ensemble.New("other", grpctool.Source(other.Address(), other.ClientOptions()), nil),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer cancel()
+		if err := s.roster.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		noneLeft(t)
+		for server, n := range map[string]func() int{"the faulty server": s.fake.Connections, "the other server": other.Connections} {
+			eventually(t, "the connections of "+server+" end", func() bool { return n() == 0 })
+		}
+	})
+	return s
+}
+
+// noneLeft fails if there is a goroutine of a client.
+func noneLeft(t *testing.T) {
+	t.Helper()
+	eventually(t, "the goroutines of the client end", func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for _, of := range []string{"grpctool.(*connection)", "transport.(*http2Client)", "grpc.(*ClientConn)"} {
+			if strings.Contains(string(stacks), of) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(faultBound); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not in %s", what, faultBound)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func (s *stage) tool(name string) *ensemble.Tool {
+	s.t.Helper()
+	var found *ensemble.Tool
+	eventually(s.t, "the tool "+name, func() bool {
+		catalog, err := s.roster.Catalog(s.ctx)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		found, _ = catalog.Find(name)
+		return found != nil
+	})
+	return found
+}
+
+// call calls a tool, in bounded time, and returns the code that it failed with.
+func (s *stage) call(tool *ensemble.Tool) (invoker.Code, *invoker.Failure) {
+	s.t.Helper()
+	began := time.Now()
+	_, err := tool.Invoke(s.ctx, &invoker.Call{ID: "call-1"})
+	if took := time.Since(began); took > faultBound {
+		s.t.Errorf("the call took %s", took)
+	}
+	failure := invoker.AsFailure(err)
+	if failure == nil {
+		return "", nil
+	}
+	return failure.Code, failure
+}
+
+// othersServe checks that the other server does not suffer.
+func (s *stage) othersServe() {
+	s.t.Helper()
+	if code, failure := s.call(s.tool("other__fine")); code != "" {
+		s.t.Errorf("the other server: %v", failure)
+	}
+}
+
+// recovers checks that the server is of use again: each call that found it ran
+// once.
+func (s *stage) recovers() {
+	s.t.Helper()
+	if err := s.fake.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	before := s.pay.Ran()
+	var failure *invoker.Failure
+	eventually(s.t, "a call of the server that recovered", func() bool {
+		var code invoker.Code
+		if code, failure = s.call(s.tool("faulty__pay")); code == "" {
+			return true
+		}
+		if code != invoker.Unavailable || s.pay.Ran() != before {
+			s.t.Fatalf("a call of the server that recovered: %v", failure)
+		}
+		return false
+	})
+	if ran := s.pay.Ran(); ran != before+1 {
+		s.t.Errorf("one call of the server that recovered ran %d times", ran-before)
+	}
+}
+
+// callFault is what becomes of a call when a fault strikes at a place.
+type callFault struct {
+	fault Fault
+	at    Place
+	want  invoker.Code // of a tool that has an effect; empty is success
+	ran   int
+	rule  Rule // with the rest
+	calls int  // that arrived; default 1
+	dead  bool // the connection is of no use afterwards
+}
+
+// callFaults are all faults at all places of a call.
+var callFaults = []callFault{
+	{fault: Silence, at: BeforeEffect, want: invoker.Timeout},
+	{fault: Silence, at: AfterEffect, want: invoker.Timeout, ran: 1},
+	{fault: Slow, at: BeforeEffect, ran: 1, rule: Rule{Delay: 300 * time.Millisecond}},
+	{fault: Slow, at: AfterEffect, ran: 1, rule: Rule{Delay: 300 * time.Millisecond}},
+	{fault: Slow, at: AfterEffect, want: invoker.Timeout, ran: 1, rule: Rule{Delay: time.Minute}},
+	{fault: Drip, at: AfterEffect, ran: 1, rule: Rule{Delay: time.Millisecond}},
+	{fault: Drip, at: AfterEffect, want: invoker.Timeout, ran: 1, dead: true, rule: Rule{Delay: time.Second}},
+	{fault: Cut, at: BeforeEffect, want: invoker.OutcomeUnknown},
+	{fault: Cut, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: Die, at: BeforeEffect, want: invoker.OutcomeUnknown},
+	{fault: Die, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: Half, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: HalfThenSilence, at: AfterEffect, want: invoker.Timeout, ran: 1, dead: true},
+	{fault: BadGateway, at: BeforeEffect, want: invoker.OutcomeUnknown},
+	{fault: BadGateway, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: HTML, at: BeforeEffect, want: invoker.OutcomeUnknown},
+	{fault: HTML, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+
+	{fault: HugeHeaders, at: AfterEffect, ran: 1},
+	{fault: HugeResult, at: AfterEffect, want: invoker.ResultTooLarge, ran: 1},
+	{fault: Bomb, at: AfterEffect, want: invoker.ResultTooLarge, ran: 1, rule: Rule{Size: 16 << 20}},
+	{fault: BrokenBytes, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+
+	{fault: Status, at: BeforeEffect, want: invoker.OutcomeUnknown}, // UNAVAILABLE
+	{fault: Status, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: Status, at: BeforeEffect, want: invoker.Protocol, rule: Rule{Code: codes.Unimplemented}},
+	{fault: Status, at: BeforeEffect, want: invoker.Unauthorized, rule: Rule{Code: codes.Unauthenticated}},
+	{fault: Status, at: BeforeEffect, want: invoker.Unavailable, rule: Rule{Code: codes.ResourceExhausted}},
+	{fault: Status, at: AfterEffect, want: invoker.ExecutionFailed, ran: 1, rule: Rule{Code: codes.Unknown}},
+	{fault: Status, at: AfterEffect, want: invoker.Timeout, ran: 1, rule: Rule{Code: codes.DeadlineExceeded}},
+	{fault: Status, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Code: codes.Canceled}},
+	{fault: Status, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Code: codes.Internal}},
+
+	{fault: Reset, at: BeforeEffect, want: invoker.OutcomeUnknown}, // CANCEL
+	{fault: Reset, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1},
+	{fault: Reset, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Reason: 2}},   // INTERNAL_ERROR
+	{fault: Reset, at: AfterEffect, want: invoker.OutcomeUnknown, ran: 1, rule: Rule{Reason: 0xb}}, // ENHANCE_YOUR_CALM
+	// REFUSED_STREAM says that nothing was done: gRPC sends the call again.
+	{fault: Reset, at: BeforeEffect, ran: 1, calls: 2, rule: Rule{Reason: 7}},
+	{fault: GoAway, at: BeforeEffect, ran: 1},
+	{fault: GoAway, at: AfterEffect, ran: 1},
+	{fault: GoAwayUnseen, at: BeforeEffect, ran: 1, calls: 2},
+}
+
+// TestFaultsOfCalls: a fault costs the call at which it strikes, and says what is
+// known of it. What may have had an effect is not repeated, what is read-only is
+// at most once; the other server and the next call do not suffer.
+func TestFaultsOfCalls(t *testing.T) {
+	for _, c := range callFaults {
+		t.Run(c.name(), func(t *testing.T) {
+			patience := faultBound
+			if c.want == invoker.Timeout {
+				patience = 500 * time.Millisecond
+			}
+			s := newStage(t, patience)
+			pay, lists := s.tool("faulty__pay"), s.fake.Lists()
+			if err := s.fake.Script(c.strikes()); err != nil {
+				t.Fatal(err)
+			}
+			code, failure := s.call(pay)
+			if code != c.want {
+				t.Errorf("the call came to %q, want %q: %v", code, c.want, failure)
+			}
+			if ran, calls := s.pay.Ran(), len(s.pay.Calls()); ran != c.ran || calls != max(c.calls, 1) {
+				t.Errorf("it arrived %d times and ran %d times, want %d and %d", calls, ran, max(c.calls, 1), c.ran)
+			}
+			if s.fake.Struck() != 1 {
+				t.Errorf("the fault struck %d times", s.fake.Struck())
+			}
+			s.othersServe()
+			if c.dead {
+				eventually(t, "pings notice that nothing comes any more", func() bool { return s.fake.Lists() > lists })
+			}
+			s.recovers()
+		})
+	}
+}
+
+func (c *callFault) name() string {
+	name := string(c.fault) + "/" + string(c.at)
+	if c.rule.Code != 0 {
+		name += "/" + c.rule.Code.String()
+	}
+	return name
+}
+
+func (c *callFault) strikes() Rule {
+	rule := c.rule
+	rule.Fault, rule.At, rule.Tool = c.fault, c.at, "pay"
+	return rule
+}
+
+// Each fault is tested at each place at which it can strike a call.
+func TestFaultsOfCallsAreAll(t *testing.T) {
+	for _, info := range Faults() {
+		for _, at := range []Place{BeforeEffect, AfterEffect} {
+			tested := slices.ContainsFunc(callFaults, func(c callFault) bool { return c.fault == info.Fault && c.at == at })
+			if could := slices.Contains(info.Places, at); could != tested {
+				t.Errorf("%s at %s: it can strike: %t, and is tested: %t", info.Fault, at, could, tested)
+			}
+		}
+	}
+}
