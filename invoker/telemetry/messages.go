@@ -116,11 +116,11 @@ func messageOf(turn []canister.Canister, calls map[string]string, clean func(str
 
 // callPart is what a model asks of a tool.
 func callPart(c canister.Invocation, clean func(string) string) part {
-	arguments := object(c.Arguments, "text")
+	name, arguments := c.Name, object(c.Arguments, "text")
 	if clean != nil {
-		arguments = redact.JSON(arguments, clean)
+		name, arguments = clean(name), redact.JSON(arguments, clean)
 	}
-	return part{Type: "tool_call", ID: c.CallID, Name: c.Name, Arguments: arguments}
+	return part{Type: "tool_call", ID: c.CallID, Name: bounded(name, maxName), Arguments: arguments}
 }
 
 func cleaned(contents []canister.Content, clean func(string) string) []canister.Content {
