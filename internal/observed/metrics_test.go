@@ -4,6 +4,7 @@ package observed
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -200,4 +201,39 @@ func requests(ctx context.Context, fault *telemetry.Fault) {
 	telemetry.From(ctx).StartSession(client, false).End(fault)
 	_, connect := telemetry.StartConnect(ctx, "atlas")
 	connect.End(1, 0, fault)
+}
+
+// sometimes are labels that a good turn has no reason for, and metrics that its
+// servers have none for: those of sessions in older protocols.
+var sometimes = []string{"error_type", "rpc_response_status_code", "gen_ai_prompt_name", "gen_ai_agent_name", "mcp_server_session_duration_seconds"}
+
+// What a conversation measures with its servers is what the dashboard is held
+// against: the same metrics, with the same labels.
+func TestRealMetricsAreThese(t *testing.T) {
+	m, talk := newMeter(t, noOptions), newMeter(t, noOptions)
+	everything(t, m.Telemetry)
+	possible := m.scrape(t)
+	var came map[string]*family
+	turn(t, "", talk.instruments, func() { came = talk.scrape(t) })
+	maps.Copy(came, talk.scrape(t)) // with the sessions, and without the gauges
+	for name, family := range came {
+		for label := range family.labels {
+			if possible[name] == nil || possible[name].labels[label] == nil {
+				t.Errorf("%s has the label %s, of which the tests of the dashboard know nothing", name, label)
+			}
+		}
+	}
+	for name, family := range possible {
+		if came[name] == nil {
+			if !slices.Contains(sometimes, base(name)) {
+				t.Errorf("%s is not measured", name)
+			}
+			continue
+		}
+		for label := range family.labels {
+			if came[name].labels[label] == nil && !slices.Contains(sometimes, label) {
+				t.Errorf("%s has no label %s", name, label)
+			}
+		}
+	}
 }

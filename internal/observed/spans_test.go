@@ -24,7 +24,7 @@ type span struct {
 	Trace, ID, Parent string
 	Links             []string // the traces
 	Attributes        map[string]any
-	Status, Message   string
+	Status            string
 }
 
 // recorder keeps the spans of one process, or of what stands for one.
@@ -59,7 +59,7 @@ func (r *recorder) spans() (all []span) {
 		made := span{
 			Process: r.process, Name: s.Name, Kind: s.SpanKind.String(),
 			Trace: s.SpanContext.TraceID().String(), ID: s.SpanContext.SpanID().String(),
-			Attributes: make(map[string]any), Status: s.Status.Code.String(), Message: s.Status.Description,
+			Attributes: make(map[string]any), Status: s.Status.Code.String(),
 		}
 		if s.Parent.HasSpanID() {
 			made.Parent = s.Parent.SpanID().String()

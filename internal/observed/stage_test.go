@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // spansVariable makes this program a server over stdio that writes the spans
@@ -82,10 +83,12 @@ type servers struct {
 	closeRoster func()
 }
 
-func startServers(t *testing.T) *servers {
+// startServers starts them and makes the roster of the client. What they
+// measure goes to meters, which may be nil.
+func startServers(t *testing.T, client *telemetry.Telemetry, meters metric.MeterProvider) *servers {
 	t.Helper()
 	s := &servers{file: filepath.Join(t.TempDir(), "spans.json")}
-	s.http, s.grpc = mustRecord(t, "http", telemetry.Options{}), mustRecord(t, "grpc", telemetry.Options{})
+	s.http, s.grpc = mustRecord(t, "http", telemetry.Options{Meters: meters}), mustRecord(t, "grpc", telemetry.Options{Meters: meters})
 	overHTTP := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{reporter("tides")}, Telemetry: s.http.Telemetry})
 	overGRPC := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{reporter("traffic")}, Telemetry: s.grpc.Telemetry})
 	self, err := os.Executable()
@@ -95,9 +98,9 @@ func startServers(t *testing.T) *servers {
 	s.roster, err = ensemble.NewRoster(
 		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{
 			ClientOptions: mcpadapter.ClientOptions{Server: "sky"}, Environment: map[string]string{spansVariable: s.file},
-		}), &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout}),
-		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Server: "sea"}}), nil),
-		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Server: "land", Plaintext: true}), nil),
+		}), &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout, Telemetry: client}),
+		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Server: "sea"}}), &ensemble.Options{Telemetry: client}),
+		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Server: "land", Plaintext: true}), &ensemble.Options{Telemetry: client}),
 	)
 	if err != nil {
 		t.Fatal(err)
