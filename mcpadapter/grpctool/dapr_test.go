@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/sidecar"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/grpctool/grpctooltest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -20,12 +21,14 @@ import (
 // newSidecar serves a sidecar before two applications, of which only one has tools.
 func newSidecar(t *testing.T, token string) *site {
 	t.Helper()
+	plantation := grpctooltest.New(t, &grpctooltest.Options{Services: []string{grpctool.OriginalService}})
+	plantation.Offer(ensembletest.ServerTools()...)
 	applications := make(map[string]*grpc.ClientConn)
-	for name, make := range map[string]func() *grpc.Server{
-		"plantation-mcp": originalServer(t),
-		"mailer":         func() *grpc.Server { return grpc.NewServer() },
+	for name, address := range map[string]string{
+		"plantation-mcp": plantation.Address(),
+		"mailer":         newSite(t, func() *grpc.Server { return grpc.NewServer() }).address,
 	} {
-		conn, err := grpc.NewClient(newSite(t, make).address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
