@@ -176,7 +176,7 @@ func TestEveryInvocationIsAudited(t *testing.T) {
 		"the model tried to choose trusted values":               "user_id",
 		"a tool failed for a reason that the model was not told": "10.0.0.1: refused",
 	} {
-		if !strings.Contains(warned[message], want) || !strings.Contains(warned[message], "conversation:K7") ||
+		if !strings.Contains(warned[message], want) || !strings.Contains(warned[message], "conversation_id:K7") ||
 			!strings.Contains(warned[message], "invocation:") || !strings.Contains(warned[message], "tool:local__") {
 			t.Errorf("the warning %q says %s", message, warned[message])
 		}

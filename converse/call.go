@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // run brings one call to its result, on a goroutine of its own.
@@ -57,7 +59,7 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 		Progress:  func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
 		Person:    b.person(ctx, c),
 		Model:     asking.ask,
-		Log:       func(entry invoker.LogEntry) { b.logEntry(c, entry) },
+		Log:       func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
 	})
 	return output, asking.end(), b.interrupted(c, invoker.AsFailure(err))
 }
@@ -106,12 +108,12 @@ func (b *batch) decide(c *call, arguments json.RawMessage) (Decision, *invoker.F
 	case err != nil && b.ctx.Err() != nil:
 		return decision, invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", b.whyOver())
 	case err != nil:
-		b.log.Error("approval failed", zap.String("tool", c.invocation.Name), zap.Error(err))
+		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
 		return decision, invoker.Failf(invoker.Denied, "The call was not started: it needs an approval, and no decision was reached.")
 	case decision.denied:
 		return decision, invoker.Failf(invoker.Denied, "The call was denied and not started: %s", decision.reason)
 	case decision.changed && !isObject(decision.arguments):
-		b.log.Error("approval changed the arguments into something that is not a JSON object", zap.String("tool", c.invocation.Name))
+		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return decision, invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")
 	}
 	return decision, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
@@ -53,18 +54,20 @@ const maxLogged = 4096
 
 // logFailure logs a failure: as a warning if somebody should look into it.
 func (t *turn) logFailure(ctx context.Context, invocation canister.Invocation, failure *invoker.Failure) {
-	log := t.log.With(t.fieldsOf(invocation)...).With(zap.String("code", string(failure.Code)))
+	fields := append(t.fieldsOf(invocation), zap.String("code", string(failure.Code)))
 	var forged *invoker.Forged
 	var panicked *invoker.Panic
 	switch {
 	case errors.As(failure, &forged):
-		log.Warn("the model tried to choose trusted values", zap.Strings("forged", forged.Names))
+		event.Log(ctx, t.log, zapcore.WarnLevel, "the model tried to choose trusted values", event.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case errors.As(failure, &panicked):
-		log.Warn("a tool panicked", zap.String("cause", t.logged(panicked.Error())), zap.String("stack", t.logged(string(panicked.Stack))))
+		fields = append(fields, zap.String("cause", t.logged(panicked.Error())), zap.String("stack", t.logged(string(panicked.Stack))))
+		event.Log(ctx, t.log, zapcore.WarnLevel, "a tool panicked", event.InvocationPanicked, fields...)
 	case isUntold(failure):
-		log.Warn("a tool failed for a reason that the model was not told", zap.String("cause", t.logged(failure.Cause.Error())))
+		fields = append(fields, zap.String("cause", t.logged(failure.Cause.Error())))
+		event.Log(ctx, t.log, zapcore.WarnLevel, "a tool failed for a reason that the model was not told", event.InvocationFailed, fields...)
 	default:
-		log.Debug("invocation failed", zap.Error(failure))
+		event.Log(ctx, t.log, zapcore.DebugLevel, "invocation failed", event.InvocationFailed, append(fields, zap.Error(failure))...)
 	}
 }
 
@@ -78,12 +81,12 @@ func isUntold(failure *invoker.Failure) bool {
 	return false
 }
 
-// fieldsOf are what a log entry about an invocation has.
+// fieldsOf are what a log entry about an invocation has, beside what those of
+// the turn have.
 func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 	return []zap.Field{
 		zap.String("tool", clip(invocation.Name)),
 		zap.String("invocation", invocation.ID),
-		zap.String("conversation", t.opts.ID),
 	}
 }
 
@@ -91,9 +94,9 @@ func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 func (t *turn) logged(text string) string { return cutText(t.clean.text(text), maxLogged) }
 
 // logEntry logs what a tool says to whoever watches it.
-func (b *batch) logEntry(c *call, entry invoker.LogEntry) {
-	checked := b.log.Check(levelOf(entry.Level), "a tool says")
-	if checked == nil {
+func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
+	level := levelOf(entry.Level)
+	if !b.log.Core().Enabled(level) {
 		return
 	}
 	text := string(entry.Data)
@@ -104,7 +107,7 @@ func (b *batch) logEntry(c *call, entry invoker.LogEntry) {
 	if entry.Logger != "" {
 		fields = append(fields, zap.String("logger", clip(b.clean.text(entry.Logger))))
 	}
-	checked.Write(fields...)
+	event.Log(ctx, b.log, level, "a tool says", event.ToolSaid, fields...)
 }
 
 // levelOf translates the levels of RFC 5424.

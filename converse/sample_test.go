@@ -352,7 +352,7 @@ func TestLog(t *testing.T) {
 		if data := fields["data"].(string); data != `{"free":3,"key":"[secret]"}` && len(data) != 4096 {
 			t.Errorf("the data are %s", data)
 		}
-		if fields["tool"] != "local__log" || fields["conversation"] != "K7" || fields["invocation"] != results(talk.History())[0].Invocation {
+		if fields["tool"] != "local__log" || fields["conversation_id"] != "K7" || fields["invocation"] != results(talk.History())[0].Invocation {
 			t.Errorf("the fields are %v", fields)
 		}
 	}

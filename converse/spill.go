@@ -13,7 +13,9 @@ import (
 	"path/filepath"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // SpillFunc keeps a piece of a result that is too large for the history and
@@ -116,7 +118,7 @@ func (s spiller) keep(whole canister.Content) (canister.LinkContent, bool) {
 	}
 	link, err := s.call(whole)
 	if err != nil {
-		s.logger.Error("a piece of a result could not be spilled", zap.Error(err))
+		event.Log(s.ctx, s.logger, zapcore.ErrorLevel, "a piece of a result could not be spilled", event.SpillFailed, zap.Error(err))
 		return canister.LinkContent{}, false
 	}
 	return link, true

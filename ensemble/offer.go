@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/invoker"
-	"go.uber.org/zap"
 )
 
 // offer is what an ensemble has to offer, once listed. It never changes; the
@@ -151,14 +150,12 @@ func (e *Ensemble) relisted(l *life, offer *offer, invokers map[string]invoker.I
 		l.stale = true
 		l.listings.failed(err)
 		e.lastErr = fmt.Errorf("ensemble %q: listing the tools anew: %w", e.name, err)
-		e.log.Warn("listing the tools anew; the old list stands", zap.Error(err))
 		return
 	}
 	l.listings = backoff{}
 	l.offer, l.invokers = offer, invokers
 	l.hear()
 	e.take(offer)
-	e.log.Info("the tools were listed anew", zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)))
 }
 
 // list asks a connection for its tools.
@@ -172,6 +169,7 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 	e.mu.Lock()
 	before := e.offer
 	e.mu.Unlock()
+	logged := e.logList(ctx)
 	found, err := run(ctx, e, j, func(ctx context.Context) (listed, error) {
 		listing, err := connection.List(ctx)
 		if err != nil {
@@ -182,6 +180,7 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
 		err = fmt.Errorf("%w: %w", &limitError{"no list", e.options.ConnectTimeout}, err)
 	}
+	logged(found.offer, err)
 	return found.offer, found.invokers, err
 }
 

@@ -97,7 +97,9 @@ type Options struct {
 	// conversation's turn, when this ensemble cannot be reached.
 	Required bool
 	// Redact takes what is secret out of the texts that [Roster.Health] tells
-	// of the ensemble; nil leaves them as they are. It may be called
+	// of the ensemble, and out of what Logger is told of calls: a short form of
+	// their arguments, and how they failed. Secret trusted values are taken out
+	// of the latter in any case. Nil leaves texts as they are. It may be called
 	// concurrently.
 	Redact func(text string) string
 	// Telemetry shows the ensemble to OpenTelemetry: how it stands, until it is

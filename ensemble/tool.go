@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/consort-go/consort/invoker"
 )
@@ -64,6 +65,9 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 		call = &invoker.Call{}
 	}
 	ctx = t.ensemble.traced(ctx)
+	began := time.Now()
+	t.logBegin(ctx, call)
+	defer func() { t.logEnd(ctx, call, time.Since(began), err) }()
 	l, target, err := t.target(ctx)
 	if err != nil {
 		return output, err

@@ -65,13 +65,15 @@ func (c *connection) serverLog(params json.RawMessage) {
 	if !known {
 		level = zapcore.InfoLevel
 	}
+	if !c.log.Core().Enabled(level) {
+		return
+	}
 	text := string(entry.Data)
 	_ = json.Unmarshal(entry.Data, &text) // plain text reads better without its quotes
 	if len(text) > maxLogged {
 		text = text[:maxLogged] + "…"
 	}
 	text = cleanLine(text)
-	if checked := c.log.Check(level, "the server says"); checked != nil {
-		checked.Write(event.ServerSaid, zap.String("data", text), zap.String("level", cleanLine(entry.Level[:min(len(entry.Level), 64)])), zap.String("logger", cleanLine(entry.Logger[:min(len(entry.Logger), maxLogged)])))
-	}
+	c.log.Log(level, "the server says", event.ServerSaid, zap.String("data", text),
+		zap.String("level", cleanLine(entry.Level[:min(len(entry.Level), 64)])), zap.String("logger", cleanLine(entry.Logger[:min(len(entry.Logger), maxLogged)])))
 }

@@ -86,7 +86,7 @@ func (t *Trail) Keep(ctx context.Context, record Record) {
 	t.clean(ctx, &record)
 	if err := t.hand(context.WithoutCancel(ctx), &record); err != nil {
 		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be kept", event.AuditFailed, zap.String("tool", record.Tool),
-			zap.String("conversation", record.Conversation), zap.String("invocation", record.Invocation),
+			zap.String("invocation", record.Invocation),
 			zap.String("code", record.Code), zap.Error(err))
 	}
 }

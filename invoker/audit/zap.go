@@ -8,13 +8,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // Zap returns a sink that logs each record with the message "invocation", at
 // level info, or warn if trusted values were forged. Its fields are the members
-// of the JSON form, but for time, which is the entry's. A record that the
+// of the JSON form, but for time, which is the entry's, and those that all lines
+// of the work have that the context carries ([telemetry.Fields]). A record that the
 // logger does not take, because of its level or because it samples, or fails to
 // write, is an error.
 func Zap(logger *zap.Logger) Sink { return zapSink{logger} }
@@ -22,7 +25,7 @@ func Zap(logger *zap.Logger) Sink { return zapSink{logger} }
 type zapSink struct{ logger *zap.Logger }
 
 // Record implements [Sink].
-func (s zapSink) Record(_ context.Context, record *Record) error {
+func (s zapSink) Record(ctx context.Context, record *Record) error {
 	level := zapcore.InfoLevel
 	if len(record.Forged) > 0 {
 		level = zapcore.WarnLevel
@@ -33,7 +36,7 @@ func (s zapSink) Record(_ context.Context, record *Record) error {
 	}
 	var failed failures
 	entry.Time, entry.ErrorOutput = record.Time, &failed
-	entry.Write(zap.Inline(fields{record}))
+	entry.Write(append(telemetry.Fields(ctx), event.AuditKept, zap.Inline(fields{record}))...)
 	if failed.text.Len() > 0 {
 		return fmt.Errorf("audit: the log cannot be written: %s", bytes.TrimSpace(failed.text.Bytes()))
 	}

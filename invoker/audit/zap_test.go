@@ -33,11 +33,12 @@ func TestZap(t *testing.T) {
 			t.Fatal(err)
 		}
 		level := map[bool]string{true: "warn", false: "info"}[record.Forged != nil]
-		if got["message"] != "invocation" || got["level"] != level {
+		if got["message"] != "invocation" || got["level"] != level || got["event"] != "audit.kept" {
 			t.Errorf("the entry is %s", out.Bytes())
 		}
 		delete(got, "message")
 		delete(got, "level")
+		delete(got, "event")
 		a, _ := json.Marshal(got)
 		b, _ := json.Marshal(want)
 		if !bytes.Equal(a, b) {
