@@ -110,22 +110,15 @@ func toolFailed(failure *invoker.Failure) *telemetry.Fault {
 	return fault
 }
 
-// serverErrors are the statuses for which it is the server that is at fault.
-var serverErrors = []codes.Code{codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss}
-
-// listed ends what shows a request for a list.
+// listed ends what shows the work on a request for a list.
 func listed(seen *telemetry.Request, response *toolspb.ListToolsResponse, err error) {
-	if err == nil {
-		seen.Listed(len(response.GetTools()), 0)
-		seen.End(nil, nil)
-		return
-	}
-	s := status.Convert(err)
-	seen.Refused(statusName(s.Code()))
-	if slices.Contains(serverErrors, s.Code()) {
+	if err != nil {
+		s := status.Convert(err)
+		seen.Refused(statusName(s.Code()))
 		seen.End(nil, &telemetry.Fault{Type: statusName(s.Code()), Message: s.Message()})
 		return
 	}
+	seen.Listed(len(response.GetTools()), 0)
 	seen.End(nil, nil)
 }
 
