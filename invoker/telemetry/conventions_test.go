@@ -218,3 +218,88 @@ func TestGeneralAttributesAreOfTheSchema(t *testing.T) {
 		}
 	}
 }
+
+// The tables of docs/observability have all names that are recorded.
+func TestTheTablesHaveAllNames(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := see(t, telemetry.Options{Content: true})
+	stop, err := s.Observe(func() telemetry.EnsembleState {
+		return telemetry.EnsembleState{Name: "a", State: "b", States: []string{"b"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	work(s, nil)
+	work(s, &telemetry.Fault{Type: "x", Cause: os.ErrNotExist})
+	ctx, chat := telemetry.StartChat(s.context(), telemetry.ChatRequest{})
+	chat.Retried(1, 0, telemetry.Fault{})
+	chat.End(telemetry.ChatResult{})
+	_, request := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/call", Tool: "t", RPC: "p.S/M"}, telemetry.Peer{Network: "grpc", System: "grpc", Application: "a"})
+	request.End(nil, nil)
+	names := map[string]bool{}
+	add := func(list []attribute.KeyValue) {
+		for _, a := range list {
+			names[string(a.Key)] = true
+		}
+	}
+	for _, span := range s.spans.GetSpans() {
+		add(span.Attributes)
+		for _, event := range span.Events {
+			names[event.Name] = true
+			add(event.Attributes)
+		}
+	}
+	for name, m := range s.metrics() {
+		names[name] = true
+		_, sets := histogram(m)
+		for _, set := range sets {
+			add(set.ToSlice())
+		}
+	}
+	if len(names) < 70 {
+		t.Fatalf("only %d names were recorded", len(names))
+	}
+	for name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/observability/README.md does not have %s", name)
+		}
+	}
+}
+
+func TestGauges(t *testing.T) {
+	s := see(t, telemetry.Options{})
+	read := func() telemetry.EnsembleState {
+		return telemetry.EnsembleState{Name: "atlas", State: "ready", States: []string{"idle", "ready"}, InFlight: 2, Restarts: 3, Tools: 4, Aside: 5}
+	}
+	stop, err := s.Observe(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"consort.ensemble.calls": 2, "consort.ensemble.restarts": 3, "consort.ensemble.tools": 4, "consort.ensemble.tools.aside": 5}
+	made := s.metrics()
+	for name, n := range want {
+		data, ok := made[name].Data.(metricdata.Sum[int64])
+		if !ok || len(data.DataPoints) != 1 || data.DataPoints[0].Value != n {
+			t.Errorf("%s is %v", name, made[name].Data)
+		}
+	}
+	states, _ := made["consort.ensemble.states"].Data.(metricdata.Sum[int64])
+	for _, p := range states.DataPoints {
+		state, _ := p.Attributes.Value("consort.ensemble.state")
+		if (p.Value == 1) != (state.AsString() == "ready") {
+			t.Errorf("the state %s counts %d", state.AsString(), p.Value)
+		}
+	}
+	if len(states.DataPoints) != 2 || states.IsMonotonic {
+		t.Errorf("the states are %v", states)
+	}
+	stop()
+	stop()
+	if made := s.metrics(); len(made) != 0 {
+		t.Errorf("after stop there is %v", made)
+	}
+}

@@ -32,6 +32,21 @@ func Conversation(ctx context.Context) string {
 	return id
 }
 
+type ensembleKey struct{}
+
+// WithEnsemble returns a context in which a connection of an ensemble is opened;
+// package ensemble calls it. The connection tells of itself by that name.
+func WithEnsemble(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, ensembleKey{}, name)
+}
+
+// Ensemble returns the name of the ensemble that a connection is opened for, or
+// "".
+func Ensemble(ctx context.Context) string {
+	name, _ := ctx.Value(ensembleKey{}).(string)
+	return name
+}
+
 // Fields returns what a line of a log says of the work that ctx belongs to: the
 // ids of its trace and span, in hexadecimal as in W3C Trace Context, and that
 // of its conversation, each if there is one. Tools add them to lines of their

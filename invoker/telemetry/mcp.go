@@ -17,7 +17,7 @@ import (
 // Peer says over what two sides speak MCP, or its like over gRPC. What is not
 // known is empty.
 type Peer struct {
-	Ensemble  string // on the side of the client, the name of the ensemble or server
+	Ensemble  string // on the side of the client, [Ensemble], or else the name of the server
 	Protocol  string // the version, such as "2025-11-25"
 	Session   string // Mcp-Session-Id
 	Transport string // "pipe" or "tcp"
