@@ -106,7 +106,7 @@ func TestSpansHaveWhatTheConventionsRequire(t *testing.T) {
 					}
 				}
 				for key, level := range convention.Attributes {
-					if level == "required" && valueOf(span, key).Type() == attribute.INVALID {
+					if level == "required" && valueOf(span, key).Type() == attribute.EMPTY {
 						t.Errorf("%s lacks %s, which is required", span.Name, key)
 					}
 				}

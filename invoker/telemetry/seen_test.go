@@ -76,7 +76,7 @@ func (s *seen) metrics() map[string]metricdata.Metrics {
 	return found
 }
 
-// valueOf returns an attribute of a span; its type is INVALID if there is none.
+// valueOf returns an attribute of a span; its type is EMPTY if there is none.
 func valueOf(span tracetest.SpanStub, key string) attribute.Value {
 	for _, a := range span.Attributes {
 		if string(a.Key) == key {
