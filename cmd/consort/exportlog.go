@@ -70,11 +70,7 @@ func (l *exportLog) failed(text string) {
 
 // tell writes a line; l.mu is held.
 func (l *exportLog) tell(text string, now time.Time) {
-	fields := []zap.Field{event.ExportFailed, zap.String("error", fit(text, 500))}
-	if l.untold > 0 {
-		fields = append(fields, zap.Int("before", l.untold))
-	}
-	l.logger.Warn("traces or metrics were not exported", fields...)
+	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", fit(text, 500)), zap.Int("before", l.untold))
 	l.told, l.untold, l.last = now, 0, ""
 }
 

@@ -87,7 +87,7 @@ func TestTheExportLogIsQuiet(t *testing.T) {
 	expect()
 	log.begin()
 	fail("the first\nwith hunter2-hunter2")
-	expect(`{"error":"the first with [secret]","event":"telemetry.export.failed"}`)
+	expect(`{"before":0,"error":"the first with [secret]","event":"telemetry.export.failed"}`)
 	log.Println("scrape", 2)
 	log.internal().Error(errors.New("third"), "internal", "value", "hunter2-hunter2")
 	expect()

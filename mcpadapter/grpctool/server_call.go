@@ -108,16 +108,15 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	if !telemetry.Traced(c.ctx) && isTraceID(c.trace) {
 		fields = append(fields, zap.String(telemetry.TraceField, c.trace))
 	}
-	level, message, what := zapcore.DebugLevel, "a call failed", event.ServeCallFailed
 	var forged *invoker.Forged
-	switch {
+	switch log := c.server.log; {
 	case errors.As(failure, &forged):
-		level, message, what = zapcore.WarnLevel, "a client sent trusted values as arguments", event.ServeCallForged
-		fields = append(fields, zap.Strings("forged", forged.Names))
+		event.Log(c.ctx, log, zapcore.WarnLevel, "a client sent trusted values as arguments", event.ServeCallForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case failure.Cause != nil:
-		level, fields = zapcore.WarnLevel, append(fields, zap.NamedError("cause", failure.Cause))
+		event.Log(c.ctx, log, zapcore.WarnLevel, "a call failed", event.ServeCallFailed, append(fields, zap.NamedError("cause", failure.Cause))...)
+	default:
+		event.Log(c.ctx, log, zapcore.DebugLevel, "a call failed", event.ServeCallFailed, fields...)
 	}
-	event.Log(c.ctx, c.server.log, level, message, what, fields...)
 }
 
 // callID returns the identity of a call. A client may choose its own only among
