@@ -257,11 +257,25 @@ url = "http://x"
 			`consort.toml:14:55: serve.resource_metadata.authorization_servers[0]: expected a URL that begins with http:// or https:// and names a host`}},
 		{"clients", "[serve]\nhttp='0.0.0.0:0'\nburst=2\n[[serve.clients]]\ntrusted={user=''}\n[[serve.clients]]\ntoken='0123456789abcdef'\n[[serve.clients]]\ntoken='0123456789abcdef'\ntrust={}\n[[serve.clients]]\ntoken='short'\n", []string{
 			`consort.toml:3:1: serve.burst: there is no rate here that could be exceeded; set rate`,
-			`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = "env:ADA_TOKEN"`,
+			`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`,
 			`consort.toml:5:15: serve.clients[0].trusted.user: expected a string that is not empty`,
 			`consort.toml:9:7: serve.clients[2].token: another client has this token already`,
 			`consort.toml:10:1: serve.clients[2].trust: unknown key; did you mean "trusted"?`,
 			`consort.toml:12:7: serve.clients[3].token: expected a token of at least 16 characters, such as openssl rand -hex 32 prints`}},
+		{"certificates", "[serve]\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c.pem', client_ca=''}\n[[serve.clients]]\ncertificate='a'\n[[serve.clients]]\ncertificate='a'\n" +
+			"[[serve.clients]]\ncertificate='b'\ntoken='0123456789abcdef'\n[[serve.clients]]\ncertificate=''\n", []string{
+			`consort.toml:3:1: serve.grpc_tls.key: missing: expected the file of the certificate's key, such as key = "server.key"`,
+			`consort.toml:3:42: serve.grpc_tls.client_ca: expected a string that is not empty`,
+			`consort.toml:7:13: serve.clients[1].certificate: another client has this name already`,
+			`consort.toml:9:1: serve.clients[2].certificate: a client is known by its token or its certificate, not both; make it two clients`,
+			`consort.toml:12:13: serve.clients[3].certificate: expected a string that is not empty`}},
+		{"certificates of nobody", "[serve]\nhttp='127.0.0.1:0'\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c', key='k'}\nclients=[{certificate='a'}]\n", []string{
+			`consort.toml:2:6: serve.http: the clients are known by their certificates, which HTTP does not ask for: give one of them a token, or serve gRPC alone`,
+			`consort.toml:3:6: serve.grpc: without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`,
+			`consort.toml:5:11: serve.clients[0].certificate: nobody is asked for a certificate; set grpc_tls.client_ca`}},
+		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
+			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
+			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},
 		{"everybody", "serve={http='0.0.0.0:80', converse=false}", []string{
 			`consort.toml:1:13: serve.http: without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"everybody at a name", "serve={http='tools.example:80'}", []string{

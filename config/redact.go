@@ -124,7 +124,7 @@ func (s *secrets) serve(served *Serve) {
 	if served == nil {
 		return
 	}
-	s.add(served.HTTP, served.GRPC, served.Health, served.Token)
+	s.add(served.HTTP, served.GRPC, served.Health, served.Token, served.GRPCTLS.Certificate, served.GRPCTLS.Key, served.GRPCTLS.ClientCA)
 	s.credential(served.Token.Reveal())
 	for _, client := range served.Clients {
 		s.add(client.Token)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,11 +53,13 @@ type Serve struct {
 	// by MCP in the frames of a stream. Without either, one client is served
 	// over standard input and output. The next three are for both.
 	HTTP, GRPC Value
+	// GRPCTLS is the TLS of GRPC.
+	GRPCTLS ServeTLS
 	// Token is the bearer token of each request. Its clients have no trusted
 	// values.
 	Token Value
-	// Clients have a token each, and what is trusted of whoever sends it. There
-	// is either Token or Clients.
+	// Clients have a token or a certificate each, and what is trusted of whoever
+	// shows it. There is either Token or Clients.
 	Clients []Client
 	// Open lets everybody call the tools who can reach an address that is not
 	// of this machine alone, without a token.
@@ -77,8 +80,11 @@ type Serve struct {
 
 // Client is a client that is served over HTTP or gRPC.
 type Client struct {
-	// Token is the bearer token that it is known by. Required.
-	Token Value
+	// Token is the bearer token that it is known by, and Certificate, over gRPC,
+	// the name that its certificate has: one of its alternative names (URI, DNS
+	// or email), or the common name if it has none. There is one of the two.
+	Token       Value
+	Certificate string
 	// Name tells it from others in logs; may be empty.
 	Name string
 	// Trusted is what is known of it; may be nil.
@@ -95,10 +101,23 @@ type ResourceMetadata struct {
 	Scopes []string
 }
 
-// MayListen reports, as an error that says what to do, an address on which s
-// must not serve: one that other machines can reach, while s asks for no token
-// and does not say that it is open.
+// MayListen reports, as an error that says what to do, why s must not serve HTTP
+// at an address: other machines can reach it, while s asks for no token and does
+// not say that it is open; or nobody could tell the clients that there are.
 func (s *Serve) MayListen(address string) error {
+	if len(s.Clients) > 0 && !s.byToken() {
+		return errors.New("the clients are known by their certificates, which HTTP does not ask for: give one of them a token, or serve gRPC alone")
+	}
+	return s.mayListen(address, s.byToken())
+}
+
+// MayListenGRPC is [Serve.MayListen] for gRPC, where clients can have
+// certificates too.
+func (s *Serve) MayListenGRPC(address string) error {
+	return s.mayListen(address, s.byToken() || s.asksForCertificates())
+}
+
+func (s *Serve) mayListen(address string, known bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return errors.New(`expected an address such as "127.0.0.1:8080"`)
@@ -106,7 +125,7 @@ func (s *Serve) MayListen(address string) error {
 	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	if s.Open || len(s.Clients) > 0 || s.Token.Reveal() != "" {
+	if s.Open || known {
 		return nil
 	}
 	return errors.New(`without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
@@ -123,6 +142,7 @@ func (s *Serve) fields() []field {
 		{"shutdown_timeout", duration(&s.ShutdownTimeout)},
 		{"http", listenAddress(&s.HTTP)},
 		{"grpc", listenAddress(&s.GRPC)},
+		{"grpc_tls", tableOf(s.GRPCTLS.fields(), s.GRPCTLS.check)},
 		{"health", listenAddress(&s.Health)},
 		{"token", bearer(&s.Token)},
 		{"clients", each(&s.Clients, func(c *Client) value { return tableOf(c.fields(), c.check) })},
@@ -141,14 +161,19 @@ func (s *Serve) fields() []field {
 func (c *Client) fields() []field {
 	return []field{
 		{"token", bearer(&c.Token)},
+		{"certificate", text(&c.Certificate)},
 		{"name", text(&c.Name)},
 		{"trusted", trustedTable(&c.Trusted)},
 	}
 }
 
 func (c *Client) check(r *reader, n *node) {
-	if n.member("token") == nil {
-		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN"`)
+	token, certificate := n.member("token"), n.member("certificate")
+	switch {
+	case token == nil && certificate == nil:
+		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`)
+	case token != nil && certificate != nil:
+		r.add(r.problem(certificate.keyAt, certificate.path(), "a client is known by its token or its certificate, not both; make it two clients"))
 	}
 }
 
@@ -184,6 +209,9 @@ func (s *Serve) strays(r *reader, n *node) {
 			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`))
 		}
 	}
+	if stray := n.member("grpc_tls"); stray != nil && !grpc {
+		r.add(r.problem(stray.keyAt, stray.path(), `only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`))
+	}
 	for _, key := range overHTTP {
 		if stray := n.member(key); stray != nil && !http {
 			r.add(r.problem(stray.keyAt, stray.path(), `only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`))
@@ -202,14 +230,21 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	if s.Open && (token != nil || clients != nil) {
 		r.add(r.problem(open.keyAt, open.path(), "a server that asks for a token is not open"))
 	}
-	for key, at := range map[string]Value{"http": s.HTTP, "grpc": s.GRPC} {
-		if at.held == nil || token != nil || clients != nil {
+	elements, _ := clients.asList()
+	// A token that is wrong is a problem by itself.
+	tokens := token != nil || slices.ContainsFunc(elements, func(c *node) bool { return c.member("certificate") == nil })
+	for key, at := range map[string]struct {
+		Value
+		may func(string) error
+	}{"http": {s.HTTP, s.MayListen}, "grpc": {s.GRPC, s.MayListenGRPC}} {
+		if at.held == nil || tokens {
 			continue
 		}
-		if err := s.MayListen(at.Reveal()); err != nil {
+		if err := at.may(at.Reveal()); err != nil {
 			r.wrong(n.member(key), "%s", err)
 		}
 	}
+	s.certificates(r, n, clients)
 	if list, ok := clients.asList(); ok && len(list) == 0 {
 		r.wrong(clients, "expected at least one client")
 	}
@@ -329,6 +364,9 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		options.Trusted = a.Trusted
 	}
 	for i, client := range s.Clients {
+		if client.Certificate != "" {
+			continue // see withTLS
+		}
 		path := fmt.Sprintf("serve.clients[%d]", i)
 		values, err := trustedValues(path+".trusted", client.Trusted)
 		if client.Token.Reveal() == "" {
@@ -351,7 +389,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		errs = append(errs, a.offerConversations(o))
 	}
 	a.ServeGRPC = overGRPC(options)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.withTLS(a.ServeGRPC))...)
 }
 
 // overGRPC returns what a server over gRPC has of those options.

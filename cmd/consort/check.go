@@ -72,7 +72,7 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if _, _, err := p.logger(cfg.Log); err != nil {
 		return nil, err
 	}
-	if r.Problems = p.examineAudit(cfg); len(r.Problems) > 0 {
+	if r.Problems = p.examineFiles(cfg); len(r.Problems) > 0 {
 		return r, nil
 	}
 	if r.Model, err = p.examineModel(cfg); err != nil {
@@ -98,10 +98,18 @@ func problemsIn(err error) []problemJSON {
 	return problems
 }
 
-// examineAudit opens the audit trail and returns why it cannot be.
-func (p *program) examineAudit(cfg *config.Config) []problemJSON {
+// examineFiles opens the audit trail, and the certificates of serve, and returns
+// why it cannot be.
+func (p *program) examineFiles(cfg *config.Config) []problemJSON {
 	alone := *cfg
-	alone.Model, alone.MCP, alone.GRPC, alone.Serve = nil, nil, nil, nil
+	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
+	if cfg.Serve != nil {
+		serve := *cfg.Serve
+		serve.Converse = false
+		alone.Serve = &serve
+	}
+	p.serves = true
+	defer func() { p.serves = false }()
 	assembly, err := p.assemble(&alone, interaction{})
 	if err == nil {
 		err = p.close(assembly)

@@ -64,6 +64,12 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		return nil, err
 	}
 	p.endLog = end
+	if !p.serves && cfg.Serve != nil { // its certificates are not needed, but its secrets are still some
+		without, serve := *cfg, *cfg.Serve
+		serve.GRPCTLS = config.ServeTLS{}
+		without.Serve = &serve
+		cfg = &without
+	}
 	seen, err := p.startWatching(logger)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type program struct {
 
 	trace bool
 
+	// serves says that the command serves, and not only what it would.
+	serves bool
 	// watched says that what the command does is seen outside, as the variables
 	// of OpenTelemetry and trace say; scraped that there are metrics to scrape.
 	watched, scraped bool

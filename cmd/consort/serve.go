@@ -60,7 +60,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	cfg.Serve = settings
-	s.watched, s.scraped = true, settings.Health.Reveal() != ""
+	s.serves, s.watched, s.scraped = true, true, settings.Health.Reveal() != ""
 	build := s.assemble
 	if settings.Converse {
 		build = s.withModel
@@ -144,12 +144,14 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	if !settings.Listens() {
 		return settings, nil
 	}
-	for _, address := range []config.Value{settings.HTTP, settings.GRPC} {
-		if address.Reveal() == "" {
-			continue
+	if http := settings.HTTP; http.Reveal() != "" {
+		if err := settings.MayListen(http.Reveal()); err != nil {
+			return nil, usagef("serving at %s: %w", http, err)
 		}
-		if err := settings.MayListen(address.Reveal()); err != nil {
-			return nil, usagef("serving at %s: %w", address, err)
+	}
+	if grpc := settings.GRPC; grpc.Reveal() != "" {
+		if err := settings.MayListenGRPC(grpc.Reveal()); err != nil {
+			return nil, usagef("serving at %s: %w", grpc, err)
 		}
 	}
 	if len(s.trust) > 0 {
@@ -182,7 +184,7 @@ func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *c
 	}
 	if rpc != nil {
 		serving++
-		s.screen.note("serving gRPC at %s", rpc.Addr())
+		s.screen.note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[settings.GRPCTLS != (config.ServeTLS{})])
 		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
 	}
 	for range serving {

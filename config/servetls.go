@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+)
+
+// ServeTLS is the TLS of a server over gRPC. The files hold PEM; the certificate
+// and its key are read anew for each connection. The zero value is no TLS.
+type ServeTLS struct {
+	// Certificate and Key are the files of this server's; both or neither.
+	Certificate, Key Value
+	// ClientCA is the file of the authorities that vouch for clients, which
+	// then cannot connect without a certificate; empty asks for none.
+	ClientCA Value
+}
+
+func (t *ServeTLS) fields() []field {
+	return []field{
+		{"certificate", directory(&t.Certificate)},
+		{"key", directory(&t.Key)},
+		{"client_ca", directory(&t.ClientCA)},
+	}
+}
+
+func (t *ServeTLS) check(r *reader, n *node) {
+	if n.member("certificate") == nil {
+		r.missing(n, "certificate", `missing: expected the file of this server's certificate, such as certificate = "server.pem"`)
+	}
+	if n.member("key") == nil {
+		r.missing(n, "key", `missing: expected the file of the certificate's key, such as key = "server.key"`)
+	}
+}
+
+// asksForCertificates reports whether a client over gRPC must have one.
+func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.ClientCA.Reveal() != "" }
+
+// byToken reports whether a client can have a token.
+func (s *Serve) byToken() bool {
+	return s.Token.Reveal() != "" || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Token.Reveal() != "" })
+}
+
+// byCertificate reports whether a client is known by a certificate.
+func (s *Serve) byCertificate() bool {
+	return slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Certificate != "" })
+}
+
+// certificates reports what does not go together with certificates of clients.
+func (s *Serve) certificates(r *reader, n, clients *node) {
+	elements, _ := clients.asList()
+	if len(elements) != len(s.Clients) {
+		return
+	}
+	seen := map[string]bool{}
+	for i, client := range s.Clients {
+		at := elements[i].member("certificate")
+		switch {
+		case client.Certificate == "":
+			continue
+		case n.member("grpc_tls") == nil || n.member("grpc_tls").member("client_ca") == nil:
+			r.add(r.problem(at.keyAt, at.path(), "nobody is asked for a certificate; set grpc_tls.client_ca"))
+		case seen[client.Certificate]:
+			r.wrong(at, "another client has this name already")
+		}
+		seen[client.Certificate] = true
+	}
+}
+
+// withTLS adds the certificates to the options of a server over gRPC.
+func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
+	t := s.GRPCTLS
+	if s.GRPC.Reveal() == "" || t == (ServeTLS{}) {
+		return nil
+	}
+	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
+		return errors.New("serve.grpc_tls: there is no certificate, or no key")
+	}
+	var err error
+	if o.TLS, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
+		return fmt.Errorf("serve.grpc_tls: %w", err)
+	}
+	switch {
+	case !s.asksForCertificates():
+	case s.byCertificate():
+		o.Certificate, err = s.knownCertificates()
+	case !s.byToken(): // the authorities vouch for all that there are
+		o.Certificate = func(context.Context, *x509.Certificate) ([]invoker.Value, error) { return nil, nil }
+	}
+	return err
+}
+
+var errUnknownCertificate = errors.New("the certificate is that of no client")
+
+// knownCertificates returns what finds a client by its certificate.
+func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) ([]invoker.Value, error), error) {
+	values := map[string][]invoker.Value{}
+	for i, client := range s.Clients {
+		if client.Certificate == "" {
+			continue
+		}
+		trusted, err := trustedValues(fmt.Sprintf("serve.clients[%d].trusted", i), client.Trusted)
+		if err != nil {
+			return nil, err
+		}
+		values[client.Certificate] = trusted
+	}
+	return func(_ context.Context, certificate *x509.Certificate) ([]invoker.Value, error) {
+		for _, name := range namesOf(certificate) {
+			if trusted, known := values[name]; known {
+				return trusted, nil
+			}
+		}
+		return nil, errUnknownCertificate
+	}, nil
+}
+
+// namesOf returns whom a certificate is for: its alternative names (RFC 5280,
+// section 4.2.1.6), and the common name where there are none.
+func namesOf(certificate *x509.Certificate) []string {
+	var names []string
+	for _, uri := range certificate.URIs {
+		names = append(names, uri.String())
+	}
+	names = append(append(names, certificate.DNSNames...), certificate.EmailAddresses...)
+	if len(names) == 0 {
+		names = append(names, certificate.Subject.CommonName)
+	}
+	return names
+}
