@@ -2,10 +2,14 @@
 
 // Package sidecar stands where Dapr's sidecar does, for tests: it passes each
 // RPC on, byte for byte, to the application that the metadata dapr-app-id names
-// (Dapr, "Service invocation", gRPC proxying), and asks for dapr-api-token.
+// (Dapr, "Service invocation", gRPC proxying), and asks for dapr-api-token. As
+// Dapr's does where there is a policy of retries, it passes on one message of the
+// client and no more, unless dapr-stream says that there is a stream; and headers
+// with the first message of the server.
 package sidecar
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -40,15 +44,24 @@ func (s *sidecar) pass(_ any, in grpc.ServerStream) error {
 		return status.Errorf(codes.Unavailable, "no application %q", name)
 	}
 	method, _ := grpc.MethodFromServerStream(in)
-	out, err := application.NewStream(metadata.NewOutgoingContext(in.Context(), md), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.ForceCodec(asBytes{}))
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(in.Context(), md))
+	defer cancel()
+	out, err := application.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.ForceCodec(asBytes{}))
 	if err != nil {
 		return err
 	}
+	tooMany := make(chan error, 1)
 	go func() { // ends with the stream
-		for {
+		isStream := strings.Join(md.Get("dapr-stream"), ",") == "true"
+		for n := 1; ; n++ {
 			var message []byte
 			if err := in.RecvMsg(&message); err != nil {
 				_ = out.CloseSend()
+				return
+			}
+			if n > 1 && !isStream {
+				tooMany <- status.Error(codes.FailedPrecondition, "cannot use resiliency policies with retries on streaming RPCs")
+				cancel()
 				return
 			}
 			if out.SendMsg(message) != nil {
@@ -56,12 +69,21 @@ func (s *sidecar) pass(_ any, in grpc.ServerStream) error {
 			}
 		}
 	}()
-	for {
+	for first := true; ; first = false {
 		var message []byte
 		if err := out.RecvMsg(&message); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
+			select {
+			case err = <-tooMany:
+			default:
+			}
 			return err
+		}
+		if headers, err := out.Header(); first && err == nil { // no sooner, as Dapr does it
+			if err := in.SendHeader(headers); err != nil {
+				return err
+			}
 		}
 		if err := in.SendMsg(message); err != nil {
 			return err

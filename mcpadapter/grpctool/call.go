@@ -24,13 +24,13 @@ const (
 // ask makes one RPC. Its error is a failure with gRPC's status in its chain, or
 // the error of ctx. It returns soon after ctx or the connection ends.
 func (c *connection) ask(ctx context.Context, method string, request, response proto.Message, what effect) error {
-	if err := ctx.Err(); err != nil {
-		return interrupted(err, false)
-	}
-	if err := c.enter(); err != nil {
+	if err := c.enter(); err != nil { // which may be why ctx has ended
 		return c.gone(err, false)
 	}
 	defer c.leave()
+	if err := ctx.Err(); err != nil {
+		return interrupted(err, false)
+	}
 	if limit := c.source.options.MaxMessage; proto.Size(request) > limit {
 		return invoker.Failf(invoker.InvalidArguments, "The arguments are too large: a request has at most %d bytes.", limit)
 	}
@@ -55,7 +55,7 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 
 // call calls a tool.
 func (c *connection) call(ctx context.Context, tool string, call *invoker.Call) (invoker.Output, error) {
-	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/call", Tool: tool, Arguments: call.Arguments, RPC: c.service + "/CallTool"}, c.source.peer)
+	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/call", Tool: tool, Arguments: call.Arguments, RPC: c.service + "/CallTool"}, c.peer)
 	request := &toolspb.ToolCallRequest{
 		ToolName:       tool,
 		ArgumentsJson:  string(call.Arguments),

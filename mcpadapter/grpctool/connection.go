@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -33,6 +34,7 @@ var (
 // several HTTP/2 connections as long as there are calls on it.
 type connection struct {
 	source     *source
+	peer       telemetry.Peer
 	conn       *grpc.ClientConn
 	transports *transports
 	service    string
@@ -59,7 +61,7 @@ var (
 )
 
 func newConnection(s *source, conn *grpc.ClientConn, transports *transports) *connection {
-	c := &connection{source: s, conn: conn, transports: transports, lost: make(chan struct{}), changed: make(chan struct{}, 1)}
+	c := &connection{source: s, peer: s.peer, conn: conn, transports: transports, lost: make(chan struct{}), changed: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }

@@ -5,13 +5,13 @@ package grpctool
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"os"
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
 )
 
 // Dapr returns a server of tools that is reached through the Dapr sidecar of
@@ -25,8 +25,22 @@ import (
 // not: Options.Plaintext has no say in it. The variables are read when Dapr is
 // called. What is wrong with them is the error of Open.
 func Dapr(application string, options *Options) ensemble.Source {
+	return behindSidecar(application, options)
+}
+
+// DaprMCP is [MCP] through the Dapr sidecar, which it tells that there is a
+// stream (dapr-stream): otherwise a sidecar with a policy of retries passes on
+// one message and no more.
+func DaprMCP(application string, options *Options, client *mcpadapter.ClientOptions) ensemble.Source {
+	return overStream(application, options, client, func(o *Options) *source {
+		s := behindSidecar(application, o)
+		s.own["dapr-stream"] = "true"
+		return s
+	})
+}
+
+func behindSidecar(application string, options *Options) *source {
 	o := options.withDefaults(application)
-	o.Metadata = maps.Clone(o.Metadata)
 	target, plaintext, err := sidecar(os.Getenv("DAPR_GRPC_ENDPOINT"), os.Getenv("DAPR_GRPC_PORT"))
 	if err == nil && application == "" {
 		err = fmt.Errorf("the Dapr application has no name")

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/internal/sidecar"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/grpctooltest"
 	"google.golang.org/grpc"
@@ -108,5 +109,37 @@ func TestWrongDapr(t *testing.T) {
 	t.Setenv("DAPR_GRPC_ENDPOINT", "")
 	if _, err := grpctool.Dapr("", nil).Open(context.Background()); err == nil || !strings.Contains(err.Error(), "no name") {
 		t.Errorf("an application without a name: %v", err)
+	}
+}
+
+// MCP goes through the sidecar like anything else, and the suite of sources with it.
+func TestMCPBehindASidecar(t *testing.T) {
+	clearDapr(t)
+	ensembletest.TestSource(t, func(t *testing.T) ensembletest.Harness {
+		inner := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: ensembletest.ServerTools()})
+		t.Cleanup(func() { _ = inner.Close(context.Background()) })
+		server := grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner})
+		conn, err := grpc.NewClient(registered(t, server), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		at := newSite(t, func() *grpc.Server { return sidecar.New("", map[string]*grpc.ClientConn{"stage": conn}) })
+		t.Setenv("DAPR_GRPC_ENDPOINT", "http://"+at.address)
+		return ensembletest.Harness{
+			Source: grpctool.DaprMCP("stage", nil, nil),
+			Lose:   func() { at.kill(); at.start() },
+		}
+	})
+}
+
+func TestWrongDaprMCP(t *testing.T) {
+	clearDapr(t)
+	at := newSidecar(t, "")
+	t.Setenv("DAPR_GRPC_ENDPOINT", "http://"+at.address)
+	for name, want := range map[string]string{"mailer": "PROTOCOL", "nobody": "UNAVAILABLE", "": "no name"} {
+		if _, err := grpctool.DaprMCP(name, nil, nil).Open(within(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the application %q: %v", name, err)
+		}
 	}
 }

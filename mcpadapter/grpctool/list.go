@@ -53,7 +53,7 @@ func (c *connection) listed(ctx context.Context) (*toolspb.ListToolsResponse, er
 
 // list asks for the tools.
 func (c *connection) list(ctx context.Context) (*toolspb.ListToolsResponse, error) {
-	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/list", RPC: c.service + "/ListTools"}, c.source.peer)
+	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/list", RPC: c.service + "/ListTools"}, c.peer)
 	response := new(toolspb.ListToolsResponse)
 	if err := c.ask(ctx, "ListTools", &toolspb.ListToolsRequest{Category: c.source.options.Category}, response, harmless); err != nil {
 		seen.End(nil, failedRequest(seen, err))

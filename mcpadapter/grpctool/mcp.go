@@ -15,6 +15,11 @@ import (
 // server's name, its logger and the bound of messages are those of options
 // where client has none. Either may be nil.
 func MCP(address string, options *Options, client *mcpadapter.ClientOptions) ensemble.Source {
+	return overStream(address, options, client, func(o *Options) *source { return at(address, o) })
+}
+
+// overStream makes a source of MCP from one of gRPC.
+func overStream(name string, options *Options, client *mcpadapter.ClientOptions, from func(*Options) *source) ensemble.Source {
 	var o Options
 	if options != nil {
 		o = *options
@@ -23,11 +28,12 @@ func MCP(address string, options *Options, client *mcpadapter.ClientOptions) ens
 	if client != nil {
 		c = *client
 	}
-	c.Server = cmp.Or(c.Server, o.Server, address)
+	c.Server = cmp.Or(c.Server, o.Server, name)
 	c.Logger = cmp.Or(c.Logger, o.Logger)
 	o.MaxMessage = cmp.Or(o.MaxMessage, c.MaxMessage)
+	s := from(&o)
 	return mcpadapter.Over(func(ctx context.Context) (mcpadapter.Link, error) {
-		link, err := DialMCP(ctx, address, &o)
+		link, err := s.stream(ctx)
 		if err != nil {
 			return nil, err
 		}

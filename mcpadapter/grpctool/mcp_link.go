@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -52,12 +53,17 @@ var (
 // One stream serves all who share the session, so that TrustedMetadata cannot
 // say for whom a call is, and is an error.
 func DialMCP(ctx context.Context, address string, options *Options) (*MCPLink, error) {
-	s := newSource(address, options.withDefaults(address))
-	if s.wrong = s.check(); s.wrong == nil && len(s.options.TrustedMetadata) > 0 {
-		s.wrong = errors.New("Options.TrustedMetadata goes with each call, and MCP has one stream for all calls")
+	return at(address, options).stream(ctx)
+}
+
+// stream opens a stream of MCP.
+func (s *source) stream(ctx context.Context) (*MCPLink, error) {
+	err := s.wrong
+	if err == nil && len(s.options.TrustedMetadata) > 0 {
+		err = errors.New("Options.TrustedMetadata goes with each call, and MCP has one stream for all calls")
 	}
-	if s.wrong != nil {
-		return nil, fmt.Errorf("server %q: %w", s.options.Server, s.wrong)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: %w", s.options.Server, err)
 	}
 	l, err := dialMCP(ctx, s)
 	if err != nil {
@@ -93,7 +99,9 @@ func dialMCP(ctx context.Context, s *source) (*MCPLink, error) {
 	return nil, failureOf(err, exchange{what: harmless})
 }
 
-// open begins the stream and waits for the server's headers.
+// open begins the stream and waits for the server's first frame, which has no
+// message. Headers would not do: proxies, such as Dapr's sidecar, pass them on
+// no sooner than a frame.
 func (l *MCPLink) open(ctx context.Context) error {
 	dressed, err := l.source.outgoing(ctx, false)
 	if err != nil {
@@ -103,13 +111,11 @@ func (l *MCPLink) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if md, err := l.stream.Header(); err != nil || len(md) == 0 { // the status comes behind
-		if _, err = l.stream.Recv(); err == nil {
-			err = errors.New("the server sends no headers")
-		}
-		return err
+	frame, err := l.stream.Recv()
+	if err == nil && len(frame.GetMessage()) > 0 {
+		err = status.Error(codes.Internal, "the server sends a message before it has admitted us")
 	}
-	return nil
+	return err
 }
 
 // read takes the server's frames. One that is no message is passed over.

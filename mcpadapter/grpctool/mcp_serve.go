@@ -20,7 +20,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -47,7 +46,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 		return refusal(refused)
 	}
 	defer leave()
-	if err := stream.SendHeader(metadata.Pairs("x-protocol", "mcp")); err != nil {
+	if err := stream.Send(&toolspb.ConnectResponse{}); err != nil { // the client is admitted
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(from.ctx)

@@ -20,7 +20,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -168,6 +167,9 @@ func TestMCPFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if first, err := stream.Recv(); err != nil || len(first.GetMessage()) > 0 {
+		t.Fatalf("the first frame is %q, %v", first.GetMessage(), err)
+	}
 	for _, frame := range []string{"no JSON", "{\n\"jsonrpc\": \"2.0\",\n\"id\": 7, \"method\": \"ping\"}"} {
 		if err := stream.Send(&toolspb.ConnectRequest{Message: []byte(frame)}); err != nil {
 			t.Fatal(err)
@@ -196,7 +198,7 @@ func TestMCPLinkReads(t *testing.T) {
 	at := newSite(t, func() *grpc.Server {
 		server := grpc.NewServer()
 		toolspb.RegisterMcpServiceServer(server, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
-			if err := stream.SendHeader(metadata.Pairs("x", "y")); err != nil {
+			if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
 				return err
 			}
 			for _, frame := range []string{"no JSON", `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`} {
@@ -229,7 +231,7 @@ func TestMCPLinkSaysGoodbye(t *testing.T) {
 	at := newSite(t, func() *grpc.Server {
 		server := grpc.NewServer()
 		toolspb.RegisterMcpServiceServer(server, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
-			if err := stream.SendHeader(metadata.Pairs("x", "y")); err != nil {
+			if err := stream.Send(&toolspb.ConnectResponse{}); err != nil {
 				return err
 			}
 			_, err := stream.Recv()

@@ -3,6 +3,7 @@
 package grpctool
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,7 +26,9 @@ import (
 // Source returns a server of tools that is reached over gRPC. The address is
 // host:port, or another target of gRPC such as unix:/run/tools.sock. What is
 // wrong with it, or with the options, is the error of Open.
-func Source(address string, options *Options) ensemble.Source {
+func Source(address string, options *Options) ensemble.Source { return at(address, options) }
+
+func at(address string, options *Options) *source {
 	s := newSource(address, options.withDefaults(address))
 	s.wrong = s.check()
 	return s
@@ -75,6 +78,7 @@ func (s *source) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	c := newConnection(s, conn, transports)
+	c.peer.Ensemble = cmp.Or(telemetry.Ensemble(ctx), c.peer.Ensemble)
 	var last error
 	for _, name := range s.services() {
 		c.service = name

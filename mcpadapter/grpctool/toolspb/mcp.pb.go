@@ -74,7 +74,7 @@ func (x *ConnectRequest) GetMessage() []byte {
 // ConnectResponse is a frame from the server.
 type ConnectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One JSON-RPC message, in UTF-8.
+	// One JSON-RPC message, in UTF-8; empty in the first frame, and nowhere else.
 	Message       []byte `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

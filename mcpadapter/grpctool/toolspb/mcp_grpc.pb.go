@@ -33,9 +33,11 @@ const (
 // McpService carries the Model Context Protocol as it is: its JSON-RPC messages
 // are the frames of a stream, as they are the lines of its stdio transport.
 type McpServiceClient interface {
-	// Connect is one session. The server sends its headers when it has admitted
-	// the client. A client that has said all closes its half of the stream, and
-	// the server answers what is under way before it ends the other one.
+	// Connect is one session. The server sends a frame without a message when it
+	// has admitted the client. Headers cannot say it, since proxies pass them on
+	// no sooner than a frame. A client that has said all closes its half of the
+	// stream, and the server answers what is under way before it ends the other
+	// one.
 	Connect(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConnectRequest, ConnectResponse], error)
 }
 
@@ -67,9 +69,11 @@ type McpService_ConnectClient = grpc.BidiStreamingClient[ConnectRequest, Connect
 // McpService carries the Model Context Protocol as it is: its JSON-RPC messages
 // are the frames of a stream, as they are the lines of its stdio transport.
 type McpServiceServer interface {
-	// Connect is one session. The server sends its headers when it has admitted
-	// the client. A client that has said all closes its half of the stream, and
-	// the server answers what is under way before it ends the other one.
+	// Connect is one session. The server sends a frame without a message when it
+	// has admitted the client. Headers cannot say it, since proxies pass them on
+	// no sooner than a frame. A client that has said all closes its half of the
+	// stream, and the server answers what is under way before it ends the other
+	// one.
 	Connect(grpc.BidiStreamingServer[ConnectRequest, ConnectResponse]) error
 	mustEmbedUnimplementedMcpServiceServer()
 }
