@@ -28,8 +28,8 @@ type GRPCServer struct {
 	// such as unix:/run/tools.sock. There is either Address or Dapr.
 	Address Value
 	// Dapr is the application that the Dapr sidecar of this program knows the
-	// server by; for [GRPCTools] only. DAPR_GRPC_ENDPOINT, DAPR_GRPC_PORT and
-	// DAPR_API_TOKEN say where the sidecar is and what it is sent.
+	// server by. DAPR_GRPC_ENDPOINT, DAPR_GRPC_PORT and DAPR_API_TOKEN say where
+	// the sidecar is and what it is sent.
 	Dapr Value
 	// Service is what it speaks; empty means [GRPCTools].
 	Service GRPCService
@@ -169,7 +169,7 @@ func (s *GRPCServer) speaks(r *reader, n *node) {
 	strays := []*node{n.member("sampling"), n.member("protocol")}
 	other := GRPCTools
 	if s.Service == GRPCMCP {
-		strays, other = []*node{n.member("dapr"), n.member("category"), n.member("caller")}, GRPCMCP
+		strays, other = []*node{n.member("category"), n.member("caller")}, GRPCMCP
 		if trusted := n.member("trusted"); trusted != nil {
 			strays = append(strays, trusted.member("metadata"))
 		}
@@ -328,12 +328,13 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 		return nil, errors.New("the server has both an address and an application of Dapr")
 	case address == "" && application == "":
 		return nil, errors.New("the server has no address")
-	case s.Service == GRPCMCP && application != "":
-		return nil, errors.New("a server behind a Dapr sidecar speaks no MCP")
 	case s.Service == GRPCMCP:
 		client := o.Client
 		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
 		client.SampleCalls = s.Sampling
+		if application != "" {
+			return grpctool.DaprMCP(application, options, &client), nil
+		}
 		return grpctool.MCP(address, options, &client), nil
 	case s.Service != "" && s.Service != GRPCTools:
 		return nil, fmt.Errorf("unknown service %q", s.Service)

@@ -46,7 +46,6 @@ func TestGRPCProblems(t *testing.T) {
 			`consort.toml:11:1: grpc.e.adress: unknown key; did you mean "address"?`}},
 		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n", []string{
 			`consort.toml:3:9: grpc.a.service: expected "tools" or "mcp"; did you mean "mcp"?`,
-			`consort.toml:5:1: grpc.b.dapr: not for a server with service = "mcp"`,
 			`consort.toml:7:1: grpc.b.category: not for a server with service = "mcp"`,
 			`consort.toml:8:1: grpc.b.caller: not for a server with service = "mcp"`,
 			`consort.toml:9:10: grpc.b.trusted.metadata: not for a server with service = "mcp"`,
@@ -93,17 +92,17 @@ func TestGRPCThatCannotBeAssembled(t *testing.T) {
 	plain := config.GRPCTLS{Plaintext: true}
 	_, err := config.Assemble(&config.Config{GRPC: map[string]*config.GRPCServer{
 		"nil": nil, "none": {}, "both": {Address: config.Plain("x"), Dapr: config.Plain("x")},
-		"service": {Address: config.Plain("x"), Service: "maybe", TLS: plain}, "sidecar": {Dapr: config.Plain("x"), Service: config.GRPCMCP},
-		"files": {Address: config.Plain("x"), TLS: config.GRPCTLS{CA: config.Plain(filepath.Join(t.TempDir(), "ca.pem"))}},
-		"words": {Address: config.Plain("x"), Supervision: config.Supervision{Trust: "maybe"}},
-		"off":   {Supervision: config.Supervision{Disabled: true}}, "twice": {Address: config.Plain("x")},
+		"service": {Address: config.Plain("x"), Service: "maybe", TLS: plain},
+		"files":   {Address: config.Plain("x"), TLS: config.GRPCTLS{CA: config.Plain(filepath.Join(t.TempDir(), "ca.pem"))}},
+		"words":   {Address: config.Plain("x"), Supervision: config.Supervision{Trust: "maybe"}},
+		"off":     {Supervision: config.Supervision{Disabled: true}}, "twice": {Address: config.Plain("x")},
 	}, MCP: map[string]*config.Server{"twice": {Transport: config.HTTP}}}, nil)
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, part := range []string{
 		"grpc.nil: the server is nil", "grpc.none: the server has no address", "grpc.both: the server has both", `grpc.service: unknown service "maybe"`,
-		"grpc.sidecar: a server behind a Dapr sidecar speaks no MCP", "grpc.files: tls: TLS authorities: ", `grpc.words: unknown trust "maybe"`, `two ensembles of the name "twice"`,
+		"grpc.files: tls: TLS authorities: ", `grpc.words: unknown trust "maybe"`, `two ensembles of the name "twice"`,
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
@@ -260,10 +259,11 @@ func TestGRPCServersAreReachedAsWritten(t *testing.T) {
 		text string
 		app  []string
 	}{
-		"tools": {plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil},
-		"TLS":   {safe, "address = '" + safe.address + "'\ntls = {ca = '" + folder + "/ca.pem', certificate = '" + folder + "/ca.pem', key = '" + folder + "/key.pem'}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil},
-		"MCP":   {plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", nil},
-		"Dapr":  {plain, "dapr = 'farm-app'\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", []string{"farm-app"}},
+		"tools":            {plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil},
+		"TLS":              {safe, "address = '" + safe.address + "'\ntls = {ca = '" + folder + "/ca.pem', certificate = '" + folder + "/ca.pem', key = '" + folder + "/key.pem'}\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", nil},
+		"MCP":              {plain, "address = '" + plain.address + "'\ntls = {plaintext = true}\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", nil},
+		"Dapr":             {plain, "dapr = 'farm-app'\ncategory = 'crops'\ncaller = 'us'\ntrusted = {arguments = {farmer = 'user'}, metadata = {x-user = 'user'}}\n", []string{"farm-app"}},
+		"MCP through Dapr": {plain, "dapr = 'farm-app'\nservice = 'mcp'\ntrusted = {arguments = {farmer = 'user'}}\n", []string{"farm-app"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, port, _ := net.SplitHostPort(plain.address)
@@ -277,8 +277,8 @@ func TestGRPCServersAreReachedAsWritten(t *testing.T) {
 				t.Errorf("the metadata is %v", md)
 			}
 			call, ok := asked.(*toolspb.ToolCallRequest)
-			if name == "MCP" {
-				if ok {
+			if strings.HasPrefix(name, "MCP") {
+				if ok || (test.app != nil) != (len(md["dapr-stream"]) == 1) {
 					t.Error("MCP is not spoken")
 				}
 				return
