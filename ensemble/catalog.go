@@ -71,6 +71,21 @@ func (c *Catalog) Find(name string) (*Tool, bool) {
 	return t, ok
 }
 
+// Of returns the tools of an ensemble, by its name, sorted by [Tool.Name].
+func (c *Catalog) Of(ensemble string) []*Tool {
+	return c.those(func(t *Tool) bool { return t.ensemble.name == ensemble })
+}
+
+// InCategory returns the tools of a category, sorted by [Tool.Name]; see
+// [invoker.Definition.Category].
+func (c *Catalog) InCategory(category string) []*Tool {
+	return c.those(func(t *Tool) bool { return t.definition.Category() == category })
+}
+
+func (c *Catalog) those(match func(*Tool) bool) []*Tool {
+	return slices.DeleteFunc(c.Tools(), func(t *Tool) bool { return !match(t) })
+}
+
 // Aside returns the tools that are not offered, with reasons, sorted by
 // ensemble and tool.
 func (c *Catalog) Aside() []Aside { return slices.Clone(c.aside) }

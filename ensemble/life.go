@@ -42,7 +42,8 @@ type life struct {
 	connection Connection
 	invokers   map[string]invoker.Invoker
 	offer      *offer
-	stale      bool // the tools may have changed since the listing
+	listed     time.Time // when the tools were
+	stale      bool      // the tools may have changed since then
 	listings   backoff
 }
 
@@ -218,7 +219,7 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l, previ
 	if err := e.takeOver(l); err != nil {
 		return nil, err
 	}
-	connection, err := guard(e.log, func() (Connection, error) { return e.source.Open(ctx) })
+	connection, err := guard(e.log, func() (Connection, error) { return e.source.Open(telemetry.WithEnsemble(ctx, e.name)) })
 	switch {
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
 		return nil, fmt.Errorf("%w: %w", &limitError{"no connection", limit}, err)
@@ -279,7 +280,7 @@ func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers
 	if l.isOpened() {
 		return // given up in the meantime
 	}
-	l.connection, l.invokers, l.offer = connection, invokers, offer
+	l.connection, l.invokers, l.offer, l.listed = connection, invokers, offer, time.Now()
 	l.hear()
 	close(l.opened)
 	e.take(offer)

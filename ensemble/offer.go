@@ -96,7 +96,7 @@ func (e *Ensemble) upToDate() (*offer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.noticeLoss()
-	if e.state != Ready || e.current.stale && e.current.listings.due() {
+	if e.state != Ready || e.isDue(e.current) {
 		return nil, false
 	}
 	return e.current.offer, true
@@ -106,7 +106,7 @@ func (e *Ensemble) upToDate() (*offer, bool) {
 // only when ctx has ended.
 func (e *Ensemble) refresh(ctx context.Context, l *life) error {
 	e.mu.Lock()
-	due := l.stale && l.listings.due()
+	due := e.isDue(l)
 	e.mu.Unlock()
 	if !due {
 		return nil
@@ -118,7 +118,7 @@ func (e *Ensemble) refresh(ctx context.Context, l *life) error {
 		return fmt.Errorf("ensemble %q: waiting for the list of tools: %w", e.name, ctx.Err())
 	}
 	e.mu.Lock()
-	due = l.stale && l.listings.due()
+	due = e.isDue(l)
 	if due {
 		l.stale = false // a change from now on makes it stale again
 	}
@@ -148,12 +148,12 @@ func (e *Ensemble) relisted(l *life, offer *offer, invokers map[string]invoker.I
 	}
 	if err != nil {
 		l.stale = true
-		l.listings.failed(err)
 		e.lastErr = fmt.Errorf("ensemble %q: listing the tools anew: %w", e.name, err)
+		l.listings.failed(e.lastErr)
 		return
 	}
 	l.listings = backoff{}
-	l.offer, l.invokers = offer, invokers
+	l.offer, l.invokers, l.listed = offer, invokers, time.Now()
 	l.hear()
 	e.take(offer)
 }

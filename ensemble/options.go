@@ -55,6 +55,13 @@ type Options struct {
 	// is closed; the next call opens a fresh one. The tools stay on offer
 	// meanwhile, as they were listed last. 0 is off.
 	IdleDisconnect time.Duration
+	// Refresh is how long a list of tools, resources or prompts stands although
+	// its connection has not said that it has changed: the next use after that
+	// asks anew and waits for the answer, or for a failure, after which the old
+	// list stands. It does not wake an ensemble that was disconnected for want of
+	// use. 0 is off, because servers tell of changes; [Ensemble.Refresh] asks at
+	// once.
+	Refresh time.Duration
 	// Trust says which tools' hints are believed when a call may or may not
 	// have taken effect; default TrustReads.
 	Trust Trust

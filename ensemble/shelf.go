@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -26,6 +27,7 @@ type shelf[T any] struct {
 	// The rest is guarded by Ensemble.mu.
 
 	life     *life // over which it was listed; nil before it ever was
+	at       time.Time
 	listed   []T
 	aside    []Aside
 	tried    *life // over which asking failed last, and how
@@ -64,7 +66,7 @@ func (s *shelf[T]) kept(e *Ensemble) ([]T, []Aside, bool) {
 	if current == nil && e.asleep {
 		current = e.last
 	}
-	ok := current != nil && s.life == current && !s.changed.Load()
+	ok := current != nil && s.life == current && !s.changed.Load() && (e.current == nil || !e.isOld(s.at))
 	return s.listed, s.aside, ok
 }
 
@@ -129,7 +131,7 @@ func (s *shelf[T]) fetch(ctx context.Context, e *Ensemble, l *life, library Libr
 func (s *shelf[T]) take(e *Ensemble, l *life, listed []T, aside []Aside) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.life, s.listed, s.aside = l, listed, aside
+	s.life, s.at, s.listed, s.aside = l, time.Now(), listed, aside
 	s.tried, s.failures = nil, backoff{}
 }
 
@@ -197,6 +199,16 @@ type shelves struct {
 	resources *shelf[Resource]
 	templates *shelf[Template]
 	prompts   *shelf[Prompt]
+}
+
+// changed returns what says of each shelf that it may not be up to date.
+func (s *shelves) changed() []*atomic.Bool {
+	return []*atomic.Bool{&s.resources.changed, &s.templates.changed, &s.prompts.changed}
+}
+
+// forgive forgets that listing failed; Ensemble.mu is held.
+func (s *shelves) forgive() {
+	s.resources.tried, s.templates.tried, s.prompts.tried = nil, nil, nil
 }
 
 func newShelves(ensemble string) shelves {

@@ -50,6 +50,19 @@ type Definition struct {
 	Metadata canister.Fields
 }
 
+// CategoryKey is the member of a definition's metadata that has the tool's
+// category, a JSON string. The name comes from the tool service over gRPC, which
+// has categories; a tool of MCP may have it in its _meta.
+const CategoryKey = "grpc/category"
+
+// Category returns the category that the tool is of, as its metadata says; empty
+// if it is of none.
+func (d *Definition) Category() string {
+	var category string
+	_ = json.Unmarshal(d.Metadata[CategoryKey], &category) // what is no string is no category
+	return category
+}
+
 // Hints say how a tool behaves. They are claims of the tool's author, which a
 // program may or may not trust. The meanings and the defaults are those of
 // MCP's tool annotations.

@@ -19,7 +19,7 @@ import (
 
 // CategoryKey is the member of a definition's metadata that has the tool's
 // category, a JSON string.
-const CategoryKey = "grpc/category"
+const CategoryKey = invoker.CategoryKey
 
 // List implements [ensemble.Connection].
 func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {

@@ -3,8 +3,8 @@
 package grpctool
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -102,7 +102,7 @@ func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
 
 // definitionOf writes a definition.
 func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolDefinition {
-	_ = json.Unmarshal(def.Metadata[CategoryKey], &category) // what is no string is no category
+	category = cmp.Or(def.Category(), category)
 	return &toolspb.ToolDefinition{
 		Name:             name,
 		Title:            clean(def.Title),

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"time"
+)
+
+// Refresh asks for the tools anew, now, whether or not anybody said that they
+// have changed; resources and prompts are asked for anew when they are next
+// used. It connects as [Ensemble.Connect] does. If it fails, the old list
+// stands.
+func (e *Ensemble) Refresh(ctx context.Context) error {
+	e.mu.Lock()
+	before := e.current
+	e.mu.Unlock()
+	l, err := e.ready(ctx, true)
+	if err != nil || l != before {
+		return err // a fresh connection has a fresh list
+	}
+	e.outdate(l)
+	if err := e.refresh(ctx, l); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.ended != nil {
+		return l.ended
+	}
+	return l.listings.err
+}
+
+// outdate has everything asked for anew, without regard to failures.
+func (e *Ensemble) outdate(l *life) {
+	for _, changed := range e.shelves.changed() {
+		changed.Store(true)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.stale, l.listings = true, backoff{}
+	e.shelves.forgive()
+}
+
+// isDue reports whether the tools are to be listed again; e.mu is held.
+func (e *Ensemble) isDue(l *life) bool {
+	return (l.stale || e.isOld(l.listed)) && l.listings.due()
+}
+
+// isOld reports whether a list is older than Options.Refresh.
+func (e *Ensemble) isOld(listed time.Time) bool {
+	return e.options.Refresh > 0 && time.Since(listed) >= e.options.Refresh
+}
+
+// Refresh asks all ensembles for their tools anew, side by side, as
+// [Ensemble.Refresh] does, and returns the errors of those that failed, joined.
+// The next [Roster.Catalog] has what came of it.
+func (r *Roster) Refresh(ctx context.Context) error {
+	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Refresh(ctx) })
+}
