@@ -14,7 +14,7 @@ import (
 )
 
 // wanted reports whether content is recorded.
-func (o *operation) wanted() bool { return o.telemetry.options.Content && o.span.IsRecording() }
+func (o *operation) wanted() bool { return o.telemetry.options.Content && o.recording }
 
 // record sets an attribute to a JSON text of at most Options.ContentBytes. It
 // passes by the bounds of other attributes.

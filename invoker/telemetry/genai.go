@@ -198,7 +198,7 @@ func (r *ChatRequest) settings() []attribute.KeyValue {
 // Retried notes that an attempt failed, from 1, and that another will be made
 // after a while.
 func (c *Chat) Retried(attempt int, wait time.Duration, fault Fault) {
-	if c == nil || !c.span.IsRecording() {
+	if c == nil || !c.recording {
 		return
 	}
 	c.span.AddEvent(retried, trace.WithAttributes(keyAttempt.Int(attempt), keyWait.Float64(wait.Seconds()),
@@ -237,7 +237,7 @@ func (c *Chat) End(result ChatResult) {
 		wait := c.first.Sub(c.began).Seconds()
 		c.set(keyFirstChunk.Float64(wait))
 		if made.firstChunk.Enabled(c.ctx) {
-			made.firstChunk.Record(c.ctx, wait, metric.WithAttributes(c.measured...))
+			made.firstChunk.Record(c.ctx, wait, c.alike())
 		}
 	}
 	if result.Fault == nil {
@@ -292,7 +292,7 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	}
 	more := append(conversationOf(ctx), keyOperation.String("execute_tool"), keyToolCall.String(call.Call))
 	o := &Tool{t.start(ctx, "execute_tool "+bounded(name, maxName), trace.SpanKindInternal, measured, more...)}
-	if o.span.IsRecording() && call.Description != "" {
+	if o.recording && call.Description != "" {
 		o.set(keyToolText.String(o.text(call.Description)))
 	}
 	if call.Unknown {

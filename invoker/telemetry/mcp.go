@@ -144,7 +144,7 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && served && around.IsValid() {
 		r.span.AddLink(trace.Link{SpanContext: around})
 	}
-	if call.URI != "" && r.span.IsRecording() {
+	if call.URI != "" && r.recording {
 		r.set(keyResource.String(r.text(call.URI)))
 	}
 	r.recordArguments(call.Arguments)
@@ -292,10 +292,8 @@ func StartConnect(ctx context.Context, ensemble string) (context.Context, *Conne
 	if t == nil {
 		return ctx, nil
 	}
-	o := operation{telemetry: t, began: time.Now(), measured: []attribute.KeyValue{keyEnsemble.String(ensemble)}}
-	bound(o.measured, maxName)
-	o.ctx, o.span = t.tracer.Start(WithConversation(ctx, ""), bounded("connect "+ensemble, maxName), trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)),
-		trace.WithTimestamp(o.began), trace.WithAttributes(o.measured...))
+	measured := []attribute.KeyValue{keyEnsemble.String(ensemble)}
+	o := t.begin(WithConversation(ctx, ""), "connect "+ensemble, measured, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)))
 	return o.ctx, &Connect{o}
 }
 

@@ -18,34 +18,48 @@ type operation struct {
 	telemetry *Telemetry
 	ctx       context.Context // of the span
 	span      trace.Span
+	recording bool // the span is
 	began     time.Time
 	ended     bool
+	late      []attribute.KeyValue // what the span gets when it ends
 	measured  []attribute.KeyValue // the attributes that the measurements have, too
+	option    metric.MeasurementOption
 }
 
 // start begins a span. What is measured are attributes of the span as well.
 func (t *Telemetry) start(ctx context.Context, name string, kind trace.SpanKind, measured []attribute.KeyValue, more ...attribute.KeyValue) operation {
+	bound(more, maxMessage)
+	return t.begin(ctx, name, measured, trace.WithSpanKind(kind), trace.WithAttributes(more...))
+}
+
+func (t *Telemetry) begin(ctx context.Context, name string, measured []attribute.KeyValue, options ...trace.SpanStartOption) operation {
 	began := time.Now()
 	bound(measured, maxName)
-	bound(more, maxMessage)
-	ctx, span := t.tracer.Start(ctx, bounded(name, maxName), trace.WithSpanKind(kind), trace.WithTimestamp(began),
-		trace.WithAttributes(measured...), trace.WithAttributes(more...))
-	return operation{telemetry: t, ctx: ctx, span: span, began: began, measured: measured}
+	options = append(options, trace.WithTimestamp(began), trace.WithAttributes(measured...))
+	ctx, span := t.tracer.Start(ctx, bounded(name, maxName), options...)
+	return operation{telemetry: t, ctx: ctx, span: span, recording: span.IsRecording(), began: began, measured: measured}
 }
 
 // set adds attributes to the span.
 func (o *operation) set(attributes ...attribute.KeyValue) {
-	if o.span.IsRecording() {
-		bound(attributes, maxMessage)
-		o.span.SetAttributes(attributes...)
+	if o.recording {
+		o.late = append(o.late, attributes...)
 	}
 }
 
 // measure adds attributes to the span and to the measurements.
 func (o *operation) measure(attributes ...attribute.KeyValue) {
-	bound(attributes, maxName)
-	o.measured = append(o.measured, attributes...)
 	o.set(attributes...)
+	o.measured, o.option = append(o.measured, attributes...), nil
+	bound(o.measured[len(o.measured)-len(attributes):], maxName)
+}
+
+// alike are the attributes of a measurement.
+func (o *operation) alike() metric.MeasurementOption {
+	if o.option == nil {
+		o.option = metric.WithAttributes(o.measured...)
+	}
+	return o.option
 }
 
 // end ends the span and measures it.
@@ -55,16 +69,20 @@ func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 	if fault != nil {
 		o.fail(fault)
 	}
+	if len(o.late) > 0 {
+		bound(o.late, maxMessage)
+		o.span.SetAttributes(o.late...)
+	}
 	o.span.End(trace.WithTimestamp(ended))
 	if duration.Enabled(o.ctx) {
-		duration.Record(o.ctx, ended.Sub(o.began).Seconds(), metric.WithAttributes(o.measured...))
+		duration.Record(o.ctx, ended.Sub(o.began).Seconds(), o.alike())
 	}
 }
 
 // fail marks the operation as failed.
 func (o *operation) fail(fault *Fault) {
 	o.measure(keyErrorType.String(fault.kind()))
-	if !o.span.IsRecording() {
+	if !o.recording {
 		return
 	}
 	message := fault.Message

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -330,5 +331,65 @@ func TestContextsCarryTheSpan(t *testing.T) {
 	fields := telemetry.Fields(telemetry.WithConversation(ctx, "c-1"))
 	if len(fields) != 3 || telemetry.Fields(context.Background()) != nil {
 		t.Errorf("the fields are %v", fields)
+	}
+}
+
+// A secret is taken out before a text is cut, or its beginning would stay.
+func TestSecretsAreNotCutInTwo(t *testing.T) {
+	const secret = "sk-4f9b0c7de1a2"
+	s := see(t, telemetry.Options{Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[key]") }})
+	for i := range len(secret) {
+		text := strings.Repeat("x", 1024-i) + secret
+		_, tool := telemetry.StartTool(s.context(), telemetry.ToolCall{Name: fmt.Sprint(i), Description: text})
+		tool.End(nil, &telemetry.Fault{Message: text, Cause: errors.New(text)})
+		span := s.one(fmt.Sprint("execute_tool ", i))
+		if all := fmt.Sprint(span.Status.Description, span.Events, span.Attributes); strings.Contains(all, "xsk") {
+			t.Errorf("%d bytes of a secret stay", i)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	s := see(t, telemetry.Options{})
+	work(s, nil)
+	for name, want := range map[string]string{
+		"invoke_agent guide": `consort.turn.exchanges=1 consort.turn.invocations=1 consort.turn.reason=done gen_ai.agent.name=guide ` +
+			`gen_ai.conversation.id=c-1 gen_ai.operation.name=invoke_agent gen_ai.output.type=json gen_ai.provider.name=openai ` +
+			`gen_ai.request.max_tokens=100 gen_ai.request.model=m gen_ai.request.seed=7 gen_ai.request.stop_sequences=["."] ` +
+			`gen_ai.request.temperature=0.5 gen_ai.request.top_p=0.5 gen_ai.response.finish_reasons=["stop"] ` +
+			`gen_ai.usage.cache_read.input_tokens=5 gen_ai.usage.input_tokens=10 gen_ai.usage.output_tokens=7`,
+		"chat m": `gen_ai.conversation.id=c-1 gen_ai.operation.name=chat gen_ai.output.type=json gen_ai.provider.name=openai ` +
+			`gen_ai.request.max_tokens=100 gen_ai.request.model=m gen_ai.request.seed=7 gen_ai.request.stop_sequences=["."] ` +
+			`gen_ai.request.stream=true gen_ai.request.temperature=0.5 gen_ai.request.top_p=0.5 gen_ai.response.finish_reasons=["tool_call"] ` +
+			`gen_ai.response.model=m-2 gen_ai.response.time_to_first_chunk=* gen_ai.usage.cache_read.input_tokens=5 gen_ai.usage.input_tokens=10 ` +
+			`gen_ai.usage.output_tokens=7 gen_ai.usage.reasoning.output_tokens=2 server.address=models.example server.port=443`,
+		"execute_tool atlas__find": `consort.ensemble=atlas gen_ai.agent.name=guide gen_ai.conversation.id=c-1 gen_ai.operation.name=execute_tool ` +
+			`gen_ai.tool.call.id=i-1 gen_ai.tool.description=Finds. gen_ai.tool.name=atlas__find gen_ai.tool.type=function`,
+		"tools/call find": `consort.alias=mcp.call consort.ensemble=atlas gen_ai.conversation.id=c-1 gen_ai.operation.name=execute_tool gen_ai.tool.name=find ` +
+			`jsonrpc.request.id=3 mcp.method.name=tools/call mcp.protocol.version=2025-11-25 mcp.session.id=s-1 network.protocol.name=http ` +
+			`network.transport=tcp server.address=tools.example server.port=8080`,
+		"connect atlas": `consort.ensemble=atlas consort.tools.aside=0 consort.tools.count=1`,
+	} {
+		for _, span := range s.spans.GetSpans() {
+			if span.Name != name || span.SpanKind == trace.SpanKindServer {
+				continue
+			}
+			var got []string
+			for _, a := range span.Attributes {
+				value := a.Value.String()
+				if a.Key == "gen_ai.response.time_to_first_chunk" {
+					value = "*"
+				}
+				got = append(got, string(a.Key)+"="+value)
+			}
+			slices.Sort(got)
+			if all := strings.Join(got, " "); all != want {
+				t.Errorf("%s has\n%s\nand not\n%s", name, all, want)
+			}
+		}
+	}
+	connect, agent := s.one("connect atlas"), s.one("invoke_agent guide")
+	if connect.Parent.IsValid() || len(connect.Links) != 1 || connect.Links[0].SpanContext.SpanID() != agent.SpanContext.SpanID() {
+		t.Errorf("the parent of an attempt to connect is %v, its links are %v", connect.Parent, connect.Links)
 	}
 }
