@@ -372,6 +372,7 @@ func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 		Restart:        s.restart(),
 		KeepAlive:      s.KeepAlive,
 		IdleDisconnect: s.IdleDisconnect,
+		Refresh:        s.Refresh,
 		Trust:          s.Trust,
 		MaxTools:       s.MaxTools,
 		Allow:          s.Allow,

@@ -244,6 +244,9 @@ type Supervision struct {
 	// sign of life, IdleDisconnect how long it may be unused before it is
 	// disconnected until the next use; 0 is never.
 	KeepAlive, IdleDisconnect time.Duration
+	// Refresh is how long its lists stand although it has not said that they
+	// changed; 0 is for as long as it is connected.
+	Refresh time.Duration
 	// Trust says which hints of its tools are believed when it is to be
 	// decided whether a call may be made twice; empty means
 	// ensemble.TrustReads.

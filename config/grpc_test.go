@@ -115,7 +115,7 @@ func TestGRPCThatCannotBeAssembled(t *testing.T) {
 
 func TestGRPCEnsembleOptions(t *testing.T) {
 	c, err := parse("[grpc.a]\naddress='x'\nallow=['b']\ndeny=['c']\nrequired=true\nconnect_timeout='3s'\ncall_timeout='2s'\ncall_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\n"+
-		"keepalive='8s'\nidle_disconnect='9s'\ntrust='all'\nmax_tools=10\nsettings={k='env:HOST'}\ntrusted={arguments={a='b'}}\n", nil)
+		"keepalive='8s'\nidle_disconnect='9s'\nrefresh='11s'\ntrust='all'\nmax_tools=10\nsettings={k='env:HOST'}\ntrusted={arguments={a='b'}}\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestGRPCEnsembleOptions(t *testing.T) {
 		ConnectTimeout: 3 * time.Second, CallTimeout: 2 * time.Second, CallLimit: 4 * time.Second, Allow: []string{"b"}, Deny: []string{"c"},
 		Required: true, Settings: map[string]any{"k": "example.host-5554"}, Fill: map[string]string{"a": "b"},
 		Restart:   ensemble.Restart{Policy: ensemble.RestartAlways, Tries: 6, Window: 7 * time.Second},
-		KeepAlive: 8 * time.Second, IdleDisconnect: 9 * time.Second, Trust: ensemble.TrustAll, MaxTools: 10,
+		KeepAlive: 8 * time.Second, IdleDisconnect: 9 * time.Second, Refresh: 11 * time.Second, Trust: ensemble.TrustAll, MaxTools: 10,
 	}); !reflect.DeepEqual(*got, want) {
 		t.Errorf("the options are %+v", got)
 	}

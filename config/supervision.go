@@ -37,6 +37,7 @@ func (s *Supervision) fields() []field {
 		{"park_window", duration(&s.ParkWindow)},
 		{"keepalive", duration(&s.KeepAlive)},
 		{"idle_disconnect", duration(&s.IdleDisconnect)},
+		{"refresh", duration(&s.Refresh)},
 		{"trust", choice(&s.Trust, ensemble.TrustNone, ensemble.TrustReads, ensemble.TrustAll)},
 		{"max_tools", integer(&s.MaxTools, 1)},
 		{"allow", each(&s.Allow, text)},
