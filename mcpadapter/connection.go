@@ -51,6 +51,7 @@ type connection struct {
 	news        *news
 
 	telemetry *telemetry.Telemetry // of who opened it, for what no call is known for
+	ensemble  string               // what it tells of itself as
 	lasting   *telemetry.Session
 
 	life context.Context // of calls and of whatever runs beside them
@@ -83,7 +84,7 @@ func newConnection(options *ClientOptions, l link) *connection {
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.wire = newWire(l, c.notified)
-	c.wire.peer = c.route
+	c.wire.peer, c.wire.failure = c.route, c.failure
 	return c
 }
 
@@ -98,7 +99,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		session *mcp.ClientSession
 		err     error
 	}
-	c.telemetry = telemetry.From(ctx)
+	c.telemetry, c.ensemble = telemetry.From(ctx), cmp.Or(telemetry.Ensemble(ctx), c.options.Server)
 	x := &exchange{sending: c.asked}
 	x.answered = func(method string, response *jsonrpc.Response) {
 		silence.Stop()

@@ -49,6 +49,8 @@ type exchange struct {
 	// span is that of the last request, while nobody has ended it.
 	span atomic.Pointer[telemetry.Request]
 
+	unsent error // what came of sending the last request; for whoever sends the next
+
 	// Guarded by the wire:
 	method string // of the last request that was sent
 	id     jsonrpc.ID

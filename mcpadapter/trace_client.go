@@ -3,7 +3,9 @@
 package mcpadapter
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -11,6 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+var errUnanswered = errors.New("there was no answer")
 
 // watched begins the span of a request that is about to be sent, if somebody
 // watches the work of ctx, and returns the request with the context of the span
@@ -20,6 +24,9 @@ import (
 func (w *wire) watched(ctx context.Context, x *exchange, request *jsonrpc.Request) (context.Context, *telemetry.Request, *jsonrpc.Request, metaCarrier) {
 	if x.quiet || telemetry.From(ctx) == nil {
 		return ctx, nil, request, nil
+	}
+	if before := x.span.Swap(nil); before != nil { // of a handshake, whose next request it is
+		before.End(nil, telemetry.FaultOf(w.failure(cmp.Or(x.unsent, errUnanswered), x, true)))
 	}
 	about := x.about
 	about.Method, about.ID = request.Method, idText(request.ID)
@@ -78,7 +85,7 @@ func (c *connection) route() telemetry.Peer {
 	if l, ok := c.link.(Routed); ok {
 		p = l.Route()
 	}
-	p.Ensemble, p.Session = c.options.Server, c.wire.SessionID()
+	p.Ensemble, p.Session = c.ensemble, c.wire.SessionID()
 	p.Protocol, _ = c.version.Load().(string)
 	return p
 }

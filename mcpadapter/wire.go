@@ -39,7 +39,10 @@ type wire struct {
 	inner mcp.Connection
 	// notify sees each notification; one that it returns true for is spent.
 	notify func(*jsonrpc.Request) bool
-	peer   func() telemetry.Peer // over what the link goes; set before it is used
+	// peer says over what the link goes, and failure what an error means, for
+	// the spans of requests. Set before the wire is used.
+	peer    func() telemetry.Peer
+	failure func(err error, x *exchange, harmless bool) *invoker.Failure
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
@@ -131,6 +134,7 @@ func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Reque
 	if err != nil && !earlier && neverLeft(err) {
 		x.left.Store(false)
 	}
+	x.unsent = err
 	return err
 }
 
