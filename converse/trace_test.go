@@ -615,6 +615,52 @@ func TestTraceKeepsSecrets(t *testing.T) {
 	}
 }
 
+// What the conversation itself knows as secret is in no status and no event, with
+// a Telemetry that knows nothing of it.
+func TestTraceRedactsErrors(t *testing.T) {
+	const known = "sk-4f9b0c7de1a2"
+	s := newSeen(t, telemetry.Options{})
+	fails := fn("fail", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{}, invoker.Failf(invoker.NotFound, "%s", known+" is refused")
+	})
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("fail", "{}")}, Retries: []converse.Retry{{Attempt: 1, Err: errors.New(known)}}},
+		conversetest.Line{Err: &converse.ModelError{Message: "bad key " + known, Status: 401}},
+	)
+	playUntil(t, converse.New(script, newRoster(t, fails), &converse.Options{
+		Telemetry: s.Telemetry, Redact: func(text string) string { return strings.ReplaceAll(text, known, "[gone]") },
+	}), nil)
+	wantTree(t, s, "invoke_agent 401", "  chat script", "  execute_tool local__fail NOT_FOUND", "  chat script 401")
+	for _, span := range s.spans.Ended() {
+		if text := fmt.Sprint(span.Status(), span.Events(), span.Attributes()); strings.Contains(text, known) {
+			t.Errorf("a secret is in the span %q: %s", span.Name(), text)
+		}
+	}
+	if got := s.find(t, "invoke_agent", 0).Status().Description; got != "model: bad key [gone] (status 401)" {
+		t.Errorf("the turn says %q", got)
+	}
+}
+
+// A model that does not stream has no first piece.
+func TestTraceOfAWholeAnswer(t *testing.T) {
+	s := newSeen(t, telemetry.Options{})
+	script := described{conversetest.NewScript(conversetest.Line{Text: "Hello."}), telemetry.ModelInfo{
+		Provider: "here", Name: "whole", Whole: true, Address: "localhost", Port: 80, Seed: new(int64(7)),
+	}}
+	play(t, converse.New(script, nil, &converse.Options{Telemetry: s.Telemetry}), "go")
+	wantAttributes(t, s.find(t, "chat whole", 0), map[string]string{
+		"gen_ai.request.stream": "", "gen_ai.response.time_to_first_chunk": "", "gen_ai.provider.name": "here",
+		"server.address": "localhost", "server.port": "80", "gen_ai.request.seed": "7",
+	})
+}
+
+type described struct {
+	*conversetest.Script
+	info telemetry.ModelInfo
+}
+
+func (d described) Describe() telemetry.ModelInfo { return d.info }
+
 // Each line of a turn in which much goes wrong says of which conversation and
 // which trace it is, once, and has a name.
 func TestLinesOfATurn(t *testing.T) {
