@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// rawMeta is what each request of the newest protocol carries, and more.
+func rawMeta(more string) string {
+	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}` + more + `}`
+}
+
+// post sends one request of the newest protocol by hand.
+func post(t *testing.T, url, method, params string, header http.Header) (status int, body string) {
+	t.Helper()
+	text := `{"jsonrpc":"2.0","id":"raw-1","method":"` + method + `","params":{` + params + `}}`
+	req, err := http.NewRequestWithContext(within(t), http.MethodPost, url, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": "add",
+	} {
+		if req.Header.Get(name) == "" {
+			req.Header.Set(name, value)
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(said)
+}
+
+const addCall = `"name":"add","arguments":{"a":1,"b":2},`
+
+// TestTraceParents: _meta comes before a handler around the server, and that
+// before the headers; what is not the parent is linked.
+func TestTraceParents(t *testing.T) {
+	const (
+		inMeta   = `,"traceparent":"00-0000000000000000000000000000000a-000000000000000a-01"`
+		inHeader = "00-0000000000000000000000000000000b-000000000000000b-01"
+	)
+	around := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 12}, SpanID: trace.SpanID{7: 12}, TraceFlags: trace.FlagsSampled})
+	for name, test := range map[string]struct {
+		meta, header string
+		around       bool
+		parent, link string
+	}{
+		"nothing":            {},
+		"meta":               {meta: inMeta, parent: "a"},
+		"header":             {header: inHeader, parent: "b"},
+		"meta, header":       {meta: inMeta, header: inHeader, parent: "a", link: "b"},
+		"around":             {around: true, parent: "c"},
+		"header, around":     {header: inHeader, around: true, parent: "c"},
+		"all":                {meta: inMeta, header: inHeader, around: true, parent: "a", link: "c"},
+		"broken meta":        {meta: `,"traceparent":"00-xyz"`, header: inHeader, parent: "b"},
+		"meta is no string":  {meta: `,"traceparent":{"a":1},"tracestate":7`, header: inHeader, parent: "b"},
+		"state is too long":  {meta: inMeta + `,"tracestate":"` + strings.Repeat("a=b,", 1<<16) + `"`, parent: "a"},
+		"all zero":           {meta: `,"traceparent":"00-00000000000000000000000000000000-0000000000000000-01"`},
+		"a version too many": {meta: `,"traceparent":"ff-0000000000000000000000000000000a-000000000000000a-01"`},
+		"long":               {meta: `,"traceparent":"` + strings.Repeat("0", 1<<20) + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(telemetry.Options{})
+			served := tracedServer(t, w, nil).Handler()
+			listener := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if test.around {
+					r = r.WithContext(trace.ContextWithSpanContext(r.Context(), around))
+				}
+				served.ServeHTTP(rw, r)
+			}))
+			defer listener.Close()
+			header := http.Header{}
+			if test.header != "" {
+				header.Set("Traceparent", test.header)
+			}
+			if status, body := post(t, listener.URL, "tools/call", addCall+rawMeta(test.meta), header); status != 200 || !strings.Contains(body, `"sum":3`) {
+				t.Fatalf("%d %s", status, body)
+			}
+			span := theSpan(t, w.all(t), "server", "tools/call add")
+			long := func(id string) string {
+				if id == "" {
+					return ""
+				}
+				return strings.Repeat("0", 15) + id
+			}
+			if span.Parent != long(test.parent) {
+				t.Errorf("the parent is %s, want %s", span.Parent, long(test.parent))
+			}
+			if links := strings.Join(span.Links, " "); links != long(test.link) {
+				t.Errorf("linked is %q, want %q", links, long(test.link))
+			}
+			span.wants(t, map[string]any{"jsonrpc.request.id": "raw-1", "mcp.session.id": nil, "mcp.protocol.version": "2026-07-28"})
+		})
+	}
+}
+
+// TestTraceOfStrangers: what a client makes up names no span, and no attribute
+// of a measurement.
+func TestTraceOfStrangers(t *testing.T) {
+	w := watch(telemetry.Options{})
+	listener := httptest.NewServer(tracedServer(t, w, nil).Handler())
+	defer listener.Close()
+	unknown := http.Header{"Mcp-Name": {"made-up"}}
+	post(t, listener.URL, "tools/call", `"name":"made-up","arguments":{},`+rawMeta(""), unknown)
+	post(t, listener.URL, "prompts/get", `"name":"made-up",`+rawMeta(""), unknown)
+	post(t, listener.URL, "made/up", rawMeta(""), unknown)
+	spans := w.all(t)
+	theSpan(t, spans, "server", "tools/call").wants(t, map[string]any{"gen_ai.tool.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
+	theSpan(t, spans, "server", "prompts/get").wants(t, map[string]any{"gen_ai.prompt.name": nil, "error.type": nil, "rpc.response.status_code": "-32602"})
+	for _, set := range w.measured(t, "mcp.server.operation.duration") {
+		for key, value := range set {
+			if strings.Contains(value, "made") {
+				t.Errorf("%s is %q", key, value)
+			}
+		}
+	}
+}
+
+// TestTraceOfServerSessions: each session is measured once, when it ends.
+func TestTraceOfServerSessions(t *testing.T) {
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		w := watch(telemetry.Options{})
+		server := tracedServer(t, w, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		toServer, fromClient := io.Pipe()
+		toClient, fromServer := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(ctx, toServer, fromServer) }()
+		go func() { _, _ = io.Copy(io.Discard, toClient) }()
+		first := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + protocol + `","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+		if protocol == "2026-07-28" {
+			first = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + rawMeta("") + `}}`
+		}
+		fmt.Fprintln(fromClient, first)
+		fromClient.Close()
+		if err := await(t, "the end", ended); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		want := []map[string]string{{"mcp.protocol.version": protocol}}
+		if got := w.measured(t, "mcp.server.session.duration"); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("over a stream: %v, want %v", got, want)
+		}
+		name := "initialize"
+		if protocol == "2026-07-28" {
+			name = "tools/list"
+		}
+		theSpan(t, w.all(t), "server", name).wants(t, map[string]any{"mcp.session.id": nil, "network.transport": "pipe", "mcp.protocol.version": protocol})
+		w = watch(telemetry.Options{})
+		server = tracedServer(t, w, nil)
+		listener := httptest.NewServer(server.Handler())
+		c, err := mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}).Open(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(within(t)); err != nil {
+			t.Error(err)
+		}
+		listener.Close()
+		if err := server.Close(within(t)); err != nil {
+			t.Error(err)
+		}
+		want = []map[string]string{{"mcp.protocol.version": protocol, "network.protocol.name": "http"}}
+		if protocol == "2026-07-28" {
+			want = nil // it has no sessions
+		}
+		if got := w.measured(t, "mcp.server.session.duration"); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("over HTTP: %v, want %v", got, want)
+		}
+	}
+}
+
+// TestTraceOfQuestions: before 2026-07-28 a question is a request of the
+// server's, in the trace of the call; since, each round of the call is one of
+// the client's.
+func TestTraceOfQuestions(t *testing.T) {
+	asks := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+		name, err := askName(ctx)
+		return invoker.Output{Content: canister.Texts(name)}, err
+	})
+	for _, protocol := range []string{"2026-07-28", "2025-11-25"} {
+		server, client := watch(telemetry.Options{}), watch(telemetry.Options{})
+		listener := httptest.NewServer(newServer(t, &mcpadapter.ServerOptions{OwnNames: true, Telemetry: server.Telemetry}, asks).Handler())
+		t.Cleanup(listener.Close)
+		ctx, root := client.root(t)
+		var handed context.Context
+		options := mcpadapter.ClientOptions{Protocol: protocol, Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			handed = ctx
+			return &invoker.ElicitResult{Action: invoker.Accept, Content: map[string]any{"name": "Ada"}}, nil
+		}}
+		source := mcpadapter.HTTP(listener.URL, &mcpadapter.HTTPOptions{ClientOptions: options})
+		c, err := source.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := tool(t, c, "ask").Invoke(ctx, rawCall(`{}`)); err != nil || canister.TextOf(out.Content) != "Ada" {
+			t.Errorf("got %v, %v", out, err)
+		}
+		root.End()
+		if err := c.Close(within(t)); err != nil {
+			t.Error(err)
+		}
+		ours, theirs := client.all(t), server.all(t)
+		calls := named(ours, "client", "tools/call ask")
+		for _, call := range calls {
+			if there := childOf(t, theirs, call); there.Name != "tools/call ask" || call.Parent != root.SpanContext().SpanID().String() {
+				t.Errorf("a round: %+v below %+v", there, call)
+			}
+		}
+		if protocol == "2026-07-28" {
+			if len(calls) != 2 || calls[0].Attributes["jsonrpc.request.id"] == calls[1].Attributes["jsonrpc.request.id"] || len(named(ours, "server", "elicitation/create")) != 0 {
+				t.Errorf("two rounds are %s", namesOf(ours))
+			}
+			continue
+		}
+		asked := theSpan(t, theirs, "client", "elicitation/create")
+		answered := theSpan(t, ours, "server", "elicitation/create")
+		if len(calls) != 1 || asked.Parent != childOf(t, theirs, calls[0]).Span || answered.Parent != asked.Span || answered.Trace != calls[0].Trace {
+			t.Errorf("a question: %+v, answered %+v", asked, answered)
+		}
+		asked.wants(t, map[string]any{"mcp.protocol.version": protocol, "network.transport": "tcp", "server.address": nil, "error.type": nil})
+		answered.wants(t, map[string]any{"mcp.protocol.version": protocol, "network.transport": "tcp"})
+		if span := trace.SpanContextFromContext(handed); span.SpanID().String() != answered.Span {
+			t.Errorf("who answers works below %s, want %s", span.SpanID(), answered.Span)
+		}
+	}
+}
+
+// TestTraceOfForeignQuestions: a server that tells no trace of its questions asks
+// in that of the call.
+func TestTraceOfForeignQuestions(t *testing.T) {
+	w := watch(telemetry.Options{})
+	ctx, root := w.root(t)
+	options := &mcpadapter.ClientOptions{Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+		return nil, errors.New("the person is asleep")
+	}}
+	c, err := mcpadapter.InMemory(curious(nil), options).Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = tool(t, c, "ask").Invoke(ctx, rawCall(`{}`))
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	root.End()
+	spans := w.all(t)
+	call, question := theSpan(t, spans, "client", "tools/call ask"), theSpan(t, spans, "server", "elicitation/create")
+	if question.Parent != call.Span || question.Status != "error" {
+		t.Errorf("the question %+v, the call %+v", question, call)
+	}
+	call.wants(t, map[string]any{"network.transport": nil, "network.protocol.name": nil, "server.address": nil})
+}
+
+// TestTraceInLog: what the server logs of a request says of which trace it is.
+func TestTraceInLog(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	w := watch(telemetry.Options{})
+	fails := rawTool(t, invoker.Definition{Name: "fails"}, func(context.Context, *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{}, errors.New("the cause")
+	})
+	panics := rawTool(t, invoker.Definition{Name: "panics"}, func(context.Context, *invoker.Call) (invoker.Output, error) { panic("oh") })
+	server := newServer(t, &mcpadapter.ServerOptions{OwnNames: true, Telemetry: w.Telemetry, Logger: zap.New(core)}, fails, panics)
+	listener := httptest.NewServer(server.Handler())
+	t.Cleanup(listener.Close)
+	c := open(t, mcpadapter.HTTP(listener.URL, nil))
+	for _, name := range []string{"fails", "panics"} {
+		_, _ = tool(t, c, name).Invoke(within(t), rawCall(`{}`))
+		span := theSpan(t, w.all(t), "server", "tools/call "+name)
+		if !slices.ContainsFunc(logs.All(), func(line observer.LoggedEntry) bool {
+			fields := line.ContextMap()
+			return fields["trace_id"] == span.Trace && fields["span_id"] == span.Span && fields["tool"] == name
+		}) {
+			t.Errorf("no line of the failed call %s says that it is of %s", name, span.Trace)
+		}
+	}
+}
