@@ -33,27 +33,38 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// protect runs a function in a goroutine of its own and waits for it, so that
+// apart runs a function in a goroutine of its own and waits for it, so that
 // neither a panic nor the end of the goroutine reaches the caller.
-func protect(run func() (Output, error)) (output Output, err error) {
+func apart(run func() (Output, error)) (output Output, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		returned := false
-		defer func() {
-			if returned {
-				return
-			}
-			cause := &Panic{Value: recover()}
-			stack := debug.Stack()
-			cause.Stack = stack[:min(len(stack), maxStack)]
-			output, err = Output{}, panicked(cause)
-		}()
-		output, err = run()
-		returned = true
+		catch(run, &output, &err)
 	}()
 	<-done
 	return output, err
+}
+
+// inline runs a function where its panic does not reach the caller.
+func inline(run func() (Output, error)) (output Output, err error) {
+	catch(run, &output, &err)
+	return output, err
+}
+
+// catch runs a function, and sets what it returns, or that it did not return.
+func catch(run func() (Output, error), output *Output, err *error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		cause := &Panic{Value: recover()}
+		stack := debug.Stack()
+		cause.Stack = stack[:min(len(stack), maxStack)]
+		*output, *err = Output{}, panicked(cause)
+	}()
+	*output, *err = run()
+	returned = true
 }
 
 func panicked(cause *Panic) *Failure {

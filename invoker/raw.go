@@ -24,6 +24,9 @@ type RawOptions struct {
 	// Needs are trusted values that the tool cannot do without; see
 	// [Options.Needs]. The function reads them from its context.
 	Needs []Need
+	// Inline runs the function in the caller's goroutine, which is cheaper, for
+	// functions that never end it (runtime.Goexit). A panic stays a failure.
+	Inline bool
 }
 
 // Raw makes an invoker of a definition and a function that takes its arguments
@@ -62,6 +65,9 @@ func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *
 	if err != nil {
 		return nil, err
 	}
+	if opts.Inline {
+		t.protect = inline
+	}
 	return t, nil
 }
 
@@ -73,6 +79,8 @@ type tool struct {
 	needs  []Need
 	closed reserved // the arguments that nobody may send
 	run    function
+	// protect runs it so that its panic is a failure.
+	protect func(run func() (Output, error)) (Output, error)
 }
 
 // function is what a tool runs: arguments is the value of call.Arguments.
@@ -110,7 +118,7 @@ func newTool(def Definition, run function, by rules) (*tool, error) {
 	if len(closed) > 0 {
 		def.InputSchema = hide(def.InputSchema, closed.has)
 	}
-	t := &tool{def: def, needs: needs, closed: closed, run: run}
+	t := &tool{def: def, needs: needs, closed: closed, run: run, protect: apart}
 	if t.input, err = newChecker(def.InputSchema, by.assertFormats); err != nil {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
 	}
@@ -187,7 +195,7 @@ func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
 	}
 	own.Arguments = text
 	ctx = WithCall(ctx, &own)
-	output, err := protect(func() (Output, error) { return t.run(ctx, &own, arguments) })
+	output, err := t.protect(func() (Output, error) { return t.run(ctx, &own, arguments) })
 	if err != nil {
 		return Output{}, err
 	}

@@ -438,12 +438,14 @@ func TestPanicsAreFailures(t *testing.T) {
 		{"nil", func() { panic(nil) }, new(runtime.PanicNilError)},
 		{"runtime error", func() { none := []int{}; _ = none[len(none)] }, nil},
 		{"Goexit", runtime.Goexit, nil},
+		{"inline", func() { panic("secret detail") }, nil},
+		{"inline error", func() { panic(boom) }, boom},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tool, err := invoker.Raw(invoker.Definition{Name: "t"}, func(context.Context, *invoker.Call) (invoker.Output, error) {
 				test.do()
 				return invoker.Output{}, nil
-			}, nil)
+			}, &invoker.RawOptions{Inline: strings.HasPrefix(test.name, "inline")})
 			if err != nil {
 				t.Fatal(err)
 			}

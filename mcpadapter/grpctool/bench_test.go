@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,48 +46,71 @@ func BenchmarkCall(b *testing.B) {
 	ctx, address := context.Background(), listener.Addr().String()
 	arguments := `{"text":"What is the weather in Oslo, and what should I wear?"}`
 
-	b.Run("bare", func(b *testing.B) {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			b.Fatal(err)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	client := toolspb.NewMcpToolServiceClient(conn)
+	bare := func() error {
+		response, err := client.CallTool(ctx, &toolspb.ToolCallRequest{ToolName: "echo", ArgumentsJson: arguments, IdempotencyKey: "call"})
+		if err == nil && !response.Success {
+			err = fmt.Errorf("it failed: %s", response.ErrorMessage)
 		}
-		defer conn.Close()
-		client := toolspb.NewMcpToolServiceClient(conn)
-		measure(b, func() error {
-			response, err := client.CallTool(ctx, &toolspb.ToolCallRequest{ToolName: "echo", ArgumentsJson: arguments})
-			if err == nil && !response.Success {
-				err = fmt.Errorf("it failed: %s", response.ErrorMessage)
-			}
+		return err
+	}
+	connection, err := grpctool.Source(address, plaintext()).Open(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer connection.Close(ctx)
+	listing, err := connection.List(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	farm := ensemble.New("farm", grpctool.Source(address, plaintext()), nil)
+	defer farm.Close(ctx)
+	tools, err := farm.Tools(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	by := func(inv invoker.Invoker) func() error {
+		return func() error {
+			_, err := inv.Invoke(ctx, &invoker.Call{ID: "call", Arguments: []byte(arguments)})
 			return err
-		})
-	})
-	b.Run("connection", func(b *testing.B) {
-		connection, err := grpctool.Source(address, plaintext()).Open(ctx)
-		if err != nil {
+		}
+	}
+	b.Run("bare", func(b *testing.B) { measure(b, bare) })
+	b.Run("connection", func(b *testing.B) { measure(b, by(listing.Invokers[0])) })
+	b.Run("ensemble", func(b *testing.B) { measure(b, by(tools[0])) })
+	b.Run("connection-to-bare", func(b *testing.B) { compare(b, by(listing.Invokers[0]), bare) })
+	b.Run("ensemble-to-bare", func(b *testing.B) { compare(b, by(tools[0]), bare) })
+}
+
+// compare takes turns, so that what else the machine does meets both alike, and
+// reports the ratio of the processor times: the median and the least of the
+// iterations.
+func compare(b *testing.B, one, other func() error) {
+	const calls = 2000
+	var ratios []float64
+	for b.Loop() {
+		ratios = append(ratios, float64(spent(b, calls, one))/float64(spent(b, calls, other)))
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "median-ratio")
+	b.ReportMetric(ratios[0], "least-ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+func spent(b *testing.B, calls int, call func() error) time.Duration {
+	runtime.GC()
+	before := cpu(b)
+	for range calls {
+		if err := call(); err != nil {
 			b.Fatal(err)
 		}
-		defer connection.Close(ctx)
-		listing, err := connection.List(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		measure(b, func() error {
-			_, err := listing.Invokers[0].Invoke(ctx, &invoker.Call{ID: "call", Arguments: []byte(arguments)})
-			return err
-		})
-	})
-	b.Run("ensemble", func(b *testing.B) {
-		farm := ensemble.New("farm", grpctool.Source(address, plaintext()), nil)
-		defer farm.Close(ctx)
-		tools, err := farm.Tools(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		measure(b, func() error {
-			_, err := tools[0].Invoke(ctx, &invoker.Call{ID: "call", Arguments: []byte(arguments)})
-			return err
-		})
-	})
+	}
+	return cpu(b) - before
 }
 
 func measure(b *testing.B, call func() error) {

@@ -8,8 +8,6 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -24,13 +22,13 @@ const (
 // ask makes one RPC. Its error is a failure with gRPC's status in its chain, or
 // the error of ctx. It returns soon after ctx or the connection ends.
 func (c *connection) ask(ctx context.Context, method string, request, response proto.Message, what effect) error {
-	if err := c.enter(); err != nil { // which may be why ctx has ended
-		return c.gone(err, false)
-	}
-	defer c.leave()
 	if err := ctx.Err(); err != nil {
 		return interrupted(err, false)
 	}
+	if err := c.enter(); err != nil {
+		return c.gone(err, false)
+	}
+	defer c.leave()
 	if limit := c.source.options.MaxMessage; proto.Size(request) > limit {
 		return invoker.Failf(invoker.InvalidArguments, "The arguments are too large: a request has at most %d bytes.", limit)
 	}
@@ -39,8 +37,7 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 	if err != nil {
 		return err
 	}
-	var header metadata.MD
-	err = c.conn.Invoke(inner, "/"+c.service+"/"+method, request, response, grpc.Header(&header))
+	err = c.conn.Invoke(inner, "/"+c.service+"/"+method, request, response)
 	switch left := r.left.Load(); {
 	case err == nil:
 		return nil
@@ -49,7 +46,7 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 	case c.life.Err() != nil:
 		return c.gone(err, left && what == lasting)
 	default:
-		return failureOf(err, exchange{left: left, answered: len(header) > 0, said: r.said.Load(), what: what})
+		return failureOf(err, exchange{left: left, answered: r.answered.Load(), said: r.said.Load(), what: what})
 	}
 }
 

@@ -88,12 +88,12 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		return c.call(ctx, name, call)
 	}
-	inv, err := invoker.Raw(def, call, nil)
+	inv, err := invoker.Raw(def, call, &invoker.RawOptions{Inline: true})
 	if err == nil || len(def.OutputSchema) == 0 {
 		return inv, err
 	}
 	// A tool whose output schema is of no use can be called all the same.
-	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true})
+	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true, Inline: true})
 	if again != nil {
 		return nil, err
 	}

@@ -26,8 +26,9 @@ func newTransports() *transports {
 
 // request is one RPC.
 type request struct {
-	left atomic.Bool // it may have reached the server
-	said atomic.Bool // the server, or who stands for it, ended it in gRPC's way
+	left     atomic.Bool // it may have reached the server
+	answered atomic.Bool // an answer has begun to come
+	said     atomic.Bool // the server, or who stands for it, ended it in gRPC's way
 }
 
 type requestKey struct{}
@@ -53,6 +54,8 @@ func (t *transports) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		r.said.Store(false)
 	case *stats.OutPayload:
 		r.left.Store(true)
+	case *stats.InHeader:
+		r.answered.Store(true)
 	case *stats.InTrailer:
 		r.said.Store(true)
 	}
