@@ -96,11 +96,9 @@ func startServers(t *testing.T, client *telemetry.Telemetry, meters metric.Meter
 		t.Fatal(err)
 	}
 	s.roster, err = ensemble.NewRoster(
-		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{
-			ClientOptions: mcpadapter.ClientOptions{Server: "sky"}, Environment: map[string]string{spansVariable: s.file},
-		}), &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout, Telemetry: client}),
-		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Server: "sea"}}), &ensemble.Options{Telemetry: client}),
-		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Server: "land", Plaintext: true}), &ensemble.Options{Telemetry: client}),
+		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{Environment: map[string]string{spansVariable: s.file}}), &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout, Telemetry: client}),
+		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", nil), &ensemble.Options{Telemetry: client}),
+		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Plaintext: true}), &ensemble.Options{Telemetry: client}),
 	)
 	if err != nil {
 		t.Fatal(err)
