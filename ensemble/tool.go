@@ -191,15 +191,25 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
 	}
 	output, err = run(inner, e, &c.job, func(ctx context.Context) (invoker.Output, error) {
+		if ctx.Err() != nil {
+			return invoker.Output{}, errNotBegun
+		}
 		return target.Invoke(ctx, &c.Call)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		l.hear()
 		return output, true, nil
+	case err == errNotBegun:
+		return output, false, neverSent(clock.ctx, cmp.Or(e.endedBy(&c.job), err))
 	}
 	failure := t.failure(ctx, c, err)
 	return invoker.Output{}, !l.neverReached(failure), failure
 }
+
+// errNotBegun is the error of a call whose end came before its beginning, such as
+// the loss of the connection over which the call before it failed.
+var errNotBegun = errors.New("the call ended before it began")
 
 // neverSent says that the call could not be made.
 func neverSent(ctx context.Context, err error) *invoker.Failure {
