@@ -77,7 +77,7 @@ func carrying(params json.RawMessage, added metaCarrier) json.RawMessage {
 
 // comma is what stands between a member and the rest of an object.
 func comma(rest []byte) []byte {
-	if rest[0] == '}' {
+	if bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("}")) {
 		return nil
 	}
 	return []byte(",")
