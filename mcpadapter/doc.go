@@ -53,6 +53,18 @@
 // progress carries a progress token of its own. When a call's context ends the
 // server is sent the protocol's cancellation.
 //
+// # What is seen
+//
+// With a [telemetry.Telemetry] in the context that a connection is opened or a
+// call made with, each request is a span of the kind client, and its context
+// goes out in the request's _meta (SEP-414) and in the headers of HTTP. Each
+// attempt has a span of its own, and so has each round of a call (SEP-2322):
+// what a person takes to answer is no time of the server's. Pings,
+// notifications and requests to listen have none. How long connections last is
+// measured. A request of the server, such as a question to the person, is a
+// span of the kind server, below the server's own span if it tells one, or
+// else below the call that it belongs to.
+//
 // # When things go wrong
 //
 // JSON-RPC errors, HTTP statuses and the loss of a connection become failures
