@@ -34,8 +34,15 @@
 //
 // Arguments, results and messages are not recorded unless Options.Content asks
 // for them; they are then redacted and cut. Trusted values that are secret are
-// never recorded. Errors are recorded with their code and the words that the
-// model, or the caller, was told.
+// never recorded. Failures are recorded with their code, the words that the
+// model, or the caller, was told, and the error behind them: traces are for
+// those who may read the logs. Every text has a bound and is valid UTF-8.
+//
+// # Operations
+//
+// An [Agent], [Chat], [Tool], [Request] or [Connect] is for one goroutine at a
+// time, and its End counts once. What does not end is never seen: where there may
+// be a panic in between, End is deferred.
 //
 // The package imports the API of OpenTelemetry alone: no SDK, no exporter.
 package telemetry

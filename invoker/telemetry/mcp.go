@@ -95,9 +95,7 @@ type Call struct {
 // docs/observability.
 var aliases = map[string]string{"tools/call": "mcp.call", "tools/list": "mcp.tools.list"}
 
-// Request is a request to a server, or of a client. Its methods must not be
-// called concurrently. A request that does not end is never seen: where there may
-// be a panic in between, End is deferred.
+// Request is a request to a server, or of a client.
 type Request struct {
 	operation
 	served  bool
