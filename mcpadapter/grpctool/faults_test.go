@@ -47,7 +47,7 @@ func newStage(t *testing.T, patience time.Duration) *stage {
 	var err error
 	s.roster, err = ensemble.NewRoster(
 		ensemble.New("faulty", grpctool.Source(s.fake.Address(), client), &ensemble.Options{
-			ConnectTimeout: 2 * time.Second, CallTimeout: patience, KeepAlive: time.Second,
+			ConnectTimeout: max(patience, 2*time.Second), CallTimeout: patience, KeepAlive: time.Second,
 			Restart: ensemble.Restart{Policy: ensemble.RestartAlways, Tries: -1},
 		}),
 		ensemble.New("other", grpctool.Source(other.Address(), other.ClientOptions()), nil),

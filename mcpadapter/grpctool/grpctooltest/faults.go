@@ -161,14 +161,14 @@ func streamKinds() []kind {
 			},
 		},
 		{
-			Info: Info{GoAway, "Winds the connection up with Reason (0, NO_ERROR): it takes no new requests, and this one goes on.", asked()},
+			Info: Info{GoAway, "Winds the connection up with Reason (0, NO_ERROR): it takes no new requests, and those that there are go on.", asked()},
 			request: func(r *request, rule Rule) (bool, error) {
-				r.wire.goAway(r.id, rule.Reason)
+				r.wire.goAway(lastStream, rule.Reason)
 				return true, nil
 			},
 		},
 		{
-			Info: Info{GoAwayUnseen, "Winds the connection up with Reason (0, NO_ERROR), and says that this request was not looked at; nor is it.", []Place{AtList, BeforeEffect}},
+			Info: Info{GoAwayUnseen, "Winds the connection up with Reason (0, NO_ERROR), and says that neither this request nor a later one was looked at. That is true as long as the client makes one at a time.", []Place{AtList, BeforeEffect}},
 			request: func(r *request, rule Rule) (bool, error) {
 				r.wire.goAway(max(r.id, 2)-2, rule.Reason)
 				return r.silent()

@@ -200,8 +200,8 @@ func (s *Server) WindUp() {
 // Close ends the server, and waits until nothing of it is left. Further calls do
 // nothing.
 func (s *Server) Close() {
+	s.Stop() // and with it whoever could begin more work
 	s.work.Wait()
-	s.Stop()
 }
 
 // DropConnections resets all connections that there are. The server lives on.

@@ -142,6 +142,8 @@ const (
 	flagEndStream  = 0x1
 	flagEndHeaders = 0x4
 
+	lastStream = 1<<31 - 1
+
 	headerSize = 9
 	preface    = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 )
