@@ -214,7 +214,7 @@ func TestRealMetricsAreThese(t *testing.T) {
 	everything(t, m.Telemetry)
 	possible := m.scrape(t)
 	var came map[string]*family
-	turn(t, "", talk.instruments, func() { came = talk.scrape(t) })
+	turn(t, "", watching{meters: talk.instruments, closing: func() { came = talk.scrape(t) }})
 	maps.Copy(came, talk.scrape(t)) // with the sessions, and without the gauges
 	for name, family := range came {
 		for label := range family.labels {

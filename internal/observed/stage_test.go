@@ -19,7 +19,6 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
-	"go.opentelemetry.io/otel/metric"
 )
 
 // spansVariable makes this program a server over stdio that writes the spans
@@ -83,22 +82,22 @@ type servers struct {
 	closeRoster func()
 }
 
-// startServers starts them and makes the roster of the client. What they
-// measure goes to meters, which may be nil.
-func startServers(t *testing.T, client *telemetry.Telemetry, meters metric.MeterProvider) *servers {
+// startServers starts them and makes the roster of the client.
+func startServers(t *testing.T, client *telemetry.Telemetry, w watching) *servers {
 	t.Helper()
 	s := &servers{file: filepath.Join(t.TempDir(), "spans.json")}
-	s.http, s.grpc = mustRecord(t, "http", telemetry.Options{Meters: meters}), mustRecord(t, "grpc", telemetry.Options{Meters: meters})
+	s.http, s.grpc = mustRecord(t, "http", telemetry.Options{Meters: w.meters}), mustRecord(t, "grpc", telemetry.Options{Meters: w.meters})
 	overHTTP := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{reporter("tides")}, Telemetry: s.http.Telemetry})
 	overGRPC := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: []invoker.Invoker{reporter("traffic")}, Telemetry: s.grpc.Telemetry})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	options := &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout, Telemetry: client, Logger: w.log}
 	s.roster, err = ensemble.NewRoster(
-		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{Environment: map[string]string{spansVariable: s.file}}), &ensemble.Options{ConnectTimeout: mcpadapter.CommandConnectTimeout, Telemetry: client}),
-		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", nil), &ensemble.Options{Telemetry: client}),
-		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Plaintext: true}), &ensemble.Options{Telemetry: client}),
+		ensemble.New("sky", mcpadapter.Stdio([]string{self}, &mcpadapter.StdioOptions{Environment: map[string]string{spansVariable: s.file}}), options),
+		ensemble.New("sea", mcpadapter.HTTP("http://"+listen(t, overHTTP.ServeListener)+"/mcp", nil), options),
+		ensemble.New("land", grpctool.Source(listen(t, overGRPC.Serve), &grpctool.Options{Plaintext: true}), options),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -17,13 +17,20 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 )
 
-// turn runs a conversation of one turn, in which the tool of one server is asked
-// for a place of which it cannot tell, and returns the spans of all four
-// processes, or of what stands for them. Before the client closes,
-// measured is called, if there is one; what is measured goes to meters.
-func turn(t *testing.T, unlucky string, meters metric.MeterProvider, measured func()) []span {
+// watching is what a turn is seen by beside its spans; each may be nil.
+type watching struct {
+	meters  metric.MeterProvider // of the client, and of the servers over HTTP and gRPC
+	closing func()               // called before the client closes
+	log     *zap.Logger          // of the client
+}
+
+// turn runs a conversation of one turn, in which the tool of one server, if it is
+// named, is asked for a place of which it cannot tell, and returns the spans of all
+// four processes, or of what stands for them.
+func turn(t *testing.T, unlucky string, w watching) []span {
 	t.Helper()
 	var calls, told []string
 	for _, tool := range []string{"sky__weather", "sea__tides", "land__traffic"} {
@@ -37,9 +44,9 @@ func turn(t *testing.T, unlucky string, meters metric.MeterProvider, measured fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := mustRecord(t, "client", telemetry.Options{Meters: meters})
-	s := startServers(t, own.Telemetry, meters)
-	talk := converse.New(model, s.roster, &converse.Options{ID: "talk-1", Telemetry: own.Telemetry})
+	own := mustRecord(t, "client", telemetry.Options{Meters: w.meters})
+	s := startServers(t, own.Telemetry, w)
+	talk := converse.New(model, s.roster, &converse.Options{ID: "talk-1", Telemetry: own.Telemetry, Logger: w.log})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for event, err := range talk.Send(ctx, canister.Text("How is it out there?")) {
@@ -50,8 +57,8 @@ func turn(t *testing.T, unlucky string, meters metric.MeterProvider, measured fu
 			t.Errorf("the answer is %q", done.Turn.Text())
 		}
 	}
-	if measured != nil {
-		measured()
+	if w.closing != nil {
+		w.closing()
 	}
 	s.closeRoster() // the child writes its spans when it leaves
 	return slices.Concat(own.spans(), s.http.spans(), s.grpc.spans(), read(t, s.file))
@@ -60,7 +67,7 @@ func turn(t *testing.T, unlucky string, meters metric.MeterProvider, measured fu
 // A turn is one trace, across two exchanges, three tools, three transports and
 // four processes.
 func TestSpanTree(t *testing.T) {
-	all := turn(t, "", nil, nil)
+	all := turn(t, "", watching{})
 	agent := one(t, all, "invoke_agent", "client")
 	if got, want := tree(ofTrace(all, agent.Trace)), documentedTree(t); got != want {
 		t.Errorf("the trace of the turn is\n%s\nwant\n%s", got, want)
@@ -79,7 +86,7 @@ func TestSpanTreeOfAFailure(t *testing.T) {
 		{"sky", "weather", "stdio"}, {"sea", "tides", "http"}, {"land", "traffic", "grpc"},
 	} {
 		t.Run(tt.process, func(t *testing.T) {
-			all := turn(t, tt.ensemble+"__"+tt.tool, nil, nil)
+			all := turn(t, tt.ensemble+"__"+tt.tool, watching{})
 			marked := make(map[string]string)
 			for _, s := range all {
 				if s.Status != "Unset" || s.Attributes["error.type"] != nil {
