@@ -73,7 +73,7 @@ type AgentResult struct {
 // ([WithConversation]). name is that of the agent and may be empty. Nil, which
 // all methods take, is returned if ctx carries no Telemetry.
 func StartAgent(ctx context.Context, name string, model ModelInfo) (context.Context, *Agent) {
-	t := From(ctx)
+	t := busy(ctx)
 	if t == nil {
 		return ctx, nil
 	}
@@ -146,7 +146,7 @@ type ChatResult struct {
 
 // StartChat begins an exchange.
 func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat) {
-	t := From(ctx)
+	t := busy(ctx)
 	if t == nil {
 		return ctx, nil
 	}
@@ -274,7 +274,7 @@ const otherTool = "_OTHER"
 
 // StartTool begins an invocation.
 func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
-	t := From(ctx)
+	t := busy(ctx)
 	if t == nil {
 		return ctx, nil
 	}

@@ -105,7 +105,7 @@ type Request struct {
 // StartRequest begins a request to a server, as its client. Nil, which all
 // methods take, is returned if ctx carries no Telemetry.
 func StartRequest(ctx context.Context, call Call, peer Peer) (context.Context, *Request) {
-	return From(ctx).request(ctx, call, peer, false)
+	return busy(ctx).request(ctx, call, peer, false)
 }
 
 // StartServing begins the work on a request of a client, as its server. What
@@ -116,7 +116,7 @@ func (t *Telemetry) StartServing(ctx context.Context, call Call, peer Peer) (con
 }
 
 func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bool) (context.Context, *Request) {
-	if t == nil {
+	if t == nil || t.idle {
 		return ctx, nil
 	}
 	name, measured := call.Method, append(peer.measured(!served), keyMethod.String(call.Method))
@@ -286,7 +286,7 @@ type Connect struct{ operation }
 // the root of that and belongs to no conversation, because an attempt is for all
 // who wait: the span of ctx, of the one who came first, is linked.
 func StartConnect(ctx context.Context, ensemble string) (context.Context, *Connect) {
-	t := From(ctx)
+	t := busy(ctx)
 	if t == nil {
 		return ctx, nil
 	}

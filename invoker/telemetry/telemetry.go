@@ -55,6 +55,7 @@ type Telemetry struct {
 	meter       metric.Meter
 	instruments instruments
 	gauges      gauges
+	idle        bool // there is no provider: it passes the context of traces on, and that is all
 }
 
 // New returns a Telemetry. The error is that of a provider that refuses an
@@ -65,6 +66,7 @@ func New(options *Options) (*Telemetry, error) {
 		t.options = *options
 	}
 	o := &t.options
+	t.idle = o.Tracers == nil && o.Meters == nil
 	o.ContentBytes = max(cmp.Or(max(o.ContentBytes, 0), DefaultContentBytes), leastContent)
 	if o.Tracers == nil {
 		o.Tracers = tracenoop.NewTracerProvider()
@@ -102,6 +104,14 @@ func With(ctx context.Context, t *Telemetry) context.Context {
 func From(ctx context.Context) *Telemetry {
 	t, _ := ctx.Value(contextKey{}).(*Telemetry)
 	return t
+}
+
+// busy is the Telemetry of ctx, or nil if what it makes would be seen nowhere.
+func busy(ctx context.Context) *Telemetry {
+	if t := From(ctx); t != nil && !t.idle {
+		return t
+	}
+	return nil
 }
 
 // Inject writes the context of the trace into the headers of a request: nothing
