@@ -99,11 +99,29 @@
 //
 // # What can be seen
 //
-// With Options.Telemetry, each Send, Continue and Step is a span, and in it each
-// exchange with the model and each invocation; see package
-// [github.com/consort-go/consort/invoker/telemetry]. Of what a turn writes to
-// Options.Logger, each line has the identity of the conversation, and those of
-// the trace and the span if there are any.
+// With Options.Telemetry, each Send, Continue and Step is a span (invoke_agent),
+// and in it each exchange with the model (chat), those that tools ask for among
+// them, and each invocation (execute_tool), also one that did not run; see package
+// [github.com/consort-go/consort/invoker/telemetry]. The contexts of models, tools,
+// approvals and the journal carry them. A span of work counts the exchanges that
+// were begun, the invocations that got a result and the tokens of that work.
+//
+// The error.type of an invocation is the code of its failure. That of an exchange,
+// and of the work that it ended, is
+//
+//   - the status of the server's answer, such as 429, or without one
+//   - UNAVAILABLE if the model could not be reached, or broke off
+//   - EXECUTION_FAILED if it failed with a name of its own for that
+//   - PROTOCOL if its reply cannot be used
+//   - TIMEOUT if the time of the turn or of a context was up, or nothing came for
+//     too long
+//   - CANCELED if the context ended, or the caller left the loop
+//   - INTERNAL for all else: a journal that fails, a panic.
+//
+// A turn that a limit ends has not failed: consort.turn.reason tells.
+//
+// Of what a turn writes to Options.Logger, each line has the identity of the
+// conversation, and those of the trace and the span if there are any.
 //
 // # Tools within a turn
 //
