@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type source struct {
 	secret  bool              // there is a secret in own
 	wrong   error             // with target or options
 	peer    telemetry.Peer
+	dial    func(context.Context, string) (net.Conn, error) // nil: as gRPC does it; tests have networks of their own
 
 	mu    sync.Mutex
 	known string // the service that the last connection found; may be empty
@@ -118,6 +120,9 @@ func (s *source) dialOptions() []grpc.DialOption {
 		grpc.WithIdleTimeout(0), // that is the ensemble's business
 		grpc.WithUserAgent("consort"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(o.MaxMessage), grpc.MaxCallSendMsgSize(o.MaxMessage)),
+	}
+	if s.dial != nil {
+		options = append(options, grpc.WithContextDialer(s.dial))
 	}
 	if o.KeepAlive > 0 {
 		options = append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.KeepAlive, Timeout: 20 * time.Second}))
