@@ -4,6 +4,7 @@ package openaimodel_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,8 +12,12 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestDescribe(t *testing.T) {
@@ -88,6 +93,26 @@ func TestTraceHeaders(t *testing.T) {
 		if len(got) != 2 || got[0] != want || got[1] != want {
 			t.Errorf("with TraceHeaders %v, the server was sent the traceparents %q, want %q twice", send, got, want)
 		}
+	}
+}
+
+// What a model logs during a turn says of which conversation it is.
+func TestLogOfATurn(t *testing.T) {
+	core, lines := observer.New(zapcore.DebugLevel)
+	model, err := openaimodel.New("m", &openaimodel.Options{BaseURL: "http://127.0.0.1:1/v1", MaxRetries: -1, Logger: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	request := &converse.Request{
+		History: []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Hello.")}},
+		Tools:   &converse.Toolset{Definitions: []*invoker.Definition{{Name: "odd", InputSchema: json.RawMessage(`{"type":"string"}`)}}},
+		NewID:   func() string { return "id" },
+	}
+	for range model.Exchange(telemetry.WithConversation(t.Context(), "talk-1"), request) {
+	}
+	if lines.Len() != 1 || lines.All()[0].ContextMap()["conversation_id"] != "talk-1" {
+		t.Errorf("the log has %v", lines.All())
 	}
 }
 

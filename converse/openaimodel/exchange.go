@@ -38,7 +38,7 @@ func (m *Model) exchange(ctx context.Context, request *converse.Request, t *tran
 		yield(nil, errors.New("openaimodel: the request, or its NewID, is nil"))
 		return
 	}
-	body, lent, err := t.body(m, request)
+	body, lent, err := t.body(ctx, m, request)
 	if err != nil {
 		yield(nil, err)
 		return

@@ -149,7 +149,7 @@ func FuzzMessages(f *testing.F) {
 
 func sendable(t *testing.T, model *Model, history []canister.Canister) {
 	t.Helper()
-	body, _, err := new(transcript).body(model, &converse.Request{History: history})
+	body, _, err := new(transcript).body(t.Context(), model, &converse.Request{History: history})
 	if err != nil {
 		t.Fatal(err)
 	}

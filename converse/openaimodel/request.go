@@ -4,6 +4,7 @@ package openaimodel
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // This file writes what stands behind the messages in the body of a request.
@@ -144,7 +146,7 @@ type encodedTools struct {
 
 // of returns the encoded form of a toolset; nil for one without tools. A
 // toolset of the same definitions is as good as the same toolset.
-func (c *toolCache) of(m *Model, set *converse.Toolset) *encodedTools {
+func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *encodedTools {
 	if set == nil || len(set.Definitions) == 0 {
 		return nil
 	}
@@ -157,7 +159,7 @@ func (c *toolCache) of(m *Model, set *converse.Toolset) *encodedTools {
 		if len(c.entries) == maxToolCache {
 			c.entries = slices.Delete(c.entries, 0, 1)
 		}
-		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(nil, set)})
+		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(ctx, nil, set)})
 		i = len(c.entries) - 1
 	}
 	found := c.entries[i]
@@ -170,7 +172,7 @@ func (c *toolCache) of(m *Model, set *converse.Toolset) *encodedTools {
 // appendTools appends the tools member for a set. A tool that Screen refuses,
 // and that is offered all the same, is left out and logged: a request with it
 // would fail as a whole.
-func (m *Model) appendTools(dst []byte, set *converse.Toolset) []byte {
+func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset) []byte {
 	dst = append(dst, `,"tools":[`...)
 	empty := len(dst)
 	for _, definition := range set.Definitions {
@@ -180,7 +182,7 @@ func (m *Model) appendTools(dst []byte, set *converse.Toolset) []byte {
 		}
 		longer, err := m.appendTool(longer, definition)
 		if err != nil {
-			m.log.Warn("a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
+			event.Log(ctx, m.log, zapcore.WarnLevel, "a tool is set aside", event.ToolRefused, zap.String("tool", definition.Name), zap.Error(err))
 			continue
 		}
 		dst = longer

@@ -3,6 +3,7 @@
 package openaimodel
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,7 +38,7 @@ type mark struct {
 }
 
 // body returns the body of a request. Its bytes are good until the next call.
-func (t *transcript) body(m *Model, request *converse.Request) ([]byte, *loan, error) {
+func (t *transcript) body(ctx context.Context, m *Model, request *converse.Request) ([]byte, *loan, error) {
 	fields, err := m.fieldsFor(request)
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
@@ -61,7 +62,7 @@ func (t *transcript) body(m *Model, request *converse.Request) ([]byte, *loan, e
 		t.marks = append(t.marks, mark{c.Header().ID, c.Kind()})
 	}
 	if t.offered != request.Tools {
-		t.offered, t.tools = request.Tools, m.tools.of(m, request.Tools)
+		t.offered, t.tools = request.Tools, m.tools.of(ctx, m, request.Tools)
 	}
 	body := m.appendTail(writer.dst, request, fields, t.tools)
 	t.text = body[:writer.settled]

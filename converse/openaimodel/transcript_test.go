@@ -29,7 +29,7 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	for round := range 3 {
 		for i := range transcripts {
 			request := &converse.Request{Tools: sets[i], History: []canister.Canister{canister.User{Head: canister.Head{ID: "u"}}}}
-			if _, _, err := transcripts[i].body(model, request); err != nil {
+			if _, _, err := transcripts[i].body(t.Context(), model, request); err != nil {
 				t.Fatal(err)
 			}
 			if round == 0 {
