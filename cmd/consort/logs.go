@@ -74,7 +74,7 @@ var jsonLines = zapcore.EncoderConfig{
 // jsonNote is a line for people as one of that log.
 func jsonNote(text string) string {
 	line, err := zapcore.NewJSONEncoder(jsonLines).EncodeEntry(
-		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: text}, []zapcore.Field{event.CommandSaid})
+		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{event.CommandSaid})
 	if err != nil { // strings have a JSON form
 		panic(err)
 	}

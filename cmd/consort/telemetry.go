@@ -202,11 +202,7 @@ func (e endingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlyS
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.ended, func() { cancel(errTooLate) })()
-	err := e.SpanExporter.ExportSpans(ctx, spans)
-	if err != nil && context.Cause(ctx) == errTooLate {
-		err = errors.Join(errTooLate, err)
-	}
-	return err
+	return e.SpanExporter.ExportSpans(ctx, spans)
 }
 
 var errTooLate = errors.New("the collector did not take the spans before the command ended")

@@ -183,7 +183,7 @@ func details(span sdk.ReadOnlySpan) string {
 		if list := value.AsStringSlice(); list != nil {
 			return oneLine(strings.Join(list, " "))
 		}
-		return oneLine(value.Emit())
+		return oneLine(value.String())
 	}
 	count := func(key attribute.Key, one string) string {
 		switch n := text(key); n {
