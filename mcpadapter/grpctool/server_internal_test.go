@@ -4,11 +4,13 @@ package grpctool
 
 import (
 	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -61,4 +63,38 @@ func TestRefusal(t *testing.T) {
 	if wait := err.Details()[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration(); wait <= time.Second || wait > 2*time.Second {
 		t.Errorf("the client is to wait %v", wait)
 	}
+}
+
+// twoFrames is a stream that has two frames to give.
+type twoFrames struct {
+	frames
+	left int
+}
+
+func (s *twoFrames) Recv() (*toolspb.ConnectRequest, error) {
+	if s.left == 0 {
+		return nil, io.EOF
+	}
+	s.left--
+	return &toolspb.ConnectRequest{Message: []byte("{}")}, nil
+}
+
+// Frames beyond the rate of their client are read when it allows them, and the
+// end does not wait for that.
+func TestFramesHaveARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := callers.New(callers.Limits{Rate: 0.1, Parallel: 1})
+		arrive := func() time.Duration { return clients.Arrive("ada") }
+		r := newFrameReader(&twoFrames{left: 2}, arrive, nil)
+		start := time.Now()
+		text, err := io.ReadAll(r)
+		if took := time.Since(start); string(text) != "{}\n{}\n" || err != nil || took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("%q, %v after %v", text, err, took)
+		}
+		r = newFrameReader(&twoFrames{left: 1}, arrive, nil)
+		_ = r.Close()
+		if text, err := io.ReadAll(r); len(text) > 0 || err != nil {
+			t.Errorf("after the end: %q, %v", text, err)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -323,4 +324,32 @@ func TestSpansOverUnixSockets(t *testing.T) {
 	defer connection.Close(ctx)
 	has(t, seen.one(t, trace.SpanKindClient, "tools/list"), map[string]string{"network.transport": "unix", "server.address": path, "server.port": ""})
 	has(t, seen.one(t, trace.SpanKindServer, "tools/list"), map[string]string{"network.transport": "unix", "client.address": ""})
+}
+
+// MCP over gRPC is in the same trace by its own means, and says over what it went.
+func TestSpansOfMCP(t *testing.T) {
+	seen := newSpans(t)
+	look := ensembletest.Returns("look", "seen")
+	inner := mcpadapter.NewServer(nil, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{look}, Telemetry: seen.Telemetry})
+	t.Cleanup(func() { _ = inner.Close(context.Background()) })
+	address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{MCP: inner}))
+	host, port, _ := net.SplitHostPort(address)
+	ctx, root := seen.tracer.Start(telemetry.With(within(t), seen.Telemetry), "root")
+	connection, err := grpctool.MCP(address, plaintext(), nil).Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(ctx)
+	if _, err := tool(t, connection, "look").Invoke(ctx, &invoker.Call{}); err != nil {
+		t.Fatal(err)
+	}
+	client, server := seen.one(t, trace.SpanKindClient, "tools/call look"), seen.one(t, trace.SpanKindServer, "tools/call look")
+	if client.Parent.SpanID() != root.SpanContext().SpanID() || server.Parent.SpanID() != client.SpanContext.SpanID() {
+		t.Errorf("the parents are %v and %v", client.Parent, server.Parent)
+	}
+	over := map[string]string{"network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "2", "rpc.system.name": "", "rpc.method": ""}
+	has(t, client, over)
+	has(t, server, over)
+	has(t, client, map[string]string{"server.address": host, "server.port": port})
+	has(t, server, map[string]string{"client.address": host})
 }
