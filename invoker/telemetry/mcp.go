@@ -139,7 +139,7 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 		more = appendAddress(more, peer, keyClientAddress, keyClientPort)
 	}
 	r := &Request{operation: t.start(ctx, name, kind, measured, more...), served: served}
-	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && served && around.IsValid() {
+	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && served {
 		r.span.AddLink(trace.Link{SpanContext: around})
 	}
 	if call.URI != "" && r.recording {
