@@ -68,7 +68,7 @@ func has(t *testing.T, span tracetest.SpanStub, want map[string]string) {
 	t.Helper()
 	got := make(map[string]string)
 	for _, a := range span.Attributes {
-		got[string(a.Key)] = a.Value.Emit()
+		got[string(a.Key)] = a.Value.String()
 	}
 	for key, value := range want {
 		if got[key] != value {
