@@ -103,6 +103,13 @@ func (w *watcher) all(t *testing.T) []seen {
 	return slices.Clone(w.seen)
 }
 
+// soFar returns the spans that have ended.
+func (w *watcher) soFar() []seen {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.seen)
+}
+
 // named returns the spans of a name and kind.
 func named(spans []seen, kind, name string) (found []seen) {
 	for _, s := range spans {

@@ -175,7 +175,7 @@ func TestTraceOfServerSessions(t *testing.T) {
 		if protocol == "2026-07-28" {
 			name = "tools/list"
 		}
-		theSpan(t, w.all(t), "server", name).wants(t, map[string]any{"mcp.session.id": nil, "network.transport": "pipe", "mcp.protocol.version": protocol})
+		theSpan(t, w.soFar(), "server", name).wants(t, map[string]any{"mcp.session.id": nil, "jsonrpc.request.id": "1", "network.transport": "pipe", "mcp.protocol.version": protocol})
 		w = watch(telemetry.Options{})
 		server = tracedServer(t, w, nil)
 		listener := httptest.NewServer(server.Handler())
@@ -233,6 +233,7 @@ func TestTraceOfQuestions(t *testing.T) {
 		ours, theirs := client.all(t), server.all(t)
 		calls := named(ours, "client", "tools/call ask")
 		for _, call := range calls {
+			call.wants(t, map[string]any{"error.type": nil})
 			if there := childOf(t, theirs, call); there.Name != "tools/call ask" || call.Parent != root.SpanContext().SpanID().String() {
 				t.Errorf("a round: %+v below %+v", there, call)
 			}
