@@ -112,7 +112,7 @@ func attributeOf(span sdktrace.ReadOnlySpan, key string) string {
 	text := ""
 	for _, a := range span.Attributes() {
 		if string(a.Key) == key {
-			text = a.Value.Emit()
+			text = a.Value.String()
 		}
 	}
 	return text
@@ -241,7 +241,7 @@ func (s *seen) measuredNames(t testing.TB, histogram, key string) map[string]boo
 			}
 			for _, point := range metric.Data.(metricdata.Histogram[float64]).DataPoints {
 				value, _ := point.Attributes.Value(attribute.Key(key))
-				values[value.Emit()] = true
+				values[value.String()] = true
 			}
 		}
 	}
@@ -492,8 +492,8 @@ func TestTraceOfRetries(t *testing.T) {
 		}
 		noted := attribute.NewSet(chat.Events()[0].Attributes...)
 		for key, want := range map[attribute.Key]string{"consort.retry.attempt": "1", "consort.retry.wait": "1", "error.type": "429"} {
-			if value, _ := noted.Value(key); value.Emit() != want {
-				t.Errorf("the retry has %s = %s, want %s", key, value.Emit(), want)
+			if value, _ := noted.Value(key); value.String() != want {
+				t.Errorf("the retry has %s = %s, want %s", key, value.String(), want)
 			}
 		}
 	})
@@ -601,7 +601,7 @@ func TestTraceKeepsSecrets(t *testing.T) {
 	for _, span := range s.spans.Ended() {
 		text := fmt.Sprint(span.Name(), span.Status(), span.Events())
 		for _, a := range span.Attributes() {
-			text += fmt.Sprintln(a.Key, a.Value.Emit())
+			text += fmt.Sprintln(a.Key, a.Value.String())
 		}
 		if strings.Contains(text, trusted) || strings.Contains(text, known) {
 			t.Errorf("a secret is in the span %q: %s", span.Name(), text)
