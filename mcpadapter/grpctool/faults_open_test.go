@@ -79,7 +79,7 @@ func TestFaultsOfConnecting(t *testing.T) {
 			source := grpctool.Source(fake.Address(), options)
 			patience := faultBound
 			if c.want == invoker.Timeout {
-				patience = 300 * time.Millisecond
+				patience = time.Second
 			}
 			c.check(t, source, patience)
 			if lists := fake.Lists(); lists != c.lists {

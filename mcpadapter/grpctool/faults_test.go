@@ -219,7 +219,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		t.Run(c.name(), func(t *testing.T) {
 			patience := faultBound
 			if c.want == invoker.Timeout {
-				patience = 500 * time.Millisecond
+				patience = time.Second
 			}
 			s := newStage(t, patience)
 			pay, lists := s.tool("faulty__pay"), s.fake.Lists()

@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -314,6 +317,23 @@ func TestLife(t *testing.T) {
 	}
 	fake.Close()
 	fake.Close()
+}
+
+// A connection that is cut is reset, as by a host that knows nothing of it.
+func TestCutIsAReset(t *testing.T) {
+	fake := New(t, nil)
+	conn, err := net.Dial("tcp", fake.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for ctx := within(t); fake.Connections() == 0 && ctx.Err() == nil; {
+		<-time.After(time.Millisecond)
+	}
+	fake.DropConnections()
+	if _, err := io.ReadAll(conn); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the connection ended with %v", err)
+	}
 }
 
 // A server that is wound up answers what is under way.
