@@ -155,6 +155,19 @@ func TestContentIsCutToValidJSON(t *testing.T) {
 	}
 }
 
+// One long message leaves room for those before it.
+func TestALongMessageLeavesRoom(t *testing.T) {
+	s := see(t, telemetry.Options{Content: true, ContentBytes: 1000})
+	_, chat := telemetry.StartChat(s.context(), telemetry.ChatRequest{History: []canister.Canister{
+		canister.User{Content: canister.Texts(strings.Repeat("Where? ", 20) + "There!")}, canister.Result{Content: canister.Texts(strings.Split(strings.Repeat("here here,", 100), ",")...)},
+	}})
+	chat.End(telemetry.ChatResult{})
+	text := valueOf(s.one("chat"), "gen_ai.input.messages").AsString()
+	if !strings.Contains(text, "There!") || !strings.Contains(text, "here here") || strings.Contains(text, "omitted") {
+		t.Errorf("the messages are %s", text)
+	}
+}
+
 // Nothing is computed of content that is not wanted.
 func TestContentThatIsNotWantedCostsNothing(t *testing.T) {
 	asked := 0

@@ -22,6 +22,7 @@ func TestShorten(t *testing.T) {
 		{`12345678901234567890`, 8, `"…"`},
 		{`{"a":12345678901234567890}`, 12, `{"a":"…"}`},
 		{`"` + strings.Repeat("ä", 50) + `"`, 60, `"ääää… (92 more bytes)"`},
+		{`"a` + strings.Repeat("ä", 50) + `"`, 60, `"aääää… (92 more bytes)"`},
 		{`[[[[[[[[[[[[1]]]]]]]]]]]]`, 10, `[[[]]]`},
 	} {
 		if got := string(shorten(json.RawMessage(test.value), test.most)); got != test.want {
