@@ -44,6 +44,10 @@
 // descriptions lose the characters that people cannot see and models can;
 // [Snapshot].Notes tells of it.
 //
+// A list of tools stands until its connection says that it has changed, or, with
+// Options.Refresh, for a time; [Roster.Refresh] asks anew at once. [Catalog.Of]
+// and [Catalog.InCategory] find tools by ensemble and by category.
+//
 // # Resources and prompts
 //
 // A connection that is a [Library], such as one of an MCP server, also offers
@@ -130,6 +134,10 @@
 // [Ensemble.Snapshot] tells a Go program all there is to know of an ensemble,
 // [Roster.Health] says it in a form for others, and [HealthHandler] over HTTP.
 // None of them connects to anything, or waits.
+//
+// Options.Telemetry shows the same to OpenTelemetry, and each attempt to connect as
+// a trace of its own. Calls are in the trace of whoever makes them; see package
+// telemetry. What the log tells is in docs/observability/logs.md.
 //
 // # End
 //
