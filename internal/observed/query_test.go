@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -122,7 +123,7 @@ func (c *checker) of(expression parser.Expr) (names []string) {
 // metricsOf are the names that a selector may match, which must be spelled out.
 func metricsOf(e *parser.VectorSelector) []string {
 	for _, matcher := range e.LabelMatchers {
-		if matcher.Name == labels.MetricName {
+		if matcher.Name == model.MetricNameLabel {
 			return strings.Split(matcher.Value, "|")
 		}
 	}
@@ -149,7 +150,7 @@ func (c *checker) selector(e *parser.VectorSelector) []string {
 func (c *checker) matcher(metric string, m *labels.Matcher) {
 	values, ok := c.known[metric].labels[m.Name]
 	switch {
-	case m.Name == labels.MetricName || slices.Contains(ofPrometheus, m.Name):
+	case m.Name == model.MetricNameLabel || slices.Contains(ofPrometheus, m.Name):
 		return
 	case !ok:
 		c.fault("%s has no label %s", metric, m.Name)
