@@ -25,7 +25,7 @@ func TestEnter(t *testing.T) {
 			t.Helper()
 			leave, refused := s.enter(client, what)
 			if (leave == nil) != (want > 0) || refused != nil && refused.RetryAfter != want {
-				t.Errorf("%s: %v", client, refused)
+				t.Fatalf("%s: %v", client, refused)
 			}
 			return leave
 		}
@@ -49,13 +49,15 @@ func TestEnter(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	s := NewServer(nil, &ServerOptions{Rate: 0.5})
-	defer s.Close(context.Background())
-	if leave, refused := s.enter("ada", callers.Request); refused != nil {
+	leave, refused := s.enter("ada", callers.Request)
+	if refused != nil {
 		t.Fatal(refused)
-	} else {
-		leave()
 	}
-	_, refused := s.enter("ada", callers.Request)
+	leave()
+	if _, refused = s.enter("ada", callers.Request); refused == nil {
+		t.Fatal("a second request may begin")
+	}
+	defer s.Close(context.Background())
 	err := status.Convert(refusal(refused))
 	if err.Code() != codes.ResourceExhausted || len(err.Details()) != 1 {
 		t.Fatalf("got %v", err)
