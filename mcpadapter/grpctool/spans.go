@@ -101,11 +101,16 @@ func rpcOf(ctx context.Context) string {
 // did not (OpenTelemetry: semantic conventions for MCP).
 const toolError = "tool_error"
 
-// toolFailed is the fault of a call that was answered with a failure, nil for nil.
+// toolFailed is the fault of a call that was answered with a failure, nil for
+// nil. What a tool of another process says of it is a result like any other.
 func toolFailed(failure *invoker.Failure) *telemetry.Fault {
 	fault := telemetry.FaultOf(failure)
-	if fault != nil {
-		fault.Type = toolError
+	if fault == nil {
+		return nil
+	}
+	fault.Type = toolError
+	if len(fault.Said) > 0 {
+		fault.Message = "The tool says that it failed."
 	}
 	return fault
 }

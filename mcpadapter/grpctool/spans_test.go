@@ -151,7 +151,7 @@ func TestFailuresInSpans(t *testing.T) {
 		status    string
 	}{
 		{"good", within(t), "", "", ""},
-		{"refused", within(t), "tool_error", "no such farmer", ""},
+		{"refused", within(t), "tool_error", "The tool says that it failed.", ""},
 		{"status", within(t), "RESOURCE_EXHAUSTED", "The server cannot take the call now: later", "RESOURCE_EXHAUSTED"},
 		{"long", ctx, "CANCELED", "The call was interrupted. It may or may not have taken effect.", ""},
 	} {
