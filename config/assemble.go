@@ -157,11 +157,10 @@ func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) 
 		return nil
 	}
 	options := *o.Telemetry
-	if own := options.Redact; o.redact != nil {
+	if own := options.Redact; own == nil {
 		options.Redact = o.redact
-		if own != nil {
-			options.Redact = func(text string) string { return own(o.redact(text)) }
-		}
+	} else if o.redact != nil {
+		options.Redact = func(text string) string { return own(o.redact(text)) }
 	}
 	o.seen, err = telemetry.New(&options)
 	if err != nil {

@@ -18,6 +18,11 @@ import (
 // All parts are seen by one Telemetry, whose texts are without the secrets of
 // the configuration, and only then seen by the program's own function.
 func TestAssembledPartsAreSeen(t *testing.T) {
+	t.Run("by a program that redacts", func(t *testing.T) { seenParts(t, true) })
+	t.Run("by a program that does not", func(t *testing.T) { seenParts(t, false) })
+}
+
+func seenParts(t *testing.T, redacts bool) {
 	c, err := parse("model = {name = 'm', base_url = 'http://127.0.0.1:1/v1', api_key = 'env:WEATHER_API_KEY', max_retries = 0}\n"+
 		"[mcp.a]\ncommand = ['false']\n[serve]\ngrpc = '127.0.0.1:0'\n", nil)
 	if err != nil {
@@ -26,17 +31,16 @@ func TestAssembledPartsAreSeen(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	var mu sync.Mutex
 	var cleaned []string
-	parts, err := config.Assemble(c, &config.AssembleOptions{
-		Telemetry: &telemetry.Options{
-			Tracers: trace.NewTracerProvider(trace.WithSpanProcessor(recorder)), Content: true,
-			Redact: func(text string) string {
-				mu.Lock()
-				defer mu.Unlock()
-				cleaned = append(cleaned, text)
-				return text
-			},
-		},
-	})
+	options := &telemetry.Options{Tracers: trace.NewTracerProvider(trace.WithSpanProcessor(recorder)), Content: true}
+	if redacts {
+		options.Redact = func(text string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			cleaned = append(cleaned, text)
+			return text
+		}
+	}
+	parts, err := config.Assemble(c, &config.AssembleOptions{Telemetry: options})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +71,7 @@ func TestAssembledPartsAreSeen(t *testing.T) {
 			t.Errorf("the program's function was given %s", text)
 		}
 	}
-	if len(cleaned) == 0 {
+	if redacts && len(cleaned) == 0 {
 		t.Error("the program's function was not asked")
 	}
 }
