@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.opentelemetry.io/otel/attribute"
@@ -37,11 +38,12 @@ type watcher struct {
 	mu   sync.Mutex
 	open int
 	seen []seen
-	out  io.Writer // gets them too, if it is not nil
+	over chan struct{} // holds one when a span has ended
+	out  io.Writer     // gets them too, if it is not nil
 }
 
 func watch(options telemetry.Options) *watcher {
-	w := &watcher{reader: sdkmetric.NewManualReader()}
+	w := &watcher{reader: sdkmetric.NewManualReader(), over: make(chan struct{}, 1)}
 	w.tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w))
 	options.Tracers, options.Meters = w.tracers, sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader))
 	t, err := telemetry.New(&options)
@@ -83,6 +85,10 @@ func (w *watcher) OnEnd(s sdktrace.ReadOnlySpan) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open--
+	select {
+	case w.over <- struct{}{}:
+	default:
+	}
 	w.seen = append(w.seen, one)
 	if w.out != nil {
 		_ = json.NewEncoder(w.out).Encode(one)
@@ -92,15 +98,24 @@ func (w *watcher) OnEnd(s sdktrace.ReadOnlySpan) {
 func (w *watcher) Shutdown(context.Context) error   { return nil }
 func (w *watcher) ForceFlush(context.Context) error { return nil }
 
-// all returns the spans; each one that began must have ended.
+// all returns the spans; each one that began must end.
 func (w *watcher) all(t *testing.T) []seen {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.open != 0 {
-		t.Errorf("%d spans have not ended", w.open)
+	late := time.After(patience)
+	for {
+		w.mu.Lock()
+		open := w.open
+		w.mu.Unlock()
+		if open == 0 {
+			return w.soFar()
+		}
+		select {
+		case <-w.over:
+		case <-late:
+			t.Errorf("%d spans have not ended", open)
+			return w.soFar()
+		}
 	}
-	return slices.Clone(w.seen)
 }
 
 // soFar returns the spans that have ended.
@@ -188,7 +203,7 @@ func (w *watcher) measured(t *testing.T, name string) (sets []map[string]string)
 	return sets
 }
 
-func emitted(v attribute.Value) string { return v.Emit() }
+func emitted(v attribute.Value) string { return v.String() }
 
 // traceparent reads the ids of a W3C traceparent.
 func traceparent(text string) (traceID, spanID string) {
