@@ -5,6 +5,7 @@ package observed
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -96,4 +97,17 @@ func (r rule) expand(text string, labels []string) (string, error) {
 	var out strings.Builder
 	err = parsed.Execute(&out, map[string]any{"Labels": of, "Value": 0.5})
 	return out.String(), err
+}
+
+// The alerts fire when they should, by the judgement of Prometheus itself.
+func TestAlertsFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("there is no promtool; Prometheus brings it")
+	}
+	cmd := exec.CommandContext(t.Context(), promtool, "test", "rules", "alerts_test.yaml")
+	cmd.Dir = observability
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -8,6 +8,6 @@
 //
 // Expressions are read by the parser of Prometheus itself, in the oldest version
 // that builds with the modules that are here anyway: that adds four small modules
-// to those of tests and raises none that a program would link, while a parser of
+// to those of tests and raises multierr alone, by a minor version, while a parser of
 // our own would be wrong about PromQL in ways of its own.
 package observed
