@@ -145,7 +145,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 		text = "the token is not good"
 		challenge = append(challenge, `error="invalid_token"`)
 	}
-	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not good", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
 	http.Error(w, text, status)
 }

@@ -140,7 +140,7 @@ func costOf(r *http.Request, e envelope) callers.Kind {
 
 // later refuses a request that may be tried again.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
-	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is put off", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	http.Error(w, why, status)
 }
@@ -239,7 +239,7 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request) (envelope, bo
 	}
 	e, err := inspect(text)
 	if err != nil {
-		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused", event.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is none", event.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
 		return envelope{}, false
 	}

@@ -3,6 +3,8 @@
 package telemetry
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -39,6 +41,20 @@ func bound(attributes []attribute.KeyValue, most int) {
 			a.Value = attribute.StringSliceValue(list)
 		}
 	}
+}
+
+// usual is a code as measurements have it. Of numbers there are those of
+// JSON-RPC (§ Error object; -32099 to -32000 are for servers) and the statuses of
+// HTTP; what else a server answers with is _OTHER.
+func usual(code string) string {
+	n, err := strconv.ParseInt(code, 10, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return code // a name
+	case err == nil && (n == -32700 || -32603 <= n && n <= -32600 || -32099 <= n && n <= -32000 || 100 <= n && n < 600):
+		return code
+	}
+	return otherError
 }
 
 // bounded is a text as valid UTF-8, cut between two characters.

@@ -46,20 +46,18 @@ func FaultOf(failure *invoker.Failure) *Fault {
 }
 
 // causeType returns the name of the type of an error: of the first in its chain
-// that is more than words around another.
+// that is more than words around another. Of others it calls no method: one on
+// a nil pointer may panic.
 func causeType(err error) string {
+	kind := fmt.Sprintf("%T", err)
 	for range maxChain {
-		inner := errors.Unwrap(err)
-		switch fmt.Sprintf("%T", err) {
-		case "*fmt.wrapError", "*invoker.Failure":
-			if inner != nil {
-				err = inner
-				continue
-			}
+		if kind != "*fmt.wrapError" && kind != "*invoker.Failure" || errors.Unwrap(err) == nil {
+			break
 		}
-		break
+		err = errors.Unwrap(err)
+		kind = fmt.Sprintf("%T", err)
 	}
-	return fmt.Sprintf("%T", err)
+	return kind
 }
 
 // maxChain bounds how far a chain of errors is followed.

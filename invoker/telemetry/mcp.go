@@ -190,7 +190,9 @@ func (r *Request) Listed(tools, aside int) {
 func (r *Request) Refused(code string) {
 	if r != nil {
 		r.excused = r.served && clientsFault[code]
-		r.late(keyStatusCode, code)
+		if code != "" {
+			r.code(keyStatusCode, code)
+		}
 	}
 }
 

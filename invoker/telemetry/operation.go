@@ -54,6 +54,14 @@ func (o *operation) measure(attributes ...attribute.KeyValue) {
 	bound(o.measured[len(o.measured)-len(attributes):], maxName)
 }
 
+// code adds a code that the other side may have made up. Measurements have it if
+// there are few of its kind, since each value makes more of them; the span has it
+// in any case.
+func (o *operation) code(key attribute.Key, code string) {
+	o.measure(key.String(usual(code)))
+	o.set(key.String(code)) // the last one counts
+}
+
 // alike are the attributes of a measurement.
 func (o *operation) alike() metric.MeasurementOption {
 	if o.option == nil {
@@ -81,7 +89,7 @@ func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 
 // fail marks the operation as failed.
 func (o *operation) fail(fault *Fault) {
-	o.measure(keyErrorType.String(fault.kind()))
+	o.code(keyErrorType, bounded(fault.kind(), maxName))
 	if !o.recording {
 		return
 	}
