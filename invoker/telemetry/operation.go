@@ -54,12 +54,12 @@ func (o *operation) measure(attributes ...attribute.KeyValue) {
 	bound(o.measured[len(o.measured)-len(attributes):], maxName)
 }
 
-// code adds a code that the other side may have made up. Measurements have it if
-// there are few of its kind, since each value makes more of them; the span has it
-// in any case.
+// code adds a code that the other side may have made up: to the span as it is,
+// and to the measurements, of which each value makes more, as usual has it.
 func (o *operation) code(key attribute.Key, code string) {
-	o.measure(key.String(usual(code)))
-	o.set(key.String(code)) // the last one counts
+	code = bounded(code, maxName)
+	o.set(key.String(code))
+	o.measured, o.option = append(o.measured, key.String(usual(code))), nil
 }
 
 // alike are the attributes of a measurement.
@@ -89,7 +89,7 @@ func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 
 // fail marks the operation as failed.
 func (o *operation) fail(fault *Fault) {
-	o.code(keyErrorType, bounded(fault.kind(), maxName))
+	o.code(keyErrorType, fault.kind())
 	if !o.recording {
 		return
 	}

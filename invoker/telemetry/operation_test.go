@@ -27,6 +27,7 @@ import (
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
+func (e *nilError) Unwrap() error { return errors.New(e.text) }
 
 func TestFaultsAreMarked(t *testing.T) {
 	var none *nilError

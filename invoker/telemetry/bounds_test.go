@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry_test
+
+import (
+	"testing"
+
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+func TestCodesThatServersMakeUpAreNotMeasured(t *testing.T) {
+	for code, measured := range map[string]string{
+		"-32602": "-32602", "-32700": "-32700", "-32042": "-32042", "NOT_FOUND": "NOT_FOUND", "404": "404",
+		"1001": "_OTHER", "-32768": "_OTHER", "0": "_OTHER", "12345678901234567890": "_OTHER",
+	} {
+		s := see(t, telemetry.Options{})
+		_, request := telemetry.StartRequest(s.context(), telemetry.Call{Method: "tools/list"}, telemetry.Peer{})
+		request.Refused(code)
+		request.End(nil, &telemetry.Fault{Type: code, Message: "No."})
+		span := s.one("tools/list")
+		point := s.metrics()["mcp.client.operation.duration"].Data.(metricdata.Histogram[float64]).DataPoints[0]
+		for _, key := range []string{"error.type", "rpc.response.status_code"} {
+			if got := valueOf(span, key).AsString(); got != code {
+				t.Errorf("%s: the span says %s = %q", code, key, got)
+			}
+			if got, _ := point.Attributes.Value(attribute.Key(key)); got.AsString() != measured {
+				t.Errorf("%s: it is measured as %s = %q, want %q", code, key, got.AsString(), measured)
+			}
+		}
+	}
+}
