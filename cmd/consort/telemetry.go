@@ -108,7 +108,7 @@ func (w *watching) startTraces(of *resource.Resource, shown bool) error {
 		if err != nil {
 			return usagef("exporting traces: %w", err)
 		}
-		options = append(options, trace.WithBatcher(endingExporter{exporter, w.ended}))
+		options = append(options, trace.WithBatcher(endingExporter{exporter, w.ended}, w.batches...))
 	}
 	if shown {
 		w.spans = &recorder{}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/trace"
 )
 
 // exports is what the OTEL_* variables say (OpenTelemetry, Environment Variable
@@ -20,7 +21,8 @@ type exports struct {
 	traces, metrics protocol // empty for none
 	content         bool
 	propagator      propagation.TextMapPropagator // nil for the default
-	problems        []string                      // without the values of secrets
+	batches         []trace.BatchSpanProcessorOption
+	problems        []string // without the values of secrets
 	secrets         []string
 }
 
@@ -51,6 +53,7 @@ func exportsOf(lookup func(name string) string) exports {
 	v.propagators()
 	if v.traces != "" {
 		v.sampler()
+		v.batching()
 	}
 	if v.metrics != "" {
 		v.milliseconds("OTEL_METRIC_EXPORT_INTERVAL")
@@ -187,6 +190,35 @@ func (v *variables) milliseconds(name string) {
 	if number, err := strconv.ParseInt(value, 10, 64); value != "" && (err != nil || number <= 0 || number > int64(24*time.Hour/time.Millisecond)) {
 		v.wrong(name, "expected a number of milliseconds, such as 10000, not %q", value)
 	}
+}
+
+// batching is how spans are gathered for an export. The SDK would read these
+// variables by itself, and panic or never rest with a number that means nothing.
+func (v *variables) batching() {
+	const day = int(24 * time.Hour / time.Millisecond)
+	queue := v.number("OTEL_BSP_MAX_QUEUE_SIZE", trace.DefaultMaxQueueSize, 1<<20)
+	batch := v.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", trace.DefaultMaxExportBatchSize, 1<<20)
+	delay := v.number("OTEL_BSP_SCHEDULE_DELAY", trace.DefaultScheduleDelay, day)
+	timeout := v.number("OTEL_BSP_EXPORT_TIMEOUT", trace.DefaultExportTimeout, day)
+	v.batches = []trace.BatchSpanProcessorOption{
+		trace.WithMaxQueueSize(queue), trace.WithMaxExportBatchSize(min(batch, queue)),
+		trace.WithBatchTimeout(time.Duration(delay) * time.Millisecond),
+		trace.WithExportTimeout(time.Duration(timeout) * time.Millisecond),
+	}
+}
+
+// number is usual unless the variable has a number from 1 to most.
+func (v *variables) number(name string, usual, most int) int {
+	value := v.lookup(name)
+	if value == "" {
+		return usual
+	}
+	number, err := strconv.Atoi(value)
+	if err != nil || number < 1 || number > most {
+		v.wrong(name, "expected a number from 1 to %d, not %q; it is taken as %d", most, value, usual)
+		return usual
+	}
+	return number
 }
 
 // sampler checks what the SDK reads by itself.

@@ -5,6 +5,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/trace"
 )
 
 // environment is variables, one a line.
@@ -59,6 +62,8 @@ func TestExportsOf(t *testing.T) {
 		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_HEADERS=a=b,c=d%20e":                        {overHTTP, "", ""},
 		"OTEL_TRACES_EXPORTER=otlp\nOTEL_EXPORTER_OTLP_HEADERS=a=b,,c=%z":                          {overHTTP, "", "OTEL_EXPORTER_OTLP_HEADERS"},
 		"OTEL_METRICS_EXPORTER=otlp\nOTEL_METRIC_EXPORT_INTERVAL=1m":                               {"", overHTTP, "OTEL_METRIC_EXPORT_INTERVAL"},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_BSP_MAX_QUEUE_SIZE=1\nOTEL_BSP_SCHEDULE_DELAY=1":          {overHTTP, "", ""},
+		"OTEL_TRACES_EXPORTER=otlp\nOTEL_BSP_EXPORT_TIMEOUT=1s":                                    {overHTTP, "", "OTEL_BSP_EXPORT_TIMEOUT"},
 		"OTEL_PROPAGATORS=tracecontext,baggage,none":                                               {},
 		"OTEL_PROPAGATORS=b3": {"", "", "OTEL_PROPAGATORS"},
 	} {
@@ -70,6 +75,28 @@ func TestExportsOf(t *testing.T) {
 		}
 		if got.traces != want.traces || got.metrics != want.metrics || strings.Join(wrong, " ") != want.problems {
 			t.Errorf("%q: traces %q, metrics %q, problems %q", lines, got.traces, got.metrics, got.problems)
+		}
+	}
+}
+
+// Numbers that mean nothing are passed over, whichever they are: no batch is
+// made that the SDK panics at, or that makes its timer run without rest.
+func TestBatches(t *testing.T) {
+	for _, value := range []string{"-3", "0", "99999999999999", "many", "1"} {
+		for _, name := range []string{"MAX_QUEUE_SIZE", "MAX_EXPORT_BATCH_SIZE", "SCHEDULE_DELAY", "EXPORT_TIMEOUT"} {
+			name = "OTEL_BSP_" + name
+			got := exportsOf(environment("OTEL_TRACES_EXPORTER=otlp\n" + name + "=" + value))
+			if told := len(got.problems) == 1 && strings.HasPrefix(got.problems[0], name); told != (value != "1") {
+				t.Errorf("%s=%s: problems %q", name, value, got.problems)
+			}
+			var options trace.BatchSpanProcessorOptions
+			for _, option := range got.batches {
+				option(&options)
+			}
+			if options.MaxQueueSize < 1 || options.MaxQueueSize > 1<<20 || options.MaxExportBatchSize < 1 ||
+				options.MaxExportBatchSize > options.MaxQueueSize || options.BatchTimeout < time.Millisecond || options.ExportTimeout < time.Millisecond {
+				t.Errorf("%s=%s: %+v", name, value, options)
+			}
 		}
 	}
 }
