@@ -9,12 +9,15 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/sidecar"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	otelcodes "go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -352,4 +355,50 @@ func TestSpansOfMCP(t *testing.T) {
 	has(t, server, over)
 	has(t, client, map[string]string{"server.address": host, "server.port": port})
 	has(t, server, map[string]string{"client.address": host})
+}
+
+// A call that the network breaks off, behind a sidecar, has a code and words, and
+// tells log and span of the application, the tool, its arguments and the trace.
+func TestBrokenCallIsSeen(t *testing.T) {
+	clearDapr(t)
+	var at *site
+	service := &scripted{call: func(ctx context.Context, _ *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+		at.kill()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	plantation := raw(t, newSite(t, service.under(grpctool.OriginalService)).address)
+	at = newSite(t, func() *grpc.Server { return sidecar.New("", map[string]*grpc.ClientConn{"plantation-mcp": plantation}) })
+	t.Setenv("DAPR_GRPC_ENDPOINT", "http://"+at.address)
+	core, lines := observer.New(zapcore.DebugLevel)
+	seen := newSpans(t)
+	ctx, root := seen.tracer.Start(telemetry.With(within(t), seen.Telemetry), "root")
+	e := ensemble.New("farm", grpctool.Dapr("plantation-mcp", nil), &ensemble.Options{Logger: zap.New(core)})
+	defer e.Close(context.Background())
+	tools, err := e.Tools(ctx)
+	if err != nil || len(tools) != 1 {
+		t.Fatalf("%d tools: %v", len(tools), err)
+	}
+	_, err = tools[0].Invoke(ctx, &invoker.Call{ID: "c1", Arguments: []byte(`{"farmer_id":"WM-4521"}`)})
+	failure := invoker.AsFailure(err)
+	if failure == nil || failure.Code != invoker.OutcomeUnknown || failure.Message == "" {
+		t.Fatalf("the call came to %v", err)
+	}
+	span := seen.one(t, trace.SpanKindClient, "tools/call tool")
+	has(t, span, map[string]string{"mcp.app_id": "plantation-mcp", "mcp.tool_name": "tool", "error.type": string(failure.Code)})
+	if span.Status.Code != otelcodes.Error || span.Status.Description != failure.Message || len(span.Events) != 1 || span.Events[0].Name != "exception" {
+		t.Errorf("the span has %v, %v", span.Status, span.Events)
+	}
+	found := lines.FilterField(zap.String("event", "mcp.call.failed")).All()
+	if len(found) != 1 {
+		t.Fatalf("%d lines", len(found))
+	}
+	for key, want := range map[string]string{
+		"trace_id": root.SpanContext().TraceID().String(), "ensemble": "farm", "tool": "tool",
+		"arguments": `{"farmer_id":"WM-4521"}`, "code": string(failure.Code), "error": string(failure.Code) + ": " + failure.Message,
+	} {
+		if got := found[0].ContextMap()[key]; got != want {
+			t.Errorf("in the log %s is %v, want %q", key, got, want)
+		}
+	}
 }
