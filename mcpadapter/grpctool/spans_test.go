@@ -385,7 +385,7 @@ func TestBrokenCallIsSeen(t *testing.T) {
 		t.Fatalf("the call came to %v", err)
 	}
 	span := seen.one(t, trace.SpanKindClient, "tools/call tool")
-	has(t, span, map[string]string{"mcp.app_id": "plantation-mcp", "mcp.tool_name": "tool", "error.type": string(failure.Code)})
+	has(t, span, map[string]string{"mcp.app_id": "plantation-mcp", "mcp.tool_name": "tool", "error.type": "UNAVAILABLE", "rpc.response.status_code": "UNAVAILABLE"})
 	if span.Status.Code != otelcodes.Error || span.Status.Description != failure.Message || len(span.Events) != 1 || span.Events[0].Name != "exception" {
 		t.Errorf("the span has %v, %v", span.Status, span.Events)
 	}
