@@ -124,8 +124,13 @@ func (w *watching) startTraces(of *resource.Resource, shown bool) error {
 }
 
 func (w *watching) spanExporter() (trace.SpanExporter, error) {
-	if w.traces == overGRPC {
+	switch {
+	case w.traces == overGRPC && w.plainTraces:
+		return otlptracegrpc.New(context.Background(), otlptracegrpc.WithInsecure())
+	case w.traces == overGRPC:
 		return otlptracegrpc.New(context.Background())
+	case w.plainTraces:
+		return otlptracehttp.New(context.Background(), otlptracehttp.WithInsecure())
 	}
 	return otlptracehttp.New(context.Background())
 }
@@ -158,8 +163,13 @@ func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
 }
 
 func (w *watching) metricExporter() (metric.Exporter, error) {
-	if w.metrics == overGRPC {
+	switch {
+	case w.metrics == overGRPC && w.plainMetrics:
+		return otlpmetricgrpc.New(context.Background(), otlpmetricgrpc.WithInsecure())
+	case w.metrics == overGRPC:
 		return otlpmetricgrpc.New(context.Background())
+	case w.plainMetrics:
+		return otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithInsecure())
 	}
 	return otlpmetrichttp.New(context.Background())
 }

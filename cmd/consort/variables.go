@@ -19,11 +19,15 @@ import (
 // here is what they leave open, and what is wrong with any of them.
 type exports struct {
 	traces, metrics protocol // empty for none
-	content         bool
-	propagator      propagation.TextMapPropagator // nil for the default
-	batches         []trace.BatchSpanProcessorOption
-	problems        []string // without the values of secrets
-	secrets         []string
+	// plain says that nothing is said of where the collector is, nor of TLS: it is
+	// on this machine, and has none (§ Configuration Options of OTLP; the SDK's own
+	// default has TLS).
+	plainTraces, plainMetrics bool
+	content                   bool
+	propagator                propagation.TextMapPropagator // nil for the default
+	batches                   []trace.BatchSpanProcessorOption
+	problems                  []string // without the values of secrets
+	secrets                   []string
 }
 
 // protocol is how OTLP goes to the collector.
@@ -47,8 +51,8 @@ func exportsOf(lookup func(name string) string) exports {
 	if v.boolean("OTEL_SDK_DISABLED") {
 		return v.exports
 	}
-	v.traces = v.signal("TRACES")
-	v.metrics = v.signal("METRICS")
+	v.traces, v.plainTraces = v.signal("TRACES"), v.plain("TRACES")
+	v.metrics, v.plainMetrics = v.signal("METRICS"), v.plain("METRICS")
 	v.content = v.boolean("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
 	v.propagators()
 	if v.traces != "" {
@@ -116,6 +120,19 @@ func (v *variables) signal(signal string) protocol {
 		}
 	}
 	return over
+}
+
+// plain reports whether nothing says where the collector of a signal is, or that
+// the way to it has TLS.
+func (v *variables) plain(signal string) bool {
+	for _, family := range []string{"OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_" + signal + "_"} {
+		for _, name := range []string{"ENDPOINT", "INSECURE", "CERTIFICATE", "CLIENT_CERTIFICATE"} {
+			if v.lookup(family+name) != "" {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // set returns the first of the names that has a value, or the last one.

@@ -79,6 +79,25 @@ func TestExportsOf(t *testing.T) {
 	}
 }
 
+// Without a word of where the collector is, it is on this machine and has no
+// TLS; who says anything of it is listened to.
+func TestCollectorOfThisMachine(t *testing.T) {
+	for lines, want := range map[string][2]bool{ // traces, metrics
+		"":                                      {true, true},
+		"OTEL_EXPORTER_OTLP_HEADERS=a=b":        {true, true},
+		"OTEL_EXPORTER_OTLP_ENDPOINT=https://h": {},
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=https://h":   {false, true},
+		"OTEL_EXPORTER_OTLP_INSECURE=false":              {},
+		"OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE=/ca.pem": {true, false},
+		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=/me.pem":  {},
+	} {
+		got := exportsOf(environment("OTEL_TRACES_EXPORTER=otlp\nOTEL_METRICS_EXPORTER=otlp\n" + lines))
+		if got.plainTraces != want[0] || got.plainMetrics != want[1] {
+			t.Errorf("%q: plain traces %t, metrics %t", lines, got.plainTraces, got.plainMetrics)
+		}
+	}
+}
+
 // Numbers that mean nothing are passed over, whichever they are: no batch is
 // made that the SDK panics at, or that makes its timer run without rest.
 func TestBatches(t *testing.T) {
