@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/internal/redact"
 )
 
 // secrets returns the texts that must not show: what variables stood for,
@@ -152,7 +154,7 @@ func (s *secrets) variables(variables []variable) {
 func (s *secrets) named(values map[string]Value) {
 	for name, value := range values {
 		s.add(value)
-		if namesSecret(name) {
+		if redact.Names(name) {
 			s.credential(value.Reveal())
 		}
 	}
@@ -170,7 +172,7 @@ func (s *secrets) table(t Table) {
 func (s *secrets) member(name string, value any) {
 	switch value := value.(type) {
 	case string:
-		if namesSecret(name) {
+		if redact.Names(name) {
 			s.credential(value)
 		}
 	case []any:
@@ -209,18 +211,10 @@ func (s *secrets) address(value Value) {
 		s.texts = append(s.texts, u.User.Username()) // a token, then
 	}
 	for name, values := range u.Query() {
-		if namesSecret(name) {
+		if redact.Names(name) {
 			s.texts = append(s.texts, values...)
 		}
 	}
-}
-
-// namesSecret reports whether a value under that name is a secret, even when
-// it stands in the file.
-func namesSecret(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"authorization", "token", "key", "secret", "password", "passwd", "credential", "cookie", "signature"},
-		func(word string) bool { return strings.Contains(name, word) })
 }
 
 // isPublic reports whether a variable is known to everybody: the servers that

@@ -31,3 +31,13 @@ func TestCodesThatServersMakeUpAreNotMeasured(t *testing.T) {
 		}
 	}
 }
+
+// Nobody has said that it is a secret, but where it stands does.
+func TestCredentialsOfURIsAreNotRecorded(t *testing.T) {
+	s := see(t, telemetry.Options{})
+	_, request := telemetry.StartRequest(s.context(), telemetry.Call{Method: "resources/read", URI: "https://me:pass@h/a?token=t&b=c"}, telemetry.Peer{})
+	request.End(nil, nil)
+	if got, want := valueOf(s.one("resources/read"), "mcp.resource.uri").AsString(), "https://[secret]@h/a?token=[secret]&b=c"; got != want {
+		t.Errorf("the URI is %s, want %s", got, want)
+	}
+}

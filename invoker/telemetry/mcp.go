@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/redact"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -143,7 +144,7 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 		r.span.AddLink(trace.Link{SpanContext: around})
 	}
 	if call.URI != "" && r.recording {
-		r.set(keyResource.String(r.text(call.URI)))
+		r.set(keyResource.String(r.text(redact.URI(call.URI))))
 	}
 	r.recordArguments(call.Arguments)
 	return r.ctx, r
