@@ -91,7 +91,7 @@ func TestSecretsStayOut(t *testing.T) {
 		tool.End(canister.Texts(text), fault)
 		_, tool = telemetry.StartTool(ctx, telemetry.ToolCall{Name: "add"})
 		tool.End([]canister.Content{canister.StructuredContent{JSON: inJSON}}, nil)
-		_, request := telemetry.StartRequest(ctx, telemetry.Call{Method: "resources/read", URI: "http://h/?key=" + known}, telemetry.Peer{})
+		_, request := telemetry.StartRequest(ctx, telemetry.Call{Method: "resources/read", URI: "http://h/?q=" + known}, telemetry.Peer{})
 		request.End(canister.Texts(text), nil)
 		history := []canister.Canister{
 			canister.Supervisor{Content: canister.Texts(text)},
