@@ -25,7 +25,8 @@ type Source interface {
 // A call of one of its invokers that fails because the connection ends, or has
 // ended, is an [invoker.Failure] with the code OUTCOME_UNKNOWN, or UNAVAILABLE
 // if it certainly was not made: such a call is made again over a fresh
-// connection. What the tool's hints say makes no difference to that; the
+// connection. So is one whose context the loss ended before it was sent: CANCELED,
+// with the context's error as its cause, and Retryable. What the tool's hints say makes no difference to that; the
 // ensemble knows how far to trust them, and repeats what may be repeated. A
 // failure with content is the answer of the tool itself, whatever its code, and
 // no call that was answered is made again.

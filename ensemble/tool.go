@@ -200,7 +200,7 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 	case err == nil:
 		l.hear()
 		return output, true, nil
-	case err == errNotBegun:
+	case err == errNotBegun, notBegun(err) && e.endedBy(&c.job) != nil:
 		return output, false, neverSent(clock.ctx, cmp.Or(e.endedBy(&c.job), err))
 	}
 	failure := t.failure(ctx, c, err)
@@ -210,6 +210,14 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 // errNotBegun is the error of a call whose end came before its beginning, such as
 // the loss of the connection over which the call before it failed.
 var errNotBegun = errors.New("the call ended before it began")
+
+// notBegun reports whether a source says the same of a call: that it was
+// interrupted, and can be made again. Of one that may have had an effect nobody
+// says so, see [invoker.AsFailure].
+func notBegun(err error) bool {
+	own := invoker.AsFailure(err)
+	return own.Code == invoker.Canceled && own.Retryable && len(own.Content) == 0 && isContextError(err)
+}
 
 // neverSent says that the call could not be made.
 func neverSent(ctx context.Context, err error) *invoker.Failure {

@@ -346,6 +346,53 @@ func TestLossThatIsNewsToTheCall(t *testing.T) {
 	})
 }
 
+// direct is a source whose connections offer the tool as it is: what it says of
+// its end is not the fake's word.
+type direct struct {
+	*ensembletest.Source
+	tool invoker.Invoker
+}
+
+type directConnection struct {
+	ensemble.Connection
+	tool invoker.Invoker
+}
+
+func (d direct) Open(ctx context.Context) (ensemble.Connection, error) {
+	connection, err := d.Source.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return directConnection{connection, d.tool}, nil
+}
+
+func (c directConnection) List(context.Context) (ensemble.Listing, error) {
+	return ensemble.Listing{Invokers: []invoker.Invoker{c.tool}}, nil
+}
+
+// TestLossJustBeforeTheCall: a call that meets the loss before it is sent, as its
+// source says, is made over the next connection, whatever the tool does.
+func TestLossJustBeforeTheCall(t *testing.T) {
+	for _, began := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			calls, source := 0, ensembletest.NewSource()
+			e := ensemble.New("e", direct{source, ensembletest.NewTool("pay", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+				if calls++; calls > 1 {
+					return invoker.Output{Content: canister.Texts("paid")}, nil
+				}
+				source.Lose(errDied)
+				<-ctx.Done()
+				return invoker.Output{}, &invoker.Failure{Code: invoker.Canceled, Retryable: !began, Cause: ctx.Err()}
+			})}, nil)
+			defer e.Close(t.Context())
+			text, failure := invoke(t.Context(), toolOf(t, e, "pay"))
+			if began && (failure == nil || failure.Code != invoker.OutcomeUnknown || calls != 1) || !began && (text != "paid" || calls != 2) {
+				t.Errorf("a call that had begun (%t) came to %q, %v, and was made %d times", began, text, failure, calls)
+			}
+		})
+	}
+}
+
 // TestLossIsSeenByTheNextUse, with nothing in between.
 func TestLossIsSeenByTheNextUse(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {

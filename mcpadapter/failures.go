@@ -183,7 +183,7 @@ func interrupted(err error, x *exchange) *invoker.Failure {
 	failure := invoker.AsFailure(err)
 	if !x.left.Load() {
 		told := *failure
-		told.Message = "The call ended before it reached the server. Nothing was done."
+		told.Message, told.Retryable = "The call ended before it reached the server. Nothing was done.", true
 		return &told
 	}
 	return failure

@@ -111,7 +111,7 @@ func (c *connection) gone(err error, maybe bool) *invoker.Failure {
 func interrupted(err error, left bool) *invoker.Failure {
 	failure := *invoker.AsFailure(err)
 	if !left {
-		failure.Message = "The call ended before it reached the server. Nothing was done."
+		failure.Message, failure.Retryable = "The call ended before it reached the server. Nothing was done.", true
 	}
 	return &failure
 }
