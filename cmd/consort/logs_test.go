@@ -115,6 +115,8 @@ func TestLogsInJSON(t *testing.T) {
 		"file, trace": {"call", "library", "echo", "--trace", "--config", fileSays},
 		"wrong":       append(flagSays, "call", "library", "leak", "--config", file(t, "[modle]\n")),
 		"nothing":     append(flagSays, "frobnicate"),
+		"too much":    append(flagSays, "tools", "frobnicate"),
+		"no flag":     append(flagSays, "tools", "--frobnicate"),
 	} {
 		o := consort(t, args...)
 		events := 0
@@ -125,7 +127,7 @@ func TestLogsInJSON(t *testing.T) {
 				Msg   string
 				Event string
 			}
-			if err := json.Unmarshal([]byte(line), &entry); name != "nothing" && (err != nil || entry.TS.IsZero() || entry.Level == "" || entry.Msg == "" || entry.Event == "") {
+			if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.TS.IsZero() || entry.Level == "" || entry.Msg == "" || entry.Event == "" {
 				t.Errorf("%s: %v: %q", name, err, line)
 			}
 			events++

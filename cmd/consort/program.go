@@ -60,12 +60,23 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	p.screen.close()
 	var known *exit
 	if err != nil && !errors.As(err, &known) { // from the parsing of the command line
+		p.formatOf(root, args)
 		err = usagef("%w", err)
 	}
 	if text := complaint(err); text != "" {
 		p.screen.note("%s%s", p.screen.notes.bad("consort: "), text)
 	}
 	return int(statusOf(err))
+}
+
+// formatOf looks for the format of the log in a command line that is wrong, of
+// which cobra may have read nothing.
+func (p *program) formatOf(root *cobra.Command, args []string) {
+	flags := root.PersistentFlags()
+	flags.Usage = func() {}
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	_ = flags.Parse(args)
+	p.inJSON("")
 }
 
 // end exports and logs what is left.
