@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -48,7 +49,10 @@ func isTraceID(text string) bool {
 // serverAt is the server that a target of gRPC leads to: as configured, and not
 // one of the machines that the name may stand for (OpenTelemetry: semantic
 // conventions for gRPC, server.address).
+//
+// Targets have no users; who writes one all the same does not see it here.
 func serverAt(target string) telemetry.Peer {
+	target = redact.URI(target)
 	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc", Address: target}
 	scheme, rest, _ := strings.Cut(target, ":")
 	if scheme == "unix" || scheme == "unix-abstract" {
@@ -64,6 +68,7 @@ func serverAt(target string) telemetry.Peer {
 	} else if scheme == "dns" {
 		endpoint = rest
 	}
+	endpoint = endpoint[strings.LastIndexByte(endpoint, '@')+1:]
 	host, port, err := net.SplitHostPort(endpoint)
 	if err != nil {
 		p.Address = endpoint

@@ -24,6 +24,9 @@ func TestServerAt(t *testing.T) {
 		"unix:/run/tools.sock":              {Transport: "unix", Address: "/run/tools.sock"},
 		"unix-abstract:tools":               {Transport: "unix", Address: "tools"},
 		"zk://zookeeper:2181/my-server":     {Transport: "tcp", Address: "zk://zookeeper:2181/my-server"},
+		"me:pass@grpc.io:50051":             {Transport: "tcp", Address: "grpc.io", Port: 50051},
+		"dns:///me:pass@grpc.io":            {Transport: "tcp", Address: "grpc.io"},
+		"https://me:pass@grpc.io/?token=t":  {Transport: "tcp", Address: "https://[secret]@grpc.io/?token=[secret]"},
 		"ipv4:198.51.100.1:50,198.51.1.2:5": {Transport: "tcp", Address: "ipv4:198.51.100.1:50,198.51.1.2:5"},
 	} {
 		want.Network, want.System = "grpc", "grpc"
