@@ -5,6 +5,7 @@ package telemetry_test
 import (
 	"testing"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -39,5 +40,21 @@ func TestCredentialsOfURIsAreNotRecorded(t *testing.T) {
 	request.End(nil, nil)
 	if got, want := valueOf(s.one("resources/read"), "mcp.resource.uri").AsString(), "https://[secret]@h/a?token=[secret]&b=c"; got != want {
 		t.Errorf("the URI is %s, want %s", got, want)
+	}
+}
+
+// A server may tell any number.
+func TestLessThanNoTokensAreNotMeasured(t *testing.T) {
+	s := see(t, telemetry.Options{})
+	for _, usage := range []canister.Usage{{Input: -5, Output: -1}, {Input: 3, Output: 4}} {
+		_, chat := telemetry.StartChat(s.context(), telemetry.ChatRequest{})
+		chat.End(telemetry.ChatResult{Message: canister.Assistant{Usage: &usage}})
+	}
+	var sum int64
+	for _, point := range s.metrics()["gen_ai.client.token.usage"].Data.(metricdata.Histogram[int64]).DataPoints {
+		sum += point.Sum
+	}
+	if sum != 7 {
+		t.Errorf("%d tokens were measured, want 7", sum)
 	}
 }

@@ -112,7 +112,7 @@ func (c *Chat) recordAnswer(result ChatResult) {
 		turn = append(turn, invocation)
 	}
 	answer := messageOf(turn, nil, c.clean())
-	answer.Finish = finishName(result.Message.Finish)
+	answer.Finish = finishName(canister.Finish(c.text(string(result.Message.Finish))))
 	c.record(keyOutputMessages, join(1, c.telemetry.options.ContentBytes, false,
 		func(int) json.RawMessage { return encode(answer) }, func(int) json.RawMessage { return nil }))
 }

@@ -113,7 +113,7 @@ func (a *Agent) End(result AgentResult) {
 	a.set(keyExchanges.Int(result.Exchanges), keyCalls.Int(result.Invocations))
 	a.set(usage(result.Usage)...)
 	if result.Finish != "" {
-		a.set(finishReason(canister.Finish(result.Finish)))
+		a.set(finishReason(canister.Finish(a.text(result.Finish))))
 	}
 	a.end(a.telemetry.instruments.agent, result.Fault)
 }
@@ -219,10 +219,10 @@ func (c *Chat) End(result ChatResult) {
 		return
 	}
 	if model := result.Message.Model; model != "" {
-		c.measure(keyResponseModel.String(model))
+		c.measure(keyResponseModel.String(c.text(model)))
 	}
 	if finish := result.Message.Finish; finish != "" {
-		c.set(finishReason(finish))
+		c.set(finishReason(canister.Finish(c.text(string(finish)))))
 	}
 	made := &c.telemetry.instruments
 	if u := result.Message.Usage; u != nil {
@@ -246,9 +246,10 @@ func (c *Chat) End(result ChatResult) {
 	c.end(made.chat, result.Fault)
 }
 
-// count measures tokens of a type.
+// count measures tokens of a type. Less than none, which a server may tell, would
+// be taken from the sum of others.
 func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
-	if tokens.Enabled(c.ctx) {
+	if n >= 0 && tokens.Enabled(c.ctx) {
 		tokens.Record(c.ctx, n, metric.WithAttributes(append(slices.Clip(c.measured), keyTokenType.String(kind))...))
 	}
 }

@@ -106,7 +106,11 @@ func messageOf(turn []canister.Canister, calls map[string]string, clean func(str
 		case canister.Invocation:
 			m.Role, m.Parts = "assistant", append(m.Parts, callPart(c, clean))
 		case canister.Result:
-			answer := part{Type: "tool_call_response", ID: calls[c.Invocation],
+			id := calls[c.Invocation]
+			if clean != nil {
+				id = clean(id)
+			}
+			answer := part{Type: "tool_call_response", ID: id,
 				Response: &response{Error: c.Code, Content: partsOf(cleaned(c.Content, clean))}}
 			m.Role, m.Parts = "tool", append(m.Parts, answer)
 		}
@@ -116,11 +120,11 @@ func messageOf(turn []canister.Canister, calls map[string]string, clean func(str
 
 // callPart is what a model asks of a tool.
 func callPart(c canister.Invocation, clean func(string) string) part {
-	name, arguments := c.Name, object(c.Arguments, "text")
+	id, name, arguments := c.CallID, c.Name, object(c.Arguments, "text")
 	if clean != nil {
-		name, arguments = clean(name), redact.JSON(arguments, clean)
+		id, name, arguments = clean(id), clean(name), redact.JSON(arguments, clean)
 	}
-	return part{Type: "tool_call", ID: c.CallID, Name: bounded(name, maxName), Arguments: arguments}
+	return part{Type: "tool_call", ID: id, Name: bounded(name, maxName), Arguments: arguments}
 }
 
 func cleaned(contents []canister.Content, clean func(string) string) []canister.Content {

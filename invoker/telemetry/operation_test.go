@@ -97,12 +97,12 @@ func TestSecretsStayOut(t *testing.T) {
 			canister.Supervisor{Content: canister.Texts(text)},
 			canister.User{Content: []canister.Content{canister.Text(text), canister.ResourceContent{URI: known, Text: text}}},
 			canister.Document{Title: text, URI: known, Content: canister.Texts(text)},
-			canister.Assistant{Content: canister.Texts(text)}, canister.Invocation{Arguments: string(inJSON)}, canister.Invocation{Arguments: text},
+			canister.Assistant{Content: canister.Texts(text)}, canister.Invocation{CallID: known, Arguments: string(inJSON)}, canister.Invocation{Arguments: text},
 			canister.Result{Content: canister.Texts(text)},
 		}
 		_, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{History: history, Tools: []*invoker.Definition{{Name: "t", Description: text}}})
 		chat.Retried(1, 0, *fault)
-		chat.End(telemetry.ChatResult{Message: canister.Assistant{Content: canister.Texts(text)}, Invocations: []canister.Invocation{{Arguments: string(inJSON)}}})
+		chat.End(telemetry.ChatResult{Message: canister.Assistant{Model: known, Finish: known, Content: canister.Texts(text)}, Invocations: []canister.Invocation{{Arguments: string(inJSON)}}})
 		marks := 0
 		for _, span := range s.spans.GetSpans() {
 			all := fmt.Sprint(span.Name, span.Status, span.Events, span.Attributes)
