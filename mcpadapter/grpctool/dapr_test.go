@@ -69,6 +69,11 @@ func TestDapr(t *testing.T) {
 			t.Errorf("the application %q: %v", name, err)
 		}
 	}
+	at.kill()
+	if _, err := grpctool.Dapr("plantation-mcp", nil).Open(within(t)); err == nil || !strings.Contains(err.Error(), "Dapr sidecar at "+at.address) {
+		t.Errorf("without a sidecar: %v", err)
+	}
+	at.start()
 	t.Setenv("DAPR_API_TOKEN", "")
 	_, err = grpctool.Dapr("plantation-mcp", nil).Open(within(t))
 	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized {

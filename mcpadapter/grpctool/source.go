@@ -63,7 +63,11 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	}
 	c, err := s.connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, err)
+		through := ""
+		if s.peer.Application != "" {
+			through = " through the Dapr sidecar at " + s.target
+		}
+		return nil, fmt.Errorf("server %q: connecting%s: %w", s.options.Server, through, err)
 	}
 	return c, nil
 }
