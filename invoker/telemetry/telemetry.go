@@ -118,7 +118,7 @@ func busy(ctx context.Context) *Telemetry {
 // if ctx carries no Telemetry or no span.
 func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 	if t := From(ctx); t != nil {
-		t.options.Propagator.Inject(ctx, carrier)
+		guard("the propagator", func() { t.options.Propagator.Inject(ctx, carrier) })
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarr
 		return ctx
 	}
 	around := trace.SpanContextFromContext(ctx)
-	ctx = t.options.Propagator.Extract(ctx, carrier)
+	guard("the propagator", func() { ctx = t.options.Propagator.Extract(ctx, carrier) })
 	if parent := trace.SpanContextFromContext(ctx); parent.TraceID() == around.TraceID() && parent.SpanID() == around.SpanID() {
 		around = trace.SpanContext{} // it is the parent itself
 	}
