@@ -77,7 +77,7 @@ func (w *watching) options() *telemetry.Options {
 	if w.tracers == nil && w.meters == nil {
 		return nil
 	}
-	options := &telemetry.Options{Propagator: w.propagator, Content: w.content, Redact: w.log.clean}
+	options := &telemetry.Options{Propagator: w.propagator, Content: w.content, Redact: w.log.clean, Panicked: w.log.Handle}
 	if w.tracers != nil { // or it would be an interface with nothing in it
 		options.Tracers = w.tracers
 	}

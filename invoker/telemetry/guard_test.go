@@ -33,7 +33,8 @@ func (broken) Fields() []string { return nil }
 func TestProvidersThatPanic(t *testing.T) {
 	for _, b := range []broken{{start: true}, {}} {
 		tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(b))
-		instruments, err := telemetry.New(&telemetry.Options{Tracers: tracers, Propagator: b})
+		told := 0
+		instruments, err := telemetry.New(&telemetry.Options{Tracers: tracers, Propagator: b, Panicked: func(error) { told++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,6 +46,9 @@ func TestProvidersThatPanic(t *testing.T) {
 		request.End(nil, nil)
 		if telemetry.From(ctx) != instruments || ctx.Err() != nil {
 			t.Error("the context is lost")
+		}
+		if told != 4 { // two spans, and what goes in and out
+			t.Errorf("%d panics were told", told)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (t *Telemetry) begin(ctx context.Context, name string, measured []attribute
 	bound(measured, maxName)
 	options = append(options, trace.WithTimestamp(began), trace.WithAttributes(measured...))
 	span := trace.SpanFromContext(context.Background()) // does nothing
-	guard("the start of a span", func() { ctx, span = t.tracer.Start(ctx, bounded(name, maxName), options...) })
+	t.guard("the start of a span", func() { ctx, span = t.tracer.Start(ctx, bounded(name, maxName), options...) })
 	return operation{telemetry: t, ctx: ctx, span: span, recording: span.IsRecording(), began: began, measured: measured}
 }
 
@@ -82,7 +82,7 @@ func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 		bound(o.late, maxMessage)
 		o.span.SetAttributes(o.late...)
 	}
-	guard("the end of a span", func() { o.span.End(trace.WithTimestamp(ended)) })
+	o.telemetry.guard("the end of a span", func() { o.span.End(trace.WithTimestamp(ended)) })
 	if duration.Enabled(o.ctx) {
 		duration.Record(o.ctx, ended.Sub(o.began).Seconds(), o.alike())
 	}

@@ -45,6 +45,12 @@ type Options struct {
 	// are taken out in any case. It is called concurrently. Nil leaves texts
 	// as they are.
 	Redact func(text string) string
+	// Panicked is told of a panic in the Tracers, such as in a processor of spans
+	// of the program's own, or in the Propagator. It costs a span, and nothing
+	// else. It is called concurrently; [otel.Handle] will do. Nil tells nobody.
+	//
+	// [otel.Handle]: https://pkg.go.dev/go.opentelemetry.io/otel#Handle
+	Panicked func(err error)
 }
 
 // Telemetry makes spans and measurements. All methods may be called
@@ -118,7 +124,7 @@ func busy(ctx context.Context) *Telemetry {
 // if ctx carries no Telemetry or no span.
 func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 	if t := From(ctx); t != nil {
-		guard("the propagator", func() { t.options.Propagator.Inject(ctx, carrier) })
+		t.guard("the propagator", func() { t.options.Propagator.Inject(ctx, carrier) })
 	}
 }
 
@@ -131,7 +137,7 @@ func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarr
 		return ctx
 	}
 	around := trace.SpanContextFromContext(ctx)
-	guard("the propagator", func() { ctx = t.options.Propagator.Extract(ctx, carrier) })
+	t.guard("the propagator", func() { ctx = t.options.Propagator.Extract(ctx, carrier) })
 	if parent := trace.SpanContextFromContext(ctx); parent.TraceID() == around.TraceID() && parent.SpanID() == around.SpanID() {
 		around = trace.SpanContext{} // it is the parent itself
 	}
