@@ -9,8 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -294,11 +296,29 @@ func (s *serving) tellHealth(address string, roster *ensemble.Roster) (stop func
 	handler := http.NewServeMux()
 	handler.Handle("/", ensemble.HealthHandler(roster))
 	handler.Handle("GET /metrics", s.watching.scrape)
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	server := &http.Server{Handler: ownNames(listener.Addr(), handler), WriteTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = server.Serve(listener) // until it is closed
 	}()
 	return func() { _ = server.Close(); <-done }, nil
+}
+
+// ownNames refuses requests whose Host is no name of this machine's, where only
+// this machine is listened to: a page in a browser here could otherwise read
+// what it tells, by a name of its own that leads here (DNS rebinding).
+func ownNames(listening net.Addr, next http.Handler) http.Handler {
+	tcp, ok := listening.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := (&url.URL{Host: r.Host}).Hostname()
+		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "the Host is none of this machine's own names", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

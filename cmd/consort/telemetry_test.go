@@ -131,6 +131,11 @@ func TestServeIsSeen(t *testing.T) {
 		t.Errorf("echo: %s", got)
 	}
 	families := scrape(t, s.supervised())
+	for host, want := range map[string]int{"evil.example": 403, "evil.example:80": 403, "localhost:9": 200, "[::1]:9": 200, "127.0.0.1": 200} {
+		if status := statusFor(t, s.supervised()+"/metrics", host); status != want {
+			t.Errorf("Host %s: status %d", host, status)
+		}
+	}
 	served := families["mcp_server_operation_duration_seconds"]
 	if served == nil || served.GetMetric()[0].GetHistogram().GetSampleCount() == 0 {
 		t.Errorf("served calls are not measured: %v", served)
@@ -164,6 +169,22 @@ func TestServeIsSeen(t *testing.T) {
 	if !c.measured("mcp.server.operation.duration") {
 		t.Error("the collector has no metrics")
 	}
+}
+
+// statusFor asks for a page of a server by a name.
+func statusFor(t *testing.T, address, host string) int {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
 }
 
 // scrape reads and parses the metrics of a process.
