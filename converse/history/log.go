@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Log keeps lists of canisters by the identity of their conversation. All
+// methods may be called concurrently, also by several processes where the store
+// is one that they share.
+type Log interface {
+	// Read yields the canisters of a conversation behind the first after ones,
+	// in order, as they were when the loop over them began. Of a conversation
+	// that does not exist it yields nothing, and neither does it when after is
+	// the length or more. An error ends the sequence; it is a [*CorruptError]
+	// when what was kept is no longer what was written.
+	Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error]
+	// Append adds canisters to the end of a conversation, all or none, and
+	// returns when they would survive the loss of power. The conversation must
+	// have length canisters, and is made if that is 0 and it does not exist. If
+	// it is longer, and the same identities stand where the canisters would,
+	// they are there already and nothing is done. Anything else is a
+	// [*ConflictError]. An error of another kind leaves it open whether they
+	// are there: call Append again with the same, or Read.
+	Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error
+}
+
+// ConflictError says that a conversation is not as long as the writer of an
+// append believes: somebody else has gone on with it.
+type ConflictError struct {
+	Conversation string
+	Expected     int // canisters, as the writer believed
+	Length       int // canisters that there are
+}
+
+// Error says so.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("history: conversation %q has %d canisters and not %d: somebody else has gone on with it", e.Conversation, e.Length, e.Expected)
+}
+
+// CorruptError says that what was kept of a conversation cannot be what was
+// written.
+type CorruptError struct {
+	Conversation string
+	Place        string // such as a file and a line
+	Err          error
+}
+
+// Error says where, and what is wrong.
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("history: conversation %q: %s: %v", e.Conversation, e.Place, e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// ErrNotFound is in the chain of the errors about a conversation that does not
+// exist, and about a place in one that there is not.
+var ErrNotFound = errors.New("history: no such conversation")
+
+// ErrExists is in the chain of the error about a conversation that is to be
+// made and exists already.
+var ErrExists = errors.New("history: the conversation exists already")
+
+// ErrNewer is in the chain of the errors about what a newer program has
+// written.
+var ErrNewer = errors.New("history: a newer program has written this")

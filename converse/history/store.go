@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Store is a [Log] that people look after. All methods may be called
+// concurrently.
+type Store interface {
+	Log
+	// List yields the conversations that the filter lets pass, the one that was
+	// changed last first, and among those of the same time by identity.
+	List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
+	// Info returns what is known of a conversation, or ErrNotFound.
+	Info(ctx context.Context, conversation string) (Info, error)
+	// Describe changes the title, the tags and the owner of a conversation.
+	Describe(ctx context.Context, conversation string, change Change) error
+	// Fork makes a conversation to, which begins with the first length
+	// canisters of another one, and shares what they hold. The cut may be
+	// anywhere: a conversation takes up what is open. The title, the tags and
+	// the owner go along. ErrNotFound, or ErrExists.
+	Fork(ctx context.Context, conversation string, length int, to string) error
+	// Delete removes a conversation and whatever only it holds. There is no
+	// error if it does not exist.
+	Delete(ctx context.Context, conversation string) error
+	// Close ends the use of the store, after what is under way.
+	Close() error
+}
+
+// Info is what a store knows of a conversation beside its canisters.
+type Info struct {
+	ID      string
+	Title   string   // may be empty
+	Tags    []string // sorted; no two are the same
+	Owner   string   // whose it is, as the program knows people; may be empty
+	Created time.Time
+	Changed time.Time // when canisters were last appended
+	Length  int       // canisters
+	// Last is the kind of the last canister. A conversation whose last is not
+	// an Assistant has something left to do, or was ended by a limit.
+	Last canister.Kind
+	// Parent and ParentLength say what the conversation was forked from; empty
+	// and 0 if it was not.
+	Parent       string
+	ParentLength int
+}
+
+// Change says what Describe changes; nil leaves a thing as it is.
+type Change struct {
+	Title *string
+	Tags  *[]string
+	Owner *string
+}
+
+// Filter says which conversations to list. Its zero value lets all pass.
+type Filter struct {
+	// Text must stand in the title or in a text of the conversation: each of
+	// its words, in any order and in any case.
+	Text string
+	// Tags must all be there.
+	Tags []string
+	// Owner, if not empty, must be the same.
+	Owner string
+	// Open lets only those pass whose last canister is not an Assistant.
+	Open bool
+	// Since and Until bound Changed, the first included; zero is no bound.
+	Since, Until time.Time
+	// Limit is how many are listed at most; 0 is all.
+	Limit int
+}
