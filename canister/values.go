@@ -29,6 +29,10 @@ func (version) absent() bool                      { return true }
 func (version) append(dst []byte) ([]byte, error) { return dst, nil }
 func (version) read([]byte) error                 { return nil }
 
+// ErrNewer is in the chain of the errors of [Unmarshal] and [Decode] about a
+// line of a newer version of the form.
+var ErrNewer = errors.New("a newer program wrote this")
+
 // checkVersion reads the member "v", which may be nil.
 func checkVersion(raw []byte) error {
 	if raw == nil {
@@ -37,7 +41,7 @@ func checkVersion(raw []byte) error {
 	v, err := strconv.ParseUint(string(raw), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange) || v > 1:
-		return fmt.Errorf("v: a newer program wrote this, in version %.20s of the form; this one knows version 1", raw)
+		return fmt.Errorf("v: %w, in version %.20s of the form; this one knows version 1", ErrNewer, raw)
 	case err != nil || v == 0:
 		return errors.New("v: want a version number from 1")
 	}

@@ -11,9 +11,10 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Log keeps lists of canisters by the identity of their conversation. All
-// methods may be called concurrently, also by several processes where the store
-// is one that they share.
+// Log keeps lists of canisters by the identity of their conversation, which is
+// anything that [CheckID] lets pass. All methods may be called concurrently,
+// also by several processes where the store is one that they share. One whose
+// context has ended does nothing and returns the error of the context.
 type Log interface {
 	// Read yields the canisters of a conversation behind the first after ones,
 	// in order, as they were when the loop over them began. Of a conversation
@@ -25,9 +26,11 @@ type Log interface {
 	// returns when they would survive the loss of power. The conversation must
 	// have length canisters, and is made if that is 0 and it does not exist. If
 	// it is longer, and the same identities stand where the canisters would,
-	// they are there already and nothing is done. Anything else is a
-	// [*ConflictError]. An error of another kind leaves it open whether they
-	// are there: call Append again with the same, or Read.
+	// they are there already and nothing is done; canisters without identity are
+	// never there already. Anything else is a [*ConflictError]. No canisters
+	// make no conversation. A canister without a JSON form is an error, see
+	// [Lines]. After an error of another kind than these it is open whether the
+	// canisters are there: call Append again with the same, or Read.
 	Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error
 }
 
@@ -69,5 +72,9 @@ var ErrNotFound = errors.New("history: no such conversation")
 var ErrExists = errors.New("history: the conversation exists already")
 
 // ErrNewer is in the chain of the errors about what a newer program has
-// written.
-var ErrNewer = errors.New("history: a newer program has written this")
+// written. It is that of package canister, so that an error of Unmarshal can be
+// passed on.
+var ErrNewer = canister.ErrNewer
+
+// ErrClosed is in the chain of the errors of a store that was closed.
+var ErrClosed = errors.New("history: the store is closed")

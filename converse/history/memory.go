@@ -3,12 +3,11 @@
 package history
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +16,10 @@ import (
 
 // Memory is a [Store] that lasts as long as its process.
 type Memory struct {
-	mu    sync.Mutex
-	kept  map[string]*kept
-	clock func() time.Time
+	mu     sync.Mutex
+	kept   map[string]*kept
+	closed bool
+	clock  func() time.Time
 }
 
 // kept is a conversation.
@@ -33,15 +33,40 @@ var _ Store = (*Memory)(nil)
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{kept: map[string]*kept{}, clock: time.Now} }
 
+// usable says what is wrong before anything is done. The caller holds mu.
+func (m *Memory) usable(ctx context.Context) error {
+	if m.closed {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// find returns a conversation, or ErrNotFound. The caller holds mu.
+func (m *Memory) find(ctx context.Context, conversation string) (*kept, error) {
+	if err := m.usable(ctx); err != nil {
+		return nil, err
+	}
+	k := m.kept[conversation]
+	if k == nil {
+		return nil, fmt.Errorf("%w: %q", ErrNotFound, conversation)
+	}
+	return k, nil
+}
+
 // Read implements [Log].
 func (m *Memory) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		m.mu.Lock()
+		k, err := m.find(ctx, conversation)
 		var list []canister.Canister
-		if k := m.kept[conversation]; k != nil {
+		if err == nil {
 			list = k.canisters
 		}
 		m.mu.Unlock()
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			yield(nil, err)
+			return
+		}
 		for _, c := range list[min(max(after, 0), len(list)):] {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)
@@ -54,16 +79,20 @@ func (m *Memory) Read(ctx context.Context, conversation string, after int) iter.
 	}
 }
 
-// Append implements [Log].
+// Append implements [Log]. A canister that a store on a disk could not write is
+// refused here too.
 func (m *Memory) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
-	if err := ctx.Err(); err != nil {
+	if _, err := Lines(conversation, canisters); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.kept[conversation]
-	if k == nil {
-		k = &kept{info: Info{ID: conversation}}
+	k, err := m.find(ctx, conversation)
+	if errors.Is(err, ErrNotFound) {
+		k, err = &kept{info: Info{ID: conversation, Created: m.clock()}}, nil
+	}
+	if err != nil {
+		return err
 	}
 	todo, err := Add(conversation, len(k.canisters), length, canisters, func(place int) (string, error) {
 		return k.canisters[place].Header().ID, nil
@@ -72,9 +101,6 @@ func (m *Memory) Append(ctx context.Context, conversation string, length int, ca
 		return err
 	}
 	k.info.Changed = m.clock()
-	if k.info.Created.IsZero() {
-		k.info.Created = k.info.Changed
-	}
 	k.canisters = append(k.canisters, canisters...)
 	k.count()
 	m.kept[conversation] = k
@@ -92,7 +118,12 @@ func (k *kept) count() {
 // List implements [Store].
 func (m *Memory) List(ctx context.Context, filter Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		for _, info := range m.matching(filter) {
+		found, err := m.matching(ctx, filter)
+		if err != nil {
+			yield(Info{}, err)
+			return
+		}
+		for _, info := range found {
 			if err := ctx.Err(); err != nil {
 				yield(Info{}, err)
 				return
@@ -104,36 +135,37 @@ func (m *Memory) List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
 	}
 }
 
-func (m *Memory) matching(filter Filter) []Info {
+func (m *Memory) matching(ctx context.Context, filter Filter) ([]Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.usable(ctx); err != nil {
+		return nil, err
+	}
 	var found []Info
 	for _, k := range m.kept {
-		if filter.Allows(k.info) && k.says(filter.Words()) {
+		if !filter.Allows(k.info) {
+			continue
+		}
+		if says, _ := filter.Says(k.info.Title, k.all()); says {
 			found = append(found, k.copy())
 		}
 	}
-	slices.SortFunc(found, func(a, b Info) int {
-		return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(found, Order)
 	if filter.Limit > 0 {
 		found = found[:min(filter.Limit, len(found))]
 	}
-	return found
+	return found, nil
 }
 
-// says reports whether all words stand in the conversation.
-func (k *kept) says(words []string) bool {
-	if len(words) == 0 {
-		return true
+// all yields the canisters, without an error.
+func (k *kept) all() iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		for _, c := range k.canisters {
+			if !yield(c, nil) {
+				return
+			}
+		}
 	}
-	var text strings.Builder
-	text.WriteString(strings.ToLower(k.info.Title))
-	for _, c := range k.canisters {
-		text.WriteString("\n" + strings.ToLower(TextOf(c)))
-	}
-	all := text.String()
-	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) })
 }
 
 func (k *kept) copy() Info {
@@ -143,52 +175,43 @@ func (k *kept) copy() Info {
 }
 
 // Info implements [Store].
-func (m *Memory) Info(_ context.Context, conversation string) (Info, error) {
+func (m *Memory) Info(ctx context.Context, conversation string) (Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.kept[conversation]
-	if k == nil {
-		return Info{}, fmt.Errorf("%w: %q", ErrNotFound, conversation)
+	k, err := m.find(ctx, conversation)
+	if err != nil {
+		return Info{}, err
 	}
 	return k.copy(), nil
 }
 
 // Describe implements [Store].
-func (m *Memory) Describe(_ context.Context, conversation string, change Change) error {
+func (m *Memory) Describe(ctx context.Context, conversation string, change Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.kept[conversation]
-	if k == nil {
-		return fmt.Errorf("%w: %q", ErrNotFound, conversation)
+	k, err := m.find(ctx, conversation)
+	if err != nil {
+		return err
 	}
-	k.info = change.Apply(k.info)
+	info, err := change.Apply(k.info)
+	if err != nil {
+		return err
+	}
+	k.info = info
 	return nil
 }
 
-// Apply returns the info as the change makes it.
-func (c Change) Apply(info Info) Info {
-	if c.Title != nil {
-		info.Title = *c.Title
-	}
-	if c.Tags != nil {
-		info.Tags = slices.Clone(*c.Tags)
-		slices.Sort(info.Tags)
-		info.Tags = slices.Compact(info.Tags)
-	}
-	if c.Owner != nil {
-		info.Owner = *c.Owner
-	}
-	return info
-}
-
 // Fork implements [Store].
-func (m *Memory) Fork(_ context.Context, conversation string, length int, to string) error {
+func (m *Memory) Fork(ctx context.Context, conversation string, length int, to string) error {
+	if err := CheckID(to); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	from := m.kept[conversation]
+	from, err := m.find(ctx, conversation)
 	switch {
-	case from == nil:
-		return fmt.Errorf("%w: %q", ErrNotFound, conversation)
+	case err != nil:
+		return err
 	case length < 0 || length > len(from.canisters):
 		return fmt.Errorf("%w: %q has %d canisters and not %d", ErrNotFound, conversation, len(from.canisters), length)
 	case m.kept[to] != nil:
@@ -203,12 +226,20 @@ func (m *Memory) Fork(_ context.Context, conversation string, length int, to str
 }
 
 // Delete implements [Store].
-func (m *Memory) Delete(_ context.Context, conversation string) error {
+func (m *Memory) Delete(ctx context.Context, conversation string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.usable(ctx); err != nil {
+		return err
+	}
 	delete(m.kept, conversation)
 	return nil
 }
 
-// Close implements [Store]; there is nothing to end.
-func (m *Memory) Close() error { return nil }
+// Close implements [Store].
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.kept = true, nil
+	return nil
+}

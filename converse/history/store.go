@@ -4,14 +4,18 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 )
 
 // Store is a [Log] that people look after. All methods may be called
-// concurrently.
+// concurrently, and heed their context as those of Log do.
 type Store interface {
 	Log
 	// List yields the conversations that the filter lets pass, the one that was
@@ -19,7 +23,8 @@ type Store interface {
 	List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
 	// Info returns what is known of a conversation, or ErrNotFound.
 	Info(ctx context.Context, conversation string) (Info, error)
-	// Describe changes the title, the tags and the owner of a conversation.
+	// Describe changes the title, the tags and the owner of a conversation, or
+	// says ErrNotFound. Changed stays. What [Change.Apply] refuses is an error.
 	Describe(ctx context.Context, conversation string, change Change) error
 	// Fork makes a conversation to, which begins with the first length
 	// canisters of another one, and shares what they hold. The cut may be
@@ -29,7 +34,8 @@ type Store interface {
 	// Delete removes a conversation and whatever only it holds. There is no
 	// error if it does not exist.
 	Delete(ctx context.Context, conversation string) error
-	// Close ends the use of the store, after what is under way.
+	// Close ends the use of the store, after what is under way. The methods of
+	// a closed store return ErrClosed; to close it again does nothing.
 	Close() error
 }
 
@@ -42,8 +48,9 @@ type Info struct {
 	Created time.Time
 	Changed time.Time // when canisters were last appended
 	Length  int       // canisters
-	// Last is the kind of the last canister. A conversation whose last is not
-	// an Assistant has something left to do, or was ended by a limit.
+	// Last is the kind of the last canister, empty if there is none. A
+	// conversation whose last is not an Assistant has something left to do, or
+	// was ended by a limit.
 	Last canister.Kind
 	// Parent and ParentLength say what the conversation was forked from; empty
 	// and 0 if it was not.
@@ -58,16 +65,41 @@ type Change struct {
 	Owner *string
 }
 
+// Apply returns the info as the change makes it: with its tags in order, each
+// once. A text that is not UTF-8, or has a NUL, is an error: not every store
+// could keep it.
+func (c Change) Apply(info Info) (Info, error) {
+	if c.Title != nil {
+		info.Title = *c.Title
+	}
+	if c.Tags != nil {
+		info.Tags = slices.Clone(*c.Tags)
+		slices.Sort(info.Tags)
+		info.Tags = slices.Compact(info.Tags)
+	}
+	if c.Owner != nil {
+		info.Owner = *c.Owner
+	}
+	for _, text := range append([]string{info.Title, info.Owner}, info.Tags...) {
+		if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+			return Info{}, fmt.Errorf("history: conversation %q: %q is not UTF-8 without NUL", info.ID, text)
+		}
+	}
+	return info, nil
+}
+
 // Filter says which conversations to list. Its zero value lets all pass.
 type Filter struct {
-	// Text must stand in the title or in a text of the conversation: each of
-	// its words, in any order and in any case.
+	// Text must stand in the title or in the texts of the conversation, see
+	// [TextOf]: each of its words, in any order, any case and any canister.
+	// Whether a part of a word is enough is the store's choice.
 	Text string
 	// Tags must all be there.
 	Tags []string
 	// Owner, if not empty, must be the same.
 	Owner string
-	// Open lets only those pass whose last canister is not an Assistant.
+	// Open lets only those pass that have a last canister which is not an
+	// Assistant.
 	Open bool
 	// Since and Until bound Changed, the first included; zero is no bound.
 	Since, Until time.Time
