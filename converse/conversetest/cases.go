@@ -298,7 +298,7 @@ func requestStable(s *subject) {
 			if s.Received != nil {
 				sent = append(sent, s.Received())
 			}
-			request = &converse.Request{History: history(2), Tools: &converse.Toolset{Definitions: request.Tools.Definitions}, NewID: s.newID}
+			request = &converse.Request{History: historyOf(2), Tools: &converse.Toolset{Definitions: request.Tools.Definitions}, NewID: s.newID}
 		}
 		if len(slices.Compact(sent)) > 1 {
 			s.Error("the same request is sent as different bytes")
@@ -309,7 +309,7 @@ func requestStable(s *subject) {
 func requestUnchanged(s *subject) {
 	request := s.request(3)
 	s.answer(s.Model, request)
-	if !reflect.DeepEqual(request.History, history(3)) {
+	if !reflect.DeepEqual(request.History, historyOf(3)) {
 		s.Error("the model changed the history")
 	}
 	if !reflect.DeepEqual(request.Tools, tools()) {

@@ -85,4 +85,18 @@
 //			return conversetest.Harness{Model: mymodel.New(server.URL), Received: server.LastBody}
 //		})
 //	}
+//
+// # The suite for stores
+//
+// Whoever writes a [history.Store] runs [TestStore] over it: the suite that
+// every store must pass. [StoreHarness] says how it is opened, and what it is
+// good for:
+//
+//	func TestSuite(t *testing.T) {
+//		conversetest.TestStore(t, func(t *testing.T) conversetest.StoreHarness {
+//			dir := t.TempDir()
+//			open := func() (history.Store, error) { return mystore.Open(dir) }
+//			return conversetest.StoreHarness{Open: open, Durable: true, Shared: true}
+//		})
+//	}
 package conversetest

@@ -29,9 +29,9 @@ func tools() *converse.Toolset {
 	}}
 }
 
-// history returns a history with n assistant messages, which the next longer
+// historyOf returns a history with n assistant messages, which the next longer
 // one begins with. The first four are those of the lines in dialogue.
-func history(n int) []canister.Canister {
+func historyOf(n int) []canister.Canister {
 	h := []canister.Canister{
 		canister.Supervisor{Head: head("s1"), Content: canister.Texts("Answer in one sentence.")},
 		canister.Document{Head: head("d1"), Title: "Opening hours", Content: canister.Texts("From nine to five.")},

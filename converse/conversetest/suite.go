@@ -98,7 +98,7 @@ func (s *subject) context() context.Context {
 
 // request asks for line n.
 func (s *subject) request(n int) *converse.Request {
-	return &converse.Request{History: history(n), Tools: tools(), NewID: s.newID}
+	return &converse.Request{History: historyOf(n), Tools: tools(), NewID: s.newID}
 }
 
 // exchanged is what came of an exchange.

@@ -132,7 +132,7 @@ func Add(conversation string, length, expected int, canisters []canister.Caniste
 		return len(canisters) > 0, nil
 	}
 	conflict := &ConflictError{Conversation: conversation, Expected: expected, Length: length}
-	if expected < 0 || length < expected+len(canisters) || len(canisters) == 0 {
+	if expected < 0 || length-expected < len(canisters) || len(canisters) == 0 {
 		return false, conflict
 	}
 	for i, c := range canisters {

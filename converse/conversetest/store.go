@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// StoreHarness is a store under test, with what the suite needs to know of it.
+type StoreHarness struct {
+	// Open opens the store; each call opens the same conversations, of which
+	// there are none at first. The suite closes what it has opened. A store
+	// that is neither Durable nor Shared may return the same one each time.
+	Open func() (history.Store, error)
+	// Durable says that what one store has kept is there when it is opened
+	// again.
+	Durable bool
+	// Shared says that the conversations may be open several times at once, as
+	// by several processes. The suite then opens a store again without closing
+	// the one before, as after a crash.
+	Shared bool
+	// Patience is how long the suite waits for what ought to happen soon;
+	// default 30 s.
+	Patience time.Duration
+}
+
+// TestStore runs the suite that every [history.Store] must pass. It makes a
+// fresh harness for each case; what that starts is ended with t.Cleanup. Each
+// case is a subtest, and says when it fails what the rule is. With -short the
+// long conversation is a tenth as long.
+func TestStore(t *testing.T, newHarness func(t *testing.T) StoreHarness) {
+	for _, c := range storeCases {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			if c.needs == durable && !h.Durable || c.needs == shared && !h.Shared {
+				t.Skipf("the store is not %s", c.needs)
+			}
+			s := &storeSubject{T: t, StoreHarness: h}
+			s.Patience = cmp.Or(h.Patience, 30*time.Second)
+			s.store = s.open()
+			defer func() {
+				if t.Failed() {
+					t.Log("the rule: " + c.rule)
+				}
+			}()
+			c.check(s)
+		})
+	}
+}
+
+// What a store must be for a case to be meant for it.
+const (
+	durable = "durable"
+	shared  = "shared"
+)
+
+// storeCase is one rule and how it is checked.
+type storeCase struct {
+	name, needs, rule string
+	check             func(*storeSubject)
+}
+
+// storeSubject is a store while a case runs.
+type storeSubject struct {
+	*testing.T
+	StoreHarness
+	store history.Store
+}
+
+// open opens the store once more.
+func (s *storeSubject) open() history.Store {
+	s.Helper()
+	store, err := s.Open()
+	if err != nil {
+		s.Fatalf("Open: %v", err)
+	}
+	s.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			s.Errorf("Close: %v", err)
+		}
+	})
+	return store
+}
+
+// reopen opens the store as after a crash, or after it was closed if that is
+// all that it allows.
+func (s *storeSubject) reopen() {
+	s.Helper()
+	if !s.Shared {
+		if err := s.store.Close(); err != nil {
+			s.Fatalf("Close: %v", err)
+		}
+	}
+	s.store = s.open()
+}
+
+// context returns a context that ends when the suite's patience does.
+func (s *storeSubject) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// says is a canister of the person.
+func says(id, text string) canister.Canister {
+	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
+}
+
+// replies is a canister of the model.
+func replies(id, text string) canister.Canister {
+	return canister.Assistant{Head: canister.Head{ID: id}, Content: canister.Texts(text), Finish: canister.FinishStop}
+}
+
+// numbered returns canisters from..to-1 of a conversation of which each is
+// called by its place.
+func numbered(from, to int) []canister.Canister {
+	list := make([]canister.Canister, 0, to-from)
+	for i := from; i < to; i++ {
+		list = append(list, says(fmt.Sprintf("c%d", i), fmt.Sprintf("this is number %d", i)))
+	}
+	return list
+}
+
+// append appends what has to be taken.
+func (s *storeSubject) append(conversation string, length int, canisters ...canister.Canister) {
+	s.Helper()
+	if err := s.store.Append(s.context(), conversation, length, canisters...); err != nil {
+		s.Fatalf("Append to %s at %d: %v", clip(conversation), length, err)
+	}
+}
+
+// read returns what there is after a place.
+func (s *storeSubject) read(conversation string, after int) []canister.Canister {
+	s.Helper()
+	list, err := collect(s.store.Read(s.context(), conversation, after))
+	if err != nil {
+		s.Fatalf("Read of %s after %d: %v", clip(conversation), after, err)
+	}
+	return list
+}
+
+// collect returns what a sequence yields before its error.
+func collect[T any](sequence iter.Seq2[T, error]) ([]T, error) {
+	var list []T
+	for item, err := range sequence {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, item)
+	}
+	return list, nil
+}
+
+// holds checks all the canisters of a conversation.
+func (s *storeSubject) holds(conversation string, want ...canister.Canister) {
+	s.Helper()
+	s.equal(conversation, s.read(conversation, 0), want)
+}
+
+// equal checks that canisters are the same, to the byte of their JSON form.
+func (s *storeSubject) equal(conversation string, got, want []canister.Canister) {
+	s.Helper()
+	if len(got) != len(want) {
+		s.Fatalf("conversation %s has %d canisters, want %d: %s", clip(conversation), len(got), len(want), identities(got))
+	}
+	for i := range want {
+		is, err := canister.Marshal(got[i])
+		if err != nil {
+			s.Fatalf("canister %d of %s: %v", i, clip(conversation), err)
+		}
+		was, err := canister.Marshal(want[i])
+		if err != nil {
+			s.Fatalf("canister %d of the suite: %v", i, err)
+		}
+		if !bytes.Equal(is, was) || !reflect.DeepEqual(got[i], want[i]) {
+			s.Fatalf("canister %d of %s is %s, want %s", i, clip(conversation), clip(string(is)), clip(string(was)))
+		}
+	}
+}
+
+// identities are the identities of the first canisters.
+func identities(list []canister.Canister) []string {
+	var ids []string
+	for _, c := range list[:min(len(list), 12)] {
+		ids = append(ids, c.Header().ID)
+	}
+	return ids
+}
+
+// conflict checks that an append is refused since the conversation has length
+// canisters.
+func (s *storeSubject) conflict(conversation string, length, expected int, canisters ...canister.Canister) {
+	s.Helper()
+	err := s.store.Append(s.context(), conversation, expected, canisters...)
+	var conflict *history.ConflictError
+	if !errors.As(err, &conflict) {
+		s.Fatalf("Append to %s at %d is %v, want a conflict", clip(conversation), expected, err)
+	}
+	if want := (history.ConflictError{Conversation: conversation, Expected: expected, Length: length}); *conflict != want {
+		s.Errorf("the conflict is %+v, want %+v", *conflict, want)
+	}
+}
+
+// info returns what is known of a conversation that exists.
+func (s *storeSubject) info(conversation string) history.Info {
+	s.Helper()
+	info, err := s.store.Info(s.context(), conversation)
+	if err != nil {
+		s.Fatalf("Info of %s: %v", clip(conversation), err)
+	}
+	return info
+}
+
+// missing checks that there is no such conversation.
+func (s *storeSubject) missing(conversation string) {
+	s.Helper()
+	if info, err := s.store.Info(s.context(), conversation); !errors.Is(err, history.ErrNotFound) {
+		s.Errorf("Info of %s, which does not exist, is %+v and %v, want ErrNotFound", clip(conversation), info, err)
+	}
+	s.holds(conversation)
+}
+
+// lists checks which conversations pass a filter, in their order.
+func (s *storeSubject) lists(filter history.Filter, want ...string) {
+	s.Helper()
+	infos, err := collect(s.store.List(s.context(), filter))
+	if err != nil {
+		s.Fatalf("List of %+v: %v", filter, err)
+	}
+	var got []string
+	for _, info := range infos {
+		got = append(got, info.ID)
+		s.sameInfo(info, s.info(info.ID))
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("List of %+v has %q, want %q", filter, got, want)
+	}
+}
+
+// sameInfo checks that two ways of asking give the same.
+func (s *storeSubject) sameInfo(got, want history.Info) {
+	s.Helper()
+	sameTimes := got.Created.Equal(want.Created) && got.Changed.Equal(want.Changed)
+	got.Created, got.Changed = want.Created, want.Changed
+	if len(got.Tags) == 0 && len(want.Tags) == 0 {
+		got.Tags, want.Tags = nil, nil
+	}
+	if !sameTimes || !reflect.DeepEqual(got, want) {
+		s.Errorf("the info is %+v, want %+v", got, want)
+	}
+}
+
+// changed appends to a conversation until it has changed after all others, as
+// the clock of the store tells.
+func (s *storeSubject) changed(conversation string) history.Info {
+	s.Helper()
+	var latest time.Time
+	infos, err := collect(s.store.List(s.context(), history.Filter{}))
+	if err != nil {
+		s.Fatalf("List: %v", err)
+	}
+	for _, info := range infos {
+		if info.Changed.After(latest) {
+			latest = info.Changed
+		}
+	}
+	length := len(s.read(conversation, 0))
+	for start := time.Now(); time.Since(start) < s.Patience; length++ {
+		s.append(conversation, length, says(fmt.Sprintf("c%d", length), "on we go"))
+		if info := s.info(conversation); info.Changed.After(latest) {
+			return info
+		}
+	}
+	s.Fatalf("%s was appended to for %v and has not changed after the others", clip(conversation), s.Patience)
+	return history.Info{}
+}
+
+// describe changes what is known of a conversation.
+func (s *storeSubject) describe(conversation string, change history.Change) {
+	s.Helper()
+	if err := s.store.Describe(s.context(), conversation, change); err != nil {
+		s.Fatalf("Describe of %s: %v", clip(conversation), err)
+	}
+}
+
+// fork makes a conversation from another one.
+func (s *storeSubject) fork(conversation string, length int, to string) {
+	s.Helper()
+	if err := s.store.Fork(s.context(), conversation, length, to); err != nil {
+		s.Fatalf("Fork of %s at %d to %s: %v", clip(conversation), length, clip(to), err)
+	}
+}
+
+// remove deletes a conversation.
+func (s *storeSubject) remove(conversation string) {
+	s.Helper()
+	if err := s.store.Delete(s.context(), conversation); err != nil {
+		s.Fatalf("Delete of %s: %v", clip(conversation), err)
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
+)
+
+func TestMemoryPassesSuite(t *testing.T) {
+	conversetest.TestStore(t, func(*testing.T) conversetest.StoreHarness {
+		store := history.NewMemory()
+		return conversetest.StoreHarness{Open: func() (history.Store, error) { return store, nil }}
+	})
+}
+
+// The suite has the lines of every version of the form.
+func TestGoldenLinesAreThoseOfPackageCanister(t *testing.T) {
+	files, err := filepath.Glob("../../canister/testdata/version*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join("golden", filepath.Base(file)))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what the suite has: %v", file, err)
+		}
+	}
+}
