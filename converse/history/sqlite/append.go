@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Append implements [history.Log]. Several appends that arrive together are
+// committed together. It waits while another program writes, until the context
+// ends.
+func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+	lines, err := history.Lines(conversation, canisters)
+	if err != nil {
+		return err
+	}
+	rows := make([]row, len(lines))
+	for i, line := range lines {
+		if rows[i], err = rowOf(length+i, canisters[i], line); err != nil {
+			return s.fault(err)
+		}
+	}
+	err = s.ask(ctx, func(w *writer) (verdict, err error) {
+		key, have, err := w.conversation(conversation)
+		if err != nil {
+			return nil, err
+		}
+		todo, verdict := history.Add(conversation, have, length, canisters, func(place int) (id string, _ error) {
+			err = w.identity.QueryRowContext(always, key, place).Scan(&id)
+			return id, err
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			return s.corrupt(conversation, errors.New("a row is missing"), "table canisters, conversation %d", key), nil
+		}
+		if !todo || err != nil {
+			return verdict, err
+		}
+		return nil, w.append(conversation, key, length, rows)
+	})
+	return named(err, conversation)
+}
+
+// conversation returns the key and the length of a conversation, 0 and 0 if it
+// does not exist.
+func (w *writer) conversation(id string) (key int64, length int, err error) {
+	err = w.find.QueryRowContext(always, id).Scan(&key, &length)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return key, length, err
+}
+
+// append adds rows to the conversation of the key, which it makes if that is 0.
+func (w *writer) append(conversation string, key int64, length int, rows []row) error {
+	now := w.store.clock().UnixNano()
+	last := string(rows[len(rows)-1].kind)
+	if key == 0 {
+		made, err := w.create.ExecContext(always, conversation, "", "", "[]", "", now, now, len(rows), last, "", 0)
+		if err != nil {
+			return err
+		}
+		if key, err = made.LastInsertId(); err != nil {
+			return err
+		}
+	} else if _, err := w.extend.ExecContext(always, length+len(rows), last, now, key); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := w.insert.ExecContext(always, key, r.position, r.id, string(r.kind), r.line, len(r.parts), r.size, r.sum); err != nil {
+			return err
+		}
+		for _, p := range r.parts {
+			content, err := w.keep(p)
+			if err != nil {
+				return err
+			}
+			if _, err := w.part.ExecContext(always, key, r.position, p.place, content); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keep returns the key of a long content, which stands in its table once. One
+// that is there and damaged is written again.
+func (w *writer) keep(p part) (key int64, err error) {
+	var whole bool
+	err = w.contentOf.QueryRowContext(always, p.body, p.hash[:]).Scan(&key, &whole)
+	switch {
+	case err == nil && whole:
+		return key, nil
+	case err == nil:
+		_, err = w.conn.ExecContext(always, "UPDATE contents SET body = ? WHERE key = ?", p.body, key)
+		return key, err
+	case !errors.Is(err, sql.ErrNoRows):
+		return 0, err
+	}
+	made, err := w.content.ExecContext(always, p.hash[:], p.body)
+	if err != nil {
+		return 0, err
+	}
+	return made.LastInsertId()
+}
+
+// named returns the error with the conversation that it is about.
+func named(err error, conversation string) error {
+	if corrupt, ok := errors.AsType[*history.CorruptError](err); ok && corrupt.Conversation == "" {
+		corrupt.Conversation = conversation
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/converse/history"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// codeOf returns SQLite's primary result code for an error, 0 if it is not one
+// of SQLite.
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return sqlite3.SQLITE_OK
+}
+
+func isBusy(err error) bool {
+	code := codeOf(err)
+	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
+}
+
+// fault says in words what SQLite says of the file.
+func (s *Store) fault(err error) error { return s.faultOf("", err) }
+
+// faultOf does the same of something that was done with a conversation.
+func (s *Store) faultOf(conversation string, err error) error {
+	said := ""
+	switch codeOf(err) {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return &history.CorruptError{Conversation: conversation, Place: s.path, Err: err}
+	case sqlite3.SQLITE_CONSTRAINT:
+		return &history.CorruptError{Conversation: conversation, Place: s.path, Err: fmt.Errorf("the tables contradict each other: %w", err)}
+	case sqlite3.SQLITE_FULL:
+		said = "the disk is full; what was kept before is still there, and nothing was added"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		said = "the file, or the folder that it is in, cannot be written"
+	case sqlite3.SQLITE_IOERR:
+		said = "the disk fails, or is full"
+	default:
+		_, corrupt := errors.AsType[*history.CorruptError](err)
+		switch {
+		case err == nil, corrupt, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+			return err
+		case s.closed():
+			return history.ErrClosed
+		}
+		return fmt.Errorf("history/sqlite: %s: %w", s.path, err)
+	}
+	return fmt.Errorf("history/sqlite: %s: %s: %w", s.path, said, err)
+}
+
+// usable says what is wrong before anything is done.
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed() {
+		return history.ErrClosed
+	}
+	return ctx.Err()
+}
+
+func (s *Store) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// corrupt is the error about a row.
+func (s *Store) corrupt(conversation string, err error, format string, args ...any) error {
+	return &history.CorruptError{Conversation: conversation, Place: s.path + ": " + fmt.Sprintf(format, args...), Err: err}
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// long is the length of a content's line from which on it stands in a table of
+// its own: 1 KiB, and what the form puts around it.
+const long = 1<<10 + 100
+
+// row is a canister as it stands in the tables.
+type row struct {
+	position int
+	id       string
+	kind     canister.Kind
+	line     string
+	parts    []part
+	size     int
+	sum      int64
+}
+
+// part is a long content of a canister.
+type part struct {
+	place int // among the contents
+	hash  [sha256.Size]byte
+	body  string // the line of a User with nothing but it
+}
+
+// rowOf returns the row of a canister, of which line is the JSON form.
+func rowOf(position int, c canister.Canister, line []byte) (row, error) {
+	r := row{position: position, id: c.Header().ID, kind: c.Kind(), size: len(line)}
+	if len(line) > long {
+		rest, parts, err := divide(contentsOf(c))
+		if err == nil && len(parts) > 0 {
+			line, err = canister.Marshal(withContents(c, rest))
+		}
+		if err != nil {
+			return row{}, err
+		}
+		r.parts = parts
+	}
+	r.line = string(line)
+	r.sum = r.checksum()
+	return r, nil
+}
+
+// divide returns the contents without the long ones, and those.
+func divide(contents []canister.Content) (rest []canister.Content, parts []part, err error) {
+	for i, content := range contents {
+		body, err := canister.Marshal(canister.User{Content: []canister.Content{content}})
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(body) <= long {
+			rest = append(rest, content)
+			continue
+		}
+		parts = append(parts, part{place: i, hash: sha256.Sum256(body), body: string(body)})
+	}
+	return rest, parts, nil
+}
+
+// canister returns the canister of the row, if the row is as it was written.
+func (r row) canister() (canister.Canister, error) {
+	if sum := r.checksum(); sum != r.sum {
+		return nil, fmt.Errorf("the checksum is %08x, and it was written with %08x", sum, r.sum)
+	}
+	c, err := canister.Unmarshal([]byte(r.line))
+	if err != nil || len(r.parts) == 0 {
+		return c, err
+	}
+	contents := contentsOf(c)
+	for _, p := range r.parts {
+		held, err := canister.Unmarshal([]byte(p.body))
+		if err != nil {
+			return nil, err
+		}
+		user, _ := held.(canister.User)
+		if len(user.Content) != 1 || p.place > len(contents) {
+			return nil, errors.New("its long contents have no place in it")
+		}
+		contents = slices.Insert(contents, p.place, user.Content[0])
+	}
+	return withContents(c, contents), nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0,
+// the line, and for each part its place as 8 bytes and its hash.
+func (r row) checksum() int64 {
+	b := make([]byte, 0, 9+len(r.id)+len(r.line)+len(r.parts)*(8+sha256.Size))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.position))
+	b = append(b, r.id...)
+	b = append(b, 0)
+	b = append(b, r.line...)
+	for _, p := range r.parts {
+		b = binary.BigEndian.AppendUint64(b, uint64(p.place))
+		b = append(b, p.hash[:]...)
+	}
+	return int64(crc32.Checksum(b, castagnoli))
+}
+
+// contentsOf returns what a canister carries.
+func contentsOf(c canister.Canister) []canister.Content {
+	switch c := c.(type) {
+	case canister.User:
+		return c.Content
+	case canister.Assistant:
+		return c.Content
+	case canister.Supervisor:
+		return c.Content
+	case canister.Document:
+		return c.Content
+	case canister.Result:
+		return c.Content
+	}
+	return nil
+}
+
+// withContents returns the canister with other contents.
+func withContents(c canister.Canister, contents []canister.Content) canister.Canister {
+	switch held := c.(type) {
+	case canister.User:
+		held.Content = contents
+		return held
+	case canister.Assistant:
+		held.Content = contents
+		return held
+	case canister.Supervisor:
+		held.Content = contents
+		return held
+	case canister.Document:
+		held.Content = contents
+		return held
+	case canister.Result:
+		held.Content = contents
+		return held
+	}
+	return c
+}

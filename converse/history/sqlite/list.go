@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// columns are those of scan, in the order of it.
+const columns = "key, id, title, tags, owner, created, changed, length, last, parent, parent_length"
+
+// scan reads the columns of a row.
+func scan(from interface{ Scan(...any) error }) (key int64, info history.Info, err error) {
+	var tags string
+	var created, changed int64
+	err = from.Scan(&key, &info.ID, &info.Title, &tags, &info.Owner, &created, &changed, &info.Length, &info.Last, &info.Parent, &info.ParentLength)
+	if err != nil {
+		return 0, info, err
+	}
+	info.Created, info.Changed = time.Unix(0, created), time.Unix(0, changed)
+	if err := json.Unmarshal([]byte(tags), &info.Tags); err != nil {
+		return 0, info, &history.CorruptError{Conversation: info.ID, Place: fmt.Sprintf("table conversations, key %d: tags", key), Err: err}
+	}
+	if len(info.Tags) == 0 {
+		info.Tags = nil
+	}
+	return key, info, nil
+}
+
+// List implements [history.Store]. It has what it lists in memory, without any
+// canisters, and changes nothing of it once the loop has begun.
+func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		long, short := words(filter)
+		found, err := s.matching(ctx, filter, long, short.Text == "")
+		if err != nil {
+			yield(history.Info{}, err)
+			return
+		}
+		count := 0
+		for _, one := range found {
+			says, err := short.Says(one.Title, s.Read(ctx, one.ID, 0))
+			if errors.Is(err, history.ErrNotFound) {
+				continue // deleted meanwhile
+			}
+			if err = cmp.Or(ctx.Err(), err); err != nil {
+				yield(history.Info{}, err)
+				return
+			}
+			if !says {
+				continue
+			}
+			if count++; !yield(one, nil) || count == filter.Limit {
+				return
+			}
+		}
+	}
+}
+
+// matching returns the conversations that the filter lets pass, with no word
+// but the long ones, in order: no more than its limit if they need no other
+// look.
+func (s *Store) matching(ctx context.Context, filter history.Filter, long []string, limited bool) (found []history.Info, err error) {
+	among, err := s.search(ctx, long)
+	if err != nil {
+		return nil, err
+	}
+	err = s.query(ctx, "", func() error {
+		found = nil
+		rows, err := s.read.QueryContext(ctx, "SELECT "+columns+` FROM conversations
+			WHERE (? = '' OR owner = ?) AND (NOT ? OR last NOT IN ('', ?)) ORDER BY changed DESC, id`,
+			filter.Owner, filter.Owner, filter.Open, string(canister.KindAssistant))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for !(limited && filter.Limit > 0 && len(found) == filter.Limit) && rows.Next() {
+			key, info, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			if (among == nil || among[key]) && filter.Allows(info) {
+				found = append(found, info)
+			}
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// Info implements [history.Store].
+func (s *Store) Info(ctx context.Context, conversation string) (info history.Info, err error) {
+	err = s.query(ctx, conversation, func() error {
+		_, info, err = scan(s.read.QueryRowContext(ctx, "SELECT "+columns+" FROM conversations WHERE id = ?", conversation))
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return history.Info{}, notFound(conversation)
+	}
+	return info, err
+}
+
+func notFound(conversation string) error {
+	return fmt.Errorf("%w: %q", history.ErrNotFound, conversation)
+}
+
+// info returns what is known of a conversation, to the writer; sql.ErrNoRows if
+// it does not exist.
+func (w *writer) info(conversation string) (key int64, info history.Info, err error) {
+	return scan(w.conn.QueryRowContext(always, "SELECT "+columns+" FROM conversations WHERE id = ?", conversation))
+}
+
+// Describe implements [history.Store].
+func (s *Store) Describe(ctx context.Context, conversation string, change history.Change) error {
+	err := s.ask(ctx, func(w *writer) (verdict, err error) {
+		key, info, err := w.info(conversation)
+		if errors.Is(err, sql.ErrNoRows) {
+			return notFound(conversation), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info, verdict = change.Apply(info); verdict != nil {
+			return verdict, nil
+		}
+		_, err = w.conn.ExecContext(always, "UPDATE conversations SET title = ?, folded = ?, tags = ?, owner = ? WHERE key = ?",
+			info.Title, fold(info.Title), list(info.Tags), info.Owner, key)
+		return nil, err
+	})
+	return named(err, conversation)
+}
+
+// list returns the JSON list of tags.
+func list(tags []string) string {
+	if len(tags) == 0 {
+		return "[]"
+	}
+	text, _ := json.Marshal(tags) // strings always have a form
+	return string(text)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// fold returns a text as a search compares it: in lower case, and without what
+// SQLite takes for the end of a text.
+func fold(text string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\ufffd")), "\x00", "\ufffd")
+}
+
+// words returns those of a filter that the index knows, which are of three
+// characters and more, and a filter of the others.
+func words(filter history.Filter) (long []string, others history.Filter) {
+	var short []string
+	for _, word := range filter.Words() {
+		if utf8.RuneCountInString(word) >= 3 {
+			long = append(long, fold(word))
+		} else {
+			short = append(short, word)
+		}
+	}
+	slices.Sort(long)
+	return slices.Compact(long), history.Filter{Text: strings.Join(short, " ")}
+}
+
+// search returns the keys of the conversations that have all the words, each in
+// the title or in a canister; nil, which is all, if there are none.
+func (s *Store) search(ctx context.Context, words []string) (among map[int64]bool, err error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	for _, word := range words {
+		having, err := s.having(ctx, word)
+		if err != nil {
+			return nil, err
+		}
+		if among == nil {
+			among = having
+		}
+		maps.DeleteFunc(among, func(key int64, _ bool) bool { return !having[key] })
+	}
+	return among, nil
+}
+
+// having returns the keys of the conversations that have a word.
+func (s *Store) having(ctx context.Context, word string) (keys map[int64]bool, err error) {
+	err = s.query(ctx, "", func() error {
+		keys = map[int64]bool{}
+		rows, err := s.read.QueryContext(ctx, `SELECT key FROM conversations WHERE instr(folded, ?) > 0
+			UNION ALL SELECT conversation FROM texts JOIN canisters ON seq = texts.rowid WHERE texts MATCH ?`,
+			word, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var key int64
+			if err := rows.Scan(&key); err != nil {
+				return err
+			}
+			keys[key] = true
+		}
+		return rows.Err()
+	})
+	return keys, err
+}
+
+// catchUp has everything indexed that there is now.
+func (s *Store) catchUp(ctx context.Context) error {
+	var until int64
+	err := s.query(ctx, "", func() error {
+		return s.read.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM canisters").Scan(&until)
+	})
+	for more := true; more && err == nil; {
+		err = s.ask(ctx, func(w *writer) (verdict, err error) {
+			upto, err := w.indexed()
+			if more = upto < until; !more || err != nil {
+				return nil, err
+			}
+			_, err = w.index()
+			return nil, err
+		})
+	}
+	return err
+}
+
+func (w *writer) indexed() (upto int64, err error) {
+	err = w.conn.QueryRowContext(always, "SELECT upto FROM indexed").Scan(&upto)
+	return upto, err
+}
+
+// indexing is bounded, so that appends wait for little of it: so many canisters,
+// or the first with which it has so many bytes.
+const (
+	indexRows  = 64
+	indexBytes = 32 << 10
+)
+
+// index indexes the next canisters, and reports whether there may be more.
+func (w *writer) index() (more bool, err error) {
+	upto, err := w.indexed()
+	if err != nil {
+		return false, err
+	}
+	rows, err := w.unindexed(upto)
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	for _, r := range rows {
+		if text := fold(r.text); text != "" {
+			if _, err := w.conn.ExecContext(always, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text); err != nil {
+				return false, err
+			}
+		}
+		upto = r.seq
+	}
+	_, err = w.conn.ExecContext(always, "UPDATE indexed SET upto = ?", upto)
+	return true, err
+}
+
+// unindexed is a canister that is to be indexed.
+type unindexed struct {
+	seq  int64
+	text string
+}
+
+// unindexed returns the next canisters behind the seq upto. One that is damaged
+// has no text: to say so is for those who read it.
+func (w *writer) unindexed(upto int64) ([]unindexed, error) {
+	found, err := w.conn.QueryContext(always, `SELECT seq, size, line, (SELECT group_concat(body, char(10) ORDER BY place)
+			FROM parts JOIN contents ON key = content WHERE parts.conversation = c.conversation AND parts.position = c.position)
+		FROM canisters c WHERE seq > ? ORDER BY seq LIMIT ?`, upto, indexRows)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	var list []unindexed
+	for size := 0; size < indexBytes && found.Next(); {
+		var one unindexed
+		var bytes int
+		var line string
+		var bodies *string
+		if err := found.Scan(&one.seq, &bytes, &line, &bodies); err != nil {
+			return nil, err
+		}
+		one.text = textOf(line)
+		if bodies != nil {
+			for body := range strings.Lines(*bodies) {
+				one.text += "\n" + textOf(body)
+			}
+		}
+		list = append(list, one)
+		size += bytes
+	}
+	return list, found.Err()
+}
+
+// textOf returns what a search looks at in the canister of a line.
+func textOf(line string) string {
+	c, err := canister.Unmarshal([]byte(line))
+	if err != nil {
+		return ""
+	}
+	return history.TextOf(c)
+}
