@@ -90,6 +90,9 @@ func (c *Conversation) checkStart() error {
 	if c.model == nil {
 		return errors.New("converse: New was given no model")
 	}
+	if c.opts.Log != nil && len(c.history) > 0 {
+		return errors.New("converse: Options has a History and a Log; a log has its own")
+	}
 	for _, problem := range canister.Check(c.history) {
 		if problem.Rule != canister.RuleOpen {
 			return fmt.Errorf("converse: the history cannot be taken up (canister.Repair can mend it): %v", problem)
@@ -252,13 +255,22 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			t.left = t.left || t.panicked
 			t.finish()
 		}()
-		if len(c.history) == 0 && c.opts.Instructions != "" {
-			t.append(canister.Supervisor{Content: canister.Texts(c.opts.Instructions)})
+		if err := t.load(); err != nil {
+			t.fail(err)
+		} else {
+			t.open()
+			do(t)
 		}
-		t.settle()
-		do(t)
 		t.panicked = false
 	}
+}
+
+// open begins a history that has not begun, and writes down what was owed to it.
+func (t *turn) open() {
+	if len(t.history) == 0 && t.opts.Instructions != "" {
+		t.append(canister.Supervisor{Content: canister.Texts(t.opts.Instructions)})
+	}
+	t.settle()
 }
 
 func (c *Conversation) claim(working *work) error {

@@ -61,6 +61,11 @@
 // canister before it enters the history, and identities and times come from
 // Options.NewID and Options.Now.
 //
+// With Options.Log, a [history.Log] of package history, a conversation does so
+// by itself: it begins with what the log has under its ID, and appends to it
+// before anything enters the history. Of two processes that carry on the same
+// conversation, one is told that the other was faster.
+//
 // # Trusted values and the audit
 //
 // What the program knows of whom it works for, and the model must neither see

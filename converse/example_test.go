@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -238,4 +239,21 @@ func ExampleNewTool() {
 	// local__weather returned
 	// asking the model
 	// It is -4 °C in Oslo: take a warm coat.
+}
+
+// A conversation that outlives its process: whoever has the log carries it on.
+func Example_log() {
+	ctx := context.Background()
+	store := history.NewMemory() // or files.Open, or sqlite.Open
+	first := converse.New(conversetest.NewScript(conversetest.Line{Text: "It rains."}), nil, &converse.Options{ID: "talk", Log: store})
+	turn, _ := first.Ask(ctx, canister.Text("How is the weather?"))
+	fmt.Println(turn.Text())
+
+	// In another process, a week later:
+	second := converse.New(conversetest.NewScript(conversetest.Line{Text: "Then take an umbrella."}), nil, &converse.Options{ID: "talk", Log: store})
+	turn, _ = second.Ask(ctx, canister.Text("And now?"))
+	fmt.Println(turn.Text(), len(second.History()))
+	// Output:
+	// It rains.
+	// Then take an umbrella. 4
 }

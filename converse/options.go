@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -54,6 +55,14 @@ type Options struct {
 	// Audit is given one record of every invocation, whatever became of it,
 	// before its result enters the history; nil keeps none.
 	Audit *audit.Trail
+	// Log keeps the conversation under its ID, which is to be given then. Each
+	// piece of work begins with what the log has, so that another process can
+	// carry on with Continue; each canister is appended before it enters the
+	// history. If somebody else has gone on with the conversation meanwhile,
+	// the work ends with a [*history.ConflictError], what it had under way is
+	// cancelled, and the next piece of work begins with what the other did.
+	// Results that a log did not take are given to it again with the next work.
+	Log history.Log
 	// Journal is called with canisters before they enter the history, in
 	// order; when it fails, so does the turn, and they do not enter. Results
 	// that it did not take are given to it again with the next work, so that

@@ -109,14 +109,11 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 		}
 		canisters[i] = canister.WithHead(c, head)
 	}
-	if t.opts.Journal != nil {
-		t.broken = true // should it panic
-		// What has happened is written down even when the turn was cancelled.
-		err := t.opts.Journal(context.WithoutCancel(t.ctx), canisters)
-		if t.broken = err != nil; t.broken {
-			t.fail(fmt.Errorf("converse: the journal failed: %w", err))
-			return false
-		}
+	t.broken = true // should it panic
+	err := t.keep(canisters)
+	if t.broken = err != nil; t.broken {
+		t.fail(err)
+		return false
 	}
 	t.mu.Lock()
 	t.history = append(t.history, canisters...)

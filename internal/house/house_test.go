@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	"ensemble":                {"canister", "invoker", "internal"},
 	"ensemble/ensembletest":   {"canister", "invoker", "ensemble"},
 	"ensemble/pins":           {"invoker", "internal"},
-	"converse":                {"canister", "invoker", "ensemble", "internal"},
+	"converse":                {"canister", "invoker", "ensemble", "converse/history", "internal"},
 	"converse/conversetest":   {"canister", "invoker", "ensemble", "converse"},
 	"converse/history":        {"canister"},
 	"converse/history/files":  {"canister", "converse/history"},

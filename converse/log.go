@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Load takes up what Options.Log has of the conversation and the history lacks,
+// as each piece of work does before it begins. It is for programs that look at
+// the history first. Without a log it does nothing.
+func (c *Conversation) Load(ctx context.Context) error {
+	for _, err := range c.run(ctx, false, func(*turn) {}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load adds to the history what the log has behind it: all of it at first, and
+// later what others have appended.
+func (t *turn) load() error {
+	if t.opts.Log == nil {
+		return nil
+	}
+	var added []canister.Canister
+	for c, err := range t.opts.Log.Read(t.ctx, t.opts.ID, len(t.history)) {
+		if err != nil {
+			return fmt.Errorf("converse: the log cannot be read: %w", err)
+		}
+		added = append(added, c)
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	whole := append(slices.Clip(t.history), added...)
+	for _, problem := range canister.Check(whole) {
+		if problem.Rule != canister.RuleOpen {
+			return fmt.Errorf("converse: what the log has is no history (canister.Repair can mend it): %v", problem)
+		}
+	}
+	t.mu.Lock()
+	t.history = whole
+	t.mu.Unlock()
+	t.owed = slices.DeleteFunc(t.owed, func(c canister.Canister) bool { return answers(added, c) })
+	return nil
+}
+
+// answers reports whether the invocation of an owed result has one among the
+// canisters: the log took it after all, or somebody else was faster.
+func answers(canisters []canister.Canister, owed canister.Canister) bool {
+	result, ok := owed.(canister.Result)
+	return ok && slices.ContainsFunc(canisters, func(c canister.Canister) bool {
+		there, ok := c.(canister.Result)
+		return ok && there.Invocation == result.Invocation
+	})
+}
+
+// keep writes canisters down before they enter the history. What has happened
+// is written down even when the turn was cancelled.
+func (t *turn) keep(canisters []canister.Canister) error {
+	ctx := context.WithoutCancel(t.ctx)
+	if t.opts.Log != nil {
+		if err := t.opts.Log.Append(ctx, t.opts.ID, len(t.history), canisters...); err != nil {
+			return fmt.Errorf("converse: the log failed: %w", err)
+		}
+	}
+	if t.opts.Journal != nil {
+		if err := t.opts.Journal(ctx, canisters); err != nil {
+			return fmt.Errorf("converse: the journal failed: %w", err)
+		}
+	}
+	return nil
+}
