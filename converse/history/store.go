@@ -19,7 +19,8 @@ import (
 type Store interface {
 	Log
 	// List yields the conversations that the filter lets pass, the one that was
-	// changed last first, and among those of the same time by identity.
+	// changed last first, and among those of the same time by identity. One
+	// that cannot be read is passed over; an error about it comes last.
 	List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
 	// Info returns what is known of a conversation, or ErrNotFound.
 	Info(ctx context.Context, conversation string) (Info, error)

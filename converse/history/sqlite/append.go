@@ -71,7 +71,7 @@ func (w *writer) append(conversation string, key int64, length int, rows []row) 
 		return err
 	}
 	for _, r := range rows {
-		if _, err := w.insert.ExecContext(always, key, r.position, r.id, string(r.kind), r.line, len(r.parts), r.size, r.sum); err != nil {
+		if _, err := w.insert.ExecContext(always, key, r.position, r.id, string(r.kind), string(r.line), len(r.parts), r.size, r.sum); err != nil {
 			return err
 		}
 		for _, p := range r.parts {
@@ -91,17 +91,18 @@ func (w *writer) append(conversation string, key int64, length int, rows []row) 
 // that is there and damaged is written again.
 func (w *writer) keep(p part) (key int64, err error) {
 	var whole bool
-	err = w.contentOf.QueryRowContext(always, p.body, p.hash[:]).Scan(&key, &whole)
+	body := string(p.body)
+	err = w.contentOf.QueryRowContext(always, body, p.hash[:]).Scan(&key, &whole)
 	switch {
 	case err == nil && whole:
 		return key, nil
 	case err == nil:
-		_, err = w.conn.ExecContext(always, "UPDATE contents SET body = ? WHERE key = ?", p.body, key)
+		_, err = w.conn.ExecContext(always, "UPDATE contents SET body = ? WHERE key = ?", body, key)
 		return key, err
 	case !errors.Is(err, sql.ErrNoRows):
 		return 0, err
 	}
-	made, err := w.content.ExecContext(always, p.hash[:], p.body)
+	made, err := w.content.ExecContext(always, p.hash[:], body)
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ type row struct {
 	position int
 	id       string
 	kind     canister.Kind
-	line     string
+	line     []byte
 	parts    []part
 	size     int
 	sum      int64
@@ -32,7 +32,7 @@ type row struct {
 type part struct {
 	place int // among the contents
 	hash  [sha256.Size]byte
-	body  string // the line of a User with nothing but it
+	body  []byte // the line of a User with nothing but it
 }
 
 // rowOf returns the row of a canister, of which line is the JSON form.
@@ -48,7 +48,7 @@ func rowOf(position int, c canister.Canister, line []byte) (row, error) {
 		}
 		r.parts = parts
 	}
-	r.line = string(line)
+	r.line = line
 	r.sum = r.checksum()
 	return r, nil
 }
@@ -64,7 +64,7 @@ func divide(contents []canister.Content) (rest []canister.Content, parts []part,
 			rest = append(rest, content)
 			continue
 		}
-		parts = append(parts, part{place: i, hash: sha256.Sum256(body), body: string(body)})
+		parts = append(parts, part{place: i, hash: sha256.Sum256(body), body: body})
 	}
 	return rest, parts, nil
 }
@@ -74,13 +74,13 @@ func (r row) canister() (canister.Canister, error) {
 	if sum := r.checksum(); sum != r.sum {
 		return nil, fmt.Errorf("the checksum is %08x, and it was written with %08x", sum, r.sum)
 	}
-	c, err := canister.Unmarshal([]byte(r.line))
+	c, err := canister.Unmarshal(r.line)
 	if err != nil || len(r.parts) == 0 {
 		return c, err
 	}
 	contents := contentsOf(c)
 	for _, p := range r.parts {
-		held, err := canister.Unmarshal([]byte(p.body))
+		held, err := canister.Unmarshal(p.body)
 		if err != nil {
 			return nil, err
 		}
@@ -98,16 +98,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0,
 // the line, and for each part its place as 8 bytes and its hash.
 func (r row) checksum() int64 {
-	b := make([]byte, 0, 9+len(r.id)+len(r.line)+len(r.parts)*(8+sha256.Size))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.position))
-	b = append(b, r.id...)
-	b = append(b, 0)
-	b = append(b, r.line...)
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(r.position))
+	sum := crc32.Checksum(number[:], castagnoli)
+	sum = crc32.Update(sum, castagnoli, append([]byte(r.id), 0))
+	sum = crc32.Update(sum, castagnoli, r.line)
 	for _, p := range r.parts {
-		b = binary.BigEndian.AppendUint64(b, uint64(p.place))
-		b = append(b, p.hash[:]...)
+		binary.BigEndian.PutUint64(number[:], uint64(p.place))
+		sum = crc32.Update(sum, castagnoli, number[:])
+		sum = crc32.Update(sum, castagnoli, p.hash[:])
 	}
-	return int64(crc32.Checksum(b, castagnoli))
+	return int64(sum)
 }
 
 // contentsOf returns what a canister carries.

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -178,7 +179,7 @@ func (s *Store) addParts(ctx context.Context, tx *sql.Tx, from extent, rows []ro
 		if err := found.Scan(&position, &p.place, &key, &hash, &p.body); err != nil {
 			return err
 		}
-		if p.hash = sha256.Sum256([]byte(p.body)); string(hash) != string(p.hash[:]) {
+		if p.hash = sha256.Sum256(p.body); !bytes.Equal(hash, p.hash[:]) {
 			return s.corrupt(from.id, fmt.Errorf("the hash is %x, and it was written with %x", p.hash, hash), "table contents, key %d", key)
 		}
 		r := &rows[position-first]

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// inline is how many bytes a content has at most to stand in its line.
+const inline = 1024
+
+// storedName is the metadata of a content that stands beside its line.
+const storedName = "io.github.consort-go/stored"
+
+// stored is the value of that metadata.
+type stored struct {
+	// SHA256 names the file, in hexadecimal digits, and Bytes is its length.
+	// Member is the member of the content that it is: text, data, blob or json.
+	SHA256 string `json:"sha256,omitempty"`
+	Bytes  int    `json:"bytes,omitempty"`
+	Member string `json:"member,omitempty"`
+	// Metadata is what the content itself had under the name, if anything.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// contentsOf returns what a canister carries.
+func contentsOf(c canister.Canister) []canister.Content {
+	switch c := c.(type) {
+	case canister.User:
+		return c.Content
+	case canister.Supervisor:
+		return c.Content
+	case canister.Document:
+		return c.Content
+	case canister.Assistant:
+		return c.Content
+	case canister.Result:
+		return c.Content
+	}
+	return nil
+}
+
+// withContents returns c with other contents.
+func withContents(c canister.Canister, contents []canister.Content) canister.Canister {
+	switch c := c.(type) {
+	case canister.User:
+		c.Content = contents
+		return c
+	case canister.Supervisor:
+		c.Content = contents
+		return c
+	case canister.Document:
+		c.Content = contents
+		return c
+	case canister.Assistant:
+		c.Content = contents
+		return c
+	case canister.Result:
+		c.Content = contents
+		return c
+	}
+	return c
+}
+
+// swap calls f with the bytes of a content's members that may stand beside, and
+// their names, until it returns true and other bytes for one. It returns the
+// content with those, and with the extra that change makes.
+func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool), change func(canister.Extra) canister.Extra) canister.Content {
+	switch c := c.(type) {
+	case canister.TextContent:
+		if data, ok := f("text", []byte(c.Text)); ok {
+			c.Text = string(data)
+		}
+		c.Extra = change(c.Extra)
+		return c
+	case canister.ImageContent:
+		if data, ok := f("data", c.Data); ok {
+			c.Data = data
+		}
+		c.Extra = change(c.Extra)
+		return c
+	case canister.AudioContent:
+		if data, ok := f("data", c.Data); ok {
+			c.Data = data
+		}
+		c.Extra = change(c.Extra)
+		return c
+	case canister.ResourceContent:
+		if data, ok := f("blob", c.Blob); ok {
+			c.Blob = data
+		} else if data, ok := f("text", []byte(c.Text)); ok {
+			c.Text = string(data)
+		}
+		c.Extra = change(c.Extra)
+		return c
+	case canister.StructuredContent:
+		if data, ok := f("json", c.JSON); ok {
+			c.JSON = data
+		}
+		c.Extra = change(c.Extra)
+		return c
+	case canister.LinkContent:
+		c.Extra = change(c.Extra)
+		return c
+	}
+	return c
+}
+
+// split returns c without the contents that stand beside its line, and those by
+// their hashes; or c itself, which is then not another.
+func split(c canister.Canister) (rest canister.Canister, beside map[string][]byte, other bool) {
+	contents := contentsOf(c)
+	for i, content := range contents {
+		var s stored
+		rest := swap(content, func(member string, data []byte) ([]byte, bool) {
+			if len(data) <= inline {
+				return nil, false
+			}
+			if member == "json" {
+				var compact bytes.Buffer
+				if json.Compact(&compact, data) != nil {
+					return nil, false // Marshal says what is wrong
+				}
+				data = compact.Bytes()
+			}
+			sum := sha256.Sum256(data)
+			s = stored{SHA256: hex.EncodeToString(sum[:]), Bytes: len(data), Member: member}
+			if beside == nil {
+				beside = map[string][]byte{}
+			}
+			beside[s.SHA256] = data
+			return nil, true
+		}, func(extra canister.Extra) canister.Extra {
+			own, taken := extra.Metadata[storedName]
+			if s.SHA256 == "" && !taken {
+				return extra
+			}
+			s.Metadata = own
+			extra.Metadata = maps.Clone(extra.Metadata)
+			if extra.Metadata == nil {
+				extra.Metadata = canister.Fields{}
+			}
+			// Somebody's own value is valid JSON, or Marshal says so.
+			extra.Metadata[storedName], _ = json.Marshal(s)
+			return extra
+		})
+		if s.SHA256 == "" && s.Metadata == nil {
+			continue
+		}
+		if !other {
+			contents, other = slices.Clone(contents), true
+		}
+		contents[i] = rest
+	}
+	if !other {
+		return c, nil, false
+	}
+	return withContents(c, contents), beside, true
+}
+
+var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// storedIn returns what the metadata of a content says, nil if nothing.
+func storedIn(content canister.Content) (s *stored, err error) {
+	swap(content, func(string, []byte) ([]byte, bool) { return nil, false }, func(extra canister.Extra) canister.Extra {
+		value, ok := extra.Metadata[storedName]
+		if !ok {
+			return extra
+		}
+		s = new(stored)
+		if json.Unmarshal(value, s) != nil || s.SHA256 != "" && !hash.MatchString(s.SHA256) {
+			err = fmt.Errorf("the metadata %s does not name a content", storedName)
+		}
+		return extra
+	})
+	return s, err
+}
+
+// join returns c with the contents that stand beside its line; get returns one.
+func join(c canister.Canister, get func(sum string, length int) ([]byte, error)) (canister.Canister, error) {
+	contents := contentsOf(c)
+	for i, content := range contents {
+		s, err := storedIn(content)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil {
+			continue
+		}
+		var data []byte
+		if s.SHA256 != "" {
+			if data, err = get(s.SHA256, s.Bytes); err != nil {
+				return nil, err
+			}
+		}
+		// The canister was read just now: nobody else has its contents.
+		contents[i] = swap(content, func(member string, _ []byte) ([]byte, bool) {
+			return data, s.SHA256 != "" && member == s.Member
+		}, func(extra canister.Extra) canister.Extra {
+			delete(extra.Metadata, storedName)
+			if s.Metadata != nil {
+				extra.Metadata[storedName] = s.Metadata
+			}
+			if len(extra.Metadata) == 0 {
+				extra.Metadata = nil
+			}
+			return extra
+		})
+	}
+	return c, nil
+}
+
+// readContent reads a content of the folder of a conversation, and checks it.
+func readContent(folder, sum string, length int) ([]byte, error) {
+	file := filepath.Join(folder, "contents", sum)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the content %w", err)
+	}
+	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum || length != 0 && length != len(data) {
+		return nil, fmt.Errorf("the content %s is not what was written: its hash is %x", file, got)
+	}
+	return data, nil
+}
+
+// writeContents writes contents that are not there, or damaged, and returns
+// when they are on the disk. The caller holds the lock of the conversation.
+func (s *Store) writeContents(folder string, contents map[string][]byte) error {
+	if len(contents) == 0 {
+		return nil
+	}
+	dir := filepath.Join(folder, "contents")
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, sum := range slices.Sorted(maps.Keys(contents)) {
+		if _, err := readContent(folder, sum, 0); err == nil {
+			continue
+		}
+		if err := s.replace(filepath.Join(dir, sum), contents[sum], 0o400); err != nil {
+			return err
+		}
+		s.step("content")
+	}
+	return errors.Join(syncFolder(dir), syncFolder(folder))
+}
+
+// replace writes a file so that it is there as a whole or not at all, also after
+// a crash once its folder is synced. The caller holds the lock that excludes
+// other writers of it.
+func (s *Store) replace(path string, data []byte, mode fs.FileMode) error {
+	fresh := filepath.Join(filepath.Dir(path), ".new")
+	_ = os.Remove(fresh) // of a writer that has crashed; it may be read-only
+	if err := s.create(fresh, data, mode); err != nil {
+		return errors.Join(err, ignore(os.Remove(fresh), fs.ErrNotExist))
+	}
+	s.step("fresh")
+	return os.Rename(fresh, path)
+}
+
+// create writes a new file and returns when its bytes are on the disk.
+func (s *Store) create(path string, data []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = s.write(file, data, 0)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// ignore returns err unless target is in its chain.
+func ignore(err, target error) error {
+	if errors.Is(err, target) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+)
+
+// A line is a canister in its JSON form with one member more, the last:
+//
+//	"sum":"crc32c:9a8b7c6d+2"
+//
+// The sum is over the form without the member, and the digits behind the plus.
+// Those say how many lines of the same append follow; there is no plus if none
+// does. The end of a file whose last line waits for others is an append that a
+// crash has interrupted.
+
+const sumHead = `,"sum":"crc32c:`
+
+// maxDigits bounds the digits behind the plus.
+const maxDigits = 9
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumOf(form []byte, more int) uint32 {
+	sum := crc32.Checksum(form, castagnoli)
+	if more > 0 {
+		sum = crc32.Update(sum, castagnoli, strconv.AppendInt(nil, int64(more), 10))
+	}
+	return sum
+}
+
+// appendLine appends the line of a canister's JSON form, of whose append more
+// lines follow.
+func appendLine(dst, form []byte, more int) []byte {
+	dst = append(dst, form[:len(form)-1]...)
+	dst = fmt.Appendf(dst, "%s%08x", sumHead, sumOf(form, more))
+	if more > 0 {
+		dst = fmt.Appendf(dst, "+%d", more)
+	}
+	return append(dst, "\"}\n"...)
+}
+
+// errEdited is what is wrong with a line that does not fit its sum.
+var errEdited = errors.New(`the line is not what was written; if it was changed by hand, take its member "sum" out`)
+
+// splitLine returns the canister's JSON form in a line, which may be without
+// its newline, and how many lines of the same append follow. A line without a
+// sum is its own form.
+func splitLine(line []byte) (form []byte, more int, err error) {
+	line = bytes.TrimRight(line, " \t\r\n")
+	digits := -1
+	for n := range maxDigits + 1 {
+		switch odd := differs(line, n); {
+		case odd == 0:
+			digits = n
+		case odd <= 2: // nearly a sum: one that was damaged
+			err = errEdited
+		}
+		if digits >= 0 {
+			break
+		}
+	}
+	if digits < 0 {
+		return line, 0, err
+	}
+	start := len(line) - tailLength(digits)
+	form = append(line[:start:start], '}')
+	value := line[start+len(sumHead) : len(line)-2]
+	if digits > 0 {
+		more, _ = strconv.Atoi(string(value[9:]))
+	}
+	sum, err := strconv.ParseUint(string(value[:8]), 16, 32)
+	if err != nil || uint32(sum) != sumOf(form, more) {
+		return nil, 0, errEdited
+	}
+	return form, more, nil
+}
+
+// tailLength is the length of the member, the comma before it and the brace
+// behind it, with so many digits behind the plus.
+func tailLength(digits int) int {
+	if digits > 0 {
+		digits++ // the plus
+	}
+	return len(sumHead) + 8 + digits + len(`"}`)
+}
+
+// differs counts the bytes in which the end of a line is not that of one with a
+// sum and so many digits.
+func differs(line []byte, digits int) int {
+	start := len(line) - tailLength(digits)
+	if start < 0 {
+		return len(sumHead)
+	}
+	odd := 0
+	for i, b := range line[start:] {
+		var good bool
+		switch at := i - len(sumHead); {
+		case at < 0:
+			good = b == sumHead[i]
+		case at < 8:
+			good = b >= '0' && b <= '9' || b >= 'a' && b <= 'f'
+		case start+i >= len(line)-2:
+			good = b == `"}`[start+i-len(line)+2]
+		case at == 8:
+			good = b == '+'
+		default:
+			good = b >= '0' && b <= '9'
+		}
+		if !good {
+			odd++
+		}
+	}
+	return odd
+}
+
+// isBlank reports whether a line has nothing in it.
+func isBlank(line []byte) bool { return len(bytes.TrimLeft(line, " \t\r\n")) == 0 }

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Read implements [history.Log]. It takes no lock: what somebody is appending
+// counts when it is all there.
+func (s *Store) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		if err := s.read(ctx, conversation, after, yield); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (s *Store) read(ctx context.Context, conversation string, after int, yield func(canister.Canister, error) bool) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	folder, err := s.folder(conversation)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(linesOf(folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return failed("read", conversation, err)
+	}
+	defer file.Close()
+	x, err := s.index(folder, file)
+	if err != nil {
+		return failed("read", conversation, err)
+	}
+	r := &reader{conversation: conversation, folder: folder, file: file}
+	r.from(&x, max(after, 0))
+	for place := max(after, 0); place < x.length; place++ {
+		form, _, err := r.next()
+		var c canister.Canister
+		if err == nil {
+			c, err = r.canister(form)
+		}
+		if err == nil {
+			err = s.usable(ctx)
+		}
+		if err != nil {
+			if damaged := new(history.CorruptError); errors.As(err, &damaged) {
+				s.forget(folder) // what we remember may be of another file
+			}
+			return err
+		}
+		if !yield(c, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// reader reads the lines of a conversation one after another.
+type reader struct {
+	conversation, folder string
+
+	file  *os.File
+	lines *bufio.Reader
+	line  int // that was read last, from 1
+	skip  int // canisters before the first that is wanted
+}
+
+// from sets the reader before a canister.
+func (r *reader) from(x *index, place int) {
+	if place >= x.length {
+		return
+	}
+	m := x.marks[place/stride]
+	r.skip = place % stride
+	if place == x.length-1 {
+		m, r.skip = x.last, 0
+	}
+	r.line = m.line - 1
+	r.lines = bufio.NewReaderSize(io.NewSectionReader(r.file, m.offset, x.end-m.offset), 64<<10)
+}
+
+// next returns the JSON form in the next line, and how many lines of its append
+// follow. The form is good until the next call.
+func (r *reader) next() (form []byte, more int, err error) {
+	for {
+		line, err := readLine(r.lines)
+		if err == io.EOF {
+			return nil, 0, r.corrupt(errors.New("the line is gone; was the file changed while it was read?"))
+		}
+		if err != nil {
+			return nil, 0, failed("read", r.conversation, err)
+		}
+		r.line++
+		if isBlank(line) {
+			continue
+		}
+		if r.skip > 0 {
+			r.skip--
+			continue
+		}
+		if form, more, err = splitLine(line); err != nil {
+			return nil, 0, r.corrupt(err)
+		}
+		return form, more, nil
+	}
+}
+
+// canister returns the canister of a form, with the contents that stand beside.
+func (r *reader) canister(form []byte) (canister.Canister, error) {
+	c, err := canister.Unmarshal(form)
+	if err != nil {
+		return nil, r.corrupt(err)
+	}
+	c, err = join(c, func(sum string, length int) ([]byte, error) { return readContent(r.folder, sum, length) })
+	if err != nil && !isAt(r.file, linesOf(r.folder)) {
+		return nil, fmt.Errorf("%w any more: %q", history.ErrNotFound, r.conversation)
+	}
+	if err != nil {
+		return nil, r.corrupt(err)
+	}
+	return c, nil
+}
+
+func (r *reader) corrupt(err error) error {
+	return corrupt(r.conversation, linesOf(r.folder), r.line, err)
+}
+
+// Append implements [history.Log]. Where the disk is full, or fails, the
+// conversation is as it was.
+func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.under.Done()
+	folder, err := s.folder(conversation)
+	if err != nil {
+		return err
+	}
+	batch, err := encode(conversation, canisters)
+	if err != nil {
+		return err
+	}
+	for {
+		err = s.extend(ctx, conversation, folder, length, batch)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return failed("append", conversation, err)
+		}
+		if todo, err := history.Add(conversation, 0, length, canisters, nil); !todo {
+			return err
+		}
+		err = s.found(ctx, conversation, folder, batch)
+		if !errors.Is(err, history.ErrExists) {
+			return failed("append", conversation, err)
+		}
+	}
+}
+
+// batch is an append as it is written.
+type batch struct {
+	canisters []canister.Canister
+	lines     []byte
+	beside    map[string][]byte // contents by their hashes
+}
+
+func encode(conversation string, canisters []canister.Canister) (*batch, error) {
+	forms, err := history.Lines(conversation, canisters) // also says what is wrong with contents that stand beside
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{canisters: canisters, beside: map[string][]byte{}}
+	for i, c := range canisters {
+		rest, beside, other := split(c)
+		maps.Copy(b.beside, beside)
+		if other {
+			if forms[i], err = canister.Marshal(rest); err != nil {
+				return nil, fmt.Errorf("files: conversation %q: %w", conversation, err)
+			}
+		}
+		b.lines = appendLine(b.lines, forms[i], len(canisters)-1-i)
+	}
+	return b, nil
+}
+
+// found makes a conversation that begins with an append.
+func (s *Store) found(ctx context.Context, conversation, folder string, b *batch) error {
+	now := s.clock()
+	info := history.Info{ID: conversation, Created: now, Changed: now}
+	return s.make(ctx, conversation, folder, info, func(fresh string, lines *os.File) error {
+		if err := s.writeContents(fresh, b.beside); err != nil {
+			return err
+		}
+		_, err := s.write(lines, b.lines, 0)
+		s.step("lines")
+		return err
+	})
+}
+
+// extend appends to a conversation that exists.
+func (s *Store) extend(ctx context.Context, conversation, folder string, length int, b *batch) error {
+	l, err := s.lock(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	s.step("locked")
+	x, err := s.index(folder, l.file)
+	if err != nil {
+		return fmt.Errorf("read what is there: %w", err)
+	}
+	todo, err := history.Add(conversation, x.length, length, b.canisters, func(place int) (string, error) {
+		r := &reader{conversation: conversation, folder: folder, file: l.file}
+		r.from(&x, place)
+		form, _, err := r.next()
+		if err != nil {
+			return "", err
+		}
+		c, err := canister.Unmarshal(form)
+		if err != nil {
+			return "", r.corrupt(err)
+		}
+		return c.Header().ID, nil
+	})
+	if err != nil {
+		return err
+	}
+	if !todo { // who wrote them may have crashed before they were on the disk
+		return errors.Join(l.file.Sync(), s.settle(folder))
+	}
+	if err := s.writeContents(folder, b.beside); err != nil {
+		return fmt.Errorf("nothing was appended: %w", err)
+	}
+	if err := s.settle(folder); err != nil {
+		return fmt.Errorf("nothing was appended: %w", err)
+	}
+	return s.put(l, &x, b)
+}
+
+// put writes the lines of an append behind those that are there.
+func (s *Store) put(l *locked, x *index, b *batch) error {
+	if x.file.Size() > x.end { // what a crash has left of an append
+		if err := l.file.Truncate(x.end); err != nil {
+			return fmt.Errorf("nothing was appended: cut off half a line: %w", err)
+		}
+		s.step("cut")
+	}
+	lines := b.lines
+	if x.bare {
+		lines = append([]byte{'\n'}, lines...)
+	}
+	_, err := s.write(l.file, lines, x.end)
+	s.step("lines")
+	if err == nil {
+		s.stamp(l.file.Name(), s.clock())
+		err = l.file.Sync()
+	}
+	if err != nil {
+		undone := l.file.Truncate(x.end)
+		if undone == nil {
+			undone = l.file.Sync()
+		}
+		s.forget(l.folder)
+		return errors.Join(fmt.Errorf("nothing was appended: %w", err), undone)
+	}
+	s.step("synced")
+	return nil
+}

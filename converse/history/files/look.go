@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// version is that of the layout, in info.json.
+const version = 1
+
+// description is what stands in info.json.
+type description struct {
+	V            int       `json:"v"`
+	ID           string    `json:"id"`
+	Title        string    `json:"title,omitempty"`
+	Tags         []string  `json:"tags,omitempty"`
+	Owner        string    `json:"owner,omitempty"`
+	Created      time.Time `json:"created"`
+	Parent       string    `json:"parent,omitempty"`
+	ParentLength int       `json:"parent_length,omitempty"`
+}
+
+// readInfo returns what stands in info.json, and the members that this version
+// does not know.
+func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]json.RawMessage, err error) {
+	path := infoOf(folder)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && isPlain(filepath.Base(folder)) {
+		return history.Info{ID: filepath.Base(folder)}, nil, nil // made by hand
+	}
+	if err != nil {
+		return history.Info{}, nil, err
+	}
+	conversation := filepath.Base(folder) // as well as we know
+	var d description
+	if err := json.Unmarshal(text, &struct{ V *int }{&d.V}); err == nil && d.V > version {
+		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, history.ErrNewer, d.V, version)
+	}
+	if err := errors.Join(json.Unmarshal(text, &d), json.Unmarshal(text, &unknown)); err != nil {
+		return history.Info{}, nil, corrupt(conversation, path, 0, err)
+	}
+	if history.CheckID(d.ID) != nil || folderOf(d.ID) != filepath.Base(folder) {
+		return history.Info{}, nil, corrupt(conversation, path, 0, fmt.Errorf("the id %q is not that of this folder", d.ID))
+	}
+	change := history.Change{Title: &d.Title, Tags: &d.Tags, Owner: &d.Owner}
+	if info, err = change.Apply(history.Info{ID: d.ID, Created: d.Created, Parent: d.Parent, ParentLength: d.ParentLength}); err != nil {
+		return history.Info{}, nil, corrupt(conversation, path, 0, err)
+	}
+	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool { return slices.Contains(known, name) })
+	return info, unknown, nil
+}
+
+var known = []string{"v", "id", "title", "tags", "owner", "created", "parent", "parent_length"}
+
+// writeInfo writes info.json.
+func (s *Store) writeInfo(folder string, info history.Info, unknown map[string]json.RawMessage) error {
+	text, err := json.MarshalIndent(description{version, info.ID, info.Title, info.Tags, info.Owner, info.Created.UTC(), info.Parent, info.ParentLength}, "", "  ")
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return err
+		}
+		text = fmt.Appendf(bytes.TrimSuffix(text, []byte("\n}")), ",\n  %s: %s\n}", quoted, unknown[name])
+	}
+	return s.replace(infoOf(folder), append(text, '\n'), 0o600)
+}
+
+// count adds to an info what the lines say, or returns fs.ErrNotExist.
+func (s *Store) count(info history.Info, folder string) (history.Info, error) {
+	file, err := os.Open(linesOf(folder))
+	if err != nil {
+		return history.Info{}, err
+	}
+	defer file.Close()
+	x, err := s.index(folder, file)
+	if err != nil {
+		return history.Info{}, err
+	}
+	info.Length = x.length
+	if info = changed(info, x.file); x.length == 0 {
+		return info, nil
+	}
+	r := &reader{conversation: info.ID, folder: folder, file: file}
+	r.from(&x, x.length-1)
+	form, _, err := r.next()
+	if err != nil {
+		return history.Info{}, err
+	}
+	c, err := canister.Unmarshal(form)
+	if err != nil {
+		return history.Info{}, r.corrupt(err)
+	}
+	info.Last = c.Kind()
+	return info, nil
+}
+
+// changed adds to an info when the file was changed.
+func changed(info history.Info, lines os.FileInfo) history.Info {
+	info.Changed = lines.ModTime()
+	if info.Created.IsZero() {
+		info.Created = info.Changed
+	}
+	if info.Changed.Before(info.Created) { // the file system's clock is coarser
+		info.Changed = info.Created
+	}
+	return info
+}
+
+// Info implements [history.Store].
+func (s *Store) Info(ctx context.Context, conversation string) (history.Info, error) {
+	if err := s.usable(ctx); err != nil {
+		return history.Info{}, err
+	}
+	folder, err := s.folder(conversation)
+	if err != nil {
+		return history.Info{}, err
+	}
+	info, _, err := s.readInfo(folder)
+	if err == nil {
+		info, err = s.count(info, folder)
+	}
+	return info, failed("read", conversation, err)
+}
+
+// Describe implements [history.Store].
+func (s *Store) Describe(ctx context.Context, conversation string, change history.Change) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.under.Done()
+	folder, err := s.folder(conversation)
+	if err != nil {
+		return err
+	}
+	l, err := s.lock(ctx, folder)
+	if err != nil {
+		return failed("describe", conversation, err)
+	}
+	defer l.unlock()
+	info, unknown, err := s.readInfo(folder)
+	if err != nil {
+		return failed("describe", conversation, err)
+	}
+	if info.Created.IsZero() {
+		if info, err = s.count(info, folder); err != nil {
+			return failed("describe", conversation, err)
+		}
+	}
+	if info, err = change.Apply(info); err != nil {
+		return err
+	}
+	return failed("describe", conversation, errors.Join(s.writeInfo(folder, info, unknown), syncFolder(folder)))
+}
+
+// List implements [history.Store].
+func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		if err := s.usable(ctx); err != nil {
+			yield(history.Info{}, err)
+			return
+		}
+		infos, bad := s.all()
+		listed := 0
+		for _, info := range infos {
+			if filter.Limit > 0 && listed == filter.Limit {
+				break
+			}
+			info, passes, err := s.passes(ctx, info, filter)
+			if unusable := s.usable(ctx); unusable != nil {
+				yield(history.Info{}, unusable)
+				return
+			}
+			if err != nil && !errors.Is(err, history.ErrNotFound) { // it may have been deleted just now
+				bad = errors.Join(bad, err)
+			}
+			if passes {
+				listed++
+				if !yield(info, nil) {
+					return
+				}
+			}
+		}
+		if bad != nil {
+			yield(history.Info{}, bad)
+		}
+	}
+}
+
+// all returns the conversations in the order of a list, with all but what needs
+// a look at their lines, and an error about those that cannot be read.
+func (s *Store) all() (infos []history.Info, bad error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("files: list: %w", err)
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") || !entry.IsDir() {
+			continue
+		}
+		folder := filepath.Join(s.dir, entry.Name())
+		lines, err := os.Stat(linesOf(folder))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // somebody else's folder
+		}
+		info, _, infoErr := s.readInfo(folder)
+		if err = errors.Join(err, infoErr); err != nil {
+			bad = errors.Join(bad, err)
+			continue
+		}
+		infos = append(infos, changed(info, lines))
+	}
+	slices.SortFunc(infos, history.Order)
+	return infos, bad
+}
+
+// passes returns all of an info, and whether it passes a filter.
+func (s *Store) passes(ctx context.Context, info history.Info, filter history.Filter) (history.Info, bool, error) {
+	quick := filter
+	quick.Open = false
+	if !quick.Allows(info) {
+		return info, false, nil
+	}
+	folder := filepath.Join(s.dir, folderOf(info.ID))
+	info, err := s.count(info, folder)
+	if err != nil || !filter.Allows(info) {
+		return info, false, failed("list", info.ID, err)
+	}
+	says, err := filter.Says(info.Title, s.Read(ctx, info.ID, 0))
+	return info, says, err
+}
+
+// Fork implements [history.Store]. The contents are shared by hard links, or
+// copied where the file system has none.
+func (s *Store) Fork(ctx context.Context, conversation string, length int, to string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.under.Done()
+	folder, err := s.folder(conversation)
+	if err != nil {
+		return err
+	}
+	target, err := s.folder(to)
+	if err != nil {
+		return err
+	}
+	return failed("fork", conversation, s.fork(ctx, conversation, folder, length, to, target))
+}
+
+func (s *Store) fork(ctx context.Context, conversation, folder string, length int, to, target string) error {
+	info, _, err := s.readInfo(folder)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(linesOf(folder))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	x, err := s.index(folder, file)
+	if err != nil {
+		return err
+	}
+	if length < 0 || length > x.length {
+		return fmt.Errorf("%w: %q has %d canisters and not %d", history.ErrNotFound, conversation, x.length, length)
+	}
+	if _, err := os.Lstat(target); err == nil {
+		return fmt.Errorf("%w: %q", history.ErrExists, to)
+	}
+	now := s.clock()
+	info.ID, info.Parent, info.ParentLength, info.Created, info.Changed = to, conversation, length, now, now
+	return s.make(ctx, to, target, info, func(fresh string, lines *os.File) error {
+		r := &reader{conversation: conversation, folder: folder, file: file}
+		r.from(&x, 0)
+		return s.copy(ctx, r, length, fresh, lines)
+	})
+}
+
+// copy writes the next canisters of a reader into a new folder.
+func (s *Store) copy(ctx context.Context, r *reader, length int, fresh string, lines *os.File) error {
+	var end int64
+	var chunk []byte
+	linked := map[string]bool{}
+	for place := range length {
+		form, _, err := r.next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.share(form, fresh, linked); err != nil {
+			return err
+		}
+		chunk = appendLine(chunk, form, 0)
+		if len(chunk) < 64<<10 && place < length-1 {
+			continue
+		}
+		if _, err := s.write(lines, chunk, end); err != nil {
+			return err
+		}
+		end, chunk = end+int64(len(chunk)), chunk[:0]
+	}
+	if len(linked) == 0 {
+		return nil
+	}
+	return syncFolder(filepath.Join(fresh, "contents"))
+}
+
+// share gives a new folder the contents that stand beside a line.
+func (r *reader) share(form []byte, fresh string, linked map[string]bool) error {
+	c, err := canister.Unmarshal(form)
+	if err != nil {
+		return r.corrupt(err)
+	}
+	for _, content := range contentsOf(c) {
+		s, err := storedIn(content)
+		if err != nil {
+			return r.corrupt(err)
+		}
+		if s == nil || s.SHA256 == "" || linked[s.SHA256] {
+			continue
+		}
+		if err := os.Mkdir(filepath.Join(fresh, "contents"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := link(filepath.Join(r.folder, "contents", s.SHA256), filepath.Join(fresh, "contents", s.SHA256)); err != nil {
+			if errors.Is(err, fs.ErrNotExist) && isAt(r.file, linesOf(r.folder)) {
+				return r.corrupt(err)
+			}
+			return err
+		}
+		linked[s.SHA256] = true
+	}
+	return nil
+}
+
+// link gives a file another name, or copies it where that cannot be.
+func link(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	if err == nil {
+		err = target.Sync()
+	}
+	return errors.Join(err, target.Close())
+}
+
+// Delete implements [history.Store]. The folder loses its name at once, and
+// then what is in it goes.
+func (s *Store) Delete(ctx context.Context, conversation string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.under.Done()
+	folder, err := s.folder(conversation)
+	if err != nil {
+		return err
+	}
+	err = s.remove(ctx, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return failed("delete", conversation, err)
+}
+
+func (s *Store) remove(ctx context.Context, folder string) error {
+	l, err := s.lock(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer l.unlock()
+	guard, err := s.openGuard()
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	if err := lock(ctx, guard, false); err != nil {
+		return err
+	}
+	// The folder within is free for the name: only here are such folders made.
+	old, err := os.MkdirTemp(s.dir, removing)
+	if err != nil {
+		return err
+	}
+	s.forget(folder)
+	err = os.Rename(folder, filepath.Join(old, "gone"))
+	if err == nil {
+		s.step("unnamed")
+		err = syncFolder(s.dir)
+	}
+	return errors.Join(err, os.RemoveAll(old))
+}
