@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
@@ -87,6 +89,10 @@ type Assembly struct {
 
 	tool    *converse.Tool // nil unless it is served
 	closers []func() error // run in their reverse order, after the roster's
+
+	opening     sync.Mutex // guards what follows
+	history     history.Store
+	openHistory func() (history.Store, error) // nil without a table
 }
 
 // Assemble makes the model, the roster and the options of conversations from a
@@ -124,6 +130,10 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	} {
 		err = errors.Join(err, step(config, &o))
 	}
+	if config.History != nil {
+		assembly.openHistory = config.OpenHistory
+	}
+	assembly.closers = append(assembly.closers, assembly.closeHistory)
 	if err != nil {
 		err = errors.Join(err, assembly.free())
 		return nil, redact.Error(fmt.Errorf("config: %w", err), assembly.Redact)
@@ -131,9 +141,9 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	return assembly, nil
 }
 
-// Close closes the conversations that were served, the roster and the file of
-// the audit trail, and frees what the model holds. Close your own conversations,
-// and the server, first.
+// Close closes the conversations that were served, the roster, the store of
+// conversations and the file of the audit trail, and frees what the model holds.
+// Close your own conversations, and the server, first.
 func (a *Assembly) Close(ctx context.Context) error {
 	var err error
 	if a.tool != nil {

@@ -22,6 +22,7 @@ func (c *Config) fields() []field {
 		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, c.Tools.check)},
 		{"trusted", trustedTable(&c.Trusted)},
 		{"audit", optional(&c.Audit, func(a *Audit) value { return tableOf(a.fields(), a.check) })},
+		{"history", optional(&c.History, func(h *History) value { return tableOf(h.fields(), h.check) })},
 		{"serve", optional(&c.Serve, func(s *Serve) value {
 			return tableOf(s.fields(), func(r *reader, n *node) { s.check(r, n, n.parent.member("model") != nil) })
 		})},

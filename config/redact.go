@@ -55,6 +55,9 @@ func (c *Config) secrets() []string {
 	if c.Audit != nil {
 		s.add(c.Audit.File)
 	}
+	if c.History != nil {
+		s.add(c.History.Path)
+	}
 	s.serve(c.Serve)
 	return s.texts
 }

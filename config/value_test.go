@@ -48,6 +48,8 @@ b = {value = "env:SECRET", secret = true}
 c = {value = '["secret-118"]', json = true}
 [audit]
 file = "/${SECRET}"
+[history]
+path = "/${SECRET}"
 [serve]
 http = "${SECRET}:0"
 [[serve.clients]]
@@ -77,7 +79,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	shown := []any{c, *c, c.Model, *c.Model, c.Model.APIKey, &c.Model.APIKey, c.Model.Headers, c.Model.ExtraBody,
 		*c.Model.ResponseFormat, c.Ignored[0], *c.Ignored[0], struct{ hidden config.Value }{c.Model.APIKey},
 		struct{ hidden config.Table }{c.Model.ExtraBody},
-		c.Trusted, c.Trusted["a"], *c.Audit, *c.Serve, c.Serve.Clients[0], &c.Serve.Clients[0].Token, *c.Serve.ResourceMetadata}
+		c.Trusted, c.Trusted["a"], *c.Audit, *c.History, *c.Serve, c.Serve.Clients[0], &c.Serve.Clients[0].Token, *c.Serve.ResourceMetadata}
 	for _, s := range c.MCP {
 		shown = append(shown, s, *s, s.Command, s.Environment, s.Settings, s.URL)
 	}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/redact"
+)
+
+// StoreKind is what keeps conversations.
+type StoreKind string
+
+// The kinds of stores; empty means StoreSQLite.
+const StoreSQLite StoreKind = "sqlite"
+
+// History says where conversations are kept.
+type History struct {
+	// Path is the file of a StoreSQLite. Required.
+	Path Value
+	// Store is the kind; empty means StoreSQLite.
+	Store StoreKind
+}
+
+func (h *History) fields() []field {
+	return []field{
+		{"path", directory(&h.Path)},
+		{"store", choice(&h.Store, StoreSQLite)},
+	}
+}
+
+func (h *History) check(r *reader, n *node) {
+	if n.member("path") == nil {
+		r.missing(n, "path", `missing: expected where conversations are kept, such as path = "history.db"`)
+	}
+}
+
+// OpenHistory opens the store of conversations, and makes it if there is none
+// yet; it is nil when the configuration has none. The caller closes it.
+func (c *Config) OpenHistory() (history.Store, error) {
+	if c.History == nil {
+		return nil, nil
+	}
+	store, err := c.History.open()
+	if err != nil {
+		return nil, redact.Error(fmt.Errorf("history.%w", err), c.Redact())
+	}
+	return store, nil
+}
+
+func (h *History) open() (history.Store, error) {
+	path := h.Path.Reveal()
+	if path == "" {
+		return nil, errors.New("path: there is none")
+	}
+	switch h.Store {
+	case "", StoreSQLite:
+		store, err := sqlite.Open(path, nil)
+		if err != nil { // a nil *sqlite.Store is no nil store
+			return nil, fmt.Errorf("path: %w", err)
+		}
+		return store, nil
+	}
+	return nil, fmt.Errorf("store: unknown store %q", h.Store)
+}
+
+// Redact returns what takes the secrets of the configuration out of a text,
+// also concurrently. It is never nil.
+func (c *Config) Redact() func(text string) string {
+	if clean := redact.New(c.secrets()...); clean != nil {
+		return clean
+	}
+	return func(text string) string { return text }
+}
+
+// History returns the store of conversations, which the first call opens and
+// Close closes; nil when the configuration has none. A failed call may be
+// repeated. It may be called concurrently.
+func (a *Assembly) History() (history.Store, error) {
+	a.opening.Lock()
+	defer a.opening.Unlock()
+	if a.history == nil && a.openHistory != nil {
+		store, err := a.openHistory()
+		if err != nil {
+			return nil, err
+		}
+		a.history = store
+	}
+	return a.history, nil
+}
+
+// closeHistory closes the store, and for good.
+func (a *Assembly) closeHistory() error {
+	a.opening.Lock()
+	defer a.opening.Unlock()
+	store := a.history
+	a.openHistory = func() (history.Store, error) { return nil, history.ErrClosed }
+	if store == nil {
+		return nil
+	}
+	return store.Close()
+}
