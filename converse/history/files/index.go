@@ -89,7 +89,7 @@ func (x index) scan(file *os.File) (index, error) {
 			}
 			continue
 		}
-		if !whole && !readable(line) {
+		if !whole && !readable(line) && !readable(line[:len(line)-1]) { // a damaged newline is no torn line
 			break
 		}
 		if x.length%stride == 0 {

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin
+
+package files
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// kept makes a store with a conversation of two appends, one canister and
+// three, and returns the bytes of its lines and where the second begins.
+func kept(t testing.TB, dir string) (text []byte, second int) {
+	t.Helper()
+	s := open(t, dir)
+	if err := s.Append(t.Context(), "talk", 0, says("first", "the first")); err != nil {
+		t.Fatal(err)
+	}
+	before := text0(t, dir)
+	if err := s.Append(t.Context(), "talk", 1, three(0)...); err != nil {
+		t.Fatal(err)
+	}
+	return text0(t, dir), len(before)
+}
+
+func text0(t testing.TB, dir string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(linesOf(filepath.Join(dir, "talk")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func put(t testing.TB, dir string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(linesOf(filepath.Join(dir, "talk")), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A crash leaves the second append cut off anywhere, or with zeros where its
+// end should be. It counts for nothing until it is all there.
+func TestTornAtEachByte(t *testing.T) {
+	dir := t.TempDir()
+	text, second := kept(t, dir)
+	for cut := second; cut <= len(text); cut++ {
+		want := "first"
+		if cut >= len(text)-1 { // but for the newline it is there
+			want = "first c0 c1 c2"
+		}
+		for _, zeros := range []int{0, 4096} {
+			if zeros > 0 && cut == len(text)-1 {
+				continue // zeros where the newline was, and a line that is no JSON
+			}
+			put(t, dir, append(slices.Clip(text[:cut]), make([]byte, zeros)...))
+			s := open(t, dir)
+			if got := ids(read(t, s, "talk")); got != want {
+				t.Fatalf("cut off at %d of %d, with %d zeros, there is %q, want %q", cut, len(text), zeros, got, want)
+			}
+			if info, err := s.Info(t.Context(), "talk"); err != nil || info.Length != len(strings.Fields(want)) {
+				t.Fatalf("cut off at %d the info is %+v, %v", cut, info, err)
+			}
+			if err := s.Append(t.Context(), "talk", 1, three(0)...); err != nil {
+				t.Fatalf("cut off at %d: %v", cut, err)
+			}
+			if err := s.Append(t.Context(), "talk", 4, says("on", "on we go")); err != nil {
+				t.Fatal(err)
+			}
+			if got := ids(read(t, open(t, dir), "talk")); got != "first c0 c1 c2 on" {
+				t.Fatalf("cut off at %d, and repaired, there is %q", cut, got)
+			}
+			if !bytes.HasPrefix(text0(t, dir), text) {
+				t.Fatalf("cut off at %d, and repaired, the file is\n%s", cut, text0(t, dir))
+			}
+		}
+	}
+}
+
+// A bit that is another makes an error, or no difference, or an append at the
+// end that is not whole; never another text.
+func TestEachBitFlipped(t *testing.T) {
+	dir := t.TempDir()
+	text, _ := kept(t, dir)
+	want := read(t, open(t, dir), "talk")
+	errs := 0
+	for at := range text {
+		for bit := range 8 {
+			flipped := bytes.Clone(text)
+			flipped[at] ^= 1 << bit
+			put(t, dir, flipped)
+			var got []canister.Canister
+			var failed error
+			for c, err := range open(t, dir).Read(t.Context(), "talk", 0) {
+				if failed = err; err == nil {
+					got = append(got, c)
+				}
+			}
+			if failed == nil && len(got) != len(want) {
+				t.Fatalf("bit %d of byte %d: there are %d canisters, and no error: %s", bit, at, len(got), flipped)
+			}
+			var corrupt *history.CorruptError
+			if failed != nil && (!errors.As(failed, &corrupt) || !strings.Contains(corrupt.Place, "history.jsonl: line ") || corrupt.Conversation != "talk") {
+				t.Fatalf("bit %d of byte %d: %v", bit, at, failed)
+			}
+			if failed != nil {
+				errs++
+			}
+			for i, c := range got {
+				is, _ := canister.Marshal(c)
+				was, _ := canister.Marshal(want[i])
+				if !bytes.Equal(is, was) {
+					t.Fatalf("bit %d of byte %d: canister %d is %s", bit, at, i, is)
+				}
+			}
+		}
+	}
+	if errs < 8*len(text)*9/10 {
+		t.Errorf("of %d flips only %d are errors", 8*len(text), errs)
+	}
+}
+
+func TestContentDamaged(t *testing.T) {
+	dir := t.TempDir()
+	kept(t, dir)
+	contents, err := filepath.Glob(filepath.Join(dir, "talk", "contents", "*"))
+	if err != nil || len(contents) != 1 {
+		t.Fatal(contents, err)
+	}
+	good, err := os.ReadFile(contents[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage := func(data []byte) {
+		_ = os.Remove(contents[0])
+		if data != nil {
+			if err := os.WriteFile(contents[0], data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	flipped := bytes.Clone(good)
+	flipped[len(flipped)/2] ^= 1
+	for _, data := range [][]byte{flipped, good[:100], {}, nil} {
+		damage(data)
+		count := 0
+		var failed error
+		for _, failed = range open(t, dir).Read(t.Context(), "talk", 0) {
+			count++
+		}
+		var corrupt *history.CorruptError
+		if count != 3 || !errors.As(failed, &corrupt) || !strings.HasSuffix(corrupt.Place, "history.jsonl: line 3") || !strings.Contains(failed.Error(), filepath.Base(contents[0])) {
+			t.Errorf("with %d bytes of it: %d, %v", len(data), count, failed)
+		}
+	}
+	// The same content, appended again, heals it.
+	if err := open(t, dir).Append(t.Context(), "talk", 4, says("again", large+"0")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(read(t, open(t, dir), "talk")); got != "first c0 c1 c2 again" {
+		t.Errorf("there is %q", got)
+	}
+}
+
+func TestNewer(t *testing.T) {
+	for name, make := range map[string]func(dir string) error{
+		"line": func(dir string) error {
+			return os.WriteFile(linesOf(dir), []byte(`{"kind":"user","v":2,"id":"x"}`+"\n"), 0o600)
+		},
+		"layout": func(dir string) error {
+			return os.WriteFile(infoOf(dir), []byte(`{"v":2,"id":{"now":"an object"}}`), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			kept(t, dir)
+			s := open(t, dir)
+			if err := s.Append(t.Context(), "other", 0, says("x", "fine")); err != nil {
+				t.Fatal(err)
+			}
+			if err := make(filepath.Join(dir, "talk")); err != nil {
+				t.Fatal(err)
+			}
+			var corrupt *history.CorruptError
+			if _, err := s.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNewer) || errors.As(err, &corrupt) {
+				t.Errorf("Info: %v", err)
+			}
+			var got []string
+			var failed error
+			for info, err := range s.List(t.Context(), history.Filter{}) {
+				if failed = err; err == nil {
+					got = append(got, info.ID)
+				}
+			}
+			if !slices.Equal(got, []string{"other"}) || !errors.Is(failed, history.ErrNewer) {
+				t.Errorf("List: %q, %v", got, failed)
+			}
+		})
+	}
+}
+
+// What people do to the files is taken as it stands, or is an error that says
+// what to do.
+func TestEditedByHand(t *testing.T) {
+	dir := t.TempDir()
+	kept(t, dir)
+	s := open(t, dir)
+	read(t, s, "talk") // remembers where the lines are
+	lines := strings.SplitAfter(string(text0(t, dir)), "\n")
+	edited := strings.Replace(lines[0], "the first", "the very first", 1)
+	put(t, dir, []byte(edited+strings.Join(lines[1:], "")))
+	for _, s := range []*Store{s, open(t, dir)} {
+		for _, err := range s.Read(t.Context(), "talk", 0) {
+			if err == nil || !strings.Contains(err.Error(), `take its member "sum" out`) {
+				t.Errorf("with its sum: %v", err)
+			}
+		}
+	}
+	form, _, _ := strings.Cut(edited, `,"sum"`)
+	put(t, dir, []byte("\n"+form+"} \r\n\n \n"+lines[1]+lines[2]+lines[3]+`{"kind":"user","id":"added","content":[{"type":"text","text":"by hand"}]}`))
+	for _, s := range []*Store{s, open(t, dir)} {
+		list := read(t, s, "talk")
+		if ids(list) != "first c0 c1 c2 added" || history.TextOf(list[0]) != "the very first" {
+			t.Errorf("there is %q", ids(list))
+		}
+	}
+	if err := s.Append(t.Context(), "talk", 5, says("on", "on we go")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(read(t, s, "talk")); got != "first c0 c1 c2 added on" {
+		t.Errorf("there is %q", got)
+	}
+}
+
+func TestMadeByHand(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "talk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	if err := s.Append(t.Context(), "talk", 0, says("x", "in the way")); err == nil {
+		t.Error("a folder without lines is taken for nothing")
+	}
+	put(t, dir, []byte(`{"kind":"assistant","id":"a"}`+"\n"))
+	info, err := s.Info(t.Context(), "talk")
+	if err != nil || info.ID != "talk" || info.Length != 1 || info.Last != canister.KindAssistant || info.Created.IsZero() {
+		t.Errorf("the info is %+v, %v", info, err)
+	}
+	title := "by hand"
+	if err := s.Describe(t.Context(), "talk", history.Change{Title: &title}); err != nil {
+		t.Error(err)
+	}
+	if again, err := s.Info(t.Context(), "talk"); err != nil || again.Title != title || !again.Created.Equal(info.Created) {
+		t.Errorf("the info is %+v, %v", again, err)
+	}
+}
+
+func TestInfoDamaged(t *testing.T) {
+	dir := t.TempDir()
+	kept(t, dir)
+	s := open(t, dir)
+	path := infoOf(filepath.Join(dir, "talk"))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "{", `{"v":1,"id":"other"}`, `{"v":1,"id":""}`, `{"v":1,"id":"talk","title":7}`, "[]"} {
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *history.CorruptError
+		if _, err := s.Info(t.Context(), "talk"); !errors.As(err, &corrupt) || corrupt.Place != path {
+			t.Errorf("with %q Info is %v", bad, err)
+		}
+		if got := ids(read(t, s, "talk")); got != "first c0 c1 c2" { // the canisters need no info
+			t.Errorf("with %q there is %q", bad, got)
+		}
+	}
+	// Members of others are kept.
+	own := bytes.Replace(text, []byte("{\n"), []byte("{\n  \"mood\": [1, 2],\n"), 1)
+	if err := os.WriteFile(path, own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	title := "new"
+	if err := s.Describe(t.Context(), "talk", history.Change{Title: &title}); err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]any
+	if text, err = os.ReadFile(path); err != nil || json.Unmarshal(text, &members) != nil || fmt.Sprint(members["mood"]) != "[1 2]" || members["title"] != "new" {
+		t.Errorf("info.json is %s, %v", text, err)
+	}
+}
+
+// Contents stand once in a conversation and its forks, and go with the last.
+func TestContentsAreShared(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Append(t.Context(), "talk", 0, says("1", large), says("2", large), says("3", large+"3"), says("4", strings.Repeat("x", inline))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Fork(t.Context(), "talk", 2, "fork"); err != nil {
+		t.Fatal(err)
+	}
+	contents := func(conversation string) []string {
+		found, err := filepath.Glob(filepath.Join(dir, conversation, "contents", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	of, in := contents("talk"), contents("fork")
+	if len(of) != 2 || len(in) != 1 {
+		t.Fatalf("the contents are %q and %q", of, in)
+	}
+	inFork, err := os.Stat(in[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(of, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && os.SameFile(info, inFork)
+	}) {
+		t.Error("the fork has a copy")
+	}
+	if len(text0(t, dir)) > 3*inline {
+		t.Errorf("the lines have %d bytes", len(text0(t, dir)))
+	}
+	if _, err := canister.Unmarshal(bytes.SplitN(text0(t, dir), []byte("\n"), 2)[0]); err != nil {
+		t.Errorf("a line is not in the form of canisters: %v", err)
+	}
+	for _, conversation := range []string{"talk", "fork"} {
+		if err := s.Delete(t.Context(), conversation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != ".lock" {
+		t.Errorf("there is left %v, %v", left, err)
+	}
+}
+
+// Idle conversations cost neither memory nor files.
+func TestIdleConversationsCostNothing(t *testing.T) {
+	s := open(t, t.TempDir())
+	for i := range 2 * indexes {
+		if err := s.Append(t.Context(), fmt.Sprint("n", i), 0, says("x", "x")); err != nil {
+			t.Fatal(err)
+		}
+		read(t, s, fmt.Sprint("n", i))
+	}
+	if len(s.indexes) > indexes || len(s.settled) > indexes || len(s.gates) != 0 {
+		t.Errorf("of %d conversations %d indexes, %d folders and %d gates are remembered", 2*indexes, len(s.indexes), len(s.settled), len(s.gates))
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add([]byte(`{"kind":"user"}`), 0)
+	f.Add([]byte(`{"kind":"user","sum":"crc32c:00000000"}`), 12)
+	f.Add([]byte(`{}`), 999_999_999)
+	f.Fuzz(func(t *testing.T, form []byte, more int) {
+		_, _, _ = splitLine(form) // whatever it is
+		if !bytes.HasSuffix(form, []byte("}")) || more < 0 || more > 999_999_999 {
+			return
+		}
+		line := appendLine(nil, form, more)
+		got, m, err := splitLine(line)
+		if err != nil || !bytes.Equal(got, form) || m != more || waits(line) != (more > 0) {
+			t.Errorf("%q with %d comes back as %q with %d: %v", form, more, got, m, err)
+		}
+	})
+}
+
+// Whatever is in the files, reading ends, and an append does no harm to what
+// could be read.
+func FuzzFile(f *testing.F) {
+	dir := f.TempDir()
+	text, _ := kept(f, dir)
+	f.Add(text)
+	f.Add([]byte("\n\n{\"kind\":\"user\"}"))
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		damaged := bytes.Clone(text)
+		damaged[r.IntN(len(damaged))] = byte(r.IntN(256))
+		f.Add(damaged[:r.IntN(len(damaged))])
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		put(t, dir, text)
+		s := open(t, dir)
+		readable := func() (list []canister.Canister, failed error) {
+			for c, err := range s.Read(t.Context(), "talk", 0) {
+				if err != nil {
+					return list, err
+				}
+				list = append(list, c)
+			}
+			return list, nil
+		}
+		before, failed := readable()
+		if failed != nil {
+			return
+		}
+		if err := s.Append(t.Context(), "talk", len(before), says("appended", "appended")); err != nil {
+			t.Fatalf("Append to what can be read: %v", err)
+		}
+		after, failed := readable()
+		if failed != nil || ids(after) != ids(append(before, says("appended", ""))) {
+			t.Fatalf("before %q, after %q: %v", ids(before), ids(after), failed)
+		}
+	})
+}
