@@ -174,19 +174,34 @@ func split(c canister.Canister) (rest canister.Canister, beside map[string][]byt
 var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // storedIn returns what the metadata of a content says, nil if nothing.
-func storedIn(content canister.Content) (s *stored, err error) {
-	swap(content, func(string, []byte) ([]byte, bool) { return nil, false }, func(extra canister.Extra) canister.Extra {
-		value, ok := extra.Metadata[storedName]
-		if !ok {
-			return extra
-		}
-		s = new(stored)
-		if json.Unmarshal(value, s) != nil || s.SHA256 != "" && !hash.MatchString(s.SHA256) {
-			err = fmt.Errorf("the metadata %s does not name a content", storedName)
-		}
-		return extra
-	})
-	return s, err
+func storedIn(content canister.Content) (*stored, error) {
+	value, ok := extraOf(content).Metadata[storedName]
+	if !ok {
+		return nil, nil
+	}
+	s := new(stored)
+	if json.Unmarshal(value, s) != nil || s.SHA256 != "" && !hash.MatchString(s.SHA256) {
+		return nil, fmt.Errorf("the metadata %s does not name a content", storedName)
+	}
+	return s, nil
+}
+
+func extraOf(c canister.Content) canister.Extra {
+	switch c := c.(type) {
+	case canister.TextContent:
+		return c.Extra
+	case canister.ImageContent:
+		return c.Extra
+	case canister.AudioContent:
+		return c.Extra
+	case canister.ResourceContent:
+		return c.Extra
+	case canister.StructuredContent:
+		return c.Extra
+	case canister.LinkContent:
+		return c.Extra
+	}
+	return canister.Extra{}
 }
 
 // join returns c with the contents that stand beside its line; get returns one.
