@@ -8,7 +8,7 @@
 //	    history.jsonl    the canisters, one a line (docs/canisters.md)
 //	    info.json        title, tags, owner, what it was forked from
 //	    contents/        contents of more than 1 KiB, each by its SHA-256
-//	  pläne~5d0c…/       an identity that is no good name for a folder
+//	  xpl-ne~5d0c…/      an identity that is no good name for a folder
 //
 // An append returns when the canisters are on the disk: the contents first, then
 // the lines, then the folders that name them. A crash in the middle of it leaves
@@ -28,7 +28,9 @@
 //
 // A line may be changed, added or removed while no program writes to the
 // conversation. A line that was changed no longer fits its member sum, which is
-// the last one: take it out, and the line is taken as it stands. A content that
+// the last one: take it out, and the line is taken as it stands. If the last line
+// that stays has a plus in its sum, it waits for lines of the same append: take
+// its sum out too. docs/durability.md has the layout. A content that
 // stands beside is put back into its line by giving it its member (text, data,
 // blob or json) and taking io.github.consort-go/stored out of its metadata. A
 // folder without info.json is a conversation with the folder's name.
