@@ -53,6 +53,8 @@ type writer struct {
 	create, extend          *sql.Stmt
 	insert, part            *sql.Stmt
 	content, contentOf      *sql.Stmt
+
+	statements []*sql.Stmt // all of those
 }
 
 // always is the context of statements that nobody interrupts.
@@ -79,13 +81,22 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 		&w.contentOf: "SELECT key, body = ? FROM contents WHERE hash = ?",
 	} {
 		if *statement, err = conn.PrepareContext(ctx, text); err != nil {
-			return nil, errors.Join(err, conn.Close())
+			return nil, errors.Join(err, w.close())
 		}
+		w.statements = append(w.statements, *statement)
 	}
 	return w, nil
 }
 
-func (w *writer) close() error { return w.conn.Close() }
+// close gives the connection back. A statement that is left open would keep
+// SQLite from closing the file, and from emptying the write-ahead log.
+func (w *writer) close() error {
+	var err error
+	for _, statement := range w.statements {
+		err = errors.Join(err, statement.Close())
+	}
+	return errors.Join(err, w.conn.Close())
+}
 
 // pause is how long nothing must have been written before texts are indexed.
 const pause = 200 * time.Millisecond

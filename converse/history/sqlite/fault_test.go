@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/converse/history"
+)
+
+// pragma changes the connection of the writer.
+func pragma(t testing.TB, s *Store, text string) {
+	t.Helper()
+	if err := s.ask(t.Context(), func(w *writer) (verdict, err error) {
+		_, err = w.conn.ExecContext(always, "PRAGMA "+text)
+		return nil, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// All that was acknowledged is there, and what does not fit is in nobody's way
+// that does.
+func TestADiskThatIsFull(t *testing.T) {
+	s := open(t)
+	add(t, s, "small", 0, "a")
+	pragma(t, s, "max_page_count = 40")
+	kept := 0
+	var err error
+	for ; err == nil && kept < 1000; kept++ {
+		err = s.Append(t.Context(), "talk", kept, says(fmt.Sprint("c", kept), strings.Repeat("x", 1000)))
+	}
+	kept--
+	if err == nil || !strings.Contains(err.Error(), "the disk is full") || !strings.Contains(err.Error(), s.path) {
+		t.Errorf("a full disk is %v", err)
+	}
+	if got := texts(t, s, "talk"); len(got) != kept {
+		t.Errorf("%d canisters are there, %d were acknowledged", len(got), kept)
+	}
+	if info, err := s.Info(t.Context(), "talk"); err != nil || info.Length != kept {
+		t.Errorf("%+v, %v", info, err)
+	}
+	pragma(t, s, "max_page_count = 100000")
+	add(t, s, "talk", kept, "there is room again")
+}
+
+func TestAFileThatMayOnlyBeRead(t *testing.T) {
+	s := open(t)
+	add(t, s, "talk", 0, "before")
+	pragma(t, s, "query_only = 1")
+	err := s.Append(t.Context(), "talk", 1, says("c1", "x"))
+	if err == nil || !strings.Contains(err.Error(), "cannot be written") || !strings.Contains(err.Error(), s.path) {
+		t.Error(err)
+	}
+	if got := texts(t, s, "talk"); len(got) != 1 {
+		t.Errorf("there is %q", got)
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	folder := t.TempDir()
+	text := filepath.Join(folder, "text")
+	if err := os.WriteFile(text, bytes.Repeat([]byte("no database. "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"":                                    "empty",
+		folder:                                folder,
+		filepath.Join(folder, "none", "t.db"): "no such file",
+		text:                                  "not a database",
+	} {
+		before, _ := os.ReadFile(path)
+		s, err := Open(path, nil)
+		if err == nil {
+			s.Close()
+			t.Errorf("%q could be opened", path)
+			continue
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", path, err)
+		}
+		if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+			t.Errorf("%q was changed", path)
+		}
+	}
+	if _, err := Open(filepath.Join(folder, "x.db"), &Options{Group: -1}); err == nil || !strings.Contains(err.Error(), "Group") {
+		t.Error(err)
+	}
+}
+
+// Rows that are changed behind the store's back are found, and named.
+func TestRowsThatWereChanged(t *testing.T) {
+	long := strings.Repeat("long ", 1000)
+	for statement, place := range map[string]string{
+		"UPDATE canisters SET line = replace(line, 'one', 'two') WHERE position = 1":                     "table canisters, conversation 1, position 1",
+		"UPDATE canisters SET id = 'c9' WHERE position = 1":                                              "table canisters, conversation 1, position 1",
+		"UPDATE canisters SET position = 3 - position WHERE position IN (1, 2) AND 0":                    "",
+		"DELETE FROM canisters WHERE position = 1":                                                       "table canisters, conversation 1, position 1",
+		"DELETE FROM canisters WHERE position = 3":                                                       "table conversations, key 1",
+		"UPDATE conversations SET length = 2":                                                            "table conversations, key 1",
+		"UPDATE conversations SET length = 9":                                                            "table conversations, key 1",
+		"UPDATE contents SET body = replace(body, 'long', 'wrong')":                                      "table contents, key 1",
+		"UPDATE contents SET hash = x'00'":                                                               "table contents, key 1",
+		"DELETE FROM contents":                                                                           "table canisters, conversation 1, position 2",
+		"DELETE FROM parts":                                                                              "table canisters, conversation 1, position 2",
+		"UPDATE parts SET place = 1":                                                                     "table canisters, conversation 1, position 2",
+		"INSERT INTO parts SELECT conversation, 0, 0, content FROM parts":                                "table canisters, conversation 1, position 0",
+		"UPDATE canisters SET position = position + 9 WHERE position = 1":                                "table conversations, key 1",
+		"UPDATE canisters SET position = -9 WHERE position = 1":                                          "table canisters, conversation 1, position 1",
+		"UPDATE canisters SET line = (SELECT line FROM canisters WHERE position = 0) WHERE position = 1": "table canisters, conversation 1, position 1",
+		"UPDATE canisters SET parts = 0 WHERE position = 2":                                              "",
+	} {
+		s := open(t)
+		add(t, s, "talk", 0, "zero", "one", long, "three")
+		harm(t, s, statement)
+		lines, err := read(t.Context(), s, "talk", 0)
+		if place == "" && err == nil {
+			continue
+		}
+		corrupt, ok := errors.AsType[*history.CorruptError](err)
+		if !ok || place != "" && !strings.Contains(corrupt.Place, place) || corrupt.Conversation != "talk" {
+			t.Errorf("%s: %d canisters and %v", statement, len(lines), err)
+		}
+	}
+}
+
+// A long content that is damaged is whole again when somebody appends the same.
+func TestADamagedContentIsWrittenAgain(t *testing.T) {
+	s := open(t)
+	long := strings.Repeat("long ", 1000)
+	add(t, s, "talk", 0, long)
+	harm(t, s, "UPDATE contents SET body = 'x'")
+	add(t, s, "other", 0, long)
+	if got := texts(t, s, "talk"); len(got) != 1 || got[0] != long {
+		t.Errorf("%d", len(got))
+	}
+}
+
+// Of a file with one flipped bit, every reading is the right one or an error.
+func TestFlippedBits(t *testing.T) {
+	folder := t.TempDir()
+	s, err := Open(filepath.Join(folder, "talks.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("long ", 300)
+	add(t, s, "talk", 0, "zero", "one", long, "three")
+	add(t, s, "talk", 4, "four", long, "six")
+	want, err := read(t.Context(), s, "talk", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flips := 400
+	if testing.Short() {
+		flips = 40
+	}
+	random := rand.New(rand.NewPCG(6, 6))
+	told := 0
+	for range flips {
+		at := random.IntN(len(file))
+		// Most of the file is empty: what is not is worth more tries.
+		for range 20 {
+			if file[at] != 0 {
+				break
+			}
+			at = random.IntN(len(file))
+		}
+		bit := random.IntN(8)
+		damaged := slices.Clone(file)
+		damaged[at] ^= 1 << bit
+		path := filepath.Join(folder, "damaged.db")
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if tell(t, path, want) {
+			told++
+		}
+		for _, beside := range []string{"", "-wal", "-shm", "-journal"} {
+			os.Remove(path + beside)
+		}
+	}
+	if told < flips/10 {
+		t.Errorf("%d of %d flips were noticed", told, flips)
+	}
+}
+
+// tell reads a file and reports whether it is told to be damaged.
+func tell(t *testing.T, path string, want []string) bool {
+	s, err := Open(path, nil)
+	if err != nil {
+		return true
+	}
+	defer s.Close()
+	got, err := read(t.Context(), s, "talk", 0)
+	if _, ok := errors.AsType[*history.CorruptError](err); err != nil && !ok && !errors.Is(err, history.ErrNewer) {
+		t.Errorf("%v is no CorruptError", err)
+	}
+	if err == nil && !slices.Equal(got, want) && (len(got) > 0 || whole(t, s)) {
+		t.Errorf("%d canisters are read, not what was written", len(got))
+	}
+	if err != nil && !slices.Equal(got, want[:min(len(got), len(want))]) {
+		t.Errorf("before %v there are %d wrong canisters", err, len(got))
+	}
+	return err != nil
+}
+
+// whole reports whether SQLite finds nothing wrong. What it alone finds is an
+// index that does not lead to a conversation.
+func whole(t *testing.T, s *Store) bool {
+	result := ""
+	err := s.read.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&result)
+	return err == nil && result == "ok"
+}
+
+// Each method tells of a file that is damaged.
+func TestPagesThatAreNoise(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), "talks.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Repeat([]string{strings.Repeat("noise ", 100)}, 100)
+	add(t, s, "talk", 0, all...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 4096; i < len(file); i++ {
+		file[i] = byte(rand.IntN(256))
+	}
+	if err := os.WriteFile(s.path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged, err := Open(s.path, nil)
+	if err != nil {
+		if _, ok := errors.AsType[*history.CorruptError](err); !ok {
+			t.Error(err)
+		}
+		return
+	}
+	defer damaged.Close()
+	ctx := t.Context()
+	_, read := read(ctx, damaged, "talk", 0)
+	_, info := damaged.Info(ctx, "talk")
+	for name, err := range map[string]error{
+		"Append": damaged.Append(ctx, "talk", 100, says("x", "y")), "Read": read, "Info": info,
+		"Describe": damaged.Describe(ctx, "talk", history.Change{}), "Fork": damaged.Fork(ctx, "talk", 1, "other"),
+		"Delete": damaged.Delete(ctx, "talk"), "List": listError(ctx, damaged, ""), "Search": listError(ctx, damaged, "noise"),
+	} {
+		if _, ok := errors.AsType[*history.CorruptError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func listError(ctx context.Context, s *Store, text string) error {
+	for _, err := range s.List(ctx, history.Filter{Text: text}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
