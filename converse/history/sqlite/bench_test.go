@@ -110,3 +110,28 @@ func BenchmarkLoad(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTail reads the last five canisters of conversations of different
+// lengths.
+func BenchmarkTail(b *testing.B) {
+	s := open(b)
+	for _, length := range []int{100, 100_000} {
+		b.Run(fmt.Sprintf("length=%d", length), func(b *testing.B) {
+			conversation := fmt.Sprint("talk", length)
+			list := make([]canister.Canister, length)
+			for i := range list {
+				list[i] = says(fmt.Sprint("c", i), "Is it raining?")
+			}
+			if info, _ := s.Info(b.Context(), conversation); info.Length == 0 {
+				if err := s.Append(b.Context(), conversation, 0, list...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if lines, err := read(b.Context(), s, conversation, length-5); err != nil || len(lines) != 5 {
+					b.Fatal(len(lines), err)
+				}
+			}
+		})
+	}
+}

@@ -137,6 +137,9 @@ func TestLongContentsStandOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("other", want[:3])
+	if got := find(t, s, history.Filter{Text: "rain."}); got != "other talk" { // and so both are in the index
+		t.Errorf("found %s", got)
+	}
 	if n := count(t, s, "contents"); n != 3 {
 		t.Errorf("%d long contents after a fork, want 3", n)
 	}
@@ -148,7 +151,7 @@ func TestLongContentsStandOnce(t *testing.T) {
 	if err := s.Delete(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"conversations", "canisters", "contents", "parts"} {
+	for _, table := range []string{"conversations", "canisters", "contents", "parts", "texts_docsize"} {
 		if n := count(t, s, table); n != 0 {
 			t.Errorf("%d rows are left in %s", n, table)
 		}
@@ -265,4 +268,18 @@ func TestALoopIsInNobodysWay(t *testing.T) {
 		}
 	}
 	nest(2 * readers)
+}
+
+// What was acknowledged survives the loss of power, which no test can cause.
+func TestHowTheFileIsWritten(t *testing.T) {
+	var mode string
+	var level int
+	if err := open(t).ask(t.Context(), func(w *writer) (verdict, err error) {
+		return nil, w.conn.QueryRowContext(always, "SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous").Scan(&mode, &level)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if mode != "wal" || level != 2 {
+		t.Errorf("the journal mode is %s, and synchronous is %d; want wal and 2, FULL", mode, level)
+	}
 }
