@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/internal/redact"
 )
@@ -15,11 +16,14 @@ import (
 type StoreKind string
 
 // The kinds of stores; empty means StoreSQLite.
-const StoreSQLite StoreKind = "sqlite"
+const (
+	StoreSQLite StoreKind = "sqlite" // a database in one file
+	StoreFiles  StoreKind = "files"  // a folder of lines that people can read
+)
 
 // History says where conversations are kept.
 type History struct {
-	// Path is the file of a StoreSQLite. Required.
+	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required.
 	Path Value
 	// Store is the kind; empty means StoreSQLite.
 	Store StoreKind
@@ -28,7 +32,7 @@ type History struct {
 func (h *History) fields() []field {
 	return []field{
 		{"path", directory(&h.Path)},
-		{"store", choice(&h.Store, StoreSQLite)},
+		{"store", choice(&h.Store, StoreSQLite, StoreFiles)},
 	}
 }
 
@@ -58,13 +62,19 @@ func (h *History) open() (history.Store, error) {
 	}
 	switch h.Store {
 	case "", StoreSQLite:
-		store, err := sqlite.Open(path, nil)
-		if err != nil { // a nil *sqlite.Store is no nil store
-			return nil, fmt.Errorf("path: %w", err)
-		}
-		return store, nil
+		return opened(sqlite.Open(path, nil))
+	case StoreFiles:
+		return opened(files.Open(path, nil))
 	}
 	return nil, fmt.Errorf("store: unknown store %q", h.Store)
+}
+
+// opened is a store, or none if there is an error.
+func opened[S history.Store](store S, err error) (history.Store, error) {
+	if err != nil {
+		return nil, fmt.Errorf("path: %w", err)
+	}
+	return store, nil
 }
 
 // Redact returns what takes the secrets of the configuration out of a text,

@@ -17,8 +17,14 @@ import (
 
 // TestTheStoreIsOpenedWhenItIsWanted: and not before, and closed with the rest.
 func TestTheStoreIsOpenedWhenItIsWanted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "talks.db")
-	parts, err := config.Assemble(&config.Config{History: &config.History{Path: config.Plain(path)}}, nil)
+	for _, kind := range []config.StoreKind{"", config.StoreSQLite, config.StoreFiles} {
+		t.Run(string(kind), func(t *testing.T) { openedWhenWanted(t, kind) })
+	}
+}
+
+func openedWhenWanted(t *testing.T, kind config.StoreKind) {
+	path := filepath.Join(t.TempDir(), "talks")
+	parts, err := config.Assemble(&config.Config{History: &config.History{Path: config.Plain(path), Store: kind}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +79,7 @@ func TestAStoreThatIsNone(t *testing.T) {
 		"no path":     {config.History{}, "history.path: there is none"},
 		"no database": {config.History{Path: config.Plain(other)}, "history.path: "},
 		"no folder":   {config.History{Path: config.Hidden("/nowhere-4711-secret/talks.db")}, "history.path: "},
+		"no file":     {config.History{Path: config.Plain(other), Store: config.StoreFiles}, "history.path: "},
 		"no kind":     {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
 	} {
 		store, err := (&config.Config{History: &test.table}).OpenHistory()

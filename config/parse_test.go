@@ -224,7 +224,7 @@ url = "http://x"
 			`consort.toml:1:8: audit.log: records are logged at level info; set level = "info" in [log]`}},
 		{"history", "[history]\nstore='paper'\nfolder='x'\n", []string{
 			`consort.toml:1:2: history.path: missing: expected where conversations are kept, such as path = "history.db"`,
-			`consort.toml:2:7: history.store: expected "sqlite"`,
+			`consort.toml:2:7: history.store: expected "sqlite" or "files"`,
 			`consort.toml:3:1: history.folder: unknown key`}},
 		{"tools", "[tools]\nresource=true\nresources='yes'\n", []string{
 			`consort.toml:2:1: tools.resource: unknown key; did you mean "resources"?`,

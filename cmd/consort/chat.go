@@ -24,7 +24,7 @@ type chat struct {
 	console    *console
 	interrupts chan os.Signal
 	assembly   *config.Assembly
-	talk       *converse.Conversation
+	kept       *kept
 
 	// interrupted counts the Ctrl-C since the person last said something; the
 	// second one leaves.
@@ -35,18 +35,23 @@ type chat struct {
 
 func (p *program) chatCommand() *cobra.Command {
 	var o opening
-	return o.flags(p.withTrace(p.withTrust(&cobra.Command{
+	want := choice{must: true}
+	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
 			"is going on, and a second one leaves; so do Ctrl-D and /quit. /help tells more.",
 		Args: cobra.NoArgs,
 		// Ctrl-C has a meaning of its own here.
-		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o) }, syscall.SIGTERM, syscall.SIGHUP),
-	})))
+		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
+	}))))
+	cmd.Flags().BoolVar(&want.last, "continue", false, "carry on with the conversation that was changed last")
+	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`")
+	cmd.MarkFlagsMutuallyExclusive("continue", "conversation")
+	return cmd
 }
 
-func (p *program) chat(ctx context.Context, o *opening) (err error) {
+func (p *program) chat(ctx context.Context, o *opening, want choice) (err error) {
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -60,23 +65,48 @@ func (p *program) chat(ctx context.Context, o *opening) (err error) {
 	defer signal.Stop(c.interrupts)
 	c.console = newConsole(p, c.interrupts)
 	c.assembly.Options.Ask = c.elicit
-	c.talk = converse.New(c.assembly.Model, c.assembly.Roster, c.assembly.Options)
-	defer func() { err = errors.Join(err, c.talk.Close(context.Background())) }()
+	if c.kept, err = p.take(ctx, c.assembly, want); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.kept.talk.Close(context.Background())) }()
+	defer c.kept.adviseContinue()
 	if c.console.terminal != nil {
 		p.screen.note("%s", p.screen.notes.faint("Talking with "+printable(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
-	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.talk) })
+	c.greet()
+	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.kept.talk) })
 	if err != nil {
-		return err
+		return c.kept.explain(err)
 	}
 	return c.loop(ctx)
+}
+
+// greet says which conversation it is that goes on.
+func (c *chat) greet() {
+	was := c.kept.was
+	if was.Length == 0 {
+		return
+	}
+	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), oneLine(was.Title))))
+	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
+		c.screen.note("It was left with %d calls of tools that have no result. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",
+			len(invoke.Pending), word(was.ID))
+	}
+}
+
+// carriesOn reports whether there is something to do before the person says
+// anything: for what the conversation was begun with, or where it was left.
+// Calls that may have been made are not made again unasked.
+func (c *chat) carriesOn() bool {
+	_, calls := c.kept.talk.Next().(converse.Invoke)
+	return waits(c.kept.talk) && !(calls && c.kept.was.Length > 0)
 }
 
 // loop talks until the person leaves. A turn that fails does not end it, but
 // is the error in the end when nobody watches.
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
-	if waits(c.talk) { // for what it was begun with
+	if c.carriesOn() {
 		leave, err := c.reply(ctx, "")
 		if c.console.terminal == nil {
 			failed = err
@@ -140,12 +170,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 // answer holds one turn, which Ctrl-C cancels.
 func (c *chat) answer(ctx context.Context, said string) error {
 	return c.interruptible(ctx, func(ctx context.Context) error {
-		done, err := turn(ctx, c.talk, said, c.shower())
-		c.showTrace()
-		if err != nil {
-			return err
-		}
-		return shortfall(done)
+		return c.kept.turn(ctx, said)
 	})
 }
 

@@ -26,7 +26,7 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/tools":
 		return false, c.listTools(ctx)
 	case "/history":
-		for _, held := range c.talk.History() {
+		for _, held := range c.kept.talk.History() {
 			c.screen.result(historyLine(c.screen.results, held) + "\n")
 		}
 	default:

@@ -30,6 +30,7 @@ func (p *program) load() (*config.Config, error) {
 	if err != nil {
 		return nil, usagef("the configuration is wrong:\n%w", err)
 	}
+	p.keepIn(cfg)
 	return cfg, p.trusts(cfg)
 }
 

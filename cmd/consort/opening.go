@@ -52,6 +52,9 @@ func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembl
 		}
 		canisters = append(canisters, prompted...)
 	}
+	if len(canisters) == 0 { // which would write down that there is a conversation
+		return nil
+	}
 	return talk.Add(ctx, canisters...)
 }
 

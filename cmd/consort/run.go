@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/consort-go/consort/converse"
 	"github.com/spf13/cobra"
 )
 
@@ -17,17 +16,20 @@ const maxPrompt = 16 << 20
 
 func (p *program) runCommand() *cobra.Command {
 	var o opening
-	return o.flags(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+	var want choice
+	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Hold one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
 			"standard output. What the tools do goes to standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
-		RunE:    does(func(ctx context.Context, args []string) error { return p.run(ctx, &o, args) }),
-	}, "print one line of JSON for each event"))))
+		RunE:    does(func(ctx context.Context, args []string) error { return p.run(ctx, &o, want, args) }),
+	}, "print one line of JSON for each event")))))
+	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`, or begin it")
+	return cmd
 }
 
-func (p *program) run(ctx context.Context, o *opening, args []string) (err error) {
+func (p *program) run(ctx context.Context, o *opening, want choice, args []string) (err error) {
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -43,20 +45,19 @@ func (p *program) run(ctx context.Context, o *opening, args []string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	talk := converse.New(assembly.Model, assembly.Roster, assembly.Options)
-	defer func() { err = errors.Join(err, talk.Close(context.Background())) }()
-	if err := p.open(ctx, o, assembly, talk); err != nil {
-		return err
-	}
-	if prompt == "" && !waits(talk) {
-		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
-	}
-	done, err := turn(ctx, talk, prompt, p.shower())
-	p.showTrace()
+	k, err := p.take(ctx, assembly, want)
 	if err != nil {
 		return err
 	}
-	return shortfall(done)
+	defer func() { err = errors.Join(err, k.talk.Close(context.Background())) }()
+	if err := p.open(ctx, o, assembly, k.talk); err != nil {
+		return k.explain(err)
+	}
+	if prompt == "" && !waits(k.talk) {
+		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
+	}
+	defer k.adviseResume()
+	return k.turn(ctx, prompt)
 }
 
 // prompt is the arguments, or else what standard input has.
