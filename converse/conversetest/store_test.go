@@ -15,7 +15,8 @@ import (
 func TestMemoryPassesSuite(t *testing.T) {
 	conversetest.TestStore(t, func(*testing.T) conversetest.StoreHarness {
 		store := history.NewMemory()
-		return conversetest.StoreHarness{Open: func() (history.Store, error) { return store, nil }}
+		// As long as nobody closes it, it does for the cases of others too.
+		return conversetest.StoreHarness{Open: func() (history.Store, error) { return store, nil }, Durable: true, Shared: true}
 	})
 }
 
