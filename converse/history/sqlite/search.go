@@ -107,7 +107,7 @@ func (w *writer) indexed() (upto int64, err error) {
 // or the first with which it has so many bytes.
 const (
 	indexRows  = 64
-	indexBytes = 32 << 10
+	indexBytes = 16 << 10
 )
 
 // index indexes the next canisters, and reports whether there may be more.

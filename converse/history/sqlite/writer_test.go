@@ -191,6 +191,24 @@ func TestWaitingForAnotherProgram(t *testing.T) {
 	}
 }
 
+// Whoever has asked leaves when the context ends, whatever the writer is at.
+func TestLeavingTheWriter(t *testing.T) {
+	s := &Store{jobs: make(chan *job), closing: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { left <- s.ask(ctx, nil) }()
+	<-s.jobs // and it is never done
+	cancel()
+	select {
+	case err := <-left:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits still")
+	}
+}
+
 // A store can be closed while it waits for another program.
 func TestClosingWhileWaiting(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "talks.db"), nil)
@@ -201,8 +219,16 @@ func TestClosingWhileWaiting(t *testing.T) {
 	defer release()
 	added := make(chan error, 1)
 	go func() { added <- s.Append(context.Background(), "talk", 0, says("c", "text")) }()
-	if err := s.Close(); err != nil {
-		t.Error(err)
+	time.Sleep(2 * nap) // until the writer waits, which SQLite does for it
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it is not closed")
 	}
 	if err := <-added; !errors.Is(err, history.ErrClosed) {
 		t.Error(err)
