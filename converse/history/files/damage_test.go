@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,70 @@ func TestTornAtEachByte(t *testing.T) {
 			if !bytes.HasPrefix(text0(t, dir), text) {
 				t.Fatalf("cut off at %d, and repaired, the file is\n%s", cut, text0(t, dir))
 			}
+		}
+	}
+}
+
+// What a crash has left may be longer than what comes in its place.
+func TestTornAndShorter(t *testing.T) {
+	dir := t.TempDir()
+	text, _ := kept(t, dir)
+	put(t, dir, append(text, (`{"kind":"user","id":"torn","content":[{"type":"text","text":"`+large+large)...))
+	s := open(t, dir)
+	if err := s.Append(t.Context(), "talk", 4, says("on", "on we go")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(read(t, s, "talk")); got != "first c0 c1 c2 on" {
+		t.Errorf("there is %q", got)
+	}
+	if after := text0(t, dir); !bytes.HasPrefix(after, text) || bytes.Contains(after, []byte("long")) {
+		t.Errorf("the file is %.300s", after)
+	}
+}
+
+// A store that remembers where the lines are notices that the file is another.
+func TestEditedWhileRemembered(t *testing.T) {
+	dir := t.TempDir()
+	text, _ := kept(t, dir)
+	s := open(t, dir)
+	want := ids(read(t, s, "talk"))
+	longer := []byte(`{"kind":"document","id":"new","title":"` + strings.Repeat("x", 100) + `"}` + "\n")
+	put(t, dir, append(longer, text...))
+	if got := ids(read(t, s, "talk")); got != "new "+want {
+		t.Errorf("there is %q", got)
+	}
+	put(t, dir, text)
+	if got := ids(read(t, s, "talk")); got != want {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// Who waits for a conversation that is deleted meanwhile does not write to what
+// is gone.
+func TestDeletedWhileWaiting(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		kept(t, dir)
+		here, there := open(t, dir), open(t, dir)
+		folder := filepath.Join(dir, "talk")
+		held, err := here.lock(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error)
+		go func() { waited <- there.Append(t.Context(), "talk", 4, says("on", "on we go")) }()
+		for waiting := false; !waiting; runtime.Gosched() {
+			there.mu.Lock()
+			waiting = len(there.gates) > 0
+			there.mu.Unlock()
+		}
+		if err := os.Rename(folder, filepath.Join(t.TempDir(), "gone")); err != nil {
+			t.Fatal(err)
+		}
+		held.unlock()
+		var conflict *history.ConflictError
+		if err := <-waited; !errors.As(err, &conflict) || conflict.Length != 0 {
+			t.Fatalf("Append: %v", err)
 		}
 	}
 }
