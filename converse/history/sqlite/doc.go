@@ -25,8 +25,9 @@
 // A search finds words that stand anywhere in a text, also within longer words.
 // The index for it is written a moment after the canisters, when nobody
 // appends, and a search brings it up to date first, at about a millisecond for
-// each KiB. It is two to four times as large as the texts. A word of one or two characters is not in it: all
-// conversations that have the other words are read for it.
+// each KiB. It is two to four times as large as the texts. Words of one or two
+// characters, and texts of more than 64 KiB, are not in it: for those, the
+// conversations that may be meant are read.
 //
 // The driver is modernc.org/sqlite, which needs no C compiler;
 // docs/decisions/0014-conversation-stores.md says why. The file must lie on a

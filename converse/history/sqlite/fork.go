@@ -77,6 +77,7 @@ func (s *Store) Delete(ctx context.Context, conversation string) error {
 		for _, statement := range []string{
 			"DELETE FROM texts WHERE rowid IN (SELECT seq FROM canisters WHERE conversation = ?1 AND seq <= (SELECT upto FROM indexed))",
 			"DELETE FROM contents WHERE key IN (SELECT content FROM parts WHERE conversation = ?1) AND NOT EXISTS (SELECT 1 FROM parts WHERE content = key AND conversation <> ?1)",
+			"DELETE FROM unindexed WHERE conversation = ?1",
 			"DELETE FROM parts WHERE conversation = ?1",
 			"DELETE FROM canisters WHERE conversation = ?1",
 			"DELETE FROM conversations WHERE key = ?1",

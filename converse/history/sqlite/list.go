@@ -37,19 +37,29 @@ func scan(from interface{ Scan(...any) error }) (key int64, info history.Info, e
 	return key, info, nil
 }
 
+// listed is a conversation of a list, perhaps.
+type listed struct {
+	history.Info
+	sure bool // that the long words stand in it
+}
+
 // List implements [history.Store]. It has what it lists in memory, without any
 // canisters, and changes nothing of it once the loop has begun.
 func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {
 		long, short := words(filter)
-		found, err := s.matching(ctx, filter, long, short.Text == "")
+		found, err := s.matching(ctx, filter, long, len(long) == 0 && short.Text == "")
 		if err != nil {
 			yield(history.Info{}, err)
 			return
 		}
 		count := 0
 		for _, one := range found {
-			says, err := short.Says(one.Title, s.Read(ctx, one.ID, 0))
+			left := short
+			if !one.sure {
+				left = filter
+			}
+			says, err := left.Says(one.Title, s.Read(ctx, one.ID, 0))
 			if errors.Is(err, history.ErrNotFound) {
 				continue // deleted meanwhile
 			}
@@ -60,17 +70,16 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 			if !says {
 				continue
 			}
-			if count++; !yield(one, nil) || count == filter.Limit {
+			if count++; !yield(one.Info, nil) || count == filter.Limit {
 				return
 			}
 		}
 	}
 }
 
-// matching returns the conversations that the filter lets pass, with no word
-// but the long ones, in order: no more than its limit if they need no other
-// look.
-func (s *Store) matching(ctx context.Context, filter history.Filter, long []string, limited bool) (found []history.Info, err error) {
+// matching returns the conversations that the filter may let pass, in order: no
+// more than its limit if they need no other look.
+func (s *Store) matching(ctx context.Context, filter history.Filter, long []string, limited bool) (found []listed, err error) {
 	among, err := s.search(ctx, long)
 	if err != nil {
 		return nil, err
@@ -89,8 +98,9 @@ func (s *Store) matching(ctx context.Context, filter history.Filter, long []stri
 			if err != nil {
 				return err
 			}
-			if (among == nil || among[key]) && filter.Allows(info) {
-				found = append(found, info)
+			sure, in := among[key]
+			if (among == nil || in) && filter.Allows(info) {
+				found = append(found, listed{info, sure || among == nil})
 			}
 		}
 		return rows.Err()

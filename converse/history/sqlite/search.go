@@ -35,7 +35,8 @@ func words(filter history.Filter) (long []string, others history.Filter) {
 }
 
 // search returns the keys of the conversations that have all the words, each in
-// the title or in a canister; nil, which is all, if there are none.
+// the title or in a canister; nil, which is all, if there are no words. Those
+// that may have them, and must be read, are false.
 func (s *Store) search(ctx context.Context, words []string) (among map[int64]bool, err error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -53,16 +54,27 @@ func (s *Store) search(ctx context.Context, words []string) (among map[int64]boo
 		}
 		maps.DeleteFunc(among, func(key int64, _ bool) bool { return !having[key] })
 	}
-	return among, nil
+	unsure, err := s.keys(ctx, "SELECT conversation FROM unindexed")
+	for key := range unsure {
+		if !among[key] {
+			among[key] = false
+		}
+	}
+	return among, err
 }
 
 // having returns the keys of the conversations that have a word.
-func (s *Store) having(ctx context.Context, word string) (keys map[int64]bool, err error) {
+func (s *Store) having(ctx context.Context, word string) (map[int64]bool, error) {
+	return s.keys(ctx, `SELECT key FROM conversations WHERE instr(folded, ?) > 0
+		UNION ALL SELECT conversation FROM texts JOIN canisters ON seq = texts.rowid WHERE texts MATCH ?`,
+		word, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
+}
+
+// keys returns those that a query finds.
+func (s *Store) keys(ctx context.Context, query string, args ...any) (keys map[int64]bool, err error) {
 	err = s.query(ctx, "", func() error {
 		keys = map[int64]bool{}
-		rows, err := s.read.QueryContext(ctx, `SELECT key FROM conversations WHERE instr(folded, ?) > 0
-			UNION ALL SELECT conversation FROM texts JOIN canisters ON seq = texts.rowid WHERE texts MATCH ?`,
-			word, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
+		rows, err := s.read.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
 		}
@@ -108,6 +120,8 @@ func (w *writer) indexed() (upto int64, err error) {
 const (
 	indexRows  = 64
 	indexBytes = 16 << 10
+	// indexText is the longest text that is indexed at all.
+	indexText = 64 << 10
 )
 
 // index indexes the next canisters, and reports whether there may be more.
@@ -121,10 +135,14 @@ func (w *writer) index() (more bool, err error) {
 		return false, err
 	}
 	for _, r := range rows {
-		if text := fold(r.text); text != "" {
-			if _, err := w.conn.ExecContext(always, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text); err != nil {
-				return false, err
-			}
+		switch text := fold(r.text); {
+		case len(text) > indexText:
+			_, err = w.conn.ExecContext(always, "INSERT OR IGNORE INTO unindexed VALUES (?)", r.conversation)
+		case text != "":
+			_, err = w.conn.ExecContext(always, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text)
+		}
+		if err != nil {
+			return false, err
 		}
 		upto = r.seq
 	}
@@ -134,14 +152,14 @@ func (w *writer) index() (more bool, err error) {
 
 // unindexed is a canister that is to be indexed.
 type unindexed struct {
-	seq  int64
-	text string
+	seq, conversation int64
+	text              string
 }
 
 // unindexed returns the next canisters behind the seq upto. One that is damaged
 // has no text: to say so is for those who read it.
 func (w *writer) unindexed(upto int64) ([]unindexed, error) {
-	found, err := w.conn.QueryContext(always, `SELECT seq, size, line, (SELECT group_concat(body, char(10) ORDER BY place)
+	found, err := w.conn.QueryContext(always, `SELECT seq, conversation, size, line, (SELECT group_concat(body, char(10) ORDER BY place)
 			FROM parts JOIN contents ON key = content WHERE parts.conversation = c.conversation AND parts.position = c.position)
 		FROM canisters c WHERE seq > ? ORDER BY seq LIMIT ?`, upto, indexRows)
 	if err != nil {
@@ -154,7 +172,7 @@ func (w *writer) unindexed(upto int64) ([]unindexed, error) {
 		var bytes int
 		var line string
 		var bodies *string
-		if err := found.Scan(&one.seq, &bytes, &line, &bodies); err != nil {
+		if err := found.Scan(&one.seq, &one.conversation, &bytes, &line, &bodies); err != nil {
 			return nil, err
 		}
 		one.text = textOf(line)

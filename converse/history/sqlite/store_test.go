@@ -113,7 +113,7 @@ func TestLongContentsStandOnce(t *testing.T) {
 		canister.Document{Head: canister.Head{ID: "d"}, Title: "Weather", Content: canister.Texts(big)},
 		canister.Assistant{Head: canister.Head{ID: "a"}, Content: canister.Texts(small, small)},
 		canister.Supervisor{Head: canister.Head{ID: "s"}, Content: canister.Texts(big, small)},
-		canister.Invocation{Head: canister.Head{ID: "i"}, Name: "tool", Arguments: big},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Name: "tool", Arguments: strings.Repeat(big, 20)},
 	}
 	if err := s.Append(t.Context(), "talk", 0, list...); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestLongContentsStandOnce(t *testing.T) {
 	if err := s.Delete(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"conversations", "canisters", "contents", "parts", "texts_docsize"} {
+	for _, table := range []string{"conversations", "canisters", "contents", "parts", "texts_docsize", "unindexed"} {
 		if n := count(t, s, table); n != 0 {
 			t.Errorf("%d rows are left in %s", n, table)
 		}
@@ -163,19 +163,24 @@ func TestSearch(t *testing.T) {
 	add(t, s, "rain", 0, "Is it RAINING in Oslo?", "Yes, it is.")
 	add(t, s, "sun", 0, "The sun shines in Oslo", `say "AND NOT (x)" NEAR* -col:`, "a\x00b naïve ÄRGER 日本語")
 	add(t, s, "long", 0, strings.Repeat("x", 5000)+" hidden "+strings.Repeat("y", 5000))
+	add(t, s, "huge", 0, strings.Repeat("Lots of it. ", indexText/10), "Snow, as well.")
 	title := "On Weather"
 	if err := s.Describe(t.Context(), "rain", history.Change{Title: &title}); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"":                       "long rain sun",
+		"":                       "huge long rain sun",
 		"oslo":                   "rain sun",
 		"OSLO yes":               "rain",
 		"yes raining WEATHER on": "rain",
 		"yes shines":             "",
 		"hidden":                 "long",
+		"lots":                   "huge",
+		"lots snow":              "huge",
+		"lots hail":              "",
+		"snow":                   "huge",
 		"ain":                    "rain",
-		"it":                     "rain",
+		"it":                     "huge rain",
 		"x)":                     "sun",
 		`"AND`:                   "sun",
 		`"`:                      "sun",
@@ -195,6 +200,9 @@ func TestSearch(t *testing.T) {
 		if got := find(t, s, history.Filter{Text: text}); got != want {
 			t.Errorf("%q finds %q, want %q", text, got, want)
 		}
+	}
+	if n := count(t, s, "unindexed"); n != 1 {
+		t.Errorf("%d conversations have a text that is too long for the index, want 1", n)
 	}
 	if err := s.Delete(t.Context(), "sun"); err != nil {
 		t.Fatal(err)

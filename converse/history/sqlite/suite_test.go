@@ -12,16 +12,12 @@ import (
 )
 
 func TestStorePassesSuite(t *testing.T) {
-	for name, options := range map[string]*sqlite.Options{"group": nil, "one-by-one": {Group: 1}} {
-		t.Run(name, func(t *testing.T) {
-			conversetest.TestStore(t, func(t *testing.T) conversetest.StoreHarness {
-				path := filepath.Join(t.TempDir(), "talks.db")
-				return conversetest.StoreHarness{
-					Open:    func() (history.Store, error) { return sqlite.Open(path, options) },
-					Durable: true,
-					Shared:  true,
-				}
-			})
-		})
-	}
+	conversetest.TestStore(t, func(t *testing.T) conversetest.StoreHarness {
+		path := filepath.Join(t.TempDir(), "talks.db")
+		return conversetest.StoreHarness{
+			Open:    func() (history.Store, error) { return sqlite.Open(path, nil) },
+			Durable: true,
+			Shared:  true,
+		}
+	})
 }

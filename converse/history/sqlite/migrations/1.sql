@@ -48,5 +48,8 @@ CREATE INDEX parts_content ON parts (content);
 -- What a search looks at, in lower case; the rowid is canisters.seq. All
 -- canisters up to the seq in indexed are in it.
 CREATE VIRTUAL TABLE texts USING fts5 (text, content = '', contentless_delete = 1, tokenize = 'trigram case_sensitive 1');
+-- Texts that would take too long to index are not in it; a search reads the
+-- conversations that have one.
+CREATE TABLE unindexed (conversation INTEGER PRIMARY KEY) STRICT;
 CREATE TABLE indexed (upto INTEGER NOT NULL) STRICT;
 INSERT INTO indexed VALUES (0);
