@@ -294,7 +294,7 @@ func (s *Store) create(path string, data []byte, mode fs.FileMode) error {
 	}
 	_, err = s.write(file, data, 0)
 	if err == nil {
-		err = file.Sync()
+		err = s.sync(file)
 	}
 	return errors.Join(err, file.Close())
 }

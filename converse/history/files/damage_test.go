@@ -124,6 +124,48 @@ func TestEditedWhileRemembered(t *testing.T) {
 	}
 }
 
+// An append that has returned has synced what it wrote, also when another one
+// wrote it; one that could not sync has changed nothing.
+func TestSynced(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	dirty, syncs := map[string]bool{}, 0
+	broken := errors.New("the disk is broken")
+	var fail error
+	s.write = func(file *os.File, data []byte, offset int64) (int, error) {
+		dirty[file.Name()] = true
+		return file.WriteAt(data, offset)
+	}
+	s.sync = func(file *os.File) error {
+		if fail != nil {
+			return fail
+		}
+		delete(dirty, file.Name())
+		syncs++
+		return file.Sync()
+	}
+	appends := func(length int, want error) {
+		t.Helper()
+		before := syncs
+		if err := s.Append(t.Context(), "talk", length, three(length)...); !errors.Is(err, want) {
+			t.Fatalf("Append at %d: %v, want %v", length, err, want)
+		}
+		if want == nil && (len(dirty) > 0 || syncs == before) {
+			t.Errorf("Append at %d has returned after %d syncs, with %v not on the disk", length, syncs-before, dirty)
+		}
+	}
+	appends(0, nil)
+	appends(3, nil)
+	appends(3, nil) // is there, and may not have been on the disk
+	fail = broken
+	appends(6, broken)
+	fail = nil
+	if got := ids(read(t, open(t, dir), "talk")); got != "c0 c1 c2 c3 c4 c5" {
+		t.Errorf("after a sync that failed there is %q", got)
+	}
+	appends(6, nil)
+}
+
 // Who waits for a conversation that is deleted meanwhile does not write to what
 // is gone.
 func TestDeletedWhileWaiting(t *testing.T) {
@@ -131,13 +173,16 @@ func TestDeletedWhileWaiting(t *testing.T) {
 		dir := t.TempDir()
 		kept(t, dir)
 		here, there := open(t, dir), open(t, dir)
+		if err := there.Append(t.Context(), "talk", 4, says("before", "before")); err != nil {
+			t.Fatal(err)
+		}
 		folder := filepath.Join(dir, "talk")
 		held, err := here.lock(t.Context(), folder)
 		if err != nil {
 			t.Fatal(err)
 		}
 		waited := make(chan error)
-		go func() { waited <- there.Append(t.Context(), "talk", 4, says("on", "on we go")) }()
+		go func() { waited <- there.Append(t.Context(), "talk", 5, says("on", "on we go")) }()
 		for waiting := false; !waiting; runtime.Gosched() {
 			there.mu.Lock()
 			waiting = len(there.gates) > 0

@@ -30,6 +30,7 @@ type Store struct {
 	clock func() time.Time
 	step  func(string)                               // hears of each step of a write; for tests
 	write func(*os.File, []byte, int64) (int, error) // writes; for tests
+	sync  func(*os.File) error                       // syncs; for tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -68,6 +69,7 @@ func Open(dir string, options *Options) (*Store, error) {
 		clock:   options.Clock,
 		step:    func(string) {},
 		write:   (*os.File).WriteAt,
+		sync:    (*os.File).Sync,
 		indexes: map[string]index{},
 		settled: map[string]bool{},
 		gates:   map[string]*gate{},
@@ -323,7 +325,7 @@ func (s *Store) make(ctx context.Context, conversation, folder string, info hist
 	}
 	if err = fill(fresh, lines); err == nil {
 		s.stamp(linesOf(fresh), info.Changed)
-		err = lines.Sync()
+		err = s.sync(lines)
 	}
 	if err = errors.Join(err, lines.Close()); err != nil {
 		return err

@@ -240,7 +240,7 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 		return err
 	}
 	if !todo { // who wrote them may have crashed before they were on the disk
-		return errors.Join(l.file.Sync(), s.settle(folder))
+		return errors.Join(s.sync(l.file), s.settle(folder))
 	}
 	if err := s.writeContents(folder, b.beside); err != nil {
 		return fmt.Errorf("nothing was appended: %w", err)
@@ -267,12 +267,12 @@ func (s *Store) put(l *locked, x *index, b *batch) error {
 	s.step("lines")
 	if err == nil {
 		s.stamp(l.file.Name(), s.clock())
-		err = l.file.Sync()
+		err = s.sync(l.file)
 	}
 	if err != nil {
 		undone := l.file.Truncate(x.end)
 		if undone == nil {
-			undone = l.file.Sync()
+			undone = s.sync(l.file)
 		}
 		s.forget(l.folder)
 		return errors.Join(fmt.Errorf("nothing was appended: %w", err), undone)
