@@ -98,8 +98,8 @@ func problemsIn(err error) []problemJSON {
 	return problems
 }
 
-// examineFiles opens the audit trail, and the certificates of serve, and returns
-// why it cannot be.
+// examineFiles opens the audit trail, the store of conversations and the
+// certificates of serve, and returns why it cannot be.
 func (p *program) examineFiles(cfg *config.Config) []problemJSON {
 	alone := *cfg
 	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
@@ -112,7 +112,8 @@ func (p *program) examineFiles(cfg *config.Config) []problemJSON {
 	defer func() { p.serves = false }()
 	assembly, err := p.assemble(&alone, interaction{})
 	if err == nil {
-		err = p.close(assembly)
+		_, err = assembly.History()
+		err = errors.Join(err, p.close(assembly))
 	}
 	if err == nil {
 		return []problemJSON{}

@@ -5,18 +5,25 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
 // document writes v to standard output as one indented JSON document.
 func (p *program) document(v any) error {
-	encoder := json.NewEncoder(p.screen)
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("writing the JSON document: %w", err)
 	}
-	return nil
+	text := b.String()
+	if p.screen.results.terminal {
+		text = printable(text)
+	}
+	p.screen.result(text)
+	return p.screen.failure()
 }
 
 // milliseconds is how durations stand in JSON.

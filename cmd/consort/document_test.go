@@ -67,11 +67,13 @@ func below(of reflect.Type, prefix string) []string {
 
 func TestTheDocumentsAreDocumented(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
-		"### `tools --json`":                         reflect.TypeFor[toolList](),
-		"### `resources --json`":                     reflect.TypeFor[resourceList](),
-		"### `prompts --json`":                       reflect.TypeFor[promptList](),
-		"### `check --json`":                         reflect.TypeFor[report](),
-		"### `pins --json` and `pins accept --json`": reflect.TypeFor[pinList](),
+		"### `tools --json`":                                    reflect.TypeFor[toolList](),
+		"### `resources --json`":                                reflect.TypeFor[resourceList](),
+		"### `prompts --json`":                                  reflect.TypeFor[promptList](),
+		"### `check --json`":                                    reflect.TypeFor[report](),
+		"### `pins --json` and `pins accept --json`":            reflect.TypeFor[pinList](),
+		"### `history list --json` and `history search --json`": reflect.TypeFor[conversationList](),
+		"### `history show --json`":                             reflect.TypeFor[conversationShown](),
 	} {
 		documented, _ := rows(t, heading)
 		actual := below(of, "")
@@ -92,18 +94,32 @@ func TestTheStatusesAreDocumented(t *testing.T) {
 func TestTheFlagsAreDocumented(t *testing.T) {
 	documented, commands := rows(t, "## Flags")
 	root := newProgram(os.Stdin, os.Stdout, os.Stderr).rootCommand()
-	for _, cmd := range root.Commands() {
-		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
-			continue
-		}
+	for _, cmd := range everyCommand(root) {
+		called := strings.TrimPrefix(cmd.CommandPath(), "consort ")
 		for i, flag := range documented {
 			name := strings.TrimPrefix(strings.Fields(flag)[0], "--")
-			if has, said := hasFlag(cmd, name), strings.Contains(commands[i], "`"+cmd.Name()+"`"); has != said && !strings.HasPrefix(commands[i], "all") {
-				t.Errorf("--%s of %s: the command has it: %v, its documentation says so: %v", name, cmd.Name(), has, said)
+			if has, said := hasFlag(cmd, name), strings.Contains(commands[i], "`"+called+"`"); has != said && !strings.HasPrefix(commands[i], "all") {
+				t.Errorf("--%s of %s: the command has it: %v, its documentation says so: %v", name, called, has, said)
 			}
 		}
-		contains(t, "the list of commands", section(t, "# The command"), "consort "+cmd.Name())
+		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[a-z-]+)`).FindAllStringSubmatch(cmd.LocalNonPersistentFlags().FlagUsages(), -1) {
+			if !slices.ContainsFunc(documented, func(row string) bool { return strings.Fields(row)[0] == flag[1] }) {
+				t.Errorf("%s of %s has no row", flag[1], called)
+			}
+		}
+		contains(t, "the list of commands", section(t, "# The command"), "consort "+called)
 	}
+}
+
+// everyCommand returns the commands that people see, those below others too.
+func everyCommand(of *cobra.Command) []*cobra.Command {
+	var every []*cobra.Command
+	for _, cmd := range of.Commands() {
+		if !cmd.Hidden && cmd.Name() != "help" && cmd.Name() != "completion" {
+			every = append(append(every, cmd), everyCommand(cmd)...)
+		}
+	}
+	return every
 }
 
 func hasFlag(cmd *cobra.Command, name string) bool { return cmd.Flags().Lookup(name) != nil }

@@ -42,6 +42,9 @@ type program struct {
 	quiet string
 }
 
+// defaultConfig is the configuration that is read unless another is named.
+const defaultConfig = "consort.toml"
+
 func newProgram(stdin, stdout, stderr *os.File) *program {
 	return &program{stdin: stdin, screen: newScreen(stdout, stderr)}
 }
@@ -132,11 +135,11 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetOut(p.screen.stdout)
 	root.SetErr(p.screen.stderr)
 	flags := root.PersistentFlags()
-	flags.StringVar(&p.configFile, "config", "consort.toml", "read the configuration from `FILE`")
+	flags.StringVar(&p.configFile, "config", defaultConfig, "read the configuration from `FILE`")
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, an object a line (default: the file's, or console)")
 	root.AddCommand(
-		p.demoCommand(), p.chatCommand(), p.runCommand(), p.resumeCommand(), p.toolsCommand(), p.callCommand(),
+		p.demoCommand(), p.chatCommand(), p.runCommand(), p.resumeCommand(), p.historyCommand(), p.toolsCommand(), p.callCommand(),
 		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(),
 		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
 	)
