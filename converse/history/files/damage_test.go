@@ -63,8 +63,8 @@ func TestTornAtEachByte(t *testing.T) {
 			want = "first c0 c1 c2"
 		}
 		for _, zeros := range []int{0, 4096} {
-			if zeros > 0 && cut == len(text)-1 {
-				continue // zeros where the newline was, and a line that is no JSON
+			if zeros > 0 && (cut%8 != 0 || cut == len(text)-1) {
+				continue // enough of them; and zeros where the newline was are a line that is no JSON
 			}
 			put(t, dir, append(slices.Clip(text[:cut]), make([]byte, zeros)...))
 			s := open(t, dir)
