@@ -231,3 +231,19 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 	contains(t, "standard error", o.stderr, "somebody else has gone on")
 	contains(t, "standard output", o.stdout, "Carried on.")
 }
+
+// What was changed last is somebody else's, and not this person's to continue.
+func TestChatContinuesNobodyElses(t *testing.T) {
+	path := file(t, model(t, says("Hello.")), historyTable)
+	store, owner := open(t, path), "ben"
+	for _, id := range []string{"mine", "bens"} {
+		if err := store.Append(t.Context(), id, 0, canister.Supervisor{Head: canister.Head{ID: "s"}, Content: canister.Texts("hi")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Describe(t.Context(), "bens", history.Change{Owner: &owner}); err != nil {
+		t.Fatal(err)
+	}
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "Carrying on with conversation mine")
+}
