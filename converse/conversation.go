@@ -228,7 +228,8 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// run claims the conversation for one piece of work and gives it back after.
+// run claims the conversation for one piece of work and gives it back after. It
+// always takes up what the log has, and nothing else if do is nil.
 // The work is a span if it is traced.
 func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
@@ -257,7 +258,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 		}()
 		if err := t.load(); err != nil {
 			t.fail(err)
-		} else {
+		} else if do != nil {
 			t.open()
 			do(t)
 		}

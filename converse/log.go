@@ -12,9 +12,9 @@ import (
 
 // Load takes up what Options.Log has of the conversation and the history lacks,
 // as each piece of work does before it begins. It is for programs that look at
-// the history first. Without a log it does nothing.
+// the history first. It writes nothing, and without a log does nothing.
 func (c *Conversation) Load(ctx context.Context) error {
-	for _, err := range c.run(ctx, false, func(*turn) {}) {
+	for _, err := range c.run(ctx, false, nil) {
 		if err != nil {
 			return err
 		}

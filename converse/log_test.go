@@ -236,6 +236,15 @@ func TestLogIsReadOnce(t *testing.T) {
 	}
 }
 
+// Who only looks leaves no conversation behind.
+func TestLoadWritesNothing(t *testing.T) {
+	log := &logged{Log: history.NewMemory()}
+	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{ID: "talk", Log: log, Instructions: "Be brief."})
+	if err := talk.Load(t.Context()); err != nil || log.appends != 0 || len(talk.History()) != 0 {
+		t.Errorf("err = %v, %d appends", err, log.appends)
+	}
+}
+
 func TestLogAndHistory(t *testing.T) {
 	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{Log: history.NewMemory(), History: putDown(t)})
 	if err := talk.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "History and a Log") {
