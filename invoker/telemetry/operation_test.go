@@ -299,6 +299,7 @@ func TestTracesGoAcross(t *testing.T) {
 func FuzzExtract(f *testing.F) {
 	f.Add(parentHeader, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "userId=alice,serverNode=DF%2028")
 	f.Add("00-00000000000000000000000000000000-0000000000000000-01", strings.Repeat("a=b,", 1000), strings.Repeat("a=b;c,", 9000))
+	f.Add(strings.TrimSuffix(parentHeader, "1")+"0", "rojo=1", "userId=alice")
 	f.Add("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-zz", "=,=\x00", "%%%=\xff")
 	f.Fuzz(func(t *testing.T, parent, state, baggage string) {
 		both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
@@ -313,8 +314,9 @@ func FuzzExtract(f *testing.F) {
 				t.Errorf("%s goes on as %q", name, value)
 			}
 		}
-		if span := s.one("ask"); !span.SpanContext.IsValid() {
-			t.Error("the span is not valid")
+		span := trace.SpanContextFromContext(ctx) // not recorded if the parent says that it is no sample
+		if !span.IsValid() || span.IsSampled() != (len(s.spans.GetSpans()) == 1) {
+			t.Errorf("the span %v, of %d recorded", span, len(s.spans.GetSpans()))
 		}
 	})
 }
