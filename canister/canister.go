@@ -189,3 +189,44 @@ func (c Result) withHead(h Head) Canister     { c.Head = h; return c }
 
 // WithHead returns c with h in place of its head.
 func WithHead(c Canister, h Head) Canister { return c.withHead(h) }
+
+// ContentOf returns what c carries: nil for an [Invocation], which carries
+// nothing. The slice is that of c.
+func ContentOf(c Canister) []Content {
+	switch c := c.(type) {
+	case User:
+		return c.Content
+	case Assistant:
+		return c.Content
+	case Supervisor:
+		return c.Content
+	case Document:
+		return c.Content
+	case Result:
+		return c.Content
+	}
+	return nil
+}
+
+// WithContent returns c with content in place of what it carries. An
+// [Invocation] stays as it is.
+func WithContent(c Canister, content []Content) Canister {
+	switch c := c.(type) {
+	case User:
+		c.Content = content
+		return c
+	case Assistant:
+		c.Content = content
+		return c
+	case Supervisor:
+		c.Content = content
+		return c
+	case Document:
+		c.Content = content
+		return c
+	case Result:
+		c.Content = content
+		return c
+	}
+	return c
+}

@@ -97,7 +97,7 @@ func TestGoldenLinesHoldEveryField(t *testing.T) {
 	set := map[string]bool{}
 	for _, c := range golden() {
 		note(set, reflect.ValueOf(c))
-		for _, content := range contentOf(c) {
+		for _, content := range canister.ContentOf(c) {
 			note(set, reflect.ValueOf(content))
 		}
 	}
@@ -113,22 +113,6 @@ func note(set map[string]bool, v reflect.Value) {
 		name := fmt.Sprintf("%s.%s", v.Type().Name(), v.Type().Field(i).Name)
 		set[name] = set[name] || !v.Field(i).IsZero()
 	}
-}
-
-func contentOf(c canister.Canister) []canister.Content {
-	switch c := c.(type) {
-	case canister.User:
-		return c.Content
-	case canister.Assistant:
-		return c.Content
-	case canister.Supervisor:
-		return c.Content
-	case canister.Document:
-		return c.Content
-	case canister.Result:
-		return c.Content
-	}
-	return nil
 }
 
 // Lines that others wrote in their way come back in ours, and stay so.

@@ -169,7 +169,7 @@ func account(t *testing.T, given, repaired []canister.Canister, changes []canist
 		var all []string
 		for i, c := range history {
 			if !but[i] {
-				all = append(all, fmt.Sprint(c.Kind(), " ", canister.TextOf(contentOf(c))))
+				all = append(all, fmt.Sprint(c.Kind(), " ", canister.TextOf(canister.ContentOf(c))))
 			}
 		}
 		slices.Sort(all)

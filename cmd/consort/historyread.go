@@ -25,20 +25,14 @@ type part struct {
 }
 
 func newPart(place int, held canister.Canister) part {
-	p := part{place: place, kind: held.Kind(), at: held.Header().Time}
+	p := part{place: place, kind: held.Kind(), at: held.Header().Time, text: plain(canister.ContentOf(held))}
 	switch c := held.(type) {
-	case canister.User:
-		p.text = plain(c.Content)
-	case canister.Assistant:
-		p.text = plain(c.Content)
-	case canister.Supervisor:
-		p.text = plain(c.Content)
 	case canister.Document:
-		p.about, p.text = c.Title, plain(c.Content)
+		p.about = c.Title
 	case canister.Invocation:
 		p.about, p.text = c.Name, indented(json.RawMessage(c.Arguments))
 	case canister.Result:
-		p.about, p.text = c.Code, plain(c.Content)
+		p.about = c.Code
 	}
 	return p
 }

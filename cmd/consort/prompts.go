@@ -73,24 +73,9 @@ func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, nam
 		return p.canisters(canisters...)
 	}
 	for _, c := range canisters {
-		p.print(p.screen.results.name(string(c.Kind())) + ": " + plain(contentsOf(c)))
+		p.print(p.screen.results.name(string(c.Kind())) + ": " + plain(canister.ContentOf(c)))
 	}
 	return p.screen.failure()
-}
-
-// contentsOf returns what a message says.
-func contentsOf(held canister.Canister) []canister.Content {
-	switch h := held.(type) {
-	case canister.User:
-		return h.Content
-	case canister.Assistant:
-		return h.Content
-	case canister.Supervisor:
-		return h.Content
-	case canister.Document:
-		return h.Content
-	}
-	return nil
 }
 
 func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) error {

@@ -37,20 +37,12 @@ func (f Filter) Words() []string { return strings.Fields(strings.ToLower(f.Text)
 // of invocations the name of the tool and its arguments.
 func TextOf(c canister.Canister) string {
 	switch c := c.(type) {
-	case canister.User:
-		return canister.TextOf(c.Content)
-	case canister.Assistant:
-		return canister.TextOf(c.Content)
-	case canister.Supervisor:
-		return canister.TextOf(c.Content)
 	case canister.Document:
 		return c.Title + "\n" + canister.TextOf(c.Content)
 	case canister.Invocation:
 		return c.Name + "\n" + c.Arguments
-	case canister.Result:
-		return canister.TextOf(c.Content)
 	}
-	return ""
+	return canister.TextOf(canister.ContentOf(c))
 }
 
 // Says reports whether the words of Text stand in the title and the canisters.

@@ -36,45 +36,6 @@ type stored struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// contentsOf returns what a canister carries.
-func contentsOf(c canister.Canister) []canister.Content {
-	switch c := c.(type) {
-	case canister.User:
-		return c.Content
-	case canister.Supervisor:
-		return c.Content
-	case canister.Document:
-		return c.Content
-	case canister.Assistant:
-		return c.Content
-	case canister.Result:
-		return c.Content
-	}
-	return nil
-}
-
-// withContents returns c with other contents.
-func withContents(c canister.Canister, contents []canister.Content) canister.Canister {
-	switch c := c.(type) {
-	case canister.User:
-		c.Content = contents
-		return c
-	case canister.Supervisor:
-		c.Content = contents
-		return c
-	case canister.Document:
-		c.Content = contents
-		return c
-	case canister.Assistant:
-		c.Content = contents
-		return c
-	case canister.Result:
-		c.Content = contents
-		return c
-	}
-	return c
-}
-
 // swap calls f with the bytes of a content's members that may stand beside, and
 // their names, until it returns true and other bytes for one. It returns the
 // content with those, and with the extra that change makes.
@@ -122,7 +83,7 @@ func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool),
 // split returns c without the contents that stand beside its line, and those by
 // their hashes; or c itself, which is then not another.
 func split(c canister.Canister) (rest canister.Canister, beside map[string][]byte, other bool) {
-	contents := contentsOf(c)
+	contents := canister.ContentOf(c)
 	for i, content := range contents {
 		var s stored
 		rest := swap(content, func(member string, data []byte) ([]byte, bool) {
@@ -168,7 +129,7 @@ func split(c canister.Canister) (rest canister.Canister, beside map[string][]byt
 	if !other {
 		return c, nil, false
 	}
-	return withContents(c, contents), beside, true
+	return canister.WithContent(c, contents), beside, true
 }
 
 var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -206,7 +167,7 @@ func extraOf(c canister.Content) canister.Extra {
 
 // join returns c with the contents that stand beside its line; get returns one.
 func join(c canister.Canister, get func(sum string, length int) ([]byte, error)) (canister.Canister, error) {
-	contents := contentsOf(c)
+	contents := canister.ContentOf(c)
 	for i, content := range contents {
 		s, err := storedIn(content)
 		if err != nil {

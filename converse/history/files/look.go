@@ -333,7 +333,7 @@ func (r *reader) share(form []byte, fresh string, linked map[string]bool) error 
 	if err != nil {
 		return r.corrupt(err)
 	}
-	for _, content := range contentsOf(c) {
+	for _, content := range canister.ContentOf(c) {
 		s, err := storedIn(content)
 		if err != nil {
 			return r.corrupt(err)

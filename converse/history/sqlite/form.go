@@ -39,9 +39,9 @@ type part struct {
 func rowOf(position int, c canister.Canister, line []byte) (row, error) {
 	r := row{position: position, id: c.Header().ID, kind: c.Kind(), size: len(line)}
 	if len(line) > long {
-		rest, parts, err := divide(contentsOf(c))
+		rest, parts, err := divide(canister.ContentOf(c))
 		if err == nil && len(parts) > 0 {
-			line, err = canister.Marshal(withContents(c, rest))
+			line, err = canister.Marshal(canister.WithContent(c, rest))
 		}
 		if err != nil {
 			return row{}, err
@@ -78,7 +78,7 @@ func (r row) canister() (canister.Canister, error) {
 	if err != nil || len(r.parts) == 0 {
 		return c, err
 	}
-	contents := contentsOf(c)
+	contents := canister.ContentOf(c)
 	for _, p := range r.parts {
 		held, err := canister.Unmarshal(p.body)
 		if err != nil {
@@ -90,7 +90,7 @@ func (r row) canister() (canister.Canister, error) {
 		}
 		contents = slices.Insert(contents, p.place, user.Content[0])
 	}
-	return withContents(c, contents), nil
+	return canister.WithContent(c, contents), nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -109,43 +109,4 @@ func (r row) checksum() int64 {
 		sum = crc32.Update(sum, castagnoli, p.hash[:])
 	}
 	return int64(sum)
-}
-
-// contentsOf returns what a canister carries.
-func contentsOf(c canister.Canister) []canister.Content {
-	switch c := c.(type) {
-	case canister.User:
-		return c.Content
-	case canister.Assistant:
-		return c.Content
-	case canister.Supervisor:
-		return c.Content
-	case canister.Document:
-		return c.Content
-	case canister.Result:
-		return c.Content
-	}
-	return nil
-}
-
-// withContents returns the canister with other contents.
-func withContents(c canister.Canister, contents []canister.Content) canister.Canister {
-	switch held := c.(type) {
-	case canister.User:
-		held.Content = contents
-		return held
-	case canister.Assistant:
-		held.Content = contents
-		return held
-	case canister.Supervisor:
-		held.Content = contents
-		return held
-	case canister.Document:
-		held.Content = contents
-		return held
-	case canister.Result:
-		held.Content = contents
-		return held
-	}
-	return c
 }

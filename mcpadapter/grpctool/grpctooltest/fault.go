@@ -80,7 +80,7 @@ func findKind(f Fault) (kind, bool) {
 }
 
 func kinds() []kind {
-	return slices.Concat(connectionKinds(), answerKinds(), streamKinds(), certificateKinds())
+	return slices.Concat(connectionKinds(), byteKinds(), answerKinds(), streamKinds(), certificateKinds())
 }
 
 // Sets of places: those at which a request waits for its answer, and those at

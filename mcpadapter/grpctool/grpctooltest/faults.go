@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// connectionKinds are the faults of a connection.
+// connectionKinds are the faults of a connection as it is.
 func connectionKinds() []kind {
 	return []kind{
 		{
@@ -64,6 +64,12 @@ func connectionKinds() []kind {
 				return r.silent()
 			},
 		},
+	}
+}
+
+// byteKinds are the faults of the bytes on a connection.
+func byteKinds() []kind {
+	return []kind{
 		{
 			Info:    Info{Half, "Sends half an answer, and resets the TCP connection.", answering()},
 			request: func(r *request, _ Rule) (bool, error) { r.enlarge(1 << 20); r.wire.halve(r.wire.cut); return true, nil },
