@@ -6,6 +6,8 @@
 //	consort demo            a conversation to watch; needs no key and no configuration
 //	consort chat            talk with the model of ./consort.toml
 //	consort run "PROMPT"    one turn, the answer on standard output
+//	consort resume ID       carry on with a turn that was not done
+//	consort history         the conversations that are kept
 //	consort tools           the tools on offer
 //	consort call E TOOL {}  one call of one tool, without a model
 //	consort resources       the resources that the servers offer

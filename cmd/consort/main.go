@@ -5,9 +5,10 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/consort-go/consort/internal/command"
 )
 
 func main() {
-	p := newProgram(os.Stdin, os.Stdout, os.Stderr)
-	os.Exit(p.execute(context.Background(), os.Args[1:]))
+	os.Exit(command.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

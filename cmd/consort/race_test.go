@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build race
-
-package main
-
-// raceFlag builds the command as the tests are built.
-var raceFlag = []string{"-race"}

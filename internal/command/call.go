@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/spf13/cobra"
+)
+
+// maxArguments bounds arguments read from standard input, in bytes.
+const maxArguments = 16 << 20
+
+func (p *program) callCommand() *cobra.Command {
+	return p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+		Use:   "call ENSEMBLE TOOL [JSON]",
+		Short: "Call one tool and print its result; no model takes part",
+		Long: "Call calls TOOL of ENSEMBLE, under its own name, with the JSON object of arguments,\n" +
+			"or with the one on standard input if JSON is -. Without JSON they are {}.\n" +
+			"The approval rules of the configuration are for models and do not apply.",
+		Example: "  consort call files read_file '{\"path\": \"go.mod\"}'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 || len(args) > 3 {
+				return usagef("call wants ENSEMBLE TOOL and, at most, JSON: it got %d arguments; see consort tools", len(args))
+			}
+			return nil
+		},
+		RunE: does(p.call),
+	}, "print the result as a canister, one line of JSON")))
+}
+
+func (p *program) call(ctx context.Context, args []string) (err error) {
+	p.quiet = string(config.LevelError) // the failure says it
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	arguments, err := p.arguments(args)
+	if err != nil {
+		return err
+	}
+	cfg.Model = nil // takes no part, so it need not be right
+	assembly, err := p.assemble(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	e, err := p.ensembleNamed(args[0], assembly.Roster)
+	if err != nil {
+		return err
+	}
+	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
+	line := p.screen.begin(oneLine(args[1]))
+	call.Progress = func(progress invoker.Progress) { p.screen.say(line, progressText(progress)) }
+	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
+	p.screen.end(line)
+	p.showTrace()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return p.answer(call, output, err)
+}
+
+// arguments are those of the command line or of standard input.
+func (p *program) arguments(args []string) (json.RawMessage, error) {
+	text, where := "{}", "JSON"
+	if len(args) == 3 {
+		text = args[2]
+	}
+	if text == "-" {
+		var err error
+		if text, err = readAll(p.stdin, maxArguments); err != nil {
+			return nil, err
+		}
+		where = "standard input"
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, usagef("%s: expected a JSON object of arguments, such as '{\"city\": \"Oslo\"}'%s", where, wrongWith(err))
+	}
+	return json.RawMessage(text), nil
+}
+
+// wrongWith says where JSON goes wrong.
+func wrongWith(err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf(": %v (at byte %d)", err, syntax.Offset)
+	case err != nil:
+		return ": it is another kind of JSON value"
+	}
+	return ": it is null"
+}
+
+func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble.Ensemble, error) {
+	if e, ok := roster.Ensemble(name); ok {
+		return e, nil
+	}
+	var names []string
+	for _, e := range roster.Ensembles() {
+		names = append(names, e.Name())
+	}
+	if len(names) == 0 {
+		return nil, usagef("there is no ensemble %q: %s has no servers, which are tables such as [mcp.%s]", name, p.configFile, name)
+	}
+	return nil, usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
+}
+
+// forProgram returns a context for calls that the program makes by itself.
+func forProgram(ctx context.Context, assembly *config.Assembly) context.Context {
+	return telemetry.With(invoker.WithTrusted(ctx, assembly.Trusted...), assembly.Telemetry)
+}
+
+// invoke calls the tool, and keeps a record of it. Its error is an
+// *invoker.Failure, or one of usage.
+func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call, trail *audit.Trail) (output invoker.Output, err error) {
+	ctx, span := telemetry.StartTool(ctx, telemetry.ToolCall{
+		Name: ensemble.NameFor(e.Name(), name), Ensemble: e.Name(), Call: call.ID, Arguments: call.Arguments,
+	})
+	defer func() { span.End(output.Content, faultOf(err)) }()
+	record := audit.Record{Time: time.Now(), Asker: "program", Invocation: call.ID, Ensemble: e.Name(), Tool: name, Arguments: call.Arguments}
+	tool, err := toolNamed(ctx, e, name)
+	var usage *exit
+	if errors.As(err, &usage) {
+		return invoker.Output{}, err
+	}
+	if err == nil {
+		record.Tool = tool.Definition().Name
+		began := time.Now()
+		output, err = tool.Invoke(ctx, call)
+		record.Duration = time.Since(began)
+	}
+	record.Ended(output.Content, err)
+	trail.Keep(ctx, record)
+	return output, err
+}
+
+// faultOf is how a call failed. A usage error is about the name of the tool.
+func faultOf(err error) *telemetry.Fault {
+	if usage := (*exit)(nil); errors.As(err, &usage) {
+		err = invoker.Failf(invoker.ToolNotFound, "%w", err)
+	}
+	return telemetry.FaultOf(invoker.AsFailure(err))
+}
+
+// toolNamed finds a tool by its own name or the roster's.
+func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensemble.Tool, error) {
+	tools, err := e.Tools(ctx)
+	if err != nil {
+		return nil, invoker.Failf(invoker.Unavailable, "%w", err)
+	}
+	for _, tool := range tools {
+		if tool.Definition().Name == name || tool.Name() == name {
+			return tool, nil
+		}
+	}
+	return nil, noTool(ctx, e, name)
+}
+
+// noTool says that there is no such tool, and which ones it is most like.
+func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
+	for _, a := range e.Snapshot().Aside {
+		if a.Tool == name {
+			return usagef("the tool %q of %q is set aside: %s", name, e.Name(), a.Reason)
+		}
+	}
+	advice := "consort tools lists them"
+	if roster, err := ensemble.NewRoster(e); err == nil {
+		if catalog, err := roster.Catalog(ctx); err == nil {
+			var names []string
+			for _, near := range catalog.Nearest(ensemble.NameFor(e.Name(), name), 3) {
+				tool, _ := catalog.Find(near)
+				names = append(names, tool.Definition().Name)
+			}
+			if len(names) > 0 {
+				advice = "did you mean " + strings.Join(names, " or ") + "?"
+			}
+		}
+	}
+	return usagef("there is no tool %q in %q; %s", name, e.Name(), advice)
+}
+
+// answer prints what came of the call.
+func (p *program) answer(call *invoker.Call, output invoker.Output, err error) error {
+	var usage *exit
+	if errors.As(err, &usage) {
+		return err
+	}
+	result := canister.Result{Invocation: call.ID, Content: output.Content}
+	result.Metadata = output.Metadata
+	result.ID, result.Time = rand.Text(), time.Now()
+	failure := invoker.AsFailure(err)
+	if failure != nil {
+		result.Code, result.Retryable = string(failure.Code), failure.Retryable
+		result.Content, result.Metadata = failure.Content, failure.Metadata
+		if len(result.Content) == 0 {
+			result.Content = canister.Texts(failure.Message)
+		}
+	}
+	if p.json {
+		return p.answerJSON(result)
+	}
+	text := plain(result.Content)
+	if failure != nil {
+		return &exit{statusTool, fmt.Errorf("%s: %s", failure.Code, cmp.Or(text, failure.Message))}
+	}
+	p.print(text)
+	return p.screen.failure()
+}
+
+func (p *program) answerJSON(result canister.Result) error {
+	if err := p.canisters(result); err != nil || result.Code == "" {
+		return err
+	}
+	return &exit{status: statusTool}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/spf13/cobra"
+)
+
+// chat is a conversation with a person.
+type chat struct {
+	*program
+	console    *console
+	interrupts chan os.Signal
+	assembly   *config.Assembly
+	kept       *kept
+
+	// interrupted counts the Ctrl-C since the person last said something; the
+	// second one leaves.
+	interrupted atomic.Int32
+	// cancel cancels the turn under way; nil while there is none.
+	cancel atomic.Pointer[context.CancelCauseFunc]
+}
+
+func (p *program) chatCommand() *cobra.Command {
+	var o opening
+	want := choice{must: true}
+	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(&cobra.Command{
+		Use:   "chat",
+		Short: "Talk with the model",
+		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
+			"is going on, and a second one leaves; so do Ctrl-D and /quit. /help tells more.",
+		Args: cobra.NoArgs,
+		// Ctrl-C has a meaning of its own here.
+		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
+	}))))
+	cmd.Flags().BoolVar(&want.last, "continue", false, "carry on with the conversation that was changed last")
+	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`")
+	cmd.MarkFlagsMutuallyExclusive("continue", "conversation")
+	return cmd
+}
+
+func (p *program) chat(ctx context.Context, o *opening, want choice) (err error) {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	c := &chat{program: p, interrupts: make(chan os.Signal, 4)}
+	if c.assembly, err = p.withModel(cfg, interaction{approve: c.approve, elicit: c.elicit}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
+	signal.Notify(c.interrupts, os.Interrupt)
+	defer signal.Stop(c.interrupts)
+	c.console = newConsole(p, c.interrupts)
+	c.assembly.Options.Ask = c.elicit
+	if c.kept, err = p.take(ctx, c.assembly, want); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.kept.talk.Close(context.Background())) }()
+	defer c.kept.adviseContinue()
+	if c.console.terminal != nil {
+		p.screen.note("%s", p.screen.notes.faint("Talking with "+printable(cfg.Model.Name.Reveal())+". /help tells what else there is."))
+	}
+	c.greet()
+	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.kept.talk) })
+	if err != nil {
+		return c.kept.explain(err)
+	}
+	return c.loop(ctx)
+}
+
+// greet says which conversation it is that goes on.
+func (c *chat) greet() {
+	was := c.kept.was
+	if was.Length == 0 {
+		return
+	}
+	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), oneLine(was.Title))))
+	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
+		c.screen.note("It was left with %d calls of tools that have no result. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",
+			len(invoke.Pending), word(was.ID))
+	}
+}
+
+// carriesOn reports whether there is something to do before the person says
+// anything: for what the conversation was begun with, or where it was left.
+// Calls that may have been made are not made again unasked.
+func (c *chat) carriesOn() bool {
+	_, calls := c.kept.talk.Next().(converse.Invoke)
+	return waits(c.kept.talk) && !(calls && c.kept.was.Length > 0)
+}
+
+// loop talks until the person leaves. A turn that fails does not end it, but
+// is the error in the end when nobody watches.
+func (c *chat) loop(ctx context.Context) error {
+	var failed error
+	if c.carriesOn() {
+		leave, err := c.reply(ctx, "")
+		if c.console.terminal == nil {
+			failed = err
+		}
+		if leave || ctx.Err() != nil {
+			return failed
+		}
+	}
+	for {
+		said, err := c.console.message(ctx, "\n"+c.screen.notes.bold("> "))
+		switch {
+		case errors.Is(err, errInterrupted):
+			if c.interrupted.Add(1) > 1 {
+				return nil
+			}
+			c.screen.note("%s", c.screen.notes.faint("Ctrl-C again leaves."))
+			continue
+		case errors.Is(err, io.EOF):
+			return failed
+		case err != nil:
+			return err
+		}
+		c.interrupted.Store(0)
+		leave, err := c.hear(ctx, strings.TrimSpace(said))
+		if err != nil && c.console.terminal == nil {
+			failed = err
+		}
+		if leave || ctx.Err() != nil {
+			return failed
+		}
+	}
+}
+
+// hear does what the person said, and reports whether they leave.
+func (c *chat) hear(ctx context.Context, said string) (leave bool, err error) {
+	switch {
+	case said == "":
+		return false, nil
+	case strings.HasPrefix(said, "/"):
+		return c.command(ctx, said)
+	}
+	return c.reply(ctx, said)
+}
+
+// reply holds a turn, and says how it failed. Leave reports that the person
+// leaves.
+func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
+	err = c.answer(ctx, said)
+	switch {
+	case c.interrupted.Load() > 1:
+		return true, nil
+	case c.interrupted.Load() == 1:
+		c.screen.note("%s", c.screen.notes.faint("Cancelled. Ctrl-C again leaves."))
+		return false, nil
+	case err != nil && ctx.Err() == nil:
+		c.screen.note("%s%s", c.screen.notes.bad("consort: "), printable(err.Error()))
+	}
+	return false, err
+}
+
+// answer holds one turn, which Ctrl-C cancels.
+func (c *chat) answer(ctx context.Context, said string) error {
+	return c.interruptible(ctx, func(ctx context.Context) error {
+		return c.kept.turn(ctx, said)
+	})
+}
+
+// interruptible does something that Ctrl-C cancels.
+func (c *chat) interruptible(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.cancel.Store(&cancel)
+	defer c.cancel.Store(nil)
+	watched := make(chan struct{})
+	over := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-c.interrupts:
+				c.interrupt()
+			case <-over:
+				return
+			}
+		}
+	}()
+	defer func() { close(over); <-watched }()
+	return do(ctx)
+}
+
+// interrupt cancels the turn under way.
+func (c *chat) interrupt() {
+	c.interrupted.Add(1)
+	if cancel := c.cancel.Load(); cancel != nil {
+		(*cancel)(errInterrupted)
+	}
+}
+
+// heard passes the error of a question on; Ctrl-C as the answer cancels the
+// turn.
+func (c *chat) heard(err error) error {
+	if errors.Is(err, errInterrupted) {
+		c.interrupt()
+	}
+	return fmt.Errorf("the person was not heard: %w", err)
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) checkCommand() *cobra.Command {
+	watch := false
+	cmd := p.withJSON(&cobra.Command{
+		Use:   "check",
+		Short: "Check the configuration, then connect to each server in it",
+		Args:  cobra.NoArgs,
+		RunE: does(func(ctx context.Context, _ []string) error {
+			p.quiet = string(config.LevelError) // what is worth a warning stands in the report
+			if watch {
+				return p.watch(ctx)
+			}
+			return p.check(ctx)
+		}),
+	}, "print one JSON document, or with --watch one line each second")
+	cmd.Flags().BoolVar(&watch, "watch", false, "stay, and show how the servers do until Ctrl-C")
+	return cmd
+}
+
+func (p *program) check(ctx context.Context) error {
+	r, err := p.examine(ctx)
+	if r == nil {
+		return err
+	}
+	if p.json {
+		err = errors.Join(err, p.document(r))
+	} else {
+		p.screen.result(r.text(p.screen.results))
+	}
+	if err = errors.Join(err, p.screen.failure()); err != nil {
+		return err
+	}
+	return r.verdict()
+}
+
+// verdict is the error that the command ends with; all has been said.
+func (r *report) verdict() error {
+	switch {
+	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
+		return &exit{status: statusUsage}
+	case slices.ContainsFunc(r.Servers, func(s serverJSON) bool { return s.Error != "" }):
+		return &exit{status: statusTool}
+	}
+	return nil
+}
+
+// examine makes the report. There is none when there is no configuration.
+func (p *program) examine(ctx context.Context) (*report, error) {
+	r := &report{Config: p.configFile, Problems: []problemJSON{}, Servers: []serverJSON{}}
+	cfg, err := p.load()
+	if found := problemsIn(err); found != nil {
+		r.Problems = found
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := p.logger(cfg.Log); err != nil {
+		return nil, err
+	}
+	if r.Problems = p.examineFiles(cfg); len(r.Problems) > 0 {
+		return r, nil
+	}
+	if r.Model, err = p.examineModel(cfg); err != nil {
+		return nil, err
+	}
+	if err := p.examineServers(ctx, cfg, r); err != nil {
+		return nil, err
+	}
+	r.OK = r.verdict() == nil
+	return r, nil
+}
+
+// problemsIn returns what a configuration error lists.
+func problemsIn(err error) []problemJSON {
+	var wrong *config.Error
+	if !errors.As(err, &wrong) {
+		return nil
+	}
+	var problems []problemJSON
+	for _, p := range wrong.Problems {
+		problems = append(problems, problemJSON{p.File, p.Line, p.Column, p.Key, p.Message, p.Nearest, p.Error()})
+	}
+	return problems
+}
+
+// examineFiles opens the audit trail, the store of conversations and the
+// certificates of serve, and returns why it cannot be.
+func (p *program) examineFiles(cfg *config.Config) []problemJSON {
+	alone := *cfg
+	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
+	if cfg.Serve != nil {
+		serve := *cfg.Serve
+		serve.Converse = false
+		alone.Serve = &serve
+	}
+	p.serves = true
+	defer func() { p.serves = false }()
+	assembly, err := p.assemble(&alone, interaction{})
+	if err == nil {
+		_, err = assembly.History()
+		err = errors.Join(err, p.close(assembly))
+	}
+	if err == nil {
+		return []problemJSON{}
+	}
+	message := strings.TrimPrefix(err.Error(), p.configFile+": config: ")
+	return []problemJSON{{File: p.configFile, Message: message, text: p.configFile + ": " + message}}
+}
+
+// examineModel tells about the model, which is not asked anything.
+func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
+	if cfg.Model == nil {
+		return nil, nil
+	}
+	m := &modelJSON{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
+	alone := *cfg
+	alone.MCP, alone.GRPC, alone.Audit = nil, nil, nil
+	assembly, err := p.assemble(&alone, interaction{})
+	if err != nil {
+		m.Error = err.Error()
+		return m, nil
+	}
+	return m, p.close(assembly)
+}
+
+// examineServers connects to all servers side by side.
+func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *report) (err error) {
+	assembly, err := p.assembleForTools(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	p.connect(ctx, assembly.Roster)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	aside := p.asides(ctx, assembly)
+	for _, e := range assembly.Roster.Ensembles() {
+		r.Servers = append(r.Servers, newServerJSON(e.Snapshot(), aside[e.Name()], transport(cfg, e.Name())))
+	}
+	return nil
+}
+
+// transport is how a server is reached; "" for what is none.
+func transport(cfg *config.Config, name string) string {
+	if s := cfg.MCP[name]; s != nil {
+		return string(s.Transport)
+	}
+	if cfg.GRPC[name] != nil {
+		return "grpc"
+	}
+	return ""
+}
+
+// connect connects to all, with a line for each that is still being waited for.
+func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
+	done := make(chan struct{})
+	ensembles := roster.Ensembles()
+	for _, e := range ensembles {
+		line := p.screen.begin("connecting to " + oneLine(e.Name()))
+		go func() {
+			defer func() { p.screen.end(line); done <- struct{}{} }()
+			_ = e.Connect(ctx) // the snapshot has it
+		}()
+	}
+	for range ensembles {
+		<-done
+	}
+}
+
+// asides returns the tools that are set aside, also by the model, by ensemble.
+// Without a catalog, which a required server that is away prevents, there are
+// none but those that the snapshots have.
+func (p *program) asides(ctx context.Context, assembly *config.Assembly) map[string][]ensemble.Aside {
+	aside := map[string][]ensemble.Aside{}
+	catalog, err := assembly.Roster.Catalog(ctx)
+	if err != nil {
+		for _, e := range assembly.Roster.Ensembles() {
+			aside[e.Name()] = e.Snapshot().Aside
+		}
+		return aside
+	}
+	_, all := offered(catalog, assembly.Model)
+	for _, a := range all {
+		aside[a.Ensemble] = append(aside[a.Ensemble], a)
+	}
+	return aside
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// console asks a person for lines: with editing and a history on a terminal,
+// and otherwise line by line. Its methods may be called concurrently; one
+// question is asked at a time.
+type console struct {
+	screen   *screen
+	input    *input
+	terminal *os.File      // nil when the person has none
+	turns    chan struct{} // holds a value while nobody is asked
+	history  term.History  // nil until the first line
+}
+
+func newConsole(p *program, interrupts <-chan os.Signal) *console {
+	c := &console{screen: p.screen, input: newInput(p.stdin, interrupts), turns: make(chan struct{}, 1)}
+	c.turns <- struct{}{}
+	if isTerminal(p.stdin) && p.screen.live {
+		c.terminal = p.stdin
+	}
+	return c
+}
+
+// message asks for a message, which the history remembers. Only a terminal
+// shows the prompt.
+func (c *console) message(ctx context.Context, prompt string) (string, error) {
+	return c.read(ctx, prompt, true)
+}
+
+// question asks for an answer. The prompt may have several lines.
+func (c *console) question(ctx context.Context, prompt string) (string, error) {
+	return c.read(ctx, prompt, false)
+}
+
+func (c *console) read(ctx context.Context, prompt string, remember bool) (string, error) {
+	select {
+	case <-c.turns:
+		defer func() { c.turns <- struct{}{} }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	if c.terminal == nil {
+		if !remember {
+			c.screen.note("%s", prompt)
+		}
+		return c.input.line(ctx)
+	}
+	if end := strings.LastIndexByte(prompt, '\n'); end >= 0 {
+		if end > 0 {
+			c.screen.note("%s", prompt[:end])
+		}
+		prompt = prompt[end+1:]
+	}
+	return c.edit(ctx, prompt, remember)
+}
+
+// edit reads a line from the terminal, in raw mode until it is there.
+func (c *console) edit(ctx context.Context, prompt string, remember bool) (string, error) {
+	keyboard := &keys{in: c.input, ctx: ctx}
+	editor := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{keyboard, c.screen.stderr}, prompt)
+	if remember && c.history != nil {
+		editor.History = c.history
+	} else if remember {
+		c.history = editor.History
+	}
+	defer c.screen.ask(editor)() // after the mode is restored
+	fd := int(c.terminal.Fd())
+	if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
+		editor.SetSize(width, height)
+	}
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return "", err
+	}
+	defer term.Restore(fd, before)
+	editor.SetBracketedPasteMode(true)
+	defer editor.SetBracketedPasteMode(false)
+	line, err := readPasted(editor)
+	if err != nil {
+		io.WriteString(c.screen.stderr, "\r\n")
+		return "", cmp.Or(keyboard.err, err)
+	}
+	return line, nil
+}
+
+// readPasted reads a line, or as many as were pasted at once.
+func readPasted(editor *term.Terminal) (string, error) {
+	var text strings.Builder
+	for {
+		line, err := editor.ReadLine()
+		text.WriteString(line)
+		if !errors.Is(err, term.ErrPasteIndicator) {
+			return text.String(), err
+		}
+		if text.Len() > maxLine {
+			return "", errors.New("what was pasted is longer than 1 MiB")
+		}
+		text.WriteString("\n")
+	}
+}

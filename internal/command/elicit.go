@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// maxTries is how often a person may answer a field wrongly before the form
+// is given up.
+const maxTries = 5
+
+// elicit puts a server's question to the person (MCP 2025-11-25,
+// client/elicitation).
+func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	question := "\n" + c.screen.notes.bold("? A server asks: ") + printable(ask.Message)
+	if ask.URL != "" { // nothing opens it for the person
+		return c.consent(ctx, question+"\n  visit "+printable(ask.URL)+"\n  did you? [y/N] ")
+	}
+	fields, err := formFields(ask.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("the form cannot be shown: %w", err)
+	}
+	if len(fields) == 0 {
+		return c.consent(ctx, question+"\n  yes? [y/N] ")
+	}
+	content := map[string]any{}
+	question += c.screen.notes.faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	for _, field := range fields {
+		value, action, err := c.field(ctx, &field, question)
+		if err != nil || action != invoker.Accept {
+			return &invoker.ElicitResult{Action: action}, err
+		}
+		if value != nil {
+			content[field.name] = value
+		}
+		question = ""
+	}
+	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
+}
+
+// field asks for one field, below the preface, until the answer fits.
+func (c *chat) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
+	for range maxTries {
+		answer, err := c.console.question(ctx, preface+"\n  "+field.prompt())
+		switch answer = strings.TrimSpace(answer); {
+		case errors.Is(err, io.EOF):
+			return nil, invoker.Dismiss, nil
+		case err != nil:
+			return nil, invoker.Dismiss, c.heard(err)
+		case answer == "/no":
+			return nil, invoker.Decline, nil
+		}
+		value, err := field.parse(answer)
+		if err == nil {
+			return value, invoker.Accept, nil
+		}
+		preface = "  " + c.screen.notes.bad(printable(err.Error()))
+	}
+	return nil, invoker.Dismiss, nil
+}
+
+// consent asks for a yes or no.
+func (c *chat) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
+	answer, err := c.console.question(ctx, question)
+	action := invoker.Decline
+	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
+	case errors.Is(err, io.EOF):
+		action = invoker.Dismiss
+	case err != nil:
+		return nil, c.heard(err)
+	case answer == "y", answer == "yes":
+		action = invoker.Accept
+	}
+	return &invoker.ElicitResult{Action: action}, nil
+}

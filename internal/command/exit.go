@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+)
+
+// status is what the process exits with.
+type status int
+
+// The exit statuses; docs/command.md promises them.
+const (
+	statusDone   status = 0
+	statusFailed status = 1 // the runtime failed
+	statusUsage  status = 2 // the command line or the configuration is wrong
+	statusTool   status = 3 // the tool failed (call), or a server did (check)
+	statusLimit  status = 4 // a limit ended the turn
+)
+
+// exit is an error with the status that the process exits with.
+type exit struct {
+	status status
+	err    error // nil when all was said
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// usagef returns an error of the command line or the configuration.
+func usagef(format string, args ...any) error {
+	return &exit{statusUsage, fmt.Errorf(format, args...)}
+}
+
+// statusOf returns the status that belongs to what a command returned: what
+// has no status of its own is a failure of the runtime.
+func statusOf(err error) status {
+	var e *exit
+	switch {
+	case err == nil:
+		return statusDone
+	case errors.As(err, &e):
+		return e.status
+	}
+	return statusFailed
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/internal/event"
+	"github.com/go-logr/logr"
+	"go.uber.org/zap"
+)
+
+// quietly is how long the log says nothing of further failures to export.
+const quietly = time.Minute
+
+// exportLog is where OpenTelemetry complains. A collector that is away fails
+// every few seconds: the first failure is told, and then one a minute, with how
+// many there were. All methods may be called concurrently.
+type exportLog struct {
+	logger *zap.Logger
+	redact func(string) string // nil for nothing
+	now    func() time.Time
+
+	mu     sync.Mutex
+	begun  bool // before, only variables can be wrong, which is told of by itself
+	told   time.Time
+	untold int
+	last   string
+}
+
+func newExportLog(logger *zap.Logger, redact func(string) string) *exportLog {
+	return &exportLog{logger: logger, redact: redact, now: time.Now}
+}
+
+// wrong tells of a variable that is wrong, which is a person's to mend.
+func (l *exportLog) wrong(problem string) {
+	l.logger.Error("an environment variable is wrong", event.VariableWrong, zap.String("problem", l.clean(problem)))
+}
+
+// begin ends the time of variables.
+func (l *exportLog) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun = true
+}
+
+// Handle implements otel.ErrorHandler.
+func (l *exportLog) Handle(err error) { l.failed(err.Error()) }
+
+// Println implements promhttp.Logger.
+func (l *exportLog) Println(v ...any) { l.failed(strings.TrimSuffix(fmt.Sprintln(v...), "\n")) }
+
+func (l *exportLog) failed(text string) {
+	text = oneLine(l.clean(text))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.begun {
+		return
+	}
+	if now := l.now(); l.told.IsZero() || now.Sub(l.told) >= quietly {
+		l.tell(text, now)
+		return
+	}
+	l.untold++
+	l.last = text
+}
+
+// tell writes a line; l.mu is held.
+func (l *exportLog) tell(text string, now time.Time) {
+	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", fit(text, 500)), zap.Int("before", l.untold))
+	l.told, l.untold, l.last = now, 0, ""
+}
+
+// close tells of what was not told.
+func (l *exportLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.untold > 0 {
+		l.untold--
+		l.tell(l.last, l.now())
+	}
+}
+
+func (l *exportLog) clean(text string) string {
+	if l.redact == nil {
+		return text
+	}
+	return l.redact(text)
+}
+
+// internal is the logger of OpenTelemetry's own code, which prints values of
+// variables beside its messages: those stay out.
+func (l *exportLog) internal() logr.Logger { return logr.New(internalLog{l}) }
+
+type internalLog struct{ *exportLog }
+
+func (l internalLog) Init(logr.RuntimeInfo)          {}
+func (l internalLog) Enabled(int) bool               { return false }
+func (l internalLog) Info(int, string, ...any)       {}
+func (l internalLog) WithValues(...any) logr.LogSink { return l }
+func (l internalLog) WithName(string) logr.LogSink   { return l }
+func (l internalLog) Error(err error, message string, _ ...any) {
+	l.mu.Lock()
+	begun := l.begun
+	l.mu.Unlock()
+	switch {
+	case begun && err != nil:
+		l.failed(message + ": " + err.Error())
+	case begun:
+		l.failed(message)
+	case err != nil && strings.Contains(message, "tls"): // the files, which nobody has looked at before
+		l.wrong("OTEL_EXPORTER_OTLP_CERTIFICATE, or _CLIENT_CERTIFICATE and _CLIENT_KEY: " + err.Error())
+	}
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// formField is one field of a form, a property of a flat schema.
+type formField struct {
+	name     string
+	required bool
+	fieldSchema
+}
+
+// fieldSchema is what the protocol allows of JSON Schema in a form.
+type fieldSchema struct {
+	Type        string          `json:"type"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Enum        []string        `json:"enum"`
+	OneOf       []formChoice    `json:"oneOf"`
+	AnyOf       []formChoice    `json:"anyOf"` // of the items of an array
+	Items       *fieldSchema    `json:"items"`
+	Default     json.RawMessage `json:"default"`
+	Minimum     *float64        `json:"minimum"`
+	Maximum     *float64        `json:"maximum"`
+	MinLength   *int            `json:"minLength"`
+	MaxLength   *int            `json:"maxLength"`
+}
+
+type formChoice struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+// formFields returns the fields of a form in the order of its schema.
+func formFields(schema json.RawMessage) ([]formField, error) {
+	var form struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if err := json.Unmarshal(schema, &form); err != nil {
+		return nil, err
+	}
+	if len(form.Properties) == 0 {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(form.Properties))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return nil, fmt.Errorf("its properties are no object")
+	}
+	var fields []formField
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		field := formField{name: fmt.Sprint(name)}
+		if err := decoder.Decode(&field.fieldSchema); err != nil {
+			return nil, fmt.Errorf("%s: %w", field.name, err)
+		}
+		field.required = slices.Contains(form.Required, field.name)
+		fields = append(fields, field)
+	}
+	return fields, nil
+}
+
+// prompt asks for the field.
+func (f *formField) prompt() string {
+	text := cmp.Or(oneLine(f.Title), oneLine(f.name))
+	if f.Description != "" {
+		text += " (" + oneLine(f.Description) + ")"
+	}
+	switch choices := f.choices(); {
+	case f.Type == "boolean":
+		text += " [y/n]"
+	case f.Type == "array":
+		text += " [some of " + oneLine(strings.Join(f.Items.choices(), ", ")) + "]"
+	case len(choices) > 0:
+		text += " [" + oneLine(strings.Join(choices, ", ")) + "]"
+	}
+	switch {
+	case len(f.Default) > 0:
+		text += " default " + oneLine(string(f.Default))
+	case !f.required:
+		text += " optional"
+	}
+	return text + ": "
+}
+
+// choices are the values that the field may have; none for any.
+func (s *fieldSchema) choices() []string {
+	if s == nil {
+		return nil
+	}
+	choices := slices.Clone(s.Enum)
+	for _, c := range slices.Concat(s.OneOf, s.AnyOf) {
+		choices = append(choices, c.Const)
+	}
+	return choices
+}
+
+// parse returns the value that the person gave; nil for a field left out.
+func (f *formField) parse(answer string) (any, error) {
+	if answer == "" {
+		switch {
+		case len(f.Default) > 0:
+			var value any
+			return value, json.Unmarshal(f.Default, &value)
+		case f.required:
+			return nil, fmt.Errorf("this is required")
+		}
+		return nil, nil
+	}
+	switch f.Type {
+	case "boolean":
+		return parseBoolean(answer)
+	case "integer", "number":
+		return f.parseNumber(answer)
+	case "array":
+		return f.parseList(answer)
+	}
+	return f.parseText(answer)
+}
+
+func parseBoolean(answer string) (any, error) {
+	switch strings.ToLower(answer) {
+	case "y", "yes", "true":
+		return true, nil
+	case "n", "no", "false":
+		return false, nil
+	}
+	return nil, fmt.Errorf("answer y or n")
+}
+
+func (f *formField) parseNumber(answer string) (any, error) {
+	number, err := strconv.ParseFloat(answer, 64)
+	switch {
+	case err != nil, math.IsNaN(number), math.IsInf(number, 0):
+		return nil, fmt.Errorf("%q is not a number", answer)
+	case f.Type == "integer" && number != float64(int64(number)):
+		return nil, fmt.Errorf("%q is not a whole number", answer)
+	case f.Minimum != nil && number < *f.Minimum:
+		return nil, fmt.Errorf("it must be at least %g", *f.Minimum)
+	case f.Maximum != nil && number > *f.Maximum:
+		return nil, fmt.Errorf("it must be at most %g", *f.Maximum)
+	}
+	return number, nil
+}
+
+func (f *formField) parseText(answer string) (any, error) {
+	length, choices := len([]rune(answer)), f.choices()
+	switch {
+	case len(choices) > 0 && !slices.Contains(choices, answer):
+		return nil, fmt.Errorf("answer one of %s", strings.Join(choices, ", "))
+	case f.MinLength != nil && length < *f.MinLength:
+		return nil, fmt.Errorf("it must have at least %d characters", *f.MinLength)
+	case f.MaxLength != nil && length > *f.MaxLength:
+		return nil, fmt.Errorf("it must have at most %d characters", *f.MaxLength)
+	}
+	return answer, nil
+}
+
+// parseList reads choices with commas between them.
+func (f *formField) parseList(answer string) (any, error) {
+	choices, values := f.Items.choices(), []any{}
+	for part := range strings.SplitSeq(answer, ",") {
+		part = strings.TrimSpace(part)
+		if len(choices) > 0 && !slices.Contains(choices, part) {
+			return nil, fmt.Errorf("%q is none of %s", part, strings.Join(choices, ", "))
+		}
+		values = append(values, part)
+	}
+	return values, nil
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestFormFields(t *testing.T) {
+	fields, err := formFields(json.RawMessage(`{"type":"object","required":["name"],"properties":{
+		"name": {"type":"string","title":"Your name","minLength":2,"maxLength":5},
+		"age":  {"type":"integer","minimum":18,"maximum":99},
+		"size": {"type":"string","enum":["S","M"],"default":"M"},
+		"tone": {"oneOf":[{"const":"red","title":"Red"},{"const":"blue"}]},
+		"days": {"type":"array","items":{"anyOf":[{"const":"mon"},{"const":"tue"}]}},
+		"sure": {"type":"boolean"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prompts []string
+	byName := map[string]formField{}
+	for _, f := range fields {
+		prompts = append(prompts, f.prompt())
+		byName[f.name] = f
+	}
+	want := "Your name: |age optional: |size [S, M] default \"M\": |tone [red, blue] optional: |days [some of mon, tue] optional: |sure [y/n] optional: "
+	if got := strings.Join(prompts, "|"); got != want {
+		t.Errorf("the prompts are %q,\nwant %q", got, want)
+	}
+	for _, test := range []struct {
+		field, answer string
+		want          any
+		wrong         string // part of the complaint
+	}{
+		{"name", "Ada", "Ada", ""},
+		{"name", "", nil, "required"},
+		{"name", "A", nil, "at least 2"},
+		{"name", "Adalbert", nil, "at most 5"},
+		{"age", "42", 42.0, ""},
+		{"age", "", nil, ""},
+		{"age", "4.5", nil, "whole"},
+		{"age", "x", nil, "not a number"},
+		{"age", "NaN", nil, "not a"},
+		{"age", "3", nil, "at least 18"},
+		{"age", "100", nil, "at most 99"},
+		{"size", "", "M", ""},
+		{"size", "XL", nil, "S, M"},
+		{"tone", "blue", "blue", ""},
+		{"tone", "Red", nil, "red, blue"},
+		{"days", "mon, tue", []any{"mon", "tue"}, ""},
+		{"days", "sun", nil, "sun"},
+		{"sure", "Y", true, ""},
+		{"sure", "no", false, ""},
+		{"sure", "perhaps", nil, "y or n"},
+	} {
+		field := byName[test.field]
+		got, err := field.parse(test.answer)
+		if (err != nil) != (test.wrong != "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
+			t.Errorf("%s %q: error %v, want %q", test.field, test.answer, err, test.wrong)
+		} else if err == nil && !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s %q: %v, want %v", test.field, test.answer, got, test.want)
+		}
+	}
+}
+
+// Forms come from servers: whatever they are, nothing breaks, and what is
+// answered can be sent.
+func FuzzForm(f *testing.F) {
+	f.Add(`{"properties":{"a":{"type":"array"},"b":{"type":"integer","default":[]}}}`, "1,2")
+	f.Add(`{"properties":{"a":{"type":"number"}}}`, "Inf")
+	f.Add(`{"properties":[]}`, "")
+	f.Fuzz(func(t *testing.T, schema, answer string) {
+		fields, err := formFields(json.RawMessage(schema))
+		if err != nil {
+			return
+		}
+		for _, field := range fields {
+			if strings.Contains(field.prompt(), "\x1b") {
+				t.Errorf("the prompt is %q", field.prompt())
+			}
+			if value, err := field.parse(answer); err == nil {
+				if _, err := json.Marshal(value); err != nil {
+					t.Errorf("%v cannot be sent: %v", value, err)
+				}
+			}
+		}
+	})
+}

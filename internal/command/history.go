@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/spf13/cobra"
+)
+
+// shelf is the store of conversations as the commands about it have it.
+type shelf struct {
+	*program
+	store history.Store
+	clean func(string) string // takes the secrets of the configuration out
+}
+
+func (p *program) historyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Look after the conversations that are kept",
+		Long: "History lists, shows and changes the conversations that are kept where the table\n" +
+			"[history] of the configuration says, or --history FILE.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		p.historyListCommand(), p.historySearchCommand(), p.historyShowCommand(), p.historyForkCommand(),
+		p.historyRenameCommand(), p.historyTagCommand(), p.historyDeleteCommand(),
+		p.historyExportCommand(), p.historyImportCommand(),
+	)
+	return cmd
+}
+
+// onShelf makes the function of a command about the store.
+func (p *program) onShelf(run func(s *shelf, ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return p.withShelf(false, run)
+}
+
+// withShelf is onShelf, and makes the store if makes.
+func (p *program) withShelf(makes bool, run func(s *shelf, ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return does(func(ctx context.Context, args []string) (err error) {
+		s, err := p.openShelf(makes)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.store.Close()) }()
+		return run(s, ctx, args)
+	})
+}
+
+// openShelf opens the store; one that is not there yet is only made if it is to
+// be filled. With the flag --history there need not be a configuration.
+func (p *program) openShelf(makes bool) (*shelf, error) {
+	cfg := &config.Config{}
+	if p.history == "" || p.configFile != defaultConfig || !isAbsent(p.configFile) {
+		var err error
+		if cfg, err = p.load(); err != nil {
+			return nil, err
+		}
+	}
+	p.keepIn(cfg)
+	if cfg.History == nil {
+		return nil, p.noStore()
+	}
+	s := &shelf{program: p, clean: cfg.Redact()}
+	p.screen.keep(s.clean)
+	if path := cfg.History.Path; !makes && isAbsent(path.Reveal()) {
+		p.screen.note("%s", p.screen.notes.faint("There is no "+oneLine(path.String())+" yet."))
+		s.store = history.NewMemory()
+		return s, nil
+	}
+	var err error
+	if s.store, err = cfg.OpenHistory(); err != nil {
+		return nil, usagef("%s: %w", p.configFile, err)
+	}
+	return s, nil
+}
+
+func (p *program) historyForkCommand() *cobra.Command {
+	var at int
+	var id string
+	cmd := p.withHistory(&cobra.Command{
+		Use:   "fork ID",
+		Short: "Begin a conversation with the canisters of another one",
+		Long: "Fork makes a conversation that begins as ID does, up to the canister whose number\n" +
+			"--at gives, and prints its identity. The numbers are those of: consort history show",
+		Args: cobra.ExactArgs(1),
+		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error { return s.fork(ctx, args[0], at, id) }),
+	})
+	cmd.Flags().IntVar(&at, "at", 0, "up to the canister `N`, itself included (default: all)")
+	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the new conversation (default: a random one)")
+	return cmd
+}
+
+func (s *shelf) fork(ctx context.Context, from string, at int, to string) error {
+	info, err := known(ctx, s.store, from)
+	if err != nil {
+		return err
+	}
+	if at == 0 {
+		at = info.Length
+	}
+	if at < 1 || at > info.Length {
+		return usagef("--at %d: the conversation %s has the canisters 1 to %d", at, word(from), info.Length)
+	}
+	if to == "" {
+		to = newID()
+	}
+	if err := history.CheckID(to); err != nil {
+		return usagef("--id: %w", err)
+	}
+	if err := s.store.Fork(ctx, from, at, to); err != nil {
+		return taken(err, to)
+	}
+	s.put(to + "\n")
+	return s.screen.failure()
+}
+
+// taken says what to do where there is a conversation of that identity.
+func taken(err error, id string) error {
+	if errors.Is(err, history.ErrExists) {
+		return usagef("there is a conversation %s already; name another identity with --id: %w", word(id), err)
+	}
+	return err
+}
+
+func (p *program) historyRenameCommand() *cobra.Command {
+	return p.withHistory(&cobra.Command{
+		Use:   "rename ID TITLE",
+		Short: "Give a conversation a title",
+		Args:  cobra.MinimumNArgs(2),
+		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error {
+			title := strings.Join(args[1:], " ")
+			return s.describe(ctx, args[0], history.Change{Title: &title})
+		}),
+	})
+}
+
+func (p *program) historyTagCommand() *cobra.Command {
+	return p.withHistory(&cobra.Command{
+		Use:   "tag ID [TAG]...",
+		Short: "Give a conversation these tags, in place of those that it has",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error {
+			tags := args[1:]
+			return s.describe(ctx, args[0], history.Change{Tags: &tags})
+		}),
+	})
+}
+
+func (s *shelf) describe(ctx context.Context, id string, change history.Change) error {
+	if _, err := known(ctx, s.store, id); err != nil {
+		return err
+	}
+	if _, err := change.Apply(history.Info{}); err != nil {
+		return usagef("%w", err)
+	}
+	return s.store.Describe(ctx, id, change)
+}
+
+func (p *program) historyDeleteCommand() *cobra.Command {
+	return p.withHistory(&cobra.Command{
+		Use:   "delete ID",
+		Short: "Delete a conversation, for good",
+		Args:  cobra.ExactArgs(1),
+		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error {
+			if _, err := known(ctx, s.store, args[0]); err != nil {
+				return err
+			}
+			return s.store.Delete(ctx, args[0])
+		}),
+	})
+}
+
+// put writes text to standard output: without control characters where that is
+// a terminal, and as it is for programs.
+func (s *shelf) put(text string) {
+	if s.screen.results.terminal {
+		text = printable(text)
+	}
+	s.screen.result(text)
+}
+
+// canisters calls do with those that the conversation had when info was asked
+// for.
+func (s *shelf) canisters(ctx context.Context, info history.Info, do func(place int, c canister.Canister) error) error {
+	n := 0
+	for c, err := range s.store.Read(ctx, info.ID, 0) {
+		if err != nil {
+			return err
+		}
+		if n++; n > info.Length {
+			break
+		}
+		if err := do(n, c); err != nil {
+			return err
+		}
+	}
+	if n < info.Length {
+		return fmt.Errorf("the conversation %s has %d canisters, and %d could be read: it was deleted meanwhile", word(info.ID), info.Length, n)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+)
+
+// errInterrupted says that the person pressed Ctrl-C.
+var errInterrupted = errors.New("interrupted")
+
+// maxLine bounds one line of input, in bytes.
+const maxLine = 1 << 20
+
+// input reads a file so that waiting for it can be given up without losing
+// what comes later. One goroutine at a time reads.
+type input struct {
+	interrupts <-chan os.Signal
+	bytes      chan byte
+	err        error // why bytes was closed
+}
+
+// newInput begins to read file, on a goroutine that ends with it, or with the
+// process: a read of a terminal cannot be ended otherwise.
+func newInput(file io.Reader, interrupts <-chan os.Signal) *input {
+	in := &input{interrupts: interrupts, bytes: make(chan byte)}
+	go func() {
+		defer close(in.bytes)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := file.Read(buffer)
+			for _, b := range buffer[:n] {
+				in.bytes <- b
+			}
+			if err != nil {
+				in.err = err
+				return
+			}
+		}
+	}()
+	return in
+}
+
+// next returns the next byte, or the error of ctx, of an interrupt or of the
+// file's end.
+func (in *input) next(ctx context.Context) (byte, error) {
+	select {
+	case b, ok := <-in.bytes:
+		if !ok {
+			return 0, in.err
+		}
+		return b, nil
+	case <-in.interrupts:
+		return 0, errInterrupted
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// line returns the next line without its end. A last line need not have one.
+func (in *input) line(ctx context.Context) (string, error) {
+	var line []byte
+	for {
+		b, err := in.next(ctx)
+		switch {
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return string(line), nil
+		case err != nil:
+			return "", err
+		case b == '\n':
+			return string(line), nil
+		case len(line) == maxLine:
+			return "", errors.New("a line of input is longer than 1 MiB")
+		}
+		line = append(line, b)
+	}
+}
+
+// keys are the bytes of a terminal in raw mode, one for each Read, so that
+// nothing is read ahead of the line that they are part of.
+type keys struct {
+	in  *input
+	ctx context.Context
+	err error // of the Read that failed
+}
+
+const ctrlC = 3
+
+func (k *keys) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	b, err := k.in.next(k.ctx)
+	if err == nil && b == ctrlC {
+		err = errInterrupted
+	}
+	if err != nil {
+		k.err = err
+		return 0, err
+	}
+	p[0] = b
+	return 1, nil
+}

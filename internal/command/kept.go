@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/spf13/cobra"
+)
+
+// choice is which conversation of the store to carry on with; its zero value is
+// a new one.
+type choice struct {
+	id   string
+	last bool // the one that was changed last
+	must bool // it must exist
+}
+
+// kept is a conversation and the store that keeps it.
+type kept struct {
+	*program
+	talk  *converse.Conversation
+	store history.Store // nil keeps nothing
+	was   history.Info  // before this command; its zero value if the conversation is new
+}
+
+// withHistory adds the flag --history to a command.
+func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&p.history, "history", "", "keep conversations in `FILE`, whatever the configuration says")
+	return cmd
+}
+
+// keepIn makes the configuration keep conversations where the flag says.
+func (p *program) keepIn(cfg *config.Config) {
+	if p.history == "" {
+		return
+	}
+	table := config.History{}
+	if cfg.History != nil {
+		table = *cfg.History
+	}
+	table.Path = config.Plain(p.history)
+	cfg.History = &table
+}
+
+// take makes the conversation that is wanted, with what the store has of it.
+// Whoever calls closes the conversation.
+func (p *program) take(ctx context.Context, assembly *config.Assembly, want choice) (*kept, error) {
+	k := &kept{program: p}
+	var err error
+	if k.store, err = assembly.History(); err != nil {
+		return nil, usagef("%s: %w", p.configFile, err)
+	}
+	options := *assembly.Options
+	if k.store == nil && (want.id != "" || want.last) {
+		return nil, p.noStore()
+	}
+	if k.store != nil {
+		if k.was, err = find(ctx, k.store, want); err != nil {
+			return nil, err
+		}
+		options.Log, options.ID = k.store, k.was.ID
+	}
+	k.talk = converse.New(assembly.Model, assembly.Roster, &options)
+	if k.was.Length == 0 {
+		return k, nil
+	}
+	if err := k.talk.Load(ctx); err != nil {
+		return nil, errors.Join(err, k.talk.Close(ctx))
+	}
+	return k, nil
+}
+
+// noStore says what to do where nothing is kept.
+func (p *program) noStore() error {
+	return usagef("%s keeps no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", p.configFile)
+}
+
+// find returns what the store knows of the conversation that is wanted, or only
+// the identity of a new one.
+func find(ctx context.Context, store history.Store, want choice) (history.Info, error) {
+	switch {
+	case want.last:
+		return latest(ctx, store)
+	case want.id == "":
+		return history.Info{ID: newID()}, nil
+	}
+	info, err := known(ctx, store, want.id)
+	if errors.Is(err, history.ErrNotFound) && !want.must {
+		return history.Info{ID: want.id}, nil
+	}
+	return info, err
+}
+
+// known is what the store knows of a conversation that must exist.
+func known(ctx context.Context, store history.Store, id string) (history.Info, error) {
+	if err := history.CheckID(id); err != nil {
+		return history.Info{}, usagef("%w", err)
+	}
+	info, err := store.Info(ctx, id)
+	if errors.Is(err, history.ErrNotFound) {
+		return info, usagef("there is no conversation %s; consort history list has those that there are: %w", word(id), history.ErrNotFound)
+	}
+	return info, err
+}
+
+// latest is the conversation that was changed last, of those that are not
+// somebody's: those that this command has held belong to nobody.
+func latest(ctx context.Context, store history.Store) (history.Info, error) {
+	for info, err := range store.List(ctx, history.Filter{}) {
+		if err != nil || info.Owner == "" {
+			return info, err
+		}
+	}
+	return history.Info{}, usagef("there is no conversation to continue yet; consort chat begins one")
+}
+
+// newID is an identity that people can type: the day, and letters that are
+// hardly those of another conversation.
+func newID() string {
+	return time.Now().Format("20060102") + "-" + strings.ToLower(rand.Text()[:8])
+}
+
+// turn holds a turn. Its error says how it fell short, too.
+func (k *kept) turn(ctx context.Context, said string) error {
+	done, err := turn(ctx, k.talk, said, k.shower())
+	k.showTrace()
+	k.entitle(ctx)
+	if err != nil {
+		return k.explain(err)
+	}
+	return shortfall(done)
+}
+
+// explain says what to do about somebody else who has gone on with the
+// conversation.
+func (k *kept) explain(err error) error {
+	var conflict *history.ConflictError
+	if !errors.As(err, &conflict) {
+		return err
+	}
+	id := word(k.talk.ID())
+	return fmt.Errorf("somebody else has gone on with this conversation meanwhile, and this turn stopped there. "+
+		"Nothing of theirs is lost: see it with consort history show %s, and then carry on from there, as with consort chat --conversation %s: %w", id, id, err)
+}
+
+// entitle gives a conversation that has no title the first words of its user.
+// A title is not worth an error.
+func (k *kept) entitle(ctx context.Context) {
+	title := titleOf(k.talk.History())
+	if k.store == nil || k.was.Title != "" || title == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	now, err := k.store.Info(ctx, k.talk.ID())
+	if err == nil && now.Title == "" {
+		if err = k.store.Describe(ctx, k.talk.ID(), history.Change{Title: &title}); err == nil {
+			now.Title = title
+		}
+	}
+	if err != nil {
+		k.screen.note("the conversation has no title: %s", printable(err.Error()))
+	}
+	k.was.Title = now.Title
+}
+
+// maxTitle bounds a title that nobody gave, in columns.
+const maxTitle = 60
+
+// titleOf is the beginning of what the user said first; empty if nothing was.
+func titleOf(canisters []canister.Canister) string {
+	for _, c := range canisters {
+		user, ok := c.(canister.User)
+		if !ok {
+			continue
+		}
+		title := fit(oneLine(plain(user.Content)), maxTitle)
+		if cut, isCut := strings.CutSuffix(title, "…"); isCut {
+			if at := strings.LastIndexByte(cut, ' '); at > 0 {
+				title = cut[:at] + "…"
+			}
+		}
+		if title != "" {
+			return title
+		}
+	}
+	return ""
+}
+
+// adviseResume says how to carry on with what is left undone.
+func (k *kept) adviseResume() {
+	if k.store != nil && waits(k.talk) {
+		k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: consort resume "+word(k.talk.ID())))
+	}
+}
+
+// adviseContinue says how to come back.
+func (k *kept) adviseContinue() {
+	if k.store != nil && len(k.talk.History()) > 0 {
+		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: consort chat --conversation "+word(k.talk.ID())))
+	}
+}
+
+// word is an identity as a shell takes it, and a terminal.
+func word(id string) string {
+	id = printable(id)
+	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(id, "-") {
+		return id
+	}
+	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
+}
+
+func (p *program) resumeCommand() *cobra.Command {
+	return p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+		Use:   "resume ID",
+		Short: "Carry on with a turn that was not done",
+		Long: "Resume carries on with a conversation whose last turn was cut off: calls of tools\n" +
+			"that have no result are made, maybe for a second time, and the model is asked.",
+		Example: "  consort history list --open\n  consort resume 20261121-k3f9ab2c",
+		Args:    cobra.ExactArgs(1),
+		RunE:    does(p.resume),
+	}, "print one line of JSON for each event"))))
+}
+
+func (p *program) resume(ctx context.Context, args []string) (err error) {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	assembly, err := p.withModel(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	k, err := p.take(ctx, assembly, choice{id: args[0], must: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.talk.Close(context.Background())) }()
+	if !waits(k.talk) {
+		p.screen.note("%s", p.screen.notes.faint("Nothing is left to do; the conversation waits for its user."))
+	}
+	defer k.adviseResume()
+	return k.turn(ctx, "")
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+const historyTable = "[history]\npath = \"talks.db\"\n"
+
+// open returns the store that a configuration at path has.
+func open(t *testing.T, path string) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.Open(filepath.Join(filepath.Dir(path), "talks.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// all are the conversations of a store.
+func all(t *testing.T, store history.Store) []history.Info {
+	t.Helper()
+	var infos []history.Info
+	for info, err := range store.List(t.Context(), history.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+func kinds(t *testing.T, store history.Store, id string) string {
+	t.Helper()
+	var kinds []string
+	for c, err := range store.Read(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, string(c.Kind()))
+	}
+	return strings.Join(kinds, " ")
+}
+
+// expects is a step whose request has this text after the last answer.
+func expects(text, answer string) openaiserver.Step {
+	return openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{text}}, Reply: openaiserver.Message{Text: answer}}
+}
+
+// The second step of the script is only answered where the first is in the
+// history.
+func TestRunCarriesOnWithAConversation(t *testing.T) {
+	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
+	consort(t, "run", "--conversation", "ada", "My name is Ada, and I ask about many things that no title has the room for.", "--config", path).expect(t, statusDone)
+	o := consort(t, "run", "--conversation", "ada", "What am I called?", "--config", path).expect(t, statusDone)
+	if o.stdout != "Ada.\n" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+	store := open(t, path)
+	infos := all(t, store)
+	if len(infos) != 1 || infos[0].ID != "ada" || infos[0].Title != "My name is Ada, and I ask about many things that no title…" || kinds(t, store, "ada") != "user assistant user assistant" {
+		t.Errorf("%+v, %s", infos, kinds(t, store, "ada"))
+	}
+}
+
+func TestATitleThatSomebodyGaveStays(t *testing.T) {
+	path := file(t, model(t, says("One."), says("Two.")), historyTable)
+	consort(t, "run", "--conversation", "a", "first", "--config", path).expect(t, statusDone)
+	title := "Mine"
+	if err := open(t, path).Describe(t.Context(), "a", history.Change{Title: &title}); err != nil {
+		t.Fatal(err)
+	}
+	consort(t, "run", "--conversation", "a", "second", "--config", path).expect(t, statusDone)
+	if infos := all(t, open(t, path)); infos[0].Title != title {
+		t.Errorf("%+v", infos)
+	}
+}
+
+// Without the table, or the flag, nothing is written; the flag names a file of
+// this directory.
+func TestNothingIsKeptUnlessAsked(t *testing.T) {
+	path := file(t, model(t, says("Hello.")))
+	consort(t, "run", "hi", "--config", path).expect(t, statusDone)
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	dir := t.TempDir()
+	run{dir: dir}.consort(t, "run", "hi", "--config", path, "--history", "mine.db").expect(t, statusDone)
+	if _, err := os.Stat(filepath.Join(dir, "mine.db")); err != nil {
+		t.Error(err)
+	}
+	for _, args := range [][]string{{"run", "--conversation", "a", "hi"}, {"chat", "--continue"}, {"resume", "a"}} {
+		o := consort(t, append(args, "--config", path)...).expect(t, statusUsage)
+		contains(t, "standard error", o.stderr, "keeps no conversations", "[history]", "--history FILE")
+	}
+}
+
+func TestChatContinues(t *testing.T) {
+	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
+	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	id := regexp.MustCompile(`consort chat --conversation (\S+)`).FindStringSubmatch(o.stderr)
+	if id == nil {
+		t.Fatalf("no identity in %s", o.stderr)
+	}
+	// Somebody else's is newer, and not this person's to continue.
+	store, owner := open(t, path), "ben"
+	if err := store.Append(t.Context(), "bens", 0, canister.User{Content: canister.Texts("hi")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Describe(t.Context(), "bens", history.Change{Owner: &owner}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--continue"}, {"--conversation", id[1]}} {
+		if err := store.Fork(t.Context(), id[1], 2, "copy"+args[0]); err != nil {
+			t.Fatal(err)
+		}
+		o := run{stdin: "What am I called?\n"}.consort(t, append([]string{"chat", "--config", path}, args...)...).expect(t, statusDone)
+		contains(t, "standard output", o.stdout, "Ada.")
+		contains(t, "standard error", o.stderr, `"My name is Ada."`)
+		var carried string
+		for _, info := range all(t, store) {
+			if info.Length == 4 {
+				carried = info.ID
+				contains(t, "standard error", o.stderr, "Carrying on with conversation "+word(info.ID))
+			}
+		}
+		if err := store.Delete(t.Context(), carried); err != nil || carried == "" {
+			t.Fatalf("none was carried on with: %v", err)
+		}
+		if err := store.Fork(t.Context(), "copy"+args[0], 2, id[1]); err != nil && carried == id[1] {
+			t.Fatal(err)
+		}
+	}
+	contains(t, "standard error", consort(t, "chat", "--conversation", "adda", "--config", path).expect(t, statusUsage).stderr, "no conversation adda", "consort history list")
+	contains(t, "standard error", consort(t, "chat", "--conversation", "a", "--continue", "--config", path).expect(t, statusUsage).stderr, "continue", "conversation")
+	contains(t, "standard error", consort(t, "run", "--conversation", "a\nb", "hi", "--config", path).expect(t, statusUsage).stderr, "control")
+}
+
+// A chat in which nothing was said leaves nothing behind.
+func TestAChatOfNothingIsNotKept(t *testing.T) {
+	path := file(t, model(t, says("Hello.")), historyTable, "[conversation]\ninstructions = \"Be short.\"\n")
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	lacks(t, "standard error", o.stderr, "conversation")
+	if infos := all(t, open(t, path)); len(infos) != 0 {
+		t.Errorf("%+v", infos)
+	}
+	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).expect(t, statusUsage).stderr, "no conversation to continue")
+}
+
+// What was left open is carried on with, once.
+func TestResume(t *testing.T) {
+	path := file(t, model(t,
+		says("", calls("atlas__weather", `{"city":"Oslo"}`)),
+		openaiserver.Step{Expect: openaiserver.Expect{ToolMessages: 1, Contains: []string{"snow"}}, Reply: openaiserver.Message{Text: "It snows."}},
+	), atlas(0), historyTable)
+	store := open(t, path)
+	left := []canister.Canister{
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")},
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "c", Name: "atlas__weather", Arguments: `{"city":"Oslo"}`},
+	}
+	if err := store.Append(t.Context(), "left", 0, left...); err != nil {
+		t.Fatal(err)
+	}
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "1 calls of tools that have no result", "consort resume left")
+	if got := kinds(t, store, "left"); got != "user assistant invocation" {
+		t.Errorf("chat has made the call: %s", got)
+	}
+	o = consort(t, "resume", "left", "--config", path).expect(t, statusDone)
+	if o.stdout != "It snows.\n" || kinds(t, store, "left") != "user assistant invocation result assistant" {
+		t.Errorf("%q, %s", o.stdout, kinds(t, store, "left"))
+	}
+	o = consort(t, "resume", "left", "--config", path).expect(t, statusDone)
+	if contains(t, "standard error", o.stderr, "Nothing is left to do"); o.stdout != "" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+	if infos := all(t, store); infos[0].Title != "Oslo?" {
+		t.Errorf("%+v", infos)
+	}
+	contains(t, "standard error", consort(t, "resume", "lost", "--config", path).expect(t, statusUsage).stderr, "no conversation lost")
+}
+
+// A turn that fails says how to carry on with it.
+func TestAFailedTurnIsResumed(t *testing.T) {
+	path := file(t, model(t, openaiserver.Step{
+		Before: []openaiserver.Reply{openaiserver.Failure{Status: 400, Message: "not today"}}, Reply: openaiserver.Message{Text: "Hello."},
+	}), historyTable)
+	o := consort(t, "run", "--conversation", "it's", "hi", "--config", path).expect(t, statusFailed)
+	contains(t, "standard error", o.stderr, "not today", `consort resume 'it'\''s'`)
+	if o = consort(t, "resume", "it's", "--config", path).expect(t, statusDone); o.stdout != "Hello.\n" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+	lacks(t, "standard error", o.stderr, "consort resume")
+}
+
+// Somebody else goes on with the conversation while the model answers.
+func TestSomebodyElseWasFaster(t *testing.T) {
+	talks := filepath.Join(t.TempDir(), "consort.toml")
+	store := open(t, talks)
+	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		theirs := canister.Assistant{Head: canister.Head{ID: "theirs"}, Content: canister.Texts("Theirs.")}
+		if err := store.Append(t.Context(), "a", 1, theirs); err != nil {
+			t.Error(err)
+		}
+		return openaiserver.Message{Text: "Mine."}
+	})}, expects("again", "Carried on.")), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
+	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusFailed)
+	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a", "consort chat --conversation a")
+	if got := kinds(t, store, "a"); got != "user assistant" {
+		t.Errorf("%s", got)
+	}
+	if err := store.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}); err != nil {
+		t.Fatal(err)
+	}
+	o = run{stdin: "again\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, statusFailed)
+	contains(t, "standard error", o.stderr, "somebody else has gone on")
+	contains(t, "standard output", o.stdout, "Carried on.")
+}
+
+// What was changed last is somebody else's, and not this person's to continue.
+func TestChatContinuesNobodyElses(t *testing.T) {
+	path := file(t, model(t, says("Hello.")), historyTable)
+	store, owner := open(t, path), "ben"
+	for _, id := range []string{"mine", "bens"} {
+		if err := store.Append(t.Context(), id, 0, canister.Supervisor{Head: canister.Head{ID: "s"}, Content: canister.Texts("hi")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Describe(t.Context(), "bens", history.Change{Owner: &owner}); err != nil {
+		t.Fatal(err)
+	}
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "Carrying on with conversation mine")
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+// binary is the command, built as the tests are.
+var binary string
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(libraryVar); folder != "" {
+		os.Exit(beLibrary(folder))
+	}
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	os.Setenv("CONSORT_TEST_PASSWORD", password)
+	dir, err := os.MkdirTemp("", "consort-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	binary = filepath.Join(dir, "consort")
+	build := exec.Command("go", append(append([]string{"build"}, raceFlag...), "-o", binary, "../../cmd/consort")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// limit bounds each run of the command.
+const limit = 60 * time.Second
+
+// run is one run of the command, over pipes.
+type run struct {
+	stdin string
+	env   []string
+	dir   string
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	stdout, stderr string
+	status         int
+}
+
+// consort runs the command and waits for it, and for nothing of it to be left.
+func (r run) consort(t *testing.T, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := r.command(ctx, t, args...)
+	// Files, since the end of a pipe would wait for whoever else holds it.
+	stdout, stderr := temporary(t), temporary(t)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(r.stdin), stdout, stderr
+	err := cmd.Run()
+	noProcessLeft(t)
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("consort %s did not end\nstdout: %s\nstderr: %s", strings.Join(args, " "), written(t, stdout), written(t, stderr))
+	}
+	return outcome{written(t, stdout), written(t, stderr), cmd.ProcessState.ExitCode()}
+}
+
+func temporary(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+func written(t *testing.T, file *os.File) string {
+	t.Helper()
+	text, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = r.dir
+	if cmd.Dir == "" {
+		cmd.Dir = t.TempDir()
+	}
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "OPENAI_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "NO_COLOR=") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "GORACE="+raceOptions), r.env...)
+	return cmd
+}
+
+// consort runs the command with nothing special.
+func consort(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return run{}.consort(t, args...)
+}
+
+// processes returns the processes that run the command, itself or as a server,
+// and those that run this test as one.
+func processes() []string {
+	var found []string
+	self, _ := os.Readlink("/proc/self/exe")
+	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && (target == binary || target == self && link != own) {
+			arguments, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			found = append(found, string(bytes.ReplaceAll(arguments, []byte{0}, []byte{' '})))
+		}
+	}
+	return found
+}
+
+// noProcessLeft fails if the command has left a server behind. It knows where
+// there is a /proc.
+func noProcessLeft(t *testing.T) {
+	t.Helper()
+	if left := processes(); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+func (o outcome) expect(t *testing.T, want status) outcome {
+	t.Helper()
+	if o.status != int(want) {
+		t.Fatalf("exit status %d, want %d\nstdout: %s\nstderr: %s", o.status, want, o.stdout, o.stderr)
+	}
+	return o
+}
+
+func contains(t *testing.T, what, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%s", what, want, text)
+		}
+	}
+}
+
+func lacks(t *testing.T, what, text string, unwanted ...string) {
+	t.Helper()
+	for _, word := range unwanted {
+		if strings.Contains(text, word) {
+			t.Errorf("%s has %q:\n%s", what, word, text)
+		}
+	}
+}
+
+// model starts a scripted model and returns its table of a configuration.
+func model(t *testing.T, steps ...openaiserver.Step) string {
+	t.Helper()
+	server, err := openaiserver.Start(openaiserver.Script{Steps: steps}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return fmt.Sprintf("[model]\nname = \"scripted\"\nbase_url = %q\nmax_retries = 0\n", server.URL())
+}
+
+func says(text string, calls ...openaiserver.Call) openaiserver.Step {
+	return openaiserver.Step{Reply: openaiserver.Message{Text: text, Calls: calls}}
+}
+
+func calls(name, arguments string) openaiserver.Call {
+	return openaiserver.Call{Name: name, Arguments: arguments}
+}
+
+// atlas is the table of a server of the demonstration, over stdio.
+func atlas(pace time.Duration) string { return stdio("atlas", pace) }
+
+func satchel(pace time.Duration) string { return stdio("satchel", pace) }
+
+func stdio(name string, pace time.Duration) string {
+	return fmt.Sprintf("[mcp.%s]\ntransport = \"stdio\"\ncommand = [%q, \"demo-server\", %q, \"--pace\", %q]\nenvironment = {GORACE = %q}\n",
+		name, binary, name, pace, raceOptions)
+}
+
+// raceOptions keep a command built with -race from sleeping when it exits.
+const raceOptions = "atexit_sleep_ms=0"
+
+// broken is the table of a server that does not start.
+const broken = "[mcp.broken]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", \"echo no licence >&2; exit 3\"]\n"
+
+// file writes a configuration and returns its path.
+func file(t *testing.T, tables ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "consort.toml")
+	if err := os.WriteFile(path, []byte(strings.Join(tables, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/event"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Of lines with the same level and message, the log has the first sampleFirst of
+// each second, and then one of each sampleThen. Every sampleTold it says how
+// many it has left out.
+const (
+	sampleFirst = 100
+	sampleThen  = 100
+	sampleTold  = 10 * time.Second
+)
+
+// logger returns the logger to standard error, as the flags say, or else the
+// configuration. The function says what it has not said yet.
+func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(), err error) {
+	name := cmp.Or(p.logLevel, string(configured.Level), p.quiet, string(config.LevelWarn))
+	switch config.Level(name) {
+	case config.LevelDebug, config.LevelInfo, config.LevelWarn, config.LevelError:
+	default:
+		return nil, nil, usagef("--log-level %s: expected debug, info, warn or error", name)
+	}
+	level, err := zapcore.ParseLevel(name)
+	if err != nil {
+		return nil, nil, usagef("--log-level: %w", err)
+	}
+	encoder := p.consoleLines()
+	if p.inJSON(configured.Format) {
+		encoder = zapcore.NewJSONEncoder(jsonLines)
+	}
+	sampled := newSampled(zapcore.NewCore(encoder, p.screen.logs(), level), time.Now)
+	return zap.New(sampled), sampled.tellRest, nil
+}
+
+// inJSON makes the log, and with it all of standard error, lines of JSON if the
+// flag says so, or else the configuration, and reports whether it is.
+func (p *program) inJSON(configured config.Format) bool {
+	if config.Format(cmp.Or(p.logFormat, string(configured))) != config.FormatJSON {
+		return false
+	}
+	p.screen.asJSON()
+	return true
+}
+
+func (p *program) consoleLines() zapcore.Encoder {
+	format := zap.NewDevelopmentEncoderConfig()
+	format.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+	if p.screen.notes.on {
+		format.EncodeLevel = zapcore.CapitalColorLevelEncoder
+	}
+	return zapcore.NewConsoleEncoder(format)
+}
+
+// jsonLines are objects with ts (RFC 3339), level and msg, beside the fields.
+var jsonLines = zapcore.EncoderConfig{
+	TimeKey: "ts", EncodeTime: zapcore.RFC3339NanoTimeEncoder,
+	LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder,
+	MessageKey: "msg", NameKey: "logger",
+	EncodeDuration: zapcore.StringDurationEncoder,
+}
+
+// jsonNote is a line for people as one of that log.
+func jsonNote(text string) string {
+	line, err := zapcore.NewJSONEncoder(jsonLines).EncodeEntry(
+		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{event.CommandSaid})
+	if err != nil { // strings have a JSON form
+		panic(err)
+	}
+	defer line.Free()
+	return strings.TrimSuffix(line.String(), "\n")
+}
+
+// sampled is a log that leaves out of a flood of lines, and says so.
+type sampled struct {
+	zapcore.Core              // leaves out
+	plain        zapcore.Core // takes all
+	out          *leftOut
+}
+
+// leftOut counts what was left out, for all cores that come from one.
+type leftOut struct {
+	lines atomic.Int64
+	told  atomic.Int64 // when, in ns since 1970
+	now   func() time.Time
+}
+
+func newSampled(plain zapcore.Core, now func() time.Time) *sampled {
+	s := &sampled{plain: plain, out: &leftOut{now: now}}
+	s.Core = zapcore.NewSamplerWithOptions(telling{plain, s}, time.Second, sampleFirst, sampleThen,
+		zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
+			if decision&zapcore.LogDropped != 0 {
+				s.out.lines.Add(1)
+			}
+		}))
+	return s
+}
+
+// tellRest writes how many lines were left out and not told of yet.
+func (s *sampled) tellRest() {
+	if lines := s.out.lines.Swap(0); lines > 0 {
+		s.out.told.Store(s.out.now().UnixNano())
+		_ = s.plain.Write(zapcore.Entry{Level: zapcore.WarnLevel, Time: s.out.now(), Message: "lines were left out of this log: there were too many that are alike"},
+			[]zapcore.Field{event.LogSampled, zap.Int64("lines", lines)})
+	}
+}
+
+// telling writes a line, and before it, once in a while, how many were left out.
+type telling struct {
+	zapcore.Core
+	of *sampled
+}
+
+func (t telling) With(fields []zapcore.Field) zapcore.Core { return telling{t.Core.With(fields), t.of} }
+
+func (t telling) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if t.Enabled(entry.Level) {
+		return to.AddCore(entry, t)
+	}
+	return to
+}
+
+func (t telling) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	if o := t.of.out; o.lines.Load() > 0 && o.now().UnixNano()-o.told.Load() >= sampleTold.Nanoseconds() {
+		t.of.tellRest()
+	}
+	return t.Core.Write(entry, fields)
+}

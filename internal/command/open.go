@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// farewell bounds how long closing takes.
+const farewell = 20 * time.Second
+
+// load reads the configuration. Its errors have their status.
+func (p *program) load() (*config.Config, error) {
+	cfg, err := config.Load(p.configFile)
+	if errors.Is(err, fs.ErrNotExist) && isAbsent(p.configFile) {
+		return nil, usagef("%s", p.adviceOnMissing())
+	}
+	if err != nil {
+		return nil, usagef("the configuration is wrong:\n%w", err)
+	}
+	p.keepIn(cfg)
+	return cfg, p.trusts(cfg)
+}
+
+func isAbsent(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func (p *program) adviceOnMissing() string {
+	return fmt.Sprintf(`there is no configuration %s. Name another with --config FILE, write one such as
+
+    [model]
+    name = "gpt-5-mini"            # the key comes from OPENAI_API_KEY
+
+    [mcp.files]
+    transport = "stdio"
+    command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]
+
+or see a conversation that needs none: consort demo`, p.configFile)
+}
+
+// interaction is how a person takes part; its zero value is nobody.
+type interaction struct {
+	approve converse.ApproveFunc
+	elicit  func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
+}
+
+// assemble puts a configuration to work. Nothing connects yet.
+func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assembly, error) {
+	logger, end, err := p.logger(cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.endLog = end
+	if !p.serves && cfg.Serve != nil { // its certificates are not needed, but its secrets are still some
+		without, serve := *cfg, *cfg.Serve
+		serve.GRPCTLS = config.ServeTLS{}
+		without.Serve = &serve
+		cfg = &without
+	}
+	seen, err := p.startWatching(logger)
+	if err != nil {
+		return nil, err
+	}
+	assembly, err := config.Assemble(cfg, &config.AssembleOptions{
+		Logger:    logger,
+		Ask:       with.approve,
+		Client:    mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
+		Telemetry: seen,
+	})
+	if err != nil {
+		return nil, usagef("%s: %w", p.configFile, err)
+	}
+	p.screen.keep(assembly.Redact)
+	return assembly, nil
+}
+
+// withModel assembles a configuration that must have a model.
+func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assembly, error) {
+	if cfg.Model == nil {
+		return nil, usagef("%s has no [model] table, so there is nobody to talk to. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.configFile)
+	}
+	return p.assemble(cfg, with)
+}
+
+// close closes what was assembled and waits until nothing of it is left. A
+// signal meanwhile makes it impolite, not shorter of that.
+func (p *program) close(assembly *config.Assembly) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	if err := assembly.Close(ctx); err != nil {
+		return &closeError{err}
+	}
+	return nil
+}
+
+// closeError says what is left after all.
+type closeError struct{ err error }
+
+func (e *closeError) Error() string { return "closing: " + e.err.Error() }
+func (e *closeError) Unwrap() error { return e.err }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/spf13/cobra"
+)
+
+// opening is what a conversation begins with before the user says anything.
+type opening struct {
+	documents []string // URIs
+	prompt    string   // a name
+	arguments []string // NAME=VALUE
+}
+
+// flags adds the flags for it to a command.
+func (o *opening) flags(cmd *cobra.Command) *cobra.Command {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.documents, "document", nil, "put the resource `URI` of a server into the conversation")
+	flags.StringVar(&o.prompt, "prompt", "", "begin with the prompt `NAME` of a server")
+	flags.StringArrayVar(&o.arguments, "argument", nil, "give the prompt the argument `NAME=VALUE`")
+	return cmd
+}
+
+// open puts the opening into the conversation.
+func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembly, talk *converse.Conversation) error {
+	arguments, err := assignments("--argument", o.arguments)
+	if err != nil {
+		return err
+	}
+	if o.prompt == "" && len(arguments) > 0 {
+		return usagef("--argument is for a prompt; name one with --prompt")
+	}
+	ctx = forProgram(ctx, assembly)
+	var canisters []canister.Canister
+	for _, uri := range o.documents {
+		document, err := p.read(ctx, assembly.Roster, uri)
+		if err != nil {
+			return err
+		}
+		canisters = append(canisters, document)
+	}
+	if o.prompt != "" {
+		prompted, err := p.prompted(ctx, assembly.Roster, o.prompt, arguments)
+		if err != nil {
+			return err
+		}
+		canisters = append(canisters, prompted...)
+	}
+	if len(canisters) == 0 { // which would write down that there is a conversation
+		return nil
+	}
+	return talk.Add(ctx, canisters...)
+}
+
+// waits reports whether the model has something to answer.
+func waits(talk *converse.Conversation) bool {
+	_, done := talk.Next().(converse.Done)
+	return !done
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) pinsCommand() *cobra.Command {
+	cmd := p.withJSON(&cobra.Command{
+		Use:   "pins",
+		Short: "List the pinned tools, and how those that have changed differ",
+		Args:  cobra.NoArgs,
+		RunE:  does(p.pins),
+	}, "print one JSON document")
+	cmd.AddCommand(p.withJSON(&cobra.Command{
+		Use:   "accept [ENSEMBLE [TOOL]]",
+		Short: "Accept what tools have changed to, and show it",
+		Long: "Accept pins TOOL as it was when it was last listed; all tools of ENSEMBLE that have\n" +
+			"changed if no TOOL is named, and those of all servers without arguments. It shows\n" +
+			"what it accepts. See it before with: consort pins",
+		Example: "  consort pins accept files read_file",
+		Args:    cobra.MaximumNArgs(2),
+		RunE:    does(p.acceptPins),
+	}, "print one JSON document"))
+	return cmd
+}
+
+// pinned is a server with pins.
+type pinned struct {
+	server string
+	file   *pins.File
+}
+
+// pins lists what is pinned. Nothing is connected.
+func (p *program) pins(context.Context, []string) error {
+	servers, err := p.pinned()
+	if err != nil {
+		return err
+	}
+	list := pinList{Pins: []pinJSON{}}
+	for _, s := range servers {
+		entries, err := s.entries()
+		if err != nil {
+			return err
+		}
+		list.add(s.file.Path(), entries)
+	}
+	if p.json {
+		return p.document(list)
+	}
+	p.screen.result(list.text(p.screen.results))
+	return p.screen.failure()
+}
+
+func (p *program) acceptPins(_ context.Context, args []string) error {
+	servers, err := p.pinned()
+	if err != nil {
+		return err
+	}
+	tool := ""
+	if len(args) > 0 {
+		if servers, err = p.pinnedNamed(servers, args[0]); err != nil {
+			return err
+		}
+	}
+	if len(args) > 1 {
+		if tool = args[1]; !servers[0].has(tool) {
+			return usagef("there is no tool %q among the pins of %q; consort pins lists them", tool, args[0])
+		}
+	}
+	list := pinList{Pins: []pinJSON{}}
+	for _, s := range servers {
+		accepted, err := s.file.Accept(s.server, tool)
+		if err != nil {
+			return err
+		}
+		list.add(s.file.Path(), accepted)
+	}
+	if p.json {
+		return p.document(list)
+	}
+	p.screen.result(list.acceptedText(p.screen.results))
+	return p.screen.failure()
+}
+
+// pinned returns the servers that have pins, by name.
+func (p *program) pinned() ([]pinned, error) {
+	cfg, err := p.load()
+	if err != nil {
+		return nil, err
+	}
+	var servers []pinned
+	kept := cfg.Supervised()
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		path := kept[name].Pin.Reveal()
+		if path == "" {
+			continue
+		}
+		file, err := pins.Open(path)
+		if err != nil {
+			table := "mcp"
+			if cfg.GRPC[name] != nil {
+				table = "grpc"
+			}
+			return nil, usagef("%s: %s.%s.pin: %w", p.configFile, table, name, err)
+		}
+		servers = append(servers, pinned{name, file})
+	}
+	if len(servers) == 0 {
+		return nil, usagef("no server of %s has pins; the table of one that is to have them says, for example, pin = \"tools.pins.json\"", p.configFile)
+	}
+	return servers, nil
+}
+
+func (p *program) pinnedNamed(servers []pinned, name string) ([]pinned, error) {
+	var names []string
+	for _, s := range servers {
+		if s.server == name {
+			return []pinned{s}, nil
+		}
+		names = append(names, s.server)
+	}
+	return nil, usagef("there is no ensemble %q with pins; %s has %s", name, p.configFile, strings.Join(names, ", "))
+}
+
+// entries are those of the server: others may share the file.
+func (s *pinned) entries() ([]pins.Entry, error) {
+	entries, err := s.file.Entries()
+	return slices.DeleteFunc(entries, func(e pins.Entry) bool { return e.Ensemble != s.server }), err
+}
+
+func (s *pinned) has(tool string) bool {
+	entries, err := s.entries()
+	return err != nil || slices.ContainsFunc(entries, func(e pins.Entry) bool { return e.Tool == tool })
+}
+
+// pinList is the document of consort pins, and of consort pins accept.
+type pinList struct {
+	Pins []pinJSON `json:"pins"`
+}
+
+type pinJSON struct {
+	Ensemble    string       `json:"ensemble"`
+	Tool        string       `json:"tool"`
+	File        string       `json:"file"`
+	Pinned      time.Time    `json:"pinned"`
+	Fingerprint string       `json:"fingerprint"`
+	Seen        time.Time    `json:"seen,omitzero"` // what it has changed to
+	Changes     []changeJSON `json:"changes"`
+}
+
+// changeJSON is a [pins.Change].
+type changeJSON struct {
+	Part   string `json:"part"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+func (l *pinList) add(file string, entries []pins.Entry) {
+	for _, e := range entries {
+		pin := pinJSON{
+			Ensemble: e.Ensemble, Tool: e.Tool, File: file, Pinned: e.Pinned,
+			Fingerprint: e.Fingerprint, Changes: []changeJSON{},
+		}
+		if e.Pending != nil {
+			pin.Seen = e.Pending.Seen
+		}
+		for _, c := range e.Changes() {
+			pin.Changes = append(pin.Changes, changeJSON(c))
+		}
+		l.Pins = append(l.Pins, pin)
+	}
+}
+
+// text is the list for people, ensemble by ensemble, with the changes below.
+func (l *pinList) text(paint palette) string {
+	if len(l.Pins) == 0 {
+		return "nothing is pinned yet: tools are when they are first listed, as by consort tools\n"
+	}
+	var rows [][]string
+	var changes strings.Builder
+	for _, pin := range l.Pins {
+		state := "as pinned on " + pin.Pinned.Format(time.DateOnly)
+		if len(pin.Changes) > 0 {
+			state = "changed since " + pin.Pinned.Format(time.DateOnly)
+			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.bad("✗"), paint.name(pin.name()), paint.faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
+		}
+		rows = append(rows, []string{oneLine(pin.Ensemble), oneLine(pin.Tool), state})
+	}
+	list := table(rows, func(row, column int, cell string) string {
+		switch {
+		case column == 1:
+			return paint.name(cell)
+		case column == 2 && len(l.Pins[row].Changes) > 0:
+			return paint.bad(cell)
+		}
+		return cell
+	})
+	if changes.Len() == 0 {
+		return list
+	}
+	return list + changes.String() + "\naccept a change with: consort pins accept ENSEMBLE TOOL\n"
+}
+
+func (l *pinList) acceptedText(paint palette) string {
+	if len(l.Pins) == 0 {
+		return "nothing has changed that could be accepted\n"
+	}
+	var b strings.Builder
+	for _, pin := range l.Pins {
+		fmt.Fprintf(&b, "%s %s accepted\n%s", paint.good("✓"), paint.name(pin.name()), pin.diff(paint))
+	}
+	return b.String()
+}
+
+func (p *pinJSON) name() string { return oneLine(p.Ensemble) + " " + oneLine(p.Tool) }
+
+// diff shows each part that has changed.
+func (p *pinJSON) diff(paint palette) string {
+	var b strings.Builder
+	for _, c := range p.Changes {
+		fmt.Fprintf(&b, "  %s\n", c.Part)
+		for _, line := range diff(c.Before, c.After) {
+			shown := "    " + printable(line) + "\n"
+			switch line[0] {
+			case '+':
+				shown = paint.good(shown)
+			case '-':
+				shown = paint.bad(shown)
+			}
+			b.WriteString(shown)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) promptsCommand() *cobra.Command {
+	var assigned []string
+	cmd := p.withTrust(p.withJSON(&cobra.Command{
+		Use:     "prompts [NAME]",
+		Short:   "List the prompts that the servers offer, or print one",
+		Example: "  consort prompts\n  consort prompts mail__reply --argument tone=friendly",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: does(func(ctx context.Context, args []string) error {
+			arguments, err := assignments("--argument", assigned)
+			if err != nil {
+				return err
+			}
+			return p.withRoster(ctx, func(ctx context.Context, assembly *config.Assembly) error {
+				if len(args) == 1 {
+					return p.showPrompt(ctx, assembly, args[0], arguments)
+				}
+				return p.listPrompts(ctx, assembly)
+			})
+		}),
+	}, "print one JSON document, or with NAME one line for each canister"))
+	cmd.Flags().StringArrayVar(&assigned, "argument", nil, "give the prompt the argument `NAME=VALUE`")
+	return cmd
+}
+
+// assignments reads the values of a flag that may be repeated.
+func assignments(flag string, all []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, assignment := range all {
+		name, value, found := strings.Cut(assignment, "=")
+		if !found || name == "" {
+			return nil, usagef("%s: expected NAME=VALUE", flag)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// prompt gets the canisters of a prompt.
+func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
+	getting := p.screen.begin("getting " + oneLine(name))
+	messages, err := roster.GetPrompt(ctx, name, arguments)
+	p.screen.end(getting)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, failed(err)
+	}
+	return messages.Canisters(), nil
+}
+
+func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, name string, arguments map[string]string) error {
+	canisters, err := p.prompted(ctx, assembly.Roster, name, arguments)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.canisters(canisters...)
+	}
+	for _, c := range canisters {
+		p.print(p.screen.results.name(string(c.Kind())) + ": " + plain(canister.ContentOf(c)))
+	}
+	return p.screen.failure()
+}
+
+func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) error {
+	connecting := p.screen.begin("connecting")
+	all, err := assembly.Roster.Prompts(ctx)
+	p.screen.end(connecting)
+	if err != nil {
+		return err
+	}
+	list := newPromptList(all)
+	if p.json {
+		return p.document(list)
+	}
+	p.screen.result(list.text(p.screen.results, assembly.Roster))
+	p.noteAway(list.Away)
+	return p.screen.failure()
+}
+
+// promptList is the document of consort prompts.
+type promptList struct {
+	Prompts []promptJSON `json:"prompts"`
+	Aside   []asideJSON  `json:"aside"`
+	Away    []awayJSON   `json:"away"`
+}
+
+type promptJSON struct {
+	Name        string         `json:"name"` // the roster's
+	Ensemble    string         `json:"ensemble"`
+	Prompt      string         `json:"prompt"` // the server's
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Arguments   []argumentJSON `json:"arguments"`
+}
+
+type argumentJSON struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required"`
+}
+
+func newPromptList(all *ensemble.Prompts) *promptList {
+	list := &promptList{Prompts: []promptJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
+	for _, p := range all.Prompts {
+		form := promptJSON{p.FullName(), p.Ensemble, p.Name, p.Title, p.Description, []argumentJSON{}}
+		for _, a := range p.Arguments {
+			form.Arguments = append(form.Arguments, argumentJSON(a))
+		}
+		list.Prompts = append(list.Prompts, form)
+	}
+	return list
+}
+
+// text is the list for people, ensemble by ensemble.
+func (l *promptList) text(paint palette, roster *ensemble.Roster) string {
+	listed := listing{paint: paint}
+	for _, e := range roster.Ensembles() {
+		var rows [][]string
+		for _, prompt := range l.Prompts {
+			if prompt.Ensemble == e.Name() {
+				rows = append(rows, []string{"  " + oneLine(prompt.Name+prompt.signature()), fit(oneLine(cmp.Or(prompt.Title, prompt.Description)), 80)})
+			}
+		}
+		listed.add(e.Name(), rows, l.Aside)
+	}
+	return listed.or("no prompts\n")
+}
+
+// signature names the arguments, those in brackets that may be left out.
+func (p *promptJSON) signature() string {
+	var b strings.Builder
+	for _, a := range p.Arguments {
+		if a.Required {
+			b.WriteString(" " + a.Name)
+		} else {
+			b.WriteString(" [" + a.Name + "]")
+		}
+	}
+	return b.String()
+}

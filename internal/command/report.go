@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+)
+
+// report is the document of consort check.
+type report struct {
+	Config   string        `json:"config"` // the file
+	OK       bool          `json:"ok"`
+	Problems []problemJSON `json:"problems"` // of the configuration
+	Model    *modelJSON    `json:"model"`    // null when there is none
+	Servers  []serverJSON  `json:"servers"`
+}
+
+// problemJSON is a [config.Problem].
+type problemJSON struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+	Nearest string `json:"nearest,omitempty"`
+	text    string
+}
+
+type modelJSON struct {
+	Name    string `json:"name"`
+	BaseURL string `json:"base_url,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+type serverJSON struct {
+	Name      string      `json:"name"`
+	Transport string      `json:"transport"`
+	State     string      `json:"state"`
+	Protocol  string      `json:"protocol,omitempty"`
+	Server    string      `json:"server,omitempty"` // what it calls itself
+	Version   string      `json:"version,omitempty"`
+	Tools     int         `json:"tools"`
+	ConnectMS float64     `json:"connect_ms,omitempty"`
+	Aside     []asideJSON `json:"aside"`
+	Error     string      `json:"error,omitempty"`
+}
+
+// newServerJSON tells of a server what an attempt to connect has shown.
+func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string) serverJSON {
+	out := serverJSON{
+		Name: s.Name, Transport: transport, State: string(s.State), Aside: []asideJSON{},
+		Protocol: s.Peer.Protocol, Server: s.Peer.Name, Version: s.Peer.Version,
+		Tools: s.Tools, ConnectMS: milliseconds(s.ConnectDuration),
+	}
+	if s.State != ensemble.Ready {
+		out.Error = "the server cannot be reached"
+		if s.LastError != nil {
+			out.Error = s.LastError.Error()
+		}
+	}
+	known := len(s.Aside)
+	for _, a := range aside {
+		out.Aside = append(out.Aside, asideJSON(a))
+	}
+	out.Tools -= max(0, len(aside)-known) // those that the model cannot take
+	return out
+}
+
+// text is the report for people.
+func (r *report) text(paint palette) string {
+	var b strings.Builder
+	if len(r.Problems) > 0 {
+		fmt.Fprintf(&b, "%s %s is wrong:\n", paint.bad("✗"), r.Config)
+		for _, p := range r.Problems {
+			fmt.Fprintf(&b, "  %s\n", printable(p.text))
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s %s\n", paint.good("✓"), r.Config)
+	b.WriteString(r.Model.text(paint))
+	if len(r.Servers) == 0 {
+		return b.String() + "  no servers\n"
+	}
+	b.WriteString("\n" + r.servers(paint))
+	for _, s := range r.Servers {
+		for _, a := range s.Aside {
+			fmt.Fprintf(&b, "\n  %s: %s is set aside: %s", printable(s.Name), oneLine(a.Tool), oneLine(a.Reason))
+		}
+	}
+	for _, s := range r.Servers {
+		if s.Error != "" {
+			fmt.Fprintf(&b, "\n%s %s: %s", paint.bad("✗"), printable(s.Name), printable(s.Error))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+func (m *modelJSON) text(paint palette) string {
+	switch {
+	case m == nil:
+		return "  no [model]: tools and call work, chat and run do not\n"
+	case m.Error != "":
+		return fmt.Sprintf("%s model %s: %s\n", paint.bad("✗"), printable(m.Name), printable(m.Error))
+	case m.BaseURL != "":
+		return fmt.Sprintf("%s model %s at %s\n", paint.good("✓"), printable(m.Name), printable(m.BaseURL))
+	}
+	return fmt.Sprintf("%s model %s\n", paint.good("✓"), printable(m.Name))
+}
+
+// servers is a table with a row for each server.
+func (r *report) servers(paint palette) string {
+	rows := [][]string{{"SERVER", "STATE", "PROTOCOL", "NAME", "TOOLS", "SET ASIDE", "CONNECTED IN"}}
+	for _, s := range r.Servers {
+		took := "–"
+		if s.Error == "" {
+			took = time.Duration(s.ConnectMS * float64(time.Millisecond)).Round(time.Millisecond).String()
+		}
+		rows = append(rows, []string{
+			oneLine(s.Name), s.State, oneLine(s.Protocol), oneLine(s.Server + " " + s.Version),
+			strconv.Itoa(s.Tools), strconv.Itoa(len(s.Aside)), took,
+		})
+	}
+	return table(rows, func(row, column int, cell string) string {
+		switch {
+		case row == 0:
+			return paint.faint(cell)
+		case column == 1 && r.Servers[row-1].Error != "":
+			return paint.bad(cell)
+		case column == 1:
+			return paint.good(cell)
+		}
+		return cell
+	})
+}

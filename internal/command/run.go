@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// maxPrompt bounds what is read from standard input, in bytes.
+const maxPrompt = 16 << 20
+
+func (p *program) runCommand() *cobra.Command {
+	var o opening
+	var want choice
+	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
+		Use:   "run [PROMPT]",
+		Short: "Hold one turn of a conversation and print the answer",
+		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
+			"standard output. What the tools do goes to standard error.",
+		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
+		RunE:    does(func(ctx context.Context, args []string) error { return p.run(ctx, &o, want, args) }),
+	}, "print one line of JSON for each event")))))
+	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`, or begin it")
+	return cmd
+}
+
+func (p *program) run(ctx context.Context, o *opening, want choice, args []string) (err error) {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	var prompt string
+	if len(args) > 0 || o.prompt == "" {
+		if prompt, err = p.prompt(args); err != nil {
+			return err
+		}
+	}
+	assembly, err := p.withModel(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	k, err := p.take(ctx, assembly, want)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.talk.Close(context.Background())) }()
+	if err := p.open(ctx, o, assembly, k.talk); err != nil {
+		return k.explain(err)
+	}
+	if prompt == "" && !waits(k.talk) {
+		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
+	}
+	defer k.adviseResume()
+	return k.turn(ctx, prompt)
+}
+
+// prompt is the arguments, or else what standard input has.
+func (p *program) prompt(args []string) (string, error) {
+	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
+		return prompt, nil
+	}
+	if isTerminal(p.stdin) {
+		return "", usagef(`there is no prompt: give one, as in consort run "What should I wear in Oslo?", or on standard input; to talk, use consort chat`)
+	}
+	text, err := readAll(p.stdin, maxPrompt)
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", usagef("there is no prompt: standard input is empty")
+	}
+	return text, nil
+}
+
+// readAll reads up to limit bytes.
+func readAll(r io.Reader, limit int64) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return "", usagef("reading standard input: %w", err)
+	}
+	if int64(len(text)) > limit {
+		return "", usagef("standard input has more than %d bytes", limit)
+	}
+	return string(text), nil
+}

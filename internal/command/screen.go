@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+)
+
+// screen is where all output goes: results to standard output, everything
+// else to standard error. On a terminal it keeps a block of lines about what
+// is going on at the bottom, below whatever else is written. All methods may
+// be called concurrently.
+type screen struct {
+	stdout, stderr *os.File
+	results, notes palette // for standard output and standard error
+	live           bool    // standard error can show lines that change
+	shared         bool    // both outputs are terminals, and so probably the same
+
+	mu      sync.Mutex
+	clean   func(string) string // takes secrets out of what is shown; nil takes none
+	json    bool                // notes are lines of JSON, as the log is
+	lines   []*liveLine
+	drawn   int       // lines of the block on the screen
+	midline bool      // text on standard output has not ended its line
+	above   io.Writer // takes all output while a person is asked something; else nil
+	err     error
+
+	ticking chan struct{} // closed to end the ticker; nil while there is none
+	ticker  sync.WaitGroup
+}
+
+// liveLine is a line about something that is going on.
+type liveLine struct {
+	text  string
+	since time.Time
+	note  string
+}
+
+var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+const tick = 80 * time.Millisecond
+
+// maxLive bounds the lines of the block, which must fit on the screen.
+const maxLive = 10
+
+func newScreen(stdout, stderr *os.File) *screen {
+	return &screen{
+		stdout: stdout, stderr: stderr,
+		results: paletteFor(stdout), notes: paletteFor(stderr),
+		live:   isTerminal(stderr),
+		shared: isTerminal(stderr) && isTerminal(stdout),
+	}
+}
+
+// keep makes the screen take secrets out of all that it shows from now on.
+func (s *screen) keep(clean func(string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clean = clean
+}
+
+// cleaned returns text without secrets; s.mu is held.
+func (s *screen) cleaned(text string) string {
+	if s.clean == nil {
+		return text
+	}
+	return s.clean(text)
+}
+
+// failure returns the first error of writing to standard output.
+func (s *screen) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// result writes to standard output.
+func (s *screen) result(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	if _, err := io.WriteString(s.to(s.stdout), s.cleaned(text)); err != nil && s.err == nil {
+		s.err = fmt.Errorf("standard output: %w", err)
+	}
+	if text != "" {
+		s.midline = !strings.HasSuffix(text, "\n")
+	}
+	s.draw()
+}
+
+// Write writes whole lines to standard output, as result does.
+func (s *screen) Write(p []byte) (int, error) {
+	s.result(string(p))
+	return len(p), s.failure()
+}
+
+// endLine ends the line on standard output, if one has begun.
+func (s *screen) endLine() {
+	s.mu.Lock()
+	midline := s.midline
+	s.mu.Unlock()
+	if midline {
+		s.result("\n")
+	}
+}
+
+// note writes a line to standard error.
+func (s *screen) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.breakLine()
+	text := s.cleaned(fmt.Sprintf(format, args...))
+	if s.json {
+		text = jsonNote(text)
+	}
+	fmt.Fprintln(s.to(s.stderr), text)
+	s.draw()
+}
+
+// asJSON makes all notes from now on lines of JSON.
+func (s *screen) asJSON() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.json = true
+}
+
+// to returns where what is meant for file goes now; s.mu is held.
+func (s *screen) to(file *os.File) io.Writer {
+	if s.above != nil && isTerminal(file) {
+		return s.above
+	}
+	return file
+}
+
+// breakLine ends the line of standard output where both are one terminal.
+func (s *screen) breakLine() {
+	if s.shared && s.midline {
+		fmt.Fprintln(s.stderr)
+		s.midline = false
+	}
+}
+
+// logs returns where the logger writes to.
+func (s *screen) logs() zapcore.WriteSyncer { return logWriter{s} }
+
+type logWriter struct{ *screen }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+	w.breakLine()
+	io.WriteString(w.to(w.stderr), w.cleaned(string(p)))
+	w.draw()
+	return len(p), nil
+}
+
+func (w logWriter) Sync() error { return nil }
+
+// begin adds a line about something that is going on; end takes it away.
+func (s *screen) begin(text string) *liveLine {
+	line := &liveLine{text: text, since: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.lines = append(s.lines, line)
+	s.draw()
+	if s.live && s.ticking == nil {
+		end := make(chan struct{})
+		s.ticking = end
+		s.ticker.Go(func() { s.animate(end) })
+	}
+	return line
+}
+
+// say changes what stands behind a line.
+func (s *screen) say(line *liveLine, note string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line.note = note
+}
+
+func (s *screen) end(line *liveLine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.lines = slices.DeleteFunc(s.lines, func(l *liveLine) bool { return l == line })
+	s.draw()
+}
+
+// ask takes the block away while a person is asked something, and sends all
+// output through above, which keeps the question in its place. The function
+// that it returns ends that.
+func (s *screen) ask(above io.Writer) (answered func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.breakLine()
+	s.above = above
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.above = nil
+		s.draw()
+	}
+}
+
+// close takes the block away for good and waits for the ticker.
+func (s *screen) close() {
+	s.mu.Lock()
+	s.erase()
+	s.lines = nil
+	if s.ticking != nil {
+		close(s.ticking)
+		s.ticking = nil
+	}
+	s.mu.Unlock()
+	s.ticker.Wait()
+}
+
+func (s *screen) animate(end <-chan struct{}) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-end:
+			return
+		case <-ticker.C:
+			s.mu.Lock()
+			s.erase()
+			s.draw()
+			s.mu.Unlock()
+		}
+	}
+}
+
+// erase removes the block; s.mu is held.
+func (s *screen) erase() {
+	if s.drawn > 0 {
+		fmt.Fprintf(s.stderr, "\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
+		s.drawn = 0
+	}
+}
+
+// draw shows the block, unless text stands in its place; s.mu is held.
+func (s *screen) draw() {
+	if !s.live || s.above != nil || s.midline && s.shared || len(s.lines) == 0 {
+		return
+	}
+	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
+	width := s.width()
+	var block strings.Builder
+	shown := s.lines[:min(len(s.lines), maxLive)]
+	for _, line := range shown {
+		head := fmt.Sprintf("  %s %s", frame, line.text)
+		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), s.cleaned(line.note)), " ")
+		head = fit(head, max(width/2, width-columns(tail)))
+		block.WriteString(s.notes.name(head) + s.notes.faint(fit(tail, width-columns(head))) + "\n")
+	}
+	s.drawn = len(shown)
+	if more := len(s.lines) - len(shown); more > 0 {
+		fmt.Fprintf(&block, "  … and %d more\n", more)
+		s.drawn++
+	}
+	io.WriteString(s.stderr, block.String())
+}
+
+// width is how many columns a line has, or may have where that is not known.
+func (s *screen) width() int {
+	if width, _, err := term.GetSize(int(s.stderr.Fd())); err == nil && width > 20 {
+		return width - 1
+	}
+	return 119
+}

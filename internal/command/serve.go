@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/spf13/cobra"
+)
+
+// serving is one run of consort serve.
+type serving struct {
+	*program
+	// The flags; those that are empty leave it to the file.
+	http, grpc, health string
+	stdio, converse    bool
+}
+
+func (p *program) serveCommand() *cobra.Command {
+	s := &serving{program: p}
+	cmd := p.withTrust(&cobra.Command{
+		Use:   "serve",
+		Short: "Offer the tools, resources and prompts to other MCP hosts",
+		Long: "Serve is an MCP server that offers the tools, resources and prompts of all servers\n" +
+			"of the configuration, over standard input and output, streamable HTTP or gRPC. A\n" +
+			"signal ends it when the calls under way are done, and a second one at once.",
+		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
+		Args:    cobra.NoArgs,
+		RunE:    does(s.serve),
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 is a free one")
+	flags.StringVar(&s.grpc, "grpc", "", "serve gRPC at `ADDRESS`: the tool service, and MCP as frames of a stream")
+	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
+	flags.StringVar(&s.health, "health", "", "tell over HTTP at `ADDRESS` how the servers do")
+	flags.BoolVar(&s.converse, "converse", false, "offer the tool converse too, which talks with the model")
+	return cmd
+}
+
+func (s *serving) serve(ctx context.Context, _ []string) (err error) {
+	cfg, err := s.load()
+	if err != nil {
+		return err
+	}
+	settings, err := s.settings(cfg)
+	if err != nil {
+		return err
+	}
+	cfg.Serve = settings
+	s.serves, s.watched, s.scraped = true, true, settings.Health.Reveal() != ""
+	build := s.assemble
+	if settings.Converse {
+		build = s.withModel
+	} else {
+		cfg.Model = nil // takes no part, so it need not be right
+	}
+	assembly, err := build(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close(assembly)) }()
+	assembly.Serve.Version = version()
+	stop, err := s.tellHealth(settings.Health.Reveal(), assembly.Roster)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if cfg.Approval.Default != "" || len(cfg.Approval.Rules) > 0 {
+		s.screen.note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
+	}
+	defer s.connectAll(ctx, assembly.Roster)()
+	servers := newServers(assembly, settings)
+	hurried := hurries(servers.close)
+	if settings.Listens() {
+		err = s.overNetwork(ctx, servers, settings)
+	} else {
+		err = s.overStdio(ctx, servers.mcp, assembly.Serve.ShutdownTimeout)
+	}
+	return errors.Join(err, hurried())
+}
+
+// servers are what clients speak with.
+type servers struct {
+	mcp  *mcpadapter.Server
+	grpc *grpctool.Server // offers mcp too; nil when it is not wanted
+}
+
+func newServers(assembly *config.Assembly, settings *config.Serve) *servers {
+	s := &servers{mcp: mcpadapter.NewServer(assembly.Roster, assembly.Serve)}
+	if settings.GRPC.Reveal() != "" {
+		options := *assembly.ServeGRPC
+		options.MCP = s.mcp
+		s.grpc = grpctool.NewServer(assembly.Roster, &options)
+	}
+	return s
+}
+
+// close takes no new calls, lets those under way finish until ctx ends, and then
+// cancels them.
+func (s *servers) close(ctx context.Context) (err error) {
+	if s.grpc != nil {
+		err = s.grpc.Close(ctx)
+	}
+	return errors.Join(err, s.mcp.Close(ctx))
+}
+
+// settings returns what the file says, and the flags, which win.
+func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
+	settings := &config.Serve{}
+	if cfg.Serve != nil {
+		*settings = *cfg.Serve
+	}
+	settings.Converse = settings.Converse || s.converse
+	if s.health != "" {
+		settings.Health = config.Plain(s.health)
+	}
+	switch {
+	case s.stdio && s.http != "":
+		return nil, usagef("--stdio and --http: there is one of the two")
+	case s.stdio && s.grpc != "":
+		return nil, usagef("--stdio and --grpc: there is one of the two")
+	case s.stdio:
+		settings.HTTP, settings.GRPC = config.Value{}, config.Value{}
+	}
+	if s.http != "" {
+		settings.HTTP = config.Plain(s.http)
+	}
+	if s.grpc != "" {
+		settings.GRPC = config.Plain(s.grpc)
+	}
+	if !settings.Listens() {
+		return settings, nil
+	}
+	if http := settings.HTTP; http.Reveal() != "" {
+		if err := settings.MayListen(http.Reveal()); err != nil {
+			return nil, usagef("serving at %s: %w", http, err)
+		}
+	}
+	if grpc := settings.GRPC; grpc.Reveal() != "" {
+		if err := settings.MayListenGRPC(grpc.Reveal()); err != nil {
+			return nil, usagef("serving at %s: %w", grpc, err)
+		}
+	}
+	if len(s.trust) > 0 {
+		return nil, usagef("--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md")
+	}
+	return settings, nil
+}
+
+// overNetwork serves over HTTP, over gRPC or both until ctx ends, or one of them
+// fails, and the calls under way are done.
+func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *config.Serve) error {
+	web, err := listen(settings.HTTP.Reveal())
+	var rpc net.Listener
+	if err == nil {
+		rpc, err = listen(settings.GRPC.Reveal())
+	}
+	if err != nil {
+		if web != nil {
+			err = errors.Join(err, web.Close())
+		}
+		return errors.Join(err, servers.close(ctx))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended, serving := make(chan error, 2), 0
+	if web != nil {
+		serving++
+		s.screen.note("serving at http://%s/mcp", web.Addr())
+		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
+	}
+	if rpc != nil {
+		serving++
+		s.screen.note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[settings.GRPCTLS != (config.ServeTLS{})])
+		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
+	}
+	for range serving {
+		err = errors.Join(err, <-ended)
+		cancel() // the other one
+	}
+	bounded, over := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+	defer over()
+	return errors.Join(err, servers.close(bounded))
+}
+
+// stopping is how long servers without calls may take to end.
+const stopping = 5 * time.Second
+
+// listen listens at an address, if there is one.
+func listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	return net.Listen("tcp", address)
+}
+
+// overStdio serves the client that has started this process until it ends its
+// input, or ctx ends and the calls under way are done.
+func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
+	if isTerminal(s.stdin) {
+		s.screen.note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
+	}
+	if patience <= 0 {
+		patience = mcpadapter.DefaultShutdownTimeout
+	}
+	closed := make(chan error, 1)
+	over := context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		closed <- server.Close(bounded)
+	})
+	err := server.Serve(context.WithoutCancel(ctx), closable(s.stdin), s.screen.stdout)
+	if over() {
+		return errors.Join(err, server.Close(ctx))
+	}
+	return <-closed // and this has ended the streams
+}
+
+// closable returns what reads file and can be closed at any time: a read of
+// standard input may end only with the process.
+func closable(file io.Reader) io.ReadCloser {
+	reader, writer := io.Pipe()
+	go func() {
+		_, err := io.Copy(writer, file)
+		writer.CloseWithError(err)
+	}()
+	return reader
+}
+
+// errHurried says that calls may have been cut off.
+var errHurried = errors.New("a second signal came before the calls under way were done")
+
+// hurries ends the calls under way when a second signal comes. The function
+// that it returns ends that, and says whether it was so.
+func hurries(end func(context.Context) error) func() error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	over, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for range 2 {
+			select {
+			case <-signals:
+			case <-over:
+				result <- nil
+				return
+			}
+		}
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		result <- errors.Join(errHurried, end(ended))
+	}()
+	return func() error {
+		signal.Stop(signals)
+		close(over)
+		return <-result
+	}
+}
+
+// connectAll connects to all servers on a goroutine, which the function that it
+// returns ends.
+func (s *serving) connectAll(ctx context.Context, roster *ensemble.Roster) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = roster.Connect(ctx) // what fails is in the log
+	}()
+	return func() { cancel(); <-done }
+}
+
+// tellHealth serves the health of the roster at an address, if there is one.
+func (s *serving) tellHealth(address string, roster *ensemble.Roster) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("health: %w", err)
+	}
+	s.screen.note("health at http://%s/health/mcp", listener.Addr())
+	handler := http.NewServeMux()
+	handler.Handle("/", ensemble.HealthHandler(roster))
+	handler.Handle("GET /metrics", s.watching.scrape)
+	server := &http.Server{Handler: ownNames(listener.Addr(), handler), WriteTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener) // until it is closed
+	}()
+	return func() { _ = server.Close(); <-done }, nil
+}
+
+// ownNames refuses requests whose Host is no name of this machine's, where only
+// this machine is listened to: a page in a browser here could otherwise read
+// what it tells, by a name of its own that leads here (DNS rebinding).
+func ownNames(listening net.Addr, next http.Handler) http.Handler {
+	tcp, ok := listening.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := (&url.URL{Host: r.Host}).Hostname()
+		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "the Host is none of this machine's own names", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

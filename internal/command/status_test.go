@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+func TestExitStatusAndWhatIsSaid(t *testing.T) {
+	good := file(t, model(t, says("Hello.")), atlas(0))
+	unreachable := "[model]\nname = \"gone\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmax_retries = 0\n"
+	for name, test := range map[string]struct {
+		args   []string
+		stdin  string
+		want   status
+		stderr []string
+	}{
+		"no arguments":          {nil, "", statusDone, nil},
+		"unknown command":       {[]string{"tolls"}, "", statusUsage, []string{"tolls", "tools"}},
+		"unknown flag":          {[]string{"tools", "--jsn"}, "", statusUsage, []string{"--jsn"}},
+		"argument too many":     {[]string{"check", "x"}, "", statusUsage, []string{`"x"`}},
+		"bad log level":         {[]string{"check", "--config", good, "--log-level", "loud"}, "", statusUsage, []string{"loud", "debug"}},
+		"no configuration":      {[]string{"run", "hi"}, "", statusUsage, []string{"consort.toml", "--config", "[model]", "consort demo"}},
+		"wrong configuration":   {[]string{"run", "hi", "--config", file(t, "[modle]\n")}, "", statusUsage, []string{"consort.toml:1", "modle", `"model"`}},
+		"no model":              {[]string{"run", "hi", "--config", file(t, atlas(0))}, "", statusUsage, []string{"[model]"}},
+		"no model to chat with": {[]string{"chat", "--config", file(t, atlas(0))}, "", statusUsage, []string{"[model]"}},
+		"no key":                {[]string{"run", "hi", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", statusUsage, []string{"OPENAI_API_KEY"}},
+		"no prompt":             {[]string{"run", "--config", good}, " \n", statusUsage, []string{"standard input is empty"}},
+		"model away":            {[]string{"run", "hi", "--config", file(t, unreachable)}, "", statusFailed, []string{"127.0.0.1:1"}},
+		"required server away":  {[]string{"tools", "--config", file(t, broken+"required = true\n")}, "", statusFailed, []string{"broken", "no licence"}},
+		"limit": {[]string{"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[conversation]\nexchanges = 1\n")},
+			"", statusLimit, []string{"exchanges"}},
+		"length": {[]string{"run", "hi", "--config", file(t, model(t, openaiserver.Step{Reply: openaiserver.Message{Text: "cut", Finish: "length"}}))},
+			"", statusLimit, []string{"max_tokens"}},
+		"call":               {[]string{"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", good}, "", statusDone, nil},
+		"call from stdin":    {[]string{"call", "atlas", "weather", "-", "--config", good}, `{"city":"Oslo"}`, statusDone, nil},
+		"call fails":         {[]string{"call", "atlas", "weather", `{"city":"Olso"}`, "--config", good}, "", statusTool, []string{"EXECUTION_FAILED", "did you mean Oslo?"}},
+		"call breaks schema": {[]string{"call", "atlas", "weather", `{"town":"Oslo"}`, "--config", good}, "", statusTool, []string{"INVALID_ARGUMENTS", "/city", "/town"}},
+		"call unreachable":   {[]string{"call", "broken", "x", "--config", file(t, broken)}, "", statusTool, []string{"UNAVAILABLE", "no licence"}},
+		"call bad JSON":      {[]string{"call", "atlas", "weather", `{"city"`, "--config", good}, "", statusUsage, []string{"JSON", "byte 7"}},
+		"call no object":     {[]string{"call", "atlas", "weather", `"Oslo"`, "--config", good}, "", statusUsage, []string{"JSON object"}},
+		"call no ensemble":   {[]string{"call", "atals", "weather", "--config", good}, "", statusUsage, []string{`"atals"`, "atlas"}},
+		"call no tool":       {[]string{"call", "atlas", "wether", "--config", good}, "", statusUsage, []string{"did you mean weather?"}},
+		"call set aside":     {[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", statusUsage, []string{"set aside", `"w*"`}},
+		"call too little":    {[]string{"call", "atlas", "--config", good}, "", statusUsage, []string{"ENSEMBLE TOOL"}},
+		"check":              {[]string{"check", "--config", good}, "", statusDone, nil},
+		"check server":       {[]string{"check", "--config", file(t, atlas(0), broken)}, "", statusTool, nil},
+		"check file":         {[]string{"check", "--config", file(t, "[modle]\n")}, "", statusUsage, nil},
+		"check key":          {[]string{"check", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", statusUsage, nil},
+		"version":            {[]string{"version"}, "", statusDone, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := run{stdin: test.stdin}.consort(t, test.args...).expect(t, test.want)
+			contains(t, "standard error", o.stderr, test.stderr...)
+			if test.want == statusUsage && test.args[0] != "check" && o.stdout != "" {
+				t.Errorf("standard output: %s", o.stdout)
+			}
+		})
+	}
+}
+
+func TestRunKeepsTheAnswerApart(t *testing.T) {
+	path := file(t, model(t,
+		says("", calls("atlas__weather", `{"city":"Oslo"}`), calls("satchel__pack", `{"items":["hat"]}`)),
+		says("It snows; take the hat."),
+	), atlas(0), satchel(0))
+	o := consort(t, "run", "What now?", "--config", path).expect(t, statusDone)
+	if o.stdout != "It snows; take the hat.\n" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+	contains(t, "standard error", o.stderr, "✓ atlas__weather", "Oslo: -3 °C, snow", "✓ satchel__pack")
+	lacks(t, "standard error", o.stderr, "\x1b", "take the hat")
+}
+
+func TestRunReadsItsPromptFromStandardInput(t *testing.T) {
+	path := file(t, model(t, openaiserver.Step{
+		Expect: openaiserver.Expect{Contains: []string{"from the pipe"}}, Reply: openaiserver.Message{Text: "Read."},
+	}))
+	o := run{stdin: "this came from the pipe\n"}.consort(t, "run", "--config", path).expect(t, statusDone)
+	if o.stdout != "Read.\n" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+}
+
+func TestRunAsksNobody(t *testing.T) {
+	path := file(t, model(t,
+		says("", calls("satchel__pack", `{"items":["hat"]}`)),
+		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"approval"}}, Reply: openaiserver.Message{Text: "Not allowed."}},
+	), satchel(0), "[approval]\ndefault = \"ask\"\n")
+	o := consort(t, "run", "Pack.", "--config", path, "--json").expect(t, statusDone)
+	contains(t, "the events", o.stdout, `"code":"DENIED"`)
+	lacks(t, "the events", o.stdout, "invocation_started")
+}
+
+func TestCallPrintsWhatTheToolSaid(t *testing.T) {
+	path := file(t, atlas(0))
+	o := consort(t, "call", "atlas", "weather", `{"city":"Quito"}`, "--config", path).expect(t, statusDone)
+	if o.stdout != "Quito: 14 °C, showers\n" || o.stderr != "" {
+		t.Errorf("standard output: %q, standard error: %q", o.stdout, o.stderr)
+	}
+	for city, code := range map[string]string{"Quito": "", "Qito": "EXECUTION_FAILED"} {
+		o := consort(t, "call", "atlas", "weather", `{"city":"`+city+`"}`, "--config", path, "--json")
+		c, err := canister.Unmarshal([]byte(strings.TrimSuffix(o.stdout, "\n")))
+		if err != nil {
+			t.Fatalf("%v: %s", err, o.stdout)
+		}
+		if result := c.(canister.Result); result.Code != code || result.ID == "" || result.Invocation == "" {
+			t.Errorf("%s: %s", city, o.stdout)
+		}
+	}
+}
+
+func TestCheckTellsOfEachServer(t *testing.T) {
+	path := file(t, model(t), atlas(0)+"deny = [\"local_*\"]\n", broken, satchel(0))
+	o := consort(t, "check", "--config", path).expect(t, statusTool)
+	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence", "local_time is set aside", "model scripted at")
+	o = consort(t, "check", "--config", path, "--json").expect(t, statusTool)
+	var r report
+	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.OK || len(r.Servers) != 3 {
+		t.Fatalf("%s", o.stdout)
+	}
+	a, b := r.Servers[0], r.Servers[1]
+	if a.State != "ready" || a.Tools != 1 || a.Server != "atlas" || a.ConnectMS <= 0 || !strings.HasPrefix(a.Protocol, "MCP 20") ||
+		len(a.Aside) != 1 || a.Aside[0].Tool != "local_time" || a.Error != "" {
+		t.Errorf("atlas: %+v", a)
+	}
+	if b.State != "lost" || !strings.Contains(b.Error, "no licence") {
+		t.Errorf("broken: %+v", b)
+	}
+}
+
+// Whether the audit trail can be kept shows only when it is opened.
+func TestCheckOpensTheAuditFile(t *testing.T) {
+	table := "[audit]\nfile = %q\n[model]\nname = 'm'\nbase_url = 'http://127.0.0.1:1'\n"
+	folder := t.TempDir()
+	path := file(t, fmt.Sprintf(table, filepath.Join(folder, "none", "audit.jsonl")))
+	o := consort(t, "check", "--config", path).expect(t, statusUsage)
+	contains(t, "check", o.stdout, "audit.file", "no such file or directory")
+	path = file(t, fmt.Sprintf(table, filepath.Join(folder, "audit.jsonl")))
+	consort(t, "check", "--config", path).expect(t, statusDone)
+}
+
+func TestCheckListsAllProblems(t *testing.T) {
+	path := file(t, "[modle]\n[mcp.x]\ntransport = \"stdoi\"\n")
+	o := consort(t, "check", "--config", path, "--json").expect(t, statusUsage)
+	var r report
+	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.OK || len(r.Problems) < 2 || r.Problems[0].Nearest != "model" || r.Problems[0].Line != 1 {
+		t.Errorf("%s", o.stdout)
+	}
+}
+
+func TestToolsListsWhatIsOffered(t *testing.T) {
+	path := file(t, atlas(0), broken, satchel(0)+"allow = [\"*pack\"]\n")
+	o := consort(t, "tools", "--config", path).expect(t, statusDone)
+	contains(t, "the list", o.stdout, "atlas__weather", "satchel__unpack", "weigh set aside")
+	contains(t, "standard error", o.stderr, "broken")
+	o = consort(t, "tools", "--config", path, "--json").expect(t, statusDone)
+	var list toolList
+	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Tools) != 4 || list.Tools[1].Name != "atlas__weather" || !list.Tools[1].Hints.ReadOnly ||
+		!strings.Contains(string(list.Tools[1].InputSchema), `"city"`) || len(list.Aside) != 1 || len(list.Away) != 1 {
+		t.Errorf("%s", o.stdout)
+	}
+}
+
+// A tool that the model cannot take is set aside by check and tools too.
+func TestTheModelHasASay(t *testing.T) {
+	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
+	o := consort(t, "check", "--config", path).expect(t, statusDone)
+	contains(t, "the report", o.stdout, "list is set aside", "models' servers")
+}
+
+// oddServer offers a tool whose schema Go can check, but no model can be given.
+const oddServer = `
+read -r initialize
+echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}}'
+read -r initialized
+read -r list
+echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"list","inputSchema":{"type":"object","$dynamicAnchor":"n","properties":{"of":{"$dynamicRef":"#n"}}}}]}}'
+cat >/dev/null
+`
+
+func TestLogsGoToStandardError(t *testing.T) {
+	o := consort(t, "tools", "--config", file(t, atlas(0)), "--log-level", "debug").expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "DEBUG", `"ensemble": "atlas"`)
+	lacks(t, "standard output", o.stdout, "DEBUG")
+}
+
+// What a server says of the secrets that it was given is not shown.
+func TestSecretsAreNotShown(t *testing.T) {
+	path := file(t, "[mcp.leaky]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", \"echo $PASSWORD >&2; exit 3\"]\n"+
+		"environment = {PASSWORD = \"env:CONSORT_TEST_PASSWORD\"}\n")
+	for _, args := range [][]string{{"call", "leaky", "x"}, {"check"}, {"check", "--json"}, {"tools"}} {
+		o := consort(t, append(args, "--config", path, "--log-level", "debug")...)
+		contains(t, args[0], o.stdout+o.stderr, "exit status 3", "[secret]")
+		lacks(t, args[0], o.stdout+o.stderr, password)
+	}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import "strings"
+
+// table returns rows in columns, two spaces apart. Paint gets each cell, padded,
+// with its row and column, and returns it coloured; nil leaves all plain.
+func table(rows [][]string, paint func(row, column int, cell string) string) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		for j, cell := range row {
+			if j < len(row)-1 {
+				cell = pad(cell, widths[j]) + "  "
+			}
+			if paint != nil {
+				cell = paint(i, j, cell)
+			}
+			b.WriteString(cell)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

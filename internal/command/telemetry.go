@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/zap"
+)
+
+// flushTime bounds how long the end of the command waits for a collector.
+const flushTime = 3 * time.Second
+
+// watching is where the traces and metrics of the command go: to a collector,
+// to who scrapes them and to the screen, each if it is wanted.
+type watching struct {
+	exports
+	log     *exportLog
+	tracers *trace.TracerProvider // nil for no traces
+	meters  *metric.MeterProvider // nil for no metrics
+	scrape  http.Handler          // of the metrics; nil unless wanted
+	spans   *recorder             // nil unless wanted
+
+	ended context.Context // stops exports that are under way
+	end   context.CancelFunc
+}
+
+// wanted is what the command line asks for, beside the variables.
+type wanted struct{ trace, scrape bool }
+
+// watch begins to export what the variables say. Nothing connects yet. A
+// variable that is wrong is told to the log and passed over, as the
+// specification has it; the error is of what no exporter can be made of. What
+// is returned must be closed in any case.
+func watch(lookup func(string) string, want wanted, logger *zap.Logger) (*watching, error) {
+	w := &watching{exports: exportsOf(lookup)}
+	w.log = newExportLog(logger, redact.New(w.secrets...))
+	for _, problem := range w.problems {
+		w.log.wrong(problem)
+	}
+	w.ended, w.end = context.WithCancel(context.Background())
+	if w.traces == "" && w.metrics == "" && want == (wanted{}) {
+		return w, nil
+	}
+	otel.SetErrorHandler(w.log)
+	otel.SetLogger(w.log.internal())
+	defer w.log.begin()
+	of := w.resource()
+	if err := w.startTraces(of, want.trace); err != nil {
+		return w, err
+	}
+	return w, w.startMetrics(of, want.scrape)
+}
+
+// options are those of the telemetry; nil when there is nowhere to go.
+func (w *watching) options() *telemetry.Options {
+	if w.tracers == nil && w.meters == nil {
+		return nil
+	}
+	options := &telemetry.Options{Propagator: w.propagator, Content: w.content, Redact: w.log.clean, Panicked: w.log.Handle}
+	if w.tracers != nil { // or it would be an interface with nothing in it
+		options.Tracers = w.tracers
+	}
+	if w.meters != nil {
+		options.Meters = w.meters
+	}
+	return options
+}
+
+// resource is this process, as OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
+// would have it. The command line is no part of it: prompts stand there.
+func (w *watching) resource() *resource.Resource {
+	of, err := resource.New(context.Background(),
+		resource.WithAttributes(attribute.String("service.name", "consort"), attribute.String("service.version", version())),
+		resource.WithTelemetrySDK(), resource.WithHost(),
+		resource.WithProcessPID(), resource.WithProcessExecutableName(), resource.WithProcessRuntimeName(), resource.WithProcessRuntimeVersion(),
+		resource.WithFromEnv())
+	if err != nil { // the rest is there
+		w.log.wrong("OTEL_RESOURCE_ATTRIBUTES: expected NAME=VALUE, with commas between them: " + err.Error())
+	}
+	return of
+}
+
+func (w *watching) startTraces(of *resource.Resource, shown bool) error {
+	options := []trace.TracerProviderOption{trace.WithResource(of)}
+	if w.traces != "" {
+		exporter, err := w.spanExporter()
+		if err != nil {
+			return usagef("exporting traces: %w", err)
+		}
+		options = append(options, trace.WithBatcher(endingExporter{exporter, w.ended}, w.batches...))
+	}
+	if shown {
+		w.spans = &recorder{}
+		options = append(options, trace.WithSpanProcessor(w.spans))
+		if w.traces == "" { // OTEL_TRACES_SAMPLER is for what is exported
+			options = append(options, trace.WithSampler(trace.AlwaysSample()))
+		}
+	}
+	if len(options) > 1 {
+		w.tracers = trace.NewTracerProvider(options...)
+	}
+	return nil
+}
+
+func (w *watching) spanExporter() (trace.SpanExporter, error) {
+	switch {
+	case w.traces == overGRPC && w.plainTraces:
+		return otlptracegrpc.New(context.Background(), otlptracegrpc.WithInsecure())
+	case w.traces == overGRPC:
+		return otlptracegrpc.New(context.Background())
+	case w.plainTraces:
+		return otlptracehttp.New(context.Background(), otlptracehttp.WithInsecure())
+	}
+	return otlptracehttp.New(context.Background())
+}
+
+func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
+	options := []metric.Option{metric.WithResource(of)}
+	if w.metrics != "" {
+		exporter, err := w.metricExporter()
+		if err != nil {
+			return usagef("exporting metrics: %w", err)
+		}
+		options = append(options, metric.WithReader(metric.NewPeriodicReader(exporter)))
+	}
+	if scraped {
+		registry := prometheus.NewRegistry()
+		reader, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(),
+			otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
+		if err != nil {
+			return err
+		}
+		options = append(options, metric.WithReader(reader))
+		w.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+			ErrorLog: w.log, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 8, Timeout: 10 * time.Second,
+		})
+	}
+	if len(options) > 1 {
+		w.meters = metric.NewMeterProvider(options...)
+	}
+	return nil
+}
+
+func (w *watching) metricExporter() (metric.Exporter, error) {
+	switch {
+	case w.metrics == overGRPC && w.plainMetrics:
+		return otlpmetricgrpc.New(context.Background(), otlpmetricgrpc.WithInsecure())
+	case w.metrics == overGRPC:
+		return otlpmetricgrpc.New(context.Background())
+	case w.plainMetrics:
+		return otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithInsecure())
+	}
+	return otlpmetrichttp.New(context.Background())
+}
+
+// close exports what is left, for flushTime at most, and ends what watch has
+// started.
+func (w *watching) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, w.end)()
+	defer w.log.close()
+	var both sync.WaitGroup
+	shut := func(down func(context.Context) error) {
+		both.Go(func() {
+			// What was under way has a moment to notice that it was ended.
+			patient, over := context.WithTimeout(context.Background(), flushTime+time.Second)
+			defer over()
+			if err := down(patient); err != nil {
+				w.log.Handle(err)
+			}
+		})
+	}
+	if w.tracers != nil {
+		shut(w.tracers.Shutdown)
+	}
+	if w.meters != nil {
+		shut(func(context.Context) error { return w.meters.Shutdown(ctx) })
+	}
+	both.Wait()
+}
+
+// endingExporter is an exporter whose exports end with a context too: the SDK's
+// last one knows no other bound than its own of half a minute.
+type endingExporter struct {
+	trace.SpanExporter
+	ended context.Context
+}
+
+func (e endingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.ended, func() { cancel(errTooLate) })()
+	return e.SpanExporter.ExportSpans(ctx, spans)
+}
+
+var errTooLate = errors.New("the collector did not take the spans before the command ended")
+
+// startWatching watches the parts that are assembled from here on.
+func (p *program) startWatching(logger *zap.Logger) (options *telemetry.Options, err error) {
+	if !p.watched {
+		return nil, nil
+	}
+	p.watching, err = watch(os.Getenv, wanted{trace: p.trace, scrape: p.scraped}, logger)
+	return p.watching.options(), err
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/creack/pty"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/term"
+)
+
+// terminal is a run of the command on a terminal.
+type terminal struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	pty *os.File
+
+	mu      sync.Mutex
+	shown   bytes.Buffer
+	seen    int           // bytes that expect has passed
+	changed chan struct{} // holds a value after more was shown
+	over    chan struct{} // closed when the terminal was
+}
+
+// onTerminal starts the command on a terminal.
+func (r run) onTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	x := &terminal{t: t, cmd: r.command(ctx, t, args...), changed: make(chan struct{}, 1), over: make(chan struct{})}
+	var err error
+	if x.pty, err = pty.StartWithSize(x.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
+		t.Fatal(err)
+	}
+	go x.watch()
+	t.Cleanup(func() { x.pty.Close(); <-x.over })
+	return x
+}
+
+func (x *terminal) watch() {
+	defer close(x.over)
+	buffer := make([]byte, 4096)
+	for {
+		n, err := x.pty.Read(buffer)
+		x.mu.Lock()
+		x.shown.Write(buffer[:n])
+		x.mu.Unlock()
+		select {
+		case x.changed <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// expect waits until text is shown, after what was expected before.
+func (x *terminal) expect(text string) {
+	x.t.Helper()
+	deadline := time.After(limit)
+	for {
+		x.mu.Lock()
+		fresh := x.shown.Bytes()[x.seen:]
+		at := bytes.Index(fresh, []byte(text))
+		if at >= 0 {
+			x.seen += at + len(text)
+		}
+		rest := string(fresh)
+		x.mu.Unlock()
+		if at >= 0 {
+			return
+		}
+		select {
+		case <-x.changed:
+		case <-deadline:
+			x.t.Fatalf("%q was never shown after what came before, only %q", text, rest)
+		}
+	}
+}
+
+func (x *terminal) types(text string) {
+	x.t.Helper()
+	if _, err := x.pty.WriteString(text); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// ends waits for the command and returns all that was shown.
+func (x *terminal) ends(want status) string {
+	x.t.Helper()
+	x.cmd.Wait()
+	<-x.over
+	noProcessLeft(x.t)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if got := x.cmd.ProcessState.ExitCode(); got != int(want) {
+		x.t.Errorf("exit status %d, want %d; shown: %q", got, want, &x.shown)
+	}
+	return x.shown.String()
+}
+
+// colour is a change of colour; the spinner alone moves the cursor.
+var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func TestATerminalIsPleasant(t *testing.T) {
+	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
+	shown := run{}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(200*time.Millisecond))).ends(statusDone)
+	for _, part := range []string{`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] atlas__weather`, "\x1b\\[3.m✓\x1b", `0\.\d\ds`, "\x1b\\[1F\x1b\\[J", "It snows.\r\n$"} {
+		if !regexp.MustCompile(part).MatchString(shown) {
+			t.Errorf("no %q in %q", part, shown)
+		}
+	}
+	plainly := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))).ends(statusDone)
+	if found := colour.FindString(plainly); found != "" {
+		t.Errorf("NO_COLOR is set, and yet there is %q in %q", found, plainly)
+	}
+	dumb := run{env: []string{"TERM=dumb"}}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))).ends(statusDone)
+	lacks(t, "a dumb terminal", dumb, "\x1b")
+}
+
+// What a server says cannot take over the terminal.
+func TestATerminalIsSafe(t *testing.T) {
+	path := file(t, model(t, says("Title: \x1b]0;owned\a."),
+		says("done")), atlas(0))
+	shown := run{}.onTerminal(t, "run", "hi", "--config", path).ends(statusDone)
+	lacks(t, "the screen", shown, "\x1b]0;", "\a")
+}
+
+func TestChatAsksForApproval(t *testing.T) {
+	path := file(t, model(t,
+		says("I pack.", calls("satchel__pack", `{"items":["hat"]}`), calls("atlas__weather", `{"city":"Oslo"}`)),
+		says("Packed."),
+		says("", calls("satchel__pack", `{"items":["anvil"]}`)),
+		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"too heavy"}}, Reply: openaiserver.Message{Text: "No anvil then."}},
+	), atlas(0), satchel(0), "[[approval.rules]]\naction = \"ask\"\nread_only = false\n")
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Pack a hat.\r")
+	x.expect("pack")
+	x.expect(`"hat"`)
+	x.expect("run it?")
+	x.types("y\r")
+	x.expect("in the satchel: hat")
+	x.expect("Packed.")
+	x.expect("> ")
+	x.types("And an anvil.\r")
+	x.expect("run it?")
+	x.types("too heavy\r")
+	x.expect("DENIED")
+	x.expect("No anvil then.")
+	x.expect("> ")
+	x.types("/history\r")
+	x.expect("satchel__pack(")
+	x.expect("No anvil then.")
+	x.types("/tools\r")
+	x.expect("atlas__weather")
+	x.types("/nonsense\r")
+	x.expect("/help")
+	x.types("/quit\r")
+	x.ends(statusDone)
+}
+
+// slowly is an answer that takes long enough to be interrupted.
+func slowly(words int) openaiserver.Step {
+	return openaiserver.Step{Reply: openaiserver.Message{Text: strings.Repeat("word ", words), Delta: 5, Pace: 50 * time.Millisecond}}
+}
+
+func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
+	path := file(t, model(t, slowly(1000)), atlas(0))
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Talk.\r")
+	x.expect("word word")
+	x.types("\x03")
+	x.expect("Cancelled.")
+	x.expect("> ")
+	x.types("Again.\r")
+	x.expect("word word")
+	x.types("\x03")
+	x.expect("Cancelled.")
+	x.expect("> ")
+	x.types("\x03")
+	x.ends(statusDone)
+}
+
+func TestCtrlCAnswersAQuestion(t *testing.T) {
+	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[approval]\ndefault = \"ask\"\n")
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Oslo?\r")
+	x.expect("run it?")
+	x.types("\x03")
+	x.expect("Cancelled.")
+	x.expect("> ")
+	x.types("\x04")
+	x.ends(statusDone)
+}
+
+func TestCtrlCAtThePrompt(t *testing.T) {
+	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t)))
+	x.expect("> ")
+	x.types("half a mess\x03")
+	x.expect("Ctrl-C again leaves.")
+	x.expect("> ")
+	x.types("\x03")
+	x.ends(statusDone)
+}
+
+func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
+	fresh, other, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	defer other.Close()
+	x := run{}.onTerminal(t, "chat", "--config", file(t, model(t), atlas(0)))
+	x.expect("> ")
+	x.types("/tools\r")
+	x.expect("atlas__weather")
+	x.expect("> ")
+	x.cmd.Process.Signal(os.Interrupt) // from elsewhere: like Ctrl-C
+	x.expect("Ctrl-C again leaves.")
+	x.expect("> ")
+	if reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
+		t.Error("the terminal is not in raw mode at the prompt")
+	}
+	x.cmd.Process.Signal(sigterm)
+	x.cmd.Wait()
+	if !reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
+		t.Error("the terminal is not as it was before")
+	}
+	shown := x.ends(statusFailed)
+	contains(t, "the screen", shown, "stopped")
+}
+
+func stateOf(t *testing.T, terminal *os.File) *term.State {
+	t.Helper()
+	state, err := term.GetState(int(terminal.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// The first cancels, the second leaves, whether or not the turn is over by then.
+func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
+	path := file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(time.Minute))
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Oslo?\r")
+	x.expect("atlas__weather")
+	x.types("\x03")
+	x.expect("CANCELED") // the turn still has to be brought to its end
+	x.types("\x03")
+	x.ends(statusDone)
+}
+
+// elicitor is an MCP server whose tool asks the person something.
+func elicitor(t *testing.T) string {
+	server := mcp.NewServer(&mcp.Implementation{Name: "elicitor", Version: "1"}, nil)
+	type none struct{}
+	mcp.AddTool(server, &mcp.Tool{Name: "book", Description: "Book a seat."},
+		func(ctx context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, any, error) {
+			answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{
+				Message: "Which seat?",
+				RequestedSchema: map[string]any{"type": "object", "required": []string{"row"}, "properties": map[string]any{
+					"row":    map[string]any{"type": "integer", "minimum": 1},
+					"window": map[string]any{"type": "boolean", "default": true},
+				}},
+			})
+			if err != nil {
+				return nil, nil, err
+			}
+			return nil, map[string]any{"action": answer.Action, "content": answer.Content}, nil
+		})
+	listener := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(listener.Close)
+	return "[mcp.elicitor]\ntransport = \"http\"\nurl = \"" + listener.URL + "\"\nprotocol = \"2025-11-25\"\n"
+}
+
+func TestChatAnswersAServersForm(t *testing.T) {
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t))
+	x := run{}.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Book.\r")
+	x.expect("Which seat?")
+	x.expect("row: ")
+	x.types("zero\r")
+	x.expect("not a number")
+	x.types("7\r")
+	x.expect("window [y/n] default true: ")
+	x.types("\r")
+	x.expect(`"row":7`)
+	x.expect(`"window":true`)
+	x.expect("Booked.")
+	x.expect("> ")
+	x.types("Book.\r")
+	x.expect("row: ")
+	x.types("/no\r")
+	x.expect("decline")
+	x.expect("> ")
+	x.types("\x04")
+	x.ends(statusDone)
+}
+
+// The terminal sends Ctrl-C to all processes of the group; who ends is decided
+// here all the same.
+func TestCtrlCEndsTheDemonstration(t *testing.T) {
+	x := run{}.onTerminal(t, "demo")
+	x.expect("I'll look at both lists")
+	x.types("\x03")
+	shown := x.ends(statusFailed)
+	contains(t, "the screen", shown, "stopped: interrupt")
+}

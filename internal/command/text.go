@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// printable returns text of a model, a server or a tool as it may go to a
+// terminal: without the characters that would move the cursor or rename the
+// window, and without those that change the direction of what stands beside.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// oneLine returns printable text with one space for each run of white space.
+func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
+
+// columns returns how many columns of a terminal text takes.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+func columnsOf(r rune) int {
+	switch kind := width.LookupRune(r).Kind(); {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// fit returns text cut to so many columns.
+func fit(text string, limit int) string {
+	if columns(text) <= limit {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n += columnsOf(r); n >= limit {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// pad returns text with spaces behind it, up to so many columns.
+func pad(text string, to int) string {
+	return text + strings.Repeat(" ", max(0, to-columns(text)))
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain\ttext\n":           "plain\ttext\n",
+		"\x1b]0;title\a\x1b[2Jno": "]0;title[2Jno",
+		"over\rwritten\b":         "overwritten",
+		"a\u202etxt.exe":          "atxt.exe",
+		"\u009b31mred":            "31mred",
+		"grüße 東京":                "grüße 東京",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("printable(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, test := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"Oslo", 4, "Oslo"},
+		{"Lisbon", 4, "Lis…"},
+		{"東京都", 6, "東京都"},
+		{"東京都", 5, "東京…"},
+		{"e\u0301e\u0301", 2, "e\u0301e\u0301"},
+	} {
+		if got := fit(test.text, test.limit); got != test.want {
+			t.Errorf("fit(%q, %d) = %q, want %q", test.text, test.limit, got, test.want)
+		}
+	}
+}
+
+func FuzzFit(f *testing.F) {
+	f.Add("Oslo \x1b[1m東京", 5)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		limit = 1 + (limit&0xff+0x100)&0xff
+		short := fit(oneLine(text), limit)
+		if columns(short) > limit {
+			t.Errorf("%q has %d columns, more than %d", short, columns(short), limit)
+		}
+		if utf8.ValidString(text) && strings.ContainsAny(short, "\x1b\n\r\t") {
+			t.Errorf("%q is not one printable line", short)
+		}
+	})
+}
+
+func TestTable(t *testing.T) {
+	got := table([][]string{{"a", "b"}, {"東京", "c"}}, nil)
+	if want := "a     b\n東京  c\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) toolsCommand() *cobra.Command {
+	return p.withJSON(&cobra.Command{
+		Use:   "tools",
+		Short: "List the tools on offer, and those that are set aside",
+		Args:  cobra.NoArgs,
+		RunE:  does(p.tools),
+	}, "print one JSON document, schemas included")
+}
+
+func (p *program) tools(ctx context.Context, _ []string) (err error) {
+	p.quiet = string(config.LevelError) // what is worth a warning stands in the list
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	assembly, err := p.assembleForTools(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	connecting := p.screen.begin("connecting")
+	catalog, err := assembly.Roster.Catalog(ctx)
+	p.screen.end(connecting)
+	if err != nil {
+		return err
+	}
+	list := newToolList(assembly, catalog)
+	if p.json {
+		return p.document(list)
+	}
+	p.screen.result(list.text(p.screen.results, assembly.Roster))
+	p.noteAway(list.Away)
+	return p.screen.failure()
+}
+
+// assembleForTools assembles without the model if that cannot be made: it only
+// has a say in what is set aside.
+func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error) {
+	without := *cfg
+	without.Audit = nil // there are no calls
+	if assembly, err := p.assemble(&without, interaction{}); err == nil {
+		return assembly, nil
+	}
+	without.Model = nil
+	return p.assemble(&without, interaction{})
+}
+
+// toolList is the document of consort tools.
+type toolList struct {
+	Tools []toolJSON  `json:"tools"`
+	Aside []asideJSON `json:"aside"`
+	Away  []awayJSON  `json:"away"`
+}
+
+type toolJSON struct {
+	Name         string          `json:"name"` // for the model
+	Ensemble     string          `json:"ensemble"`
+	Tool         string          `json:"tool"` // its own name
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Needs        []string        `json:"needs,omitempty"`
+	Hints        hintsJSON       `json:"hints"`
+}
+
+// hintsJSON are the hints of a tool, defaults applied.
+type hintsJSON struct {
+	ReadOnly    bool `json:"read_only"`
+	Idempotent  bool `json:"idempotent"`
+	Destructive bool `json:"destructive"`
+	OpenWorld   bool `json:"open_world"`
+}
+
+func newToolList(assembly *config.Assembly, catalog *ensemble.Catalog) *toolList {
+	tools, aside := offered(catalog, assembly.Model)
+	list := &toolList{Tools: []toolJSON{}, Aside: asides(aside), Away: aways(catalog.Away())}
+	for _, tool := range tools {
+		list.Tools = append(list.Tools, newToolJSON(tool))
+	}
+	return list
+}
+
+func newToolJSON(tool *ensemble.Tool) toolJSON {
+	d := tool.Definition()
+	return toolJSON{
+		Name: tool.Name(), Ensemble: tool.Ensemble().Name(), Tool: d.Name,
+		Title: d.Title, Description: d.Description,
+		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Needs: d.Needs,
+		Hints: newHintsJSON(d.Hints),
+	}
+}
+
+func newHintsJSON(h invoker.Hints) hintsJSON {
+	return hintsJSON{h.ReadOnly, h.Idempotent, h.MayDestroy(), h.OpenWorld == nil || *h.OpenWorld}
+}
+
+// text is the list for people, ensemble by ensemble.
+func (l *toolList) text(paint palette, roster *ensemble.Roster) string {
+	listed := listing{paint: paint}
+	for _, e := range roster.Ensembles() {
+		var rows [][]string
+		for _, t := range l.Tools {
+			if t.Ensemble == e.Name() {
+				rows = append(rows, []string{"  " + t.Name, strings.TrimSpace(fit(t.summary(), 80) + t.needs())})
+			}
+		}
+		listed.add(e.Name(), rows, l.Aside)
+	}
+	return listed.or("no tools\n")
+}
+
+// needs names the trusted values that the tool cannot do without.
+func (t *toolJSON) needs() string {
+	if len(t.Needs) == 0 {
+		return ""
+	}
+	return " (needs " + oneLine(strings.Join(t.Needs, ", ")) + ")"
+}
+
+// summary is the title, or else the first sentence of the description.
+func (t *toolJSON) summary() string {
+	if description := oneLine(t.Description); description != "" {
+		first, _, _ := strings.Cut(description, ". ")
+		return first
+	}
+	return oneLine(t.Title)
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// noon is when the spans of these tests begin.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// stub is a span of trace with an id, below parent (0 for none), that begins so
+// many ms after noon and takes so long.
+func stub(trace_, id, parent byte, name string, after, took time.Duration, attributes ...attribute.KeyValue) tracetest.SpanStub {
+	context := func(id byte) trace.SpanContext {
+		if id == 0 {
+			return trace.SpanContext{}
+		}
+		return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: trace_}, SpanID: trace.SpanID{7: id}, TraceFlags: trace.FlagsSampled})
+	}
+	return tracetest.SpanStub{
+		Name: name, SpanContext: context(id), Parent: context(parent),
+		StartTime: noon.Add(after * time.Millisecond), EndTime: noon.Add(after*time.Millisecond + took), Attributes: attributes,
+	}
+}
+
+func faulty(s tracetest.SpanStub, kind, description string) tracetest.SpanStub {
+	s.Attributes = append(s.Attributes, attribute.String("error.type", kind))
+	s.Status = sdk.Status{Code: codes.Error, Description: description}
+	return s
+}
+
+func TestTraceText(t *testing.T) {
+	tokens := func(in, out int) []attribute.KeyValue {
+		return []attribute.KeyValue{attribute.Int("gen_ai.usage.input_tokens", in), attribute.Int("gen_ai.usage.output_tokens", out)}
+	}
+	server := []attribute.KeyValue{attribute.String("server.address", "::1"), attribute.Int("server.port", 443), attribute.String("consort.ensemble", "far")}
+	spans := tracetest.SpanStubs{ // in the order in which they end
+		stub(2, 21, 20, "tools/list", 2, 900*time.Microsecond, attribute.Int("consort.tools.count", 1), attribute.Int("consort.tools.aside", 2), attribute.String("network.transport", "pipe")),
+		stub(2, 20, 0, "connect near", 1, 9996*time.Microsecond, attribute.String("consort.ensemble", "near")),
+		stub(1, 2, 1, "chat m", 0, 520*time.Millisecond, append(tokens(212, 31), attribute.StringSlice("gen_ai.response.finish_reasons", []string{"tool_call"}),
+			attribute.Float64("gen_ai.response.time_to_first_chunk", 0.2104))...),
+		faulty(stub(1, 6, 5, "tools/call \x1b[2Jadd\nit", 531, 99*time.Millisecond, server...), "tool_error", "no\nroom"),
+		faulty(stub(1, 5, 1, "execute_tool far__add", 530, 100*time.Millisecond), "TIMEOUT", "TIMEOUT"),
+		stub(1, 4, 3, "tools/call 天気", 525, 101*time.Millisecond),
+		stub(1, 3, 1, "execute_tool near__天気", 525, 102*time.Millisecond),
+		stub(1, 7, 99, "tools/call late", 540, time.Hour), // its parent goes on
+		stub(1, 1, 0, "invoke_agent", 0, 1240*time.Millisecond, append(tokens(472, 43), attribute.String("consort.turn.reason", "answered"),
+			attribute.Int("consort.turn.exchanges", 2), attribute.Int("consort.turn.invocations", 1), attribute.StringSlice("gen_ai.response.finish_reasons", []string{"stop"}))...),
+	}
+	const want = `
+trace 00000000000000000000000000000001
+  invoke_agent                1.24 s  answered, 2 exchanges, 1 invocation, 472 tokens in, 43 out
+  ├ chat m                    520 ms  tool_call, 212 tokens in, 31 out, first after 210 ms
+  ├ execute_tool near__天気   102 ms` + "  " + `
+  │ └ tools/call 天気         101 ms` + "  " + `
+  └ execute_tool far__add     100 ms  TIMEOUT
+    └ tools/call [2Jadd it   99.0 ms  tool_error: no room, far, [::1]:443
+  tools/call late             3600 s` + "  " + `
+
+trace 00000000000000000000000000000002
+  connect near  10.0 ms  near
+  └ tools/list  0.90 ms  1 tool, 2 set aside, stdio
+… and 3 spans more
+`
+	if got := traceText(spans.Snapshots(), 3, paletteFor(temporary(t))); got != want {
+		t.Errorf("got%s\nwant%s", got, want)
+	}
+	if got := traceText(nil, 0, paletteFor(temporary(t))); !strings.Contains(got, "there are no spans") {
+		t.Errorf("nothing is shown as %q", got)
+	}
+}
+
+func TestRecorderIsBounded(t *testing.T) {
+	r := &recorder{}
+	span := stub(1, 1, 0, "x", 0, 0).Snapshot()
+	for range maxSpans + 5 {
+		r.OnEnd(span)
+	}
+	if spans, more := r.take(); len(spans) != maxSpans || more != 5 {
+		t.Errorf("%d spans are kept, and %d are not", len(spans), more)
+	}
+	if spans, more := r.take(); len(spans) != 0 || more != 0 {
+		t.Errorf("%d spans, and %d more, are still there", len(spans), more)
+	}
+}
+
+func TestTookText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0.00 ms", 9994 * time.Microsecond: "9.99 ms", 9995 * time.Microsecond: "10.0 ms", 99949 * time.Microsecond: "99.9 ms",
+		999499 * time.Microsecond: "999 ms", 999500 * time.Microsecond: "1.00 s", time.Minute: "60.0 s", -time.Millisecond: "-1.00 ms",
+	} {
+		if got := tookText(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// normal is what --trace printed, without what differs from run to run.
+func normal(text string) string {
+	text = regexp.MustCompile(`trace [0-9a-f]{32}`).ReplaceAllString(text, "trace ID")
+	text = regexp.MustCompile(` +[0-9.]+ (ms|s)\b`).ReplaceAllString(text, " TIME")
+	return regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(text, "ADDRESS")
+}
+
+// The trees of a turn, and of a call, as they really come out. With
+// CONSORT_WRITE_GOLDEN=1 the files are written.
+func TestTraceFlag(t *testing.T) {
+	weather := []string{"call", "atlas", "weather", `{"city":"Oslo"}`}
+	c := newCollector(t)
+	for name, test := range map[string]struct {
+		r    run
+		args []string
+	}{
+		"run":  {run{}, []string{"run", "hi"}},
+		"chat": {run{stdin: "hi\n", env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}, []string{"chat"}},
+		"json": {run{env: []string{"OTEL_TRACES_SAMPLER=always_off"}}, []string{"run", "hi", "--json"}},
+		"call": {run{}, weather},
+	} {
+		o := test.r.consort(t, append(test.args, "--trace", "--config", weatherTurn(t))...).expect(t, statusDone)
+		lacks(t, name+": standard output", o.stdout, "trace ", "execute_tool")
+		golden := filepath.Join("testdata", "trace", map[bool]string{true: "call", false: "turn"}[name == "call"]+".txt")
+		_, got, found := strings.Cut(o.stderr, "\ntrace ")
+		if got = normal("trace " + got); !found {
+			t.Errorf("%s: there is no trace: %s", name, o.stderr)
+		}
+		if os.Getenv("CONSORT_WRITE_GOLDEN") != "" {
+			if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil || got != string(want) {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", name, err, got, want)
+		}
+	}
+	if paths, _ := c.paths(t); len(paths) == 0 {
+		t.Error("the trace was shown, and not exported")
+	}
+	o := run{env: []string{"OTEL_TRACES_SAMPLER=always_off", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t, append(weather, "--trace", "--config", weatherTurn(t))...)
+	contains(t, "standard error", o.stderr, "there are no spans", "OTEL_TRACES_SAMPLER")
+}
+
+// A turn that fails shows where.
+func TestTraceOfAFailure(t *testing.T) {
+	o := consort(t, "run", "hi", "--trace", "--config", file(t, fmt.Sprintf("[model]\nname = \"gone\"\nbase_url = %q\nmax_retries = 0\n", "http://127.0.0.1:1/v1")))
+	contains(t, "standard error", o.expect(t, statusFailed).stderr, "invoke_agent", "UNAVAILABLE", "consort: ")
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/spf13/cobra"
+)
+
+// withTrust adds the flag --trust to a command.
+func (p *program) withTrust(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringArrayVar(&p.trust, "trust", nil,
+		"give tools the trusted value `NAME=VALUE`; others can see a command line, so that secrets are written NAME=env:VARIABLE")
+	return cmd
+}
+
+// trusts adds the values of the command line to those of the configuration. No
+// error shows one.
+func (p *program) trusts(cfg *config.Config) error {
+	for _, assignment := range p.trust {
+		name, text, found := strings.Cut(assignment, "=")
+		if !found || name == "" {
+			return usagef("--trust: expected NAME=VALUE, such as --trust user=ada")
+		}
+		value := config.Plain(text)
+		if variable, ok := strings.CutPrefix(text, "env:"); ok {
+			if text, ok = os.LookupEnv(variable); !ok {
+				return usagef("--trust %s: the environment variable is not set: %s", name, variable)
+			}
+			value = config.Hidden(text)
+			if slices.Contains(cfg.PublicVariables, variable) {
+				value = config.Plain(text)
+			}
+		}
+		if text == "" {
+			return usagef("--trust %s: expected a value that is not empty", name)
+		}
+		if cfg.Trusted == nil {
+			cfg.Trusted = map[string]config.Trusted{}
+		}
+		// What the file calls a secret remains one.
+		cfg.Trusted[name] = config.Trusted{Value: value, JSON: isJSON(text), Secret: cfg.Trusted[name].Secret}
+	}
+	return nil
+}
+
+// isJSON reports whether a text is taken as JSON, and not as a string.
+func isJSON(text string) bool { return json.Valid([]byte(text)) && strings.TrimSpace(text) != "null" }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+)
+
+// shows is what the events of a turn are given to. An error ends the turn.
+type shows interface {
+	show(converse.Event) error
+	done() // after the last event, also when there was an error
+}
+
+// shower returns what shows events: lines of JSON if they are wanted, and
+// otherwise a view for people.
+func (p *program) shower() shows {
+	if p.json {
+		return lines{p}
+	}
+	return newView(p.screen)
+}
+
+// lines shows events as lines of JSON.
+type lines struct{ *program }
+
+func (l lines) show(event converse.Event) error {
+	form, err := converse.MarshalEvent(event)
+	if err != nil {
+		return err
+	}
+	l.screen.result(string(form) + "\n")
+	return l.screen.failure()
+}
+
+func (lines) done() {}
+
+// turn shows what happens until the turn is done. What the user says opens it,
+// if that is not empty; otherwise the history does.
+func turn(ctx context.Context, talk *converse.Conversation, said string, to shows) (converse.Turn, error) {
+	defer to.done()
+	events := talk.Continue(ctx)
+	if said != "" {
+		events = talk.Send(ctx, canister.Text(said))
+	}
+	var last converse.Turn
+	for event, err := range events {
+		if err != nil {
+			return last, err
+		}
+		if err := to.show(event); err != nil {
+			return last, err
+		}
+		if completed, ok := event.(converse.TurnCompleted); ok {
+			last = completed.Turn
+		}
+	}
+	return last, nil
+}
+
+// shortfall says what a person should know about how a turn ended; nil when it
+// ended with an answer.
+func shortfall(t converse.Turn) error {
+	switch t.Reason {
+	case converse.ReasonExchanges:
+		return &exit{statusLimit, fmt.Errorf("the turn ended after %d exchanges with the model, the limit (conversation.exchanges)", t.Exchanges)}
+	case converse.ReasonTime:
+		return &exit{statusLimit, fmt.Errorf("the turn reached its limit of time (conversation.time)")}
+	case converse.ReasonTokens:
+		return &exit{statusLimit, fmt.Errorf("the turn ended after %d tokens, the limit (conversation.tokens)", t.Usage.Total())}
+	case converse.ReasonLength:
+		return &exit{statusLimit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut")}
+	case converse.ReasonContentFilter:
+		return &exit{statusDone, fmt.Errorf("the model's server held text back (content filter)")}
+	case converse.ReasonRefusal:
+		return &exit{statusDone, fmt.Errorf("the model declined to answer")}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
+)
+
+// view shows the events of turns to a person: what the model says on standard
+// output, what the tools do on standard error.
+type view struct {
+	screen  *screen
+	whole   bool                 // what the tools do goes to standard output too
+	waiting *liveLine            // for the model; nil when nobody does
+	running map[string]*liveLine // invocations by identity
+	said    bool                 // the message under way has text
+	spoken  bool                 // a message before it had
+}
+
+func newView(s *screen) *view { return &view{screen: s, running: map[string]*liveLine{}} }
+
+// tell writes a line about what the tools do.
+func (v *view) tell(line string) {
+	if v.whole {
+		v.screen.endLine()
+		v.screen.result(line + "\n")
+		return
+	}
+	v.screen.note("%s", line)
+}
+
+// paint returns the colours for such lines.
+func (v *view) paint() palette {
+	if v.whole {
+		return v.screen.results
+	}
+	return v.screen.notes
+}
+
+// show shows one event.
+func (v *view) show(event converse.Event) error {
+	switch e := event.(type) {
+	case converse.TurnStarted:
+		v.wait("waiting for the model") // what is away is in the log
+	case converse.TextDelta:
+		v.text(e.Text)
+	case converse.ReasoningDelta:
+		v.wait("thinking")
+	case converse.InvocationAnnounced:
+		if v.waiting != nil {
+			v.screen.say(v.waiting, "it calls "+oneLine(e.Name))
+		}
+	case converse.MessageCompleted:
+		v.messageCompleted()
+	case converse.InvocationStarted:
+		v.running[e.Invocation.ID] = v.screen.begin(callText(e.Invocation))
+	case converse.InvocationProgressed:
+		if line := v.running[e.Invocation.ID]; line != nil {
+			v.screen.say(line, progressText(e.Progress))
+		}
+	case converse.InvocationCompleted:
+		v.invocationCompleted(e)
+	case converse.ExchangeRetried:
+		v.tell(v.paint().faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), oneLine(e.Err.Error()))))
+	case converse.TurnCompleted:
+		v.done()
+	}
+	return v.screen.failure()
+}
+
+// wait shows that the model is being waited for.
+func (v *view) wait(what string) {
+	if v.waiting == nil && !v.said {
+		v.waiting = v.screen.begin(what)
+	}
+}
+
+func (v *view) stopWaiting() {
+	if v.waiting != nil {
+		v.screen.end(v.waiting)
+		v.waiting = nil
+	}
+}
+
+// text shows text as it streams in, with an empty line between two messages.
+func (v *view) text(text string) {
+	v.stopWaiting()
+	if !v.said && v.spoken {
+		v.screen.endLine()
+		text = "\n" + text
+	}
+	v.said, v.spoken = true, true
+	if v.screen.results.terminal {
+		text = printable(text)
+	}
+	v.screen.result(text)
+}
+
+func (v *view) messageCompleted() {
+	v.stopWaiting()
+	v.screen.endLine()
+	v.said = false
+}
+
+func (v *view) invocationCompleted(e converse.InvocationCompleted) {
+	if line := v.running[e.Invocation.ID]; line != nil {
+		v.screen.end(line)
+		delete(v.running, e.Invocation.ID)
+	}
+	v.tell(v.outcome(e))
+	if len(v.running) == 0 {
+		v.wait("waiting for the model")
+	}
+}
+
+// maxFailure bounds how much is shown of what a tool says about its failure,
+// in columns.
+const maxFailure = 400
+
+// outcome is the line about a call that is over.
+func (v *view) outcome(e converse.InvocationCompleted) string {
+	paint, mark := v.paint(), "✓"
+	sign := paint.good
+	if e.Result.Code != "" {
+		mark, sign = "✗", paint.bad
+	}
+	took := fmt.Sprintf("%.2fs", e.Duration.Seconds())
+	call := fit(callText(e.Invocation), v.screen.width()*3/5)
+	left := max(20, v.screen.width()-columns(call)-columns(took)-8)
+	if e.Result.Code != "" {
+		left = maxFailure
+	}
+	return fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), left))
+}
+
+// done takes everything away that was going on, also after an error.
+func (v *view) done() {
+	v.stopWaiting()
+	for id, line := range v.running {
+		v.screen.end(line)
+		delete(v.running, id)
+	}
+	v.screen.endLine()
+	v.said = false
+}
+
+// callText is a call as the model wrote it.
+func callText(i canister.Invocation) string {
+	arguments := oneLine(i.Arguments)
+	if arguments == "{}" {
+		arguments = ""
+	}
+	return oneLine(i.Name) + "(" + arguments + ")"
+}
+
+func resultText(r canister.Result) string {
+	text := oneLine(plain(r.Content))
+	if r.Code != "" {
+		return r.Code + ": " + text
+	}
+	return text
+}
+
+func progressText(p invoker.Progress) string {
+	text := oneLine(p.Message)
+	if p.Total > 0 {
+		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)
+	}
+	return fmt.Sprintf("%g %s", p.Done, text)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/ensemble"
+)
+
+// watchEvery is how often check --watch looks.
+const watchEvery = time.Second
+
+// watch shows the servers' health until it is interrupted. Each look also uses
+// the roster, which brings back servers that were lost.
+func (p *program) watch(ctx context.Context) (err error) {
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	assembly, err := p.assembleForTools(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	p.connect(ctx, assembly.Roster)
+	show := p.healthShower()
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		show(assembly.Roster.Health())
+		if err := p.screen.failure(); err != nil {
+			return err
+		}
+		_, _ = assembly.Roster.Catalog(ctx) // the next look tells what came of it
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// healthShower returns what shows one look: a JSON line, a table in place of
+// the one before on a terminal, and otherwise a line for each change of state.
+func (p *program) healthShower() func(ensemble.Health) {
+	switch {
+	case p.json:
+		return func(h ensemble.Health) {
+			line, err := json.Marshal(h)
+			if err != nil { // a Health is plain values
+				panic(err)
+			}
+			p.screen.result(string(line) + "\n")
+		}
+	case isTerminal(p.screen.stdout):
+		return func(h ensemble.Health) {
+			p.screen.result("\x1b[H\x1b[J" + healthTable(h, p.screen.results) + "\nCtrl-C ends this.\n")
+		}
+	}
+	states := map[string]ensemble.State{}
+	return func(h ensemble.Health) {
+		for _, e := range h.Ensembles {
+			if states[e.Name] == e.State {
+				continue
+			}
+			states[e.Name] = e.State
+			p.screen.result(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
+				h.Time.Format(time.TimeOnly), printable(e.Name), e.State, trouble(e))) + "\n")
+		}
+	}
+}
+
+// trouble is the last error of an ensemble that is not well.
+func trouble(e ensemble.EnsembleHealth) string {
+	if e.State == ensemble.Ready || e.State == ensemble.Idle {
+		return ""
+	}
+	return oneLine(e.LastError)
+}
+
+// healthTable is a table with a row for each ensemble.
+func healthTable(h ensemble.Health, paint palette) string {
+	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
+	for _, e := range h.Ensembles {
+		rows = append(rows, []string{
+			oneLine(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
+			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
+			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), trouble(e),
+		})
+	}
+	return table(rows, func(row, column int, cell string) string {
+		switch {
+		case row == 0:
+			return paint.faint(cell)
+		case column == 1 && h.Ensembles[row-1].State == ensemble.Ready:
+			return paint.good(cell)
+		case column == 1 && h.Ensembles[row-1].State != ensemble.Idle:
+			return paint.bad(cell)
+		}
+		return cell
+	})
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A server that dies while check watches is seen to go and to come back.
+func TestWatch(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	script := fmt.Sprintf(`echo $$ > %q; exec %q demo-server atlas`, pidFile, binary)
+	s := start(t, "check", "--watch", "--config", file(t,
+		fmt.Sprintf("[mcp.atlas]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script))))
+	s.until("atlas ready")
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.until("atlas lost")
+	s.until("atlas ready")
+	s.signal(syscall.SIGINT, statusDone)
+
+	s = start(t, "check", "--watch", "--json", "--config", file(t, atlas(0)))
+	s.until(`"name":"atlas","state":"ready"`)
+	s.signal(syscall.SIGINT, statusDone)
+}
