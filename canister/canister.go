@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Kind names one of the six kinds of canister, as it stands in the JSON form.
+// Kind names a kind of canister, as it stands in the JSON form.
 type Kind string
 
-// The six kinds.
+// The six kinds of messages, and the three of a log's own; see [Message].
 const (
 	KindUser       Kind = "user"
 	KindAssistant  Kind = "assistant"
@@ -18,11 +18,17 @@ const (
 	KindDocument   Kind = "document"
 	KindInvocation Kind = "invocation"
 	KindResult     Kind = "result"
+
+	KindIntent Kind = "intent"
+	KindWait   Kind = "wait"
+	KindAnswer Kind = "answer"
 )
 
 // Canister is one message of a conversation: [User], [Assistant],
-// [Supervisor], [Document], [Invocation] or [Result], each held by value.
-// The set is closed.
+// [Supervisor], [Document], [Invocation] or [Result]. Beside the messages stands
+// what a conversation that outlives its process has to know, and the model is
+// never told: [Intent], [Wait] and [Answer]. Each is held by value. The set is
+// closed.
 type Canister interface {
 	// Header returns the identity, time and metadata of the canister.
 	Header() Head
@@ -190,8 +196,8 @@ func (c Result) withHead(h Head) Canister     { c.Head = h; return c }
 // WithHead returns c with h in place of its head.
 func WithHead(c Canister, h Head) Canister { return c.withHead(h) }
 
-// ContentOf returns what c carries: nil for an [Invocation], which carries
-// nothing. The slice is that of c.
+// ContentOf returns what c carries: nil for an [Invocation], an [Intent] and a
+// [Wait], which carry nothing. The slice is that of c.
 func ContentOf(c Canister) []Content {
 	switch c := c.(type) {
 	case User:
@@ -204,12 +210,14 @@ func ContentOf(c Canister) []Content {
 		return c.Content
 	case Result:
 		return c.Content
+	case Answer:
+		return c.Content
 	}
 	return nil
 }
 
-// WithContent returns c with content in place of what it carries. An
-// [Invocation] stays as it is.
+// WithContent returns c with content in place of what it carries. What carries
+// nothing stays as it is.
 func WithContent(c Canister, content []Content) Canister {
 	switch c := c.(type) {
 	case User:
@@ -225,6 +233,9 @@ func WithContent(c Canister, content []Content) Canister {
 		c.Content = content
 		return c
 	case Result:
+		c.Content = content
+		return c
+	case Answer:
 		c.Content = content
 		return c
 	}

@@ -13,7 +13,7 @@ type Rule string
 
 // The rules, and what it means that one is broken.
 const (
-	// RuleValue: the canister is nil, or not one of the six kinds by value.
+	// RuleValue: the canister is nil, or not one of the kinds by value.
 	RuleValue Rule = "value"
 	// RuleMissingID: the canister has no identity.
 	RuleMissingID Rule = "missing_id"
@@ -25,19 +25,20 @@ const (
 	// RuleMessage: the Message of the invocation names no Assistant before it.
 	RuleMessage Rule = "message"
 	// RulePlace: the invocation is not directly behind its Assistant and the
-	// other invocations of it, or the result is not directly behind those.
+	// other invocations of it, or the result, intent or wait of an invocation is
+	// not directly behind those and their like.
 	RulePlace Rule = "place"
-	// RuleOrder: the result stands behind that of a later invocation.
-	RuleOrder Rule = "order"
-	// RuleOrphan: the result names no invocation before it.
+	// RuleOrphan: the result, intent or wait names no invocation before it, or
+	// the answer no wait.
 	RuleOrphan Rule = "orphan"
-	// RuleRepeated: the invocation of the result has a result already.
+	// RuleRepeated: the invocation of the result, intent or wait has a result
+	// already, or the wait of the answer an answer.
 	RuleRepeated Rule = "repeated"
 	// RuleUnanswered: the invocation has no result, and the conversation has
 	// gone on without.
 	RuleUnanswered Rule = "unanswered"
-	// RuleOpen: the invocation has no result yet, and nothing but results of
-	// its message follows. A history whose problems are all of this rule was
+	// RuleOpen: the invocation has no result yet, and nothing but results,
+	// intents, waits and answers follows. A history whose problems are all of this rule was
 	// put down in the middle of its work; see [Pending].
 	RuleOpen Rule = "open"
 )
@@ -63,6 +64,7 @@ func Check(history []Canister) []Problem {
 		ids:        make(map[string]bool, len(history)),
 		assistants: map[string]bool{},
 		calls:      map[string]*call{},
+		waits:      map[string]bool{},
 	}
 	for i, canister := range history {
 		c.index = i
@@ -82,11 +84,11 @@ func Pending(history []Canister) []Invocation {
 	end := len(history)
 	answered := map[string]bool{}
 	for ; end > 0; end-- {
-		result, ok := history[end-1].(Result)
-		if !ok {
+		if result, ok := history[end-1].(Result); ok {
+			answered[result.Invocation] = true
+		} else if Message(history[end-1]) {
 			break
 		}
-		answered[result.Invocation] = true
 	}
 	start := end
 	for start > 0 && isInvocation(history[start-1]) {
@@ -121,6 +123,7 @@ type checker struct {
 	assistants map[string]bool  // those of Assistants
 	calls      map[string]*call // the invocations before the index
 	order      []*call          // the same, in their order
+	waits      map[string]bool  // the waits before the index: whether they are answered
 	block      *block           // what the canister at the index stands in; may be nil
 }
 
@@ -128,9 +131,7 @@ type checker struct {
 type block struct {
 	message string // the ID of the Assistant
 	callIDs map[string]bool
-	calls   int  // how many invocations
-	results bool // whether a result has been seen
-	last    int  // the number of the invocation that was answered last
+	closed  bool // something else than an invocation has been seen
 }
 
 // call is an invocation.
@@ -138,7 +139,6 @@ type call struct {
 	index    int
 	id       string
 	block    *block // in which the invocation stands in its place, or nil
-	number   int    // in the block
 	answered bool
 }
 
@@ -156,9 +156,23 @@ func (c *checker) look(canister Canister) {
 	case Invocation:
 		c.invocation(held)
 	case Result:
-		c.result(held)
+		if asked := c.about(held.ID, held.Invocation); asked != nil {
+			asked.answered = true
+		}
+	case Intent:
+		c.about(held.ID, held.Invocation)
+		c.close()
+	case Wait:
+		c.close()
+		c.waits[held.ID] = false
+		if held.Invocation != "" {
+			c.about(held.ID, held.Invocation)
+		}
+	case Answer:
+		c.answer(held)
+		c.close()
 	default:
-		c.broken("", RuleValue, "%T is not one of the six kinds, held by value", held)
+		c.broken("", RuleValue, "%T is not one of the kinds, held by value", held)
 		return
 	}
 	id := canister.Header().ID
@@ -179,7 +193,7 @@ func (c *checker) invocation(v Invocation) {
 	case v.Message == "" || !c.assistants[v.Message]:
 		c.broken(v.ID, RuleMessage, "no Assistant before it has the identity %s of its message", clip(v.Message))
 		return
-	case c.block == nil || c.block.message != v.Message || c.block.results:
+	case c.block == nil || c.block.message != v.Message || c.block.closed:
 		c.broken(v.ID, RulePlace, "it is not directly behind its message %s and the other invocations of that", clip(v.Message))
 		return
 	case v.CallID == "":
@@ -188,30 +202,45 @@ func (c *checker) invocation(v Invocation) {
 		c.broken(v.ID, RuleCallID, "another invocation of the message has the CallID %s too", clip(v.CallID))
 	}
 	c.block.callIDs[v.CallID] = true
-	c.block.calls++
-	this.block, this.number = c.block, c.block.calls
+	this.block = c.block
 }
 
-func (c *checker) result(r Result) {
-	asked := c.calls[r.Invocation]
+// about looks at what belongs to an invocation, which has to be open, and
+// returns that unless it is not there or has a result.
+func (c *checker) about(id, invocation string) *call {
+	asked := c.calls[invocation]
 	switch {
-	case asked == nil || r.Invocation == "":
-		c.broken(r.ID, RuleOrphan, "no invocation before it has the identity %s that it answers", clip(r.Invocation))
-		return
+	case asked == nil || invocation == "":
+		c.broken(id, RuleOrphan, "no invocation before it has the identity %s that it belongs to", clip(invocation))
+		return nil
 	case asked.answered:
-		c.broken(r.ID, RuleRepeated, "the invocation %s has a result before this one", clip(r.Invocation))
-		return
-	}
-	asked.answered = true
-	switch {
+		c.broken(id, RuleRepeated, "the invocation %s has a result before this one", clip(invocation))
+		return nil
 	case asked.block == nil || asked.block != c.block:
-		c.broken(r.ID, RulePlace, "it is not directly behind the invocations of the message that asked for it")
-		return
-	case asked.number < c.block.last:
-		c.broken(r.ID, RuleOrder, "it stands behind the result of a later invocation")
+		c.broken(id, RulePlace, "it is not directly behind the invocations of the message that asked for it")
+	default:
+		c.close()
 	}
-	c.block.results = true
-	c.block.last = max(c.block.last, asked.number)
+	return asked
+}
+
+// close lets no further invocation stand in the block.
+func (c *checker) close() {
+	if c.block != nil {
+		c.block.closed = true
+	}
+}
+
+func (c *checker) answer(a Answer) {
+	answered, known := c.waits[a.Wait]
+	switch {
+	case !known || a.Wait == "":
+		c.broken(a.ID, RuleOrphan, "no wait before it has the identity %s that it answers", clip(a.Wait))
+	case answered:
+		c.broken(a.ID, RuleRepeated, "the wait %s has an answer before this one", clip(a.Wait))
+	default:
+		c.waits[a.Wait] = true
+	}
 }
 
 // unanswered reports the invocations without a result.

@@ -62,8 +62,14 @@ func appendCanister(dst []byte, c Canister) ([]byte, error) {
 		dst, err = appendObject(dst, c.members(), c.Unknown)
 	case Result:
 		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Intent:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Wait:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
+	case Answer:
+		dst, err = appendObject(dst, c.members(), c.Unknown)
 	default:
-		return nil, fmt.Errorf("%T is not one of the six kinds, held by value", c)
+		return nil, fmt.Errorf("%T is not one of the kinds, held by value", c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", c.Kind(), clip(c.Header().ID), err)
@@ -122,8 +128,14 @@ func readCanister(line []byte) (Canister, error) {
 		return read[Invocation](members)
 	case KindResult:
 		return read[Result](members)
+	case KindIntent:
+		return read[Intent](members)
+	case KindWait:
+		return read[Wait](members)
+	case KindAnswer:
+		return read[Answer](members)
 	}
-	return nil, fmt.Errorf("unknown kind %s: want user, assistant, supervisor, document, invocation or result", clip(kind))
+	return nil, fmt.Errorf("unknown kind %s: want user, assistant, supervisor, document, invocation, result, intent, wait or answer", clip(kind))
 }
 
 func readContent(raw []byte) (Content, error) {

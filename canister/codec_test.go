@@ -127,7 +127,7 @@ func TestUnmarshalOfForeignLines(t *testing.T) {
 		{"zone", `{"kind":"user","time":"2026-03-01T10:30:00.10+01:00"}`, `{"kind":"user","time":"2026-03-01T09:30:00.1Z"}`},
 		{"needless base64", `{"kind":"user","id":{"base64":"YQ=="}}`, `{"kind":"user","id":"a"}`},
 		{"zero members", `{"kind":"result","id":"","code":"","retryable":false}`, `{"kind":"result"}`},
-		{"version of a content", `{"kind":"user","content":[{"v":2,"type":"text"}]}`, `{"kind":"user","content":[{"type":"text","v":2}]}`},
+		{"version of a content", `{"kind":"user","content":[{"v":3,"type":"text"}]}`, `{"kind":"user","content":[{"type":"text","v":3}]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := canister.Unmarshal([]byte(test.line))
@@ -156,7 +156,7 @@ func TestUnmarshalErrors(t *testing.T) {
 		{"kind in capitals", `{"kind":"User"}`, `unknown kind "User"`},
 		{"kind of a wrong type", `{"kind":1}`, "kind: want a string, got a number"},
 		{"kind twice", `{"kind":"user","kind":"result"}`, `member "kind" stands twice`},
-		{"newer version", `{"kind":"oracle","v":2}`, "a newer program wrote this, in version 2"},
+		{"newer version", `{"kind":"oracle","v":3}`, "a newer program wrote this, in version 3"},
 		{"much newer version", `{"kind":"user","v":99999999999999999999}`, "a newer program wrote this"},
 		{"version of a wrong type", `{"kind":"user","v":"2"}`, "v: want a version number"},
 		{"version 0", `{"kind":"user","v":0}`, "v: want a version number"},
@@ -217,10 +217,10 @@ func TestMarshalErrors(t *testing.T) {
 		c    canister.Canister
 		want string
 	}{
-		{"nil", nil, "<nil> is not one of the six kinds"},
-		{"pointer", &canister.User{}, "*canister.User is not one of the six kinds"},
-		{"nil pointer", (*canister.User)(nil), "*canister.User is not one of the six kinds"},
-		{"foreign", foreign{}, "canister_test.foreign is not one of the six kinds"},
+		{"nil", nil, "<nil> is not one of the kinds"},
+		{"pointer", &canister.User{}, "*canister.User is not one of the kinds"},
+		{"nil pointer", (*canister.User)(nil), "*canister.User is not one of the kinds"},
+		{"foreign", foreign{}, "canister_test.foreign is not one of the kinds"},
 		{"nil content", canister.User{Content: []canister.Content{nil}}, `user "": content: number 1: <nil> is not one of the six types`},
 		{"pointer content", canister.User{Content: []canister.Content{&canister.TextContent{}}}, "*canister.TextContent is not one of the six types"},
 		{"year 10000", at(10000), `user "u1": time: the year is outside`},

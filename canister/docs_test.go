@@ -53,7 +53,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	for _, rule := range []canister.Rule{
 		canister.RuleValue, canister.RuleMissingID, canister.RuleDuplicateID, canister.RuleCallID, canister.RuleMessage, canister.RulePlace,
-		canister.RuleOrder, canister.RuleOrphan, canister.RuleRepeated, canister.RuleUnanswered, canister.RuleOpen,
+		canister.RuleOrphan, canister.RuleRepeated, canister.RuleUnanswered, canister.RuleOpen,
 	} {
 		if !strings.Contains(string(page), "`"+string(rule)+"`") {
 			t.Errorf("the rule %q is not documented", rule)

@@ -89,7 +89,7 @@ func ExampleDecode() {
 	// Output:
 	// user c1
 	// assistant c2
-	// canister: line 3: unknown kind "oracle": want user, assistant, supervisor, document, invocation or result
+	// canister: line 3: unknown kind "oracle": want user, assistant, supervisor, document, invocation, result, intent, wait or answer
 }
 
 // A history that was put down while a tool was running, and one that has lost

@@ -25,10 +25,19 @@ type value interface {
 }
 
 func (h *Head) members(kind value, own ...member) []member {
+	return h.versioned(1, kind, own)
+}
+
+// laterMembers are those of a kind that came with version 2.
+func (h *Head) laterMembers(kind value, own ...member) []member {
+	return h.versioned(2, kind, own)
+}
+
+func (h *Head) versioned(v version, kind value, own []member) []member {
 	list := make([]member, 0, 5+len(own))
 	list = append(list,
 		member{"kind", kind},
-		member{"v", version{}},
+		member{"v", v},
 		member{"id", (*text)(&h.ID)},
 		member{"time", (*instant)(&h.Time)})
 	list = append(list, own...)
@@ -74,6 +83,39 @@ func (c *Result) members() []member {
 		member{"content", (*contents)(&c.Content)},
 		member{"code", (*text)(&c.Code)},
 		member{"retryable", (*flag)(&c.Retryable)})
+}
+
+func (c *Intent) members() []member {
+	return c.Head.laterMembers(label(KindIntent),
+		member{"invocation", (*text)(&c.Invocation)},
+		member{"attempt", (*count)(&c.Attempt)},
+		member{"key", (*text)(&c.Key)},
+		member{"repeatable", (*flag)(&c.Repeatable)},
+		member{"wait", (*text)(&c.Wait)},
+		member{"arguments", (*text)(&c.Arguments)})
+}
+
+func (c *Wait) members() []member {
+	return c.Head.laterMembers(label(KindWait),
+		member{"for", (*text)(&c.For)},
+		member{"invocation", (*text)(&c.Invocation)},
+		member{"deadline", (*instant)(&c.Deadline)},
+		member{"who", (*text)(&c.Who)},
+		member{"conversation", (*text)(&c.Conversation)},
+		member{"identity", (*text)(&c.Identity)},
+		member{"fingerprint", (*text)(&c.Fingerprint)},
+		member{"arguments", (*text)(&c.Arguments)},
+		member{"question", (*raw)(&c.Question)})
+}
+
+func (c *Answer) members() []member {
+	return c.Head.laterMembers(label(KindAnswer),
+		member{"wait", (*text)(&c.Wait)},
+		member{"verdict", (*text)(&c.Verdict)},
+		member{"by", (*text)(&c.By)},
+		member{"reason", (*text)(&c.Reason)},
+		member{"arguments", (*raw)(&c.Arguments)},
+		member{"content", (*contents)(&c.Content)})
 }
 
 func (c *TextContent) members() []member {

@@ -52,10 +52,12 @@ const (
 //     repeats an earlier one of the same identity in every member.
 //   - A Result whose Invocation the history does not have is dropped, and so is
 //     a second Result for one Invocation.
+//   - The same holds for an Intent or a Wait whose Invocation the history does
+//     not have, an Answer whose Wait it does not have, and a second Answer.
 //   - An Invocation whose Assistant the history does not have gets one without
 //     content.
-//   - Invocations move behind their Assistant, and Results behind those, in the
-//     order of the Invocations. Nothing else moves.
+//   - Invocations move behind their Assistant, behind those the Intents, Waits
+//     and Answers that belong to them, and then the Results. Nothing else moves.
 //   - An Invocation without a Result, also an open one at the end of the
 //     history, gets one with the code CANCELED, which tells the model that the
 //     call was interrupted and may or may not have taken effect. Who would
@@ -89,8 +91,10 @@ type slot struct {
 	canister Canister
 	before   int     // index in the history given; -1 if added
 	note     string  // why it was added, or what was changed of it already
-	parent   *slot   // the Assistant of an Invocation, the Invocation of a Result
+	parent   *slot   // the Assistant of an Invocation, the Invocation of a Result, Intent, Wait or Answer
+	wait     *slot   // the Wait of an Answer
 	calls    []*slot // the Invocations of an Assistant
+	notes    []*slot // what stands between those and their Results
 	result   *slot   // the Result of an Invocation
 	callIDs  *names  // of an Assistant
 }
@@ -113,7 +117,7 @@ func (r *repair) keep() []*slot {
 	for i, given := range r.history {
 		c, already := byValue(given)
 		if c == nil {
-			r.drop(i, "", "%T is not one of the six kinds, held by value", given)
+			r.drop(i, "", "%T is not one of the kinds, held by value", given)
 			continue
 		}
 		s := &slot{canister: c, before: i}
@@ -137,7 +141,7 @@ func (r *repair) keep() []*slot {
 // points at if it is a pointer to one; and otherwise nil.
 func byValue(c Canister) (Canister, bool) {
 	switch c := c.(type) {
-	case User, Assistant, Supervisor, Document, Invocation, Result:
+	case User, Assistant, Supervisor, Document, Invocation, Result, Intent, Wait, Answer:
 		return c, true
 	case *User:
 		return held(c)
@@ -150,6 +154,12 @@ func byValue(c Canister) (Canister, bool) {
 	case *Invocation:
 		return held(c)
 	case *Result:
+		return held(c)
+	case *Intent:
+		return held(c)
+	case *Wait:
+		return held(c)
+	case *Answer:
 		return held(c)
 	}
 	return nil, false
@@ -171,7 +181,7 @@ func (r *repair) link(slots []*slot) []*slot {
 			first[a.ID] = s
 		}
 	}
-	var top, results []*slot
+	var top, results, notes []*slot
 	nearest := map[string]*slot{} // Assistants before the slot
 	calls := map[string][]*slot{} // Invocations by identity
 	for _, s := range slots {
@@ -181,6 +191,9 @@ func (r *repair) link(slots []*slot) []*slot {
 			top = append(top, s)
 		case Result:
 			results = append(results, s)
+		case Intent, Wait, Answer:
+			notes = append(notes, s)
+			top = append(top, s)
 		case Invocation:
 			s.parent = cmp.Or(nearest[c.Message], first[c.Message])
 			if s.parent == nil {
@@ -198,9 +211,58 @@ func (r *repair) link(slots []*slot) []*slot {
 			top = append(top, s)
 		}
 	}
+	settled := r.note(notes, calls)
 	r.answer(results, calls)
-	return top
+	slices.SortStableFunc(r.changes, func(a, b Change) int { return cmp.Compare(a.Before, b.Before) })
+	return slices.DeleteFunc(top, func(s *slot) bool { return settled[s] })
 }
+
+// note gives each Intent, Wait and Answer to the message of its Invocation, or
+// drops it, and returns those; the others stay where they are.
+func (r *repair) note(notes []*slot, calls map[string][]*slot) map[*slot]bool {
+	settled := map[*slot]bool{}
+	waits, answered := map[string]*slot{}, map[*slot]bool{}
+	for _, s := range notes {
+		var invocation string
+		switch c := s.canister.(type) {
+		case Wait:
+			invocation = c.Invocation
+			if waits[c.ID] == nil {
+				waits[c.ID] = s
+			}
+		case Intent:
+			if invocation = c.Invocation; invocation == "" {
+				invocation = noInvocation
+			}
+		case Answer:
+			wait := waits[c.Wait]
+			if settled[s] = wait == nil || settled[wait] && wait.parent == nil || answered[wait]; settled[s] {
+				r.drop(s.before, c.ID, "it answers the wait %s, which the history does not have, or which has an answer already", clip(c.Wait))
+				continue
+			}
+			answered[wait], s.wait = true, wait
+			if s.parent = wait.parent; s.parent != nil {
+				settled[s] = true
+				s.parent.parent.notes = append(s.parent.parent.notes, s)
+			}
+			continue
+		}
+		if invocation == "" {
+			continue
+		}
+		settled[s] = true
+		if asked := calls[invocation]; len(asked) > 0 {
+			s.parent = asked[0]
+			s.parent.parent.notes = append(s.parent.parent.notes, s)
+		} else {
+			r.drop(s.before, s.canister.Header().ID, "it belongs to the invocation %s, which the history does not have", clip(invocation))
+		}
+	}
+	return settled
+}
+
+// noInvocation is the identity of none.
+const noInvocation = "\x00"
 
 // answer gives each Result to its Invocation, or drops it.
 func (r *repair) answer(results []*slot, calls map[string][]*slot) {
@@ -218,7 +280,6 @@ func (r *repair) answer(results []*slot, calls map[string][]*slot) {
 			calls[result.Invocation] = waiting[1:]
 		}
 	}
-	slices.SortStableFunc(r.changes, func(a, b Change) int { return cmp.Compare(a.Before, b.Before) })
 }
 
 // lay puts the slots into the order of the repaired history, and adds the
@@ -227,6 +288,8 @@ func (r *repair) lay(top []*slot) {
 	for _, s := range top {
 		r.out = append(r.out, s)
 		r.out = append(r.out, s.calls...)
+		r.out = append(r.out, s.notes...)
+		var added []*slot
 		for _, call := range s.calls {
 			if call.result == nil {
 				call.result = &slot{
@@ -235,10 +298,25 @@ func (r *repair) lay(top []*slot) {
 					note:     "its invocation had no result",
 					parent:   call,
 				}
+				added = append(added, call.result)
 			}
-			r.out = append(r.out, call.result)
+		}
+		r.out = append(r.out, s.results()...)
+		r.out = append(r.out, added...)
+	}
+}
+
+// results returns the Results of an Assistant that the history had, in their
+// order there.
+func (s *slot) results() []*slot {
+	var had []*slot
+	for _, call := range s.calls {
+		if call.result.before >= 0 {
+			had = append(had, call.result)
 		}
 	}
+	slices.SortFunc(had, func(a, b *slot) int { return cmp.Compare(a.before, b.before) })
+	return had
 }
 
 // settle gives every canister its identity and its references, and writes
@@ -260,7 +338,7 @@ func (r *repair) settle() {
 			continue
 		}
 		if s.parent != nil && follows[s.before] != previous {
-			r.change(ActionMoved, i, "it belongs behind its message, in the order of the invocations")
+			r.change(ActionMoved, i, "it belongs behind its message")
 		}
 		previous = s.before
 		if s.note != "" {
@@ -340,6 +418,17 @@ func (s *slot) refer() []string {
 		s.canister = c
 	case Result:
 		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
+		s.canister = c
+	case Intent:
+		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
+		s.canister = c
+	case Wait:
+		if s.parent != nil {
+			set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
+		}
+		s.canister = c
+	case Answer:
+		set(&c.Wait, "wait", s.wait.canister.Header().ID)
 		s.canister = c
 	}
 	return notes

@@ -21,13 +21,16 @@ func (l label) absent() bool                      { return false }
 func (l label) append(dst []byte) ([]byte, error) { return appendQuoted(dst, string(l)), nil }
 func (l label) read([]byte) error                 { return nil }
 
-// version is the version of the form. Version 1 is not written; see
-// checkVersion.
-type version struct{}
+// version is the version of the form that a kind came with. Version 1 is not
+// written; see checkVersion.
+type version int64
 
-func (version) absent() bool                      { return true }
-func (version) append(dst []byte) ([]byte, error) { return dst, nil }
-func (version) read([]byte) error                 { return nil }
+// newest is the version that this package knows.
+const newest version = 2
+
+func (v version) absent() bool                      { return v == 1 }
+func (v version) append(dst []byte) ([]byte, error) { return strconv.AppendInt(dst, int64(v), 10), nil }
+func (version) read([]byte) error                   { return nil }
 
 // ErrNewer is in the chain of the errors of [Unmarshal] and [Decode] about a
 // line of a newer version of the form.
@@ -40,8 +43,8 @@ func checkVersion(raw []byte) error {
 	}
 	v, err := strconv.ParseUint(string(raw), 10, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange) || v > 1:
-		return fmt.Errorf("v: %w, in version %.20s of the form; this one knows version 1", ErrNewer, raw)
+	case errors.Is(err, strconv.ErrRange) || v > uint64(newest):
+		return fmt.Errorf("v: %w, in version %.20s of the form; this one knows versions up to %d", ErrNewer, raw, newest)
 	case err != nil || v == 0:
 		return errors.New("v: want a version number from 1")
 	}

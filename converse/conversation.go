@@ -142,15 +142,7 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 // Ask is Send for those who only want what came of the turn. A turn that a
 // limit ended is no error; see [Turn.Reason].
 func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Turn, error) {
-	for event, err := range c.Send(ctx, content...) {
-		if err != nil {
-			return Turn{}, err
-		}
-		if done, ok := event.(TurnCompleted); ok {
-			return done.Turn, nil
-		}
-	}
-	return Turn{}, context.Cause(ctx)
+	return last(ctx, c.Send(ctx, content...))
 }
 
 // Continue does whatever the history calls for until the turn is done:
@@ -163,6 +155,25 @@ func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Tu
 // same [invoker.Call] ID; Send does not, and tells the model.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, (*turn).work)
+}
+
+// Run is Continue for those who only want what came of it, such as an engine
+// that carries on the conversations of a log: it can be called again after any
+// crash, in any process, and stops when the turn is done, or waits with
+// [ReasonWaiting] for what Turn.Waits tells.
+func (c *Conversation) Run(ctx context.Context) (Turn, error) { return last(ctx, c.Continue(ctx)) }
+
+// last returns the turn that the events end with.
+func last(ctx context.Context, events iter.Seq2[Event, error]) (Turn, error) {
+	for event, err := range events {
+		if err != nil {
+			return Turn{}, err
+		}
+		if done, ok := event.(TurnCompleted); ok {
+			return done.Turn, nil
+		}
+	}
+	return Turn{}, context.Cause(ctx)
 }
 
 // Step does one step of [Conversation.Continue]: one exchange with the model,

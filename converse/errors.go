@@ -15,6 +15,12 @@ var ErrBusy = errors.New("converse: the conversation is busy with another Send, 
 // ErrClosed is returned by a conversation after Close.
 var ErrClosed = errors.New("converse: the conversation is closed")
 
+// ErrSuspended is the cause with which a program cancels the context of a piece
+// of work that another process, or this one later, is to carry on: what the model
+// had streamed is dropped, and calls that are under way are cancelled, but no
+// invocation is answered as interrupted. Continue takes them up.
+var ErrSuspended = errors.New("converse: the work was suspended")
+
 // ModelError is a failed exchange with a model.
 type ModelError struct {
 	// Message says what failed, in the server's own words if it had any. It

@@ -102,6 +102,9 @@ type Turn struct {
 	Invocations int
 	// Usage is the sum over the exchanges whose usage is known.
 	Usage canister.Usage
+	// Waits are what is waited for if Reason is ReasonWaiting, in the order of
+	// the history.
+	Waits []canister.Wait
 }
 
 // Text returns the text of the answer.
@@ -120,6 +123,7 @@ const (
 	ReasonExchanges     Reason = "exchange_limit" // Limits.Exchanges
 	ReasonTime          Reason = "time_limit"     // Limits.Time
 	ReasonTokens        Reason = "token_limit"    // Limits.Tokens
+	ReasonWaiting       Reason = "waiting"        // Turn.Waits are waited for, see Answer
 )
 
 // Limited reports whether a limit of the conversation ended the turn.

@@ -3,13 +3,14 @@
 package converse
 
 import (
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 )
 
-// Command is what a conversation does next: [Exchange], [Invoke] or [Done].
-// The set is closed.
+// Command is what a conversation does next: [Exchange], [Invoke], [Await] or
+// [Done]. The set is closed.
 type Command interface{ command() }
 
 // Exchange asks the model.
@@ -21,12 +22,21 @@ type Exchange struct {
 
 // Invoke runs the tools that the model asked for.
 type Invoke struct {
-	// Pending are the invocations that lack a result, in the model's order;
-	// never empty.
+	// Pending are the invocations that lack a result and do not wait for
+	// anybody, in the model's order; never empty.
 	Pending []canister.Invocation
 	// Refused says that none of them may run: the model asked for tools in an
 	// answer that was to be without.
 	Refused bool
+}
+
+// Await stops until one of its waits is answered, see [Answer], or its deadline
+// has passed.
+type Await struct {
+	// Waits are what is waited for, in the order of the history; never empty.
+	Waits []canister.Wait
+	// Deadline is the earliest of theirs: what comes next is another thing then.
+	Deadline time.Time
 }
 
 // Done waits for the user.
@@ -34,6 +44,7 @@ type Done struct{ Reason Reason }
 
 func (Exchange) command() {}
 func (Invoke) command()   {}
+func (Await) command()    {}
 func (Done) command()     {}
 
 // Next tells from a history alone, which must pass [canister.Check], and from
@@ -41,14 +52,16 @@ func (Done) command()     {}
 // asks it before every step, and a program that took a history from somewhere
 // else gets the same answer.
 //
-// A turn begins with the last User canister of the history. Now counts only
-// for Limits.Time.
+// A turn begins with the last User canister of the history. Now counts for
+// Limits.Time and the deadlines of waits.
 func Next(history []canister.Canister, limits Limits, now time.Time) Command {
 	t := readTurn(history, limits.withDefaults())
-	pending := canister.Pending(history)
+	pending, waits := openOf(history, now)
 	switch {
 	case len(pending) > 0:
 		return Invoke{Pending: pending, Refused: t.final != ""}
+	case len(waits) > 0:
+		return await(waits)
 	case !t.begun:
 		return Done{Reason: ReasonNothing}
 	case t.final != "":
@@ -63,6 +76,26 @@ func Next(history []canister.Canister, limits Limits, now time.Time) Command {
 		return Done{Reason: t.reached}
 	}
 	return Exchange{}
+}
+
+// openOf returns the invocations that lack a result and do not wait, and what is
+// waited for. While the conversation as a whole waits, nothing else is open.
+func openOf(history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
+	waits := Waiting(history, now)
+	waiting := map[string]bool{}
+	for _, wait := range waits {
+		waiting[wait.Invocation] = true
+	}
+	if waiting[""] {
+		return nil, waits
+	}
+	pending := slices.DeleteFunc(canister.Pending(history), func(i canister.Invocation) bool { return waiting[i.ID] })
+	return pending, waits
+}
+
+func await(waits []canister.Wait) Await {
+	first := slices.MinFunc(waits, func(a, b canister.Wait) int { return a.Deadline.Compare(b.Deadline) })
+	return Await{Waits: waits, Deadline: first.Deadline}
 }
 
 // reasonOf translates the end of an answer into the end of a turn.

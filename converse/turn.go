@@ -84,7 +84,7 @@ func (t *turn) finish() {
 	if t.done {
 		return
 	}
-	if t.over() && t.taken && (t.left || t.ctx.Err() != nil) {
+	if t.over() && t.taken && (t.left || t.ctx.Err() != nil) && !t.suspended() {
 		t.answerPending(t.unstarted("the turn was interrupted first"))
 	}
 	if t.err != nil && !t.left {
@@ -92,6 +92,9 @@ func (t *turn) finish() {
 		t.yield(nil, t.clean.error(t.err))
 	}
 }
+
+// suspended reports whether the work was put down for another process to carry on.
+func (t *turn) suspended() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
 
 // append fills in identities and times, shows the canisters to the journal and
 // adds them to the history. It reports whether they entered.
@@ -199,13 +202,23 @@ func (t *turn) step(n int) {
 				command.Pending = command.Pending[:1]
 			}
 			t.invoke(ctx, command)
+		case Await:
+			t.complete(ReasonWaiting, command.Waits)
+			return
 		case Done:
-			state = readTurn(t.history, t.opts.Limits)
-			t.done, t.reason = true, command.Reason
-			t.emit(TurnCompleted{Turn: state.turn(command.Reason)})
+			t.complete(command.Reason, nil)
 			return
 		}
 	}
+}
+
+// complete ends the work, with nothing left to do now.
+func (t *turn) complete(reason Reason, waits []canister.Wait) {
+	state := readTurn(t.history, t.opts.Limits)
+	summary := state.turn(reason)
+	summary.Waits = waits
+	t.done, t.reason = true, reason
+	t.emit(TurnCompleted{Turn: summary})
 }
 
 // next is Next, which does not know that the clock of a context has run out.

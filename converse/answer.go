@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// ErrNotWaiting is in the chain of the error of [Answer] about a wait that
+// nobody waits for: there is none of that identity, it has an answer, its
+// deadline has passed, or the conversation has gone on without it.
+var ErrNotWaiting = errors.New("converse: nobody waits for that")
+
+// Waiting returns what a history waits for at a time: the waits that have no
+// answer and whose deadline is later, of invocations that have no result and of
+// the conversation as a whole, in their order.
+func Waiting(history []canister.Canister, now time.Time) []canister.Wait {
+	answered := map[string]bool{}
+	for _, c := range history {
+		if answer, ok := c.(canister.Answer); ok {
+			answered[answer.Wait] = true
+		}
+	}
+	open := map[string]bool{"": true}
+	for _, invocation := range canister.Pending(history) {
+		open[invocation.ID] = true
+	}
+	var waits []canister.Wait
+	for _, c := range history {
+		if wait, ok := c.(canister.Wait); ok && !answered[wait.ID] && open[wait.Invocation] && now.Before(wait.Deadline) {
+			waits = append(waits, wait)
+		}
+	}
+	return waits
+}
+
+// Answer answers a wait of a conversation in a log, from any process; whoever
+// runs the conversation carries on with [Conversation.Continue]. The answer
+// names the wait and who gives it (By); an identity and a time that are missing
+// are filled in. The same answer, by its identity, given once more is no error.
+//
+// An error that has [ErrNotWaiting] in its chain says that nobody waits for it.
+// A verdict that does not answer the wait, and one of somebody who may not
+// answer it, are errors too. Answer appends, or appends nothing.
+func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
+	if answer.ID == "" {
+		answer.ID = rand.Text()
+	}
+	if answer.Time.IsZero() {
+		answer.Time = now
+	}
+	for {
+		var canisters []canister.Canister
+		for c, err := range log.Read(ctx, conversation, 0) {
+			if err != nil {
+				return fmt.Errorf("converse: the log cannot be read: %w", err)
+			}
+			canisters = append(canisters, c)
+		}
+		given := func(c canister.Canister) bool {
+			there, ok := c.(canister.Answer)
+			return ok && there.ID == answer.ID && there.Wait == answer.Wait
+		}
+		if slices.ContainsFunc(canisters, given) {
+			return nil
+		}
+		if err := checkAnswer(canisters, answer, now); err != nil {
+			return err
+		}
+		err := log.Append(ctx, conversation, len(canisters), answer)
+		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict {
+			return err
+		}
+	}
+}
+
+// checkAnswer says why an answer cannot be given to what is waited for.
+func checkAnswer(history []canister.Canister, answer canister.Answer, now time.Time) error {
+	waits := Waiting(history, now)
+	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
+	if i < 0 {
+		return fmt.Errorf("%w: wait %s", ErrNotWaiting, clip(answer.Wait))
+	}
+	wait := waits[i]
+	switch verdicts := wait.For.Answers(); {
+	case !slices.Contains(verdicts, answer.Verdict):
+		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", clip(string(answer.Verdict)), wait.For, verdicts)
+	case answer.By == "":
+		return errors.New("converse: an answer has to say who gives it")
+	case wait.Who != "" && answer.By != wait.Who:
+		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", clip(wait.ID), clip(wait.Who), clip(answer.By))
+	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):
+		return errors.New("converse: the changed arguments have to be one JSON object")
+	}
+	return nil
+}
