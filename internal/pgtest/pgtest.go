@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// patience is how long a server may take to start or to end, and a database to
+// be made.
+const patience = time.Minute
+
+// DSN makes a database for the test and returns where it is, as a URL with a
+// password. It is removed when the test ends.
+func DSN(tb testing.TB) string {
+	tb.Helper()
+	if given := os.Getenv("CONSORT_POSTGRES"); given != "" {
+		return database(tb, given)
+	}
+	server, err := shared()
+	need(tb, err)
+	return database(tb, server.admin())
+}
+
+// shared is the server of this process. It is never stopped from here: its
+// keeper does that when the process is gone.
+var shared = sync.OnceValues(start)
+
+// Start starts a server for the test alone, which ends with it.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	server, err := start()
+	need(tb, err)
+	tb.Cleanup(func() {
+		if err := server.close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return server
+}
+
+// DSN does what the function DSN does, in this server, which must be up.
+func (s *Server) DSN(tb testing.TB) string {
+	tb.Helper()
+	return database(tb, s.admin())
+}
+
+// need ends the test if there is no server.
+func need(tb testing.TB, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, errMissing) && os.Getenv("CONSORT_REAL") != "required":
+		tb.Skip(err)
+	default:
+		tb.Fatal(err)
+	}
+}
+
+var errMissing = errors.New("PostgreSQL is not installed: run .ci/install-servers, or set CONSORT_POSTGRES to the DSN of a server")
+
+// programs returns the directory of initdb and postgres: that in PATH, or the
+// newest that Debian has.
+func programs() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", errors.Join(errMissing, err)
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b) // 9 is older than 15
+		}
+		return strings.Compare(a, b)
+	})
+	return filepath.Dir(newest), nil
+}
+
+// database makes one in the server of the DSN, which is removed with the test if
+// the server is up then.
+func database(tb testing.TB, dsn string) string {
+	tb.Helper()
+	name := "test_" + strings.ToLower(rand.Text()[:12])
+	if err := execute(dsn, "CREATE DATABASE "+name); err != nil {
+		tb.Fatalf("pgtest: making a database: %v", err)
+	}
+	tb.Cleanup(func() {
+		err := execute(dsn, "DROP DATABASE "+name+" WITH (FORCE)")
+		if _, down := errors.AsType[*pgconn.ConnectError](err); err != nil && !down {
+			tb.Errorf("pgtest: removing a database: %v", err)
+		}
+	})
+	return in(dsn, name)
+}
+
+// in returns the DSN with another database.
+func in(dsn, database string) string {
+	if address, err := url.Parse(dsn); err == nil && address.Scheme != "" {
+		address.Path = "/" + database
+		return address.String()
+	}
+	return dsn + " dbname=" + database
+}
+
+// execute does one thing in the server of the DSN.
+func execute(dsn, statement string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
