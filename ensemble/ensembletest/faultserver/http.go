@@ -26,6 +26,10 @@ type Options struct {
 	// the same address and without its sessions. Zero means that it stays
 	// dead until [Server.Restart].
 	ComeBack time.Duration
+	// Struck, if not nil, is called with each fault that strikes, once it stands
+	// in the ledger and before it does its part, which waits for Struck to
+	// return: a test can kill a client just then. It may be called concurrently.
+	Struck func(Entry)
 }
 
 // Server is a server over HTTP in the process of the test. Its methods may be
@@ -33,6 +37,7 @@ type Options struct {
 type Server struct {
 	script    Script
 	comeBack  time.Duration
+	struck    func(Entry)
 	certs     *certificates // nil without TLS
 	counter   *counter
 	recorder  *recorder
@@ -66,7 +71,7 @@ func startHTTP(script Script, options *Options, stderr io.Writer) (*Server, erro
 		o = *options
 	}
 	s := &Server{
-		script: script, comeBack: o.ComeBack, addr: o.Addr, stderr: stderr,
+		script: script, comeBack: o.ComeBack, struck: o.Struck, addr: o.Addr, stderr: stderr,
 		counter: newCounter(script.Dir), closing: make(chan struct{}),
 	}
 	if s.addr == "" {
@@ -113,7 +118,7 @@ func (s *Server) begin() error {
 	}
 	s.addr = listener.Addr().String() // from now on always this one
 	core := newServer(&s.script, HTTP, s.counter, s.recorder)
-	core.stderr = s.stderr
+	core.stderr, core.struck = s.stderr, s.struck
 	if s.elsewhere != nil {
 		core.elsewhere = s.elsewhere.url
 	}

@@ -225,3 +225,27 @@ func TestLeavingIsNotCancelling(t *testing.T) {
 	c.leave()
 	eventually(t, "the effect", func() bool { return len(readLedger(t, dir).Effects()) == 1 })
 }
+
+// Who is told of a fault is told before its part is done, with what stands in
+// the ledger.
+func TestStruck(t *testing.T) {
+	dir := t.TempDir()
+	told := make(chan Entry, 1)
+	server := startHTTP(t, Script{Dir: dir, Rules: []Rule{{Fault: Silence, At: BeforeEffect, Tool: "effect"}}}, &Options{Struck: func(e Entry) {
+		if ledger, err := ReadLedger(dir); err != nil || len(ledger.Of(KindStruck)) != 1 || len(ledger.Effects()) != 0 {
+			t.Errorf("the ledger is %v, %v", ledger, err)
+		}
+		told <- e
+	}})
+	c := newHTTPClient(t, server.URL())
+	hello(t, c)
+	c.send(request(4, "tools/call", `{"name":"effect","arguments":{"key":"k"}}`))
+	select {
+	case e := <-told:
+		if e.Fault != Silence || e.Place != BeforeEffect || e.Tool != "effect" {
+			t.Errorf("it is told of %+v", e)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody was told")
+	}
+}

@@ -32,8 +32,14 @@ func (o *occasion) strike(rules []Rule) bool {
 		if o.request != nil {
 			e.Request, e.Tool, e.Key = o.request.ID, o.request.Params.Name, o.request.Params.Meta.Key
 		}
+		if !o.server.record(e) {
+			return false
+		}
+		if o.server.struck != nil {
+			o.server.struck(e)
+		}
 		k, _ := findKind(o.rule.Fault) // the script was checked
-		if !o.server.record(e) || !k.strike(o) {
+		if !k.strike(o) {
 			return false
 		}
 	}

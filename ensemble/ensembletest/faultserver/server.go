@@ -18,6 +18,7 @@ type server struct {
 	counter   *counter
 	recorder  *recorder
 	stderr    io.Writer
+	struck    func(Entry) // may be nil
 	// expire forgets the HTTP sessions; nil over stdio.
 	expire func()
 	// elsewhere is a URL of another origin; empty over stdio.
