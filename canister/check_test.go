@@ -15,8 +15,9 @@ import (
 //
 //	u1 a1 i1>a1 i2>a1#x r1>i1 r2>i2
 //
-// Each is an identity whose first letter is that of the kind; > names what an
-// Invocation or a Result belongs to, # gives a CallID, which otherwise is made
+// Each is an identity whose first letter is that of the kind (t for an Intent, n
+// for an Answer); > names what an Invocation, a Result, an Intent, a Wait or an
+// Answer belongs to, # gives a CallID, which otherwise is made
 // from the note. The identity u! is empty, *u1 is held by a pointer, - is nil.
 func history(notes string) []canister.Canister {
 	var made []canister.Canister
@@ -52,6 +53,12 @@ func history(notes string) []canister.Canister {
 			c = canister.Invocation{Head: head, Message: ref, CallID: callID}
 		case 'r':
 			c = canister.Result{Head: head, Invocation: ref}
+		case 't':
+			c = canister.Intent{Head: head, Invocation: ref}
+		case 'w':
+			c = canister.Wait{Head: head, Invocation: ref}
+		case 'n':
+			c = canister.Answer{Head: head, Wait: ref}
 		default:
 			panic("a note of no kind: " + note)
 		}
@@ -74,6 +81,14 @@ func notes(history []canister.Canister) string {
 			}
 		case canister.Result:
 			note += ">" + c.Invocation
+		case canister.Intent:
+			note += ">" + c.Invocation
+		case canister.Wait:
+			if c.Invocation != "" {
+				note += ">" + c.Invocation
+			}
+		case canister.Answer:
+			note += ">" + c.Wait
 		}
 		all = append(all, note)
 	}
@@ -122,6 +137,21 @@ func TestCheckAndPending(t *testing.T) {
 		{"u1 r1>u1", "1 orphan", ""},
 		{"a1 i1>a1 r1>i1 r2>i1", "3 repeated", ""},
 		{"a1 i1>a1 r1>i1 u1 r2>i1", "4 repeated", ""},
+
+		{"a1 i1>a1 i2>a1 t1>i1 t2>i2 r2>i2 r1>i1 u1", "", ""},
+		{"a1 i1>a1 i2>a1 t2>i2 w1>i1 r2>i2 n1>w1 t1>i1", "1 open", "i1"},
+		{"a1 i1>a1 t1>i1 w1>i1 n1>w1", "1 open", "i1"},
+		{"u1 w1 n1>w1 a1 i1>a1 w2", "4 open", "i1"},
+		{"a1 i1>a1 t1>i1 t2>i1 r1>i1 a2", "", ""},
+		{"a1 i1>a1 r1>i1 t1>i1", "3 repeated", ""},
+		{"a1 i1>a1 r1>i1 w1>i1", "3 repeated", ""},
+		{"a1 i1>a1 t1>i1 i2>a1 t2>i2 r1>i1 r2>i2", "3 place, 4 place, 6 place", ""},
+		{"a1 i1>a1 n1>w1 i2>a1", "1 open, 2 orphan, 3 place, 3 unanswered", ""},
+		{"a1 w1 i1>a1 r1>i1", "2 place, 3 place", ""},
+		{"a1 t1>i1 w1>i1", "1 orphan, 2 orphan", ""},
+		{"a1 i1>a1 w1>i1 n1>w1 n2>w1 r1>i1", "4 repeated", ""},
+		{"a1 i1>a1 u1 t1>i1", "1 unanswered, 3 place", ""},
+		{"u1 n1>w1 w1 t1", "1 orphan, 3 orphan", ""},
 	} {
 		t.Run(test.history, func(t *testing.T) {
 			given := history(test.history)

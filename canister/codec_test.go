@@ -65,17 +65,62 @@ func golden() []canister.Canister {
 	}
 }
 
+// golden2 is a history with each of the kinds that came with version 2 and every
+// member of them; its lines are testdata/version2.jsonl.
+func golden2() []canister.Canister {
+	head := func(id string, second int) canister.Head {
+		return canister.Head{ID: id, Time: time.Date(2026, 11, 21, 18, 0, second, 0, time.UTC)}
+	}
+	call := func(id, name string) canister.Canister {
+		return canister.Invocation{Head: head(id, 1), Message: "a1", CallID: "call_" + id, Name: name, Arguments: `{"to":"Ada"}`}
+	}
+	deadline := time.Date(2026, 11, 22, 18, 0, 0, 5, time.UTC)
+	extra := canister.Extra{Metadata: canister.Fields{"a": json.RawMessage(`[1]`)}, Unknown: canister.Fields{"mood": json.RawMessage(`"calm"`)}}
+	rich := func(id string, second int) canister.Head {
+		h := head(id, second)
+		h.Extra = extra
+		return h
+	}
+	return []canister.Canister{
+		canister.User{Head: head("u1", 0), Content: canister.Texts("Pay Ada.")},
+		canister.Assistant{Head: head("a1", 1), Finish: canister.FinishInvocations},
+		call("i1", "bank__pay"), call("i2", "bank__balance"), call("i3", "bank__form"),
+		canister.Intent{Head: head("t2", 2), Invocation: "i2", Attempt: 1, Key: "i2", Repeatable: true},
+		canister.Wait{Head: head("w1", 2), For: canister.WaitApproval, Invocation: "i1", Deadline: deadline, Who: "ada", Conversation: "talk", Identity: "sha256:9f86", Fingerprint: "sha256:d081", Arguments: `{"to":"Ada"}`},
+		canister.Result{Head: head("r2", 3), Invocation: "i2", Content: canister.Texts("12")},
+		canister.Wait{Head: rich("w3", 3), For: canister.WaitElicitation, Invocation: "i3", Deadline: deadline, Question: json.RawMessage(`{"message":"Which account?"}`)},
+		canister.Answer{Head: rich("n1", 4), Wait: "w1", Verdict: canister.VerdictChange, By: "ada", Reason: "less", Arguments: json.RawMessage(`{"to":"Ada","sum":1.50}`)},
+		canister.Intent{Head: rich("t1", 5), Invocation: "i1", Attempt: 2, Key: "i1", Wait: "w1", Arguments: `{"to":"Ada","sum":1.50}`},
+		canister.Wait{Head: head("w4", 6), For: canister.WaitOutcome, Invocation: "i1", Deadline: deadline},
+		canister.Answer{Head: head("n4", 7), Wait: "w4", Verdict: canister.VerdictDone, By: "ada", Content: canister.Texts("It was paid.")},
+		canister.Answer{Head: head("n3", 7), Wait: "w3", Verdict: canister.VerdictDecline, By: "ada"},
+		canister.Result{Head: head("r3", 8), Invocation: "i3", Content: canister.Texts("The person declined."), Code: "DENIED"},
+		canister.Result{Head: head("r1", 9), Invocation: "i1", Content: canister.Texts("It was paid.")},
+		canister.Wait{Head: head("w5", 10), For: canister.WaitTimer, Deadline: deadline},
+		canister.Intent{}, canister.Wait{}, canister.Answer{},
+	}
+}
+
 func TestGoldenLines(t *testing.T) {
-	lines, err := os.ReadFile("testdata/version1.jsonl")
+	for file, golden := range map[string][]canister.Canister{"testdata/version1.jsonl": golden(), "testdata/version2.jsonl": golden2()} {
+		t.Run(file, func(t *testing.T) { checkGolden(t, file, golden) })
+	}
+	if problems := canister.Check(golden2()[:17]); problems != nil {
+		t.Errorf("version 2: %v", problems)
+	}
+}
+
+func checkGolden(t *testing.T, file string, golden []canister.Canister) {
+	lines, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var encoded bytes.Buffer
-	if err := canister.Encode(&encoded, golden()...); err != nil {
+	if err := canister.Encode(&encoded, golden...); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(encoded.Bytes(), lines) {
-		t.Errorf("Encode gives other lines than testdata/version1.jsonl:\n%s", encoded.Bytes())
+		t.Errorf("Encode gives other lines than %s:\n%s", file, encoded.Bytes())
 	}
 	var decoded []canister.Canister
 	for c, err := range canister.Decode(bytes.NewReader(lines)) {
@@ -84,7 +129,7 @@ func TestGoldenLines(t *testing.T) {
 		}
 		decoded = append(decoded, c)
 	}
-	for i, want := range golden() {
+	for i, want := range golden {
 		if i >= len(decoded) || !reflect.DeepEqual(decoded[i], want) {
 			t.Errorf("line %d: decoded as\n%#v\nwant\n%#v", i+1, decoded[i], want)
 		}
@@ -95,7 +140,7 @@ func TestGoldenLines(t *testing.T) {
 // that a member forgotten in the form's table cannot go unnoticed.
 func TestGoldenLinesHoldEveryField(t *testing.T) {
 	set := map[string]bool{}
-	for _, c := range golden() {
+	for _, c := range append(golden(), golden2()...) {
 		note(set, reflect.ValueOf(c))
 		for _, content := range canister.ContentOf(c) {
 			note(set, reflect.ValueOf(content))

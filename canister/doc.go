@@ -26,12 +26,19 @@
 // yields one Assistant canister, possibly without any content, followed by
 // the Invocations that it asked for; each Invocation names that Assistant in
 // its Message field. Each Result names its Invocation, and the Results stand
-// behind the last Invocation of the message in the order of the Invocations.
+// behind the last Invocation of the message.
 //
 // [Check] tells whether a history keeps these rules, [Repair] makes one keep
 // them and reports what it did, and [Pending] lists the invocations at the end
 // of a history that still wait for a result: a history that was put down in
 // the middle of its work is not broken.
+//
+// # What a model is never told
+//
+// A conversation that outlives its process has to know more than what was said:
+// that a call is about to be made ([Intent]), that something is waited for
+// ([Wait]) and what was decided ([Answer]). These stand in the history too, and
+// [Messages] leaves them out.
 //
 // # On disk and on the wire
 //

@@ -165,3 +165,21 @@ func ExampleUsage_Add() {
 	// Output:
 	// {Input:472 Cached:192 Output:43 Reasoning:5}, 515 in all
 }
+
+func ExampleMessages() {
+	history := []canister.Canister{
+		canister.Assistant{Head: canister.Head{ID: "c1"}},
+		canister.Invocation{Head: canister.Head{ID: "c2"}, Message: "c1", CallID: "call_1"},
+		canister.Wait{Head: canister.Head{ID: "c3"}, For: canister.WaitApproval, Invocation: "c2"},
+		canister.Answer{Head: canister.Head{ID: "c4"}, Wait: "c3", Verdict: canister.VerdictAllow, By: "ada"},
+		canister.Intent{Head: canister.Head{ID: "c5"}, Invocation: "c2", Attempt: 1, Key: "c2", Wait: "c3"},
+		canister.Result{Head: canister.Head{ID: "c6"}, Invocation: "c2"},
+	}
+	for _, c := range canister.Messages(history) {
+		fmt.Println(c.Kind())
+	}
+	// Output:
+	// assistant
+	// invocation
+	// result
+}

@@ -92,7 +92,10 @@ type slot struct {
 	before   int     // index in the history given; -1 if added
 	note     string  // why it was added, or what was changed of it already
 	parent   *slot   // the Assistant of an Invocation, the Invocation of a Result, Intent, Wait or Answer
+	message  *slot   // the Assistant behind whose calls an Intent, Wait or Answer stands, if it does
 	wait     *slot   // the Wait of an Answer
+	late     *slot   // the Answer of a Wait that stood before it
+	laid     bool    // it is in the repaired history
 	calls    []*slot // the Invocations of an Assistant
 	notes    []*slot // what stands between those and their Results
 	result   *slot   // the Result of an Invocation
@@ -182,16 +185,19 @@ func (r *repair) link(slots []*slot) []*slot {
 		}
 	}
 	var top, results, notes []*slot
+	var block *slot               // the Assistant that the slot may stand behind
 	nearest := map[string]*slot{} // Assistants before the slot
 	calls := map[string][]*slot{} // Invocations by identity
 	for _, s := range slots {
 		switch c := s.canister.(type) {
 		case Assistant:
 			nearest[c.ID] = s
+			block = s
 			top = append(top, s)
 		case Result:
 			results = append(results, s)
 		case Intent, Wait, Answer:
+			s.message = block
 			notes = append(notes, s)
 			top = append(top, s)
 		case Invocation:
@@ -208,61 +214,55 @@ func (r *repair) link(slots []*slot) []*slot {
 			s.parent.calls = append(s.parent.calls, s)
 			calls[c.ID] = append(calls[c.ID], s)
 		default:
+			block = nil
 			top = append(top, s)
 		}
 	}
-	settled := r.note(notes, calls)
+	gone := r.note(notes, calls)
 	r.answer(results, calls)
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return cmp.Compare(a.Before, b.Before) })
-	return slices.DeleteFunc(top, func(s *slot) bool { return settled[s] })
+	return slices.DeleteFunc(top, func(s *slot) bool { return gone[s] })
 }
 
-// note gives each Intent, Wait and Answer to the message of its Invocation, or
-// drops it, and returns those; the others stay where they are.
+// note gives each Intent, and each Wait of an Invocation, to the message of that,
+// and each Answer to its Wait, and returns those that are not to stand for
+// themselves. What belongs to nothing is dropped.
 func (r *repair) note(notes []*slot, calls map[string][]*slot) map[*slot]bool {
-	settled := map[*slot]bool{}
-	waits, answered := map[string]*slot{}, map[*slot]bool{}
+	gone, waits := map[*slot]bool{}, map[string]*slot{}
 	for _, s := range notes {
-		var invocation string
+		var belongs bool
 		switch c := s.canister.(type) {
+		case Intent:
+			belongs = r.attach(s, calls[c.Invocation])
 		case Wait:
-			invocation = c.Invocation
-			if waits[c.ID] == nil {
+			if belongs = c.Invocation == "" || r.attach(s, calls[c.Invocation]); belongs && waits[c.ID] == nil {
 				waits[c.ID] = s
 			}
-		case Intent:
-			if invocation = c.Invocation; invocation == "" {
-				invocation = noInvocation
-			}
 		case Answer:
-			wait := waits[c.Wait]
-			if settled[s] = wait == nil || settled[wait] && wait.parent == nil || answered[wait]; settled[s] {
-				r.drop(s.before, c.ID, "it answers the wait %s, which the history does not have, or which has an answer already", clip(c.Wait))
-				continue
+			s.wait = waits[c.Wait]
+			if belongs = s.wait != nil; belongs {
+				delete(waits, c.Wait)
+				s.parent = s.wait
 			}
-			answered[wait], s.wait = true, wait
-			if s.parent = wait.parent; s.parent != nil {
-				settled[s] = true
-				s.parent.parent.notes = append(s.parent.parent.notes, s)
-			}
-			continue
 		}
-		if invocation == "" {
-			continue
+		if !belongs {
+			r.drop(s.before, s.canister.Header().ID, "what it belongs to is not in the history before it, or is answered already")
 		}
-		settled[s] = true
-		if asked := calls[invocation]; len(asked) > 0 {
-			s.parent = asked[0]
-			s.parent.parent.notes = append(s.parent.parent.notes, s)
-		} else {
-			r.drop(s.before, s.canister.Header().ID, "it belongs to the invocation %s, which the history does not have", clip(invocation))
+		if gone[s] = !belongs || s.message != nil; belongs && s.message != nil {
+			s.message.notes = append(s.message.notes, s)
 		}
 	}
-	return settled
+	return gone
 }
 
-// noInvocation is the identity of none.
-const noInvocation = "\x00"
+// attach gives s to an invocation and the message of that.
+func (r *repair) attach(s *slot, asked []*slot) bool {
+	if len(asked) == 0 {
+		return false
+	}
+	s.parent, s.message = asked[0], asked[0].parent
+	return true
+}
 
 // answer gives each Result to its Invocation, or drops it.
 func (r *repair) answer(results []*slot, calls map[string][]*slot) {
@@ -286,10 +286,13 @@ func (r *repair) answer(results []*slot, calls map[string][]*slot) {
 // Results that are missing.
 func (r *repair) lay(top []*slot) {
 	for _, s := range top {
-		r.out = append(r.out, s)
-		r.out = append(r.out, s.calls...)
-		r.out = append(r.out, s.notes...)
-		var added []*slot
+		r.put(s)
+		for _, call := range s.calls {
+			r.put(call)
+		}
+		for _, behind := range s.behind() {
+			r.put(behind)
+		}
 		for _, call := range s.calls {
 			if call.result == nil {
 				call.result = &slot{
@@ -298,25 +301,43 @@ func (r *repair) lay(top []*slot) {
 					note:     "its invocation had no result",
 					parent:   call,
 				}
-				added = append(added, call.result)
+				r.put(call.result)
 			}
 		}
-		r.out = append(r.out, s.results()...)
-		r.out = append(r.out, added...)
 	}
 }
 
-// results returns the Results of an Assistant that the history had, in their
-// order there.
-func (s *slot) results() []*slot {
-	var had []*slot
+// put puts a slot at the end; an Answer not before its Wait.
+func (r *repair) put(s *slot) {
+	if s.wait != nil && !s.wait.laid {
+		s.wait.late = s
+		return
+	}
+	s.laid = true
+	r.out = append(r.out, s)
+	if s.late != nil {
+		r.put(s.late)
+	}
+}
+
+// behind returns what stands behind the Invocations of a message: the Results
+// that the history had and the rest, in their order there, but for what belongs
+// to an Invocation and stood behind its Result.
+func (s *slot) behind() []*slot {
+	place := func(s *slot) int {
+		if s.parent != nil && s.parent.result != nil {
+			return min(s.before, s.parent.result.before)
+		}
+		return s.before
+	}
+	behind := slices.Clone(s.notes)
 	for _, call := range s.calls {
-		if call.result.before >= 0 {
-			had = append(had, call.result)
+		if call.result != nil {
+			behind = append(behind, call.result)
 		}
 	}
-	slices.SortFunc(had, func(a, b *slot) int { return cmp.Compare(a.before, b.before) })
-	return had
+	slices.SortStableFunc(behind, func(a, b *slot) int { return cmp.Compare(place(a), place(b)) })
+	return behind
 }
 
 // settle gives every canister its identity and its references, and writes
@@ -337,7 +358,7 @@ func (r *repair) settle() {
 			r.change(ActionAdded, i, s.note)
 			continue
 		}
-		if s.parent != nil && follows[s.before] != previous {
+		if (s.parent != nil || s.message != nil) && follows[s.before] != previous {
 			r.change(ActionMoved, i, "it belongs behind its message")
 		}
 		previous = s.before
@@ -423,7 +444,7 @@ func (s *slot) refer() []string {
 		set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
 		s.canister = c
 	case Wait:
-		if s.parent != nil {
+		if c.Invocation != "" {
 			set(&c.Invocation, "invocation", s.parent.canister.Header().ID)
 		}
 		s.canister = c

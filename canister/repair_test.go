@@ -37,6 +37,21 @@ func TestRepair(t *testing.T) {
 		{"a1 i1>a1 r1>i1 i2>a1 r2>i2", "a1 i1>a1 i2>a1 r1>i1 r2>i2", "moved 2, moved 3, moved 4"},
 		{"u1 i1>a1 r1>i1 a1 u2", "u1 a1 i1>a1 r1>i1 u2", "moved 2"},
 
+		// intents, waits and answers
+		{"a1 i1>a1 i2>a1 w1>i1 t2>i2 r2>i2 n1>w1 t1>i1 r1>i1", "a1 i1>a1 i2>a1 w1>i1 t2>i2 r2>i2 n1>w1 t1>i1 r1>i1", ""},
+		{"a1 i1>a1 t1>i1", "a1 i1>a1 t1>i1 i1-result>i1", "added 3"},
+		{"a1 i1>a1 r1>i1 t1>i1 u1", "a1 i1>a1 t1>i1 r1>i1 u1", "moved 2, moved 3"},
+		{"a1 i1>a1 u1 w1>i1 n1>w1 r1>i1", "a1 i1>a1 w1>i1 r1>i1 u1 n1>w1", "moved 2, moved 3, moved 5"},
+		{"u1 t1>i1 w1>i1 n1>w1 n2>w9 t2", "u1", "dropped 1, dropped 2, dropped 3, dropped 4, dropped 5"},
+		{"u1 w1 n1>w1 n2>w1", "u1 w1 n1>w1", "dropped 3"},
+		{"u1 n1>w1 w1", "u1 w1", "dropped 1"},
+		{"a1 i1>a1 w! n1>w1", "a1 i1>a1 wait-3 i1-result>i1", "dropped 3, changed 2, added 3"},
+		{"a1 i1>a1 w1>i1 t1>i1 r1>i1 n1>w1 u1 n2>w2 w3 a2 n3>w3", "a1 i1>a1 w1>i1 t1>i1 r1>i1 n1>w1 u1 w3 a2 n3>w3", "dropped 7"},
+		{"a1 i1>a1 w1>i1 r1>i1 u1 n1>w1", "a1 i1>a1 w1>i1 r1>i1 u1 n1>w1", ""},
+		{"w1>i1 n1>w1 a1 i1>a1", "a1 i1>a1 w1>i1 n1>w1 i1-result>i1", "moved 2, added 4"},
+		{"a1 w1 i1>a1 n1>w1", "a1 i1>a1 w1 n1>w1 i1-result>i1", "moved 1, moved 2, moved 3, added 4"},
+		{"u1 w1 w1 n1>w1", "u1 w1 n1>w1", "dropped 2"},
+
 		// an Assistant that is missing
 		{"u1 i1>a9 i2>a9 r1>i1 r2>i2", "u1 a9 i1>a9 i2>a9 r1>i1 r2>i2", "added 1"},
 		{"ua9 u1 i1>ua9 r1>i1", "ua9 u1 ua9-2 i1>ua9-2 r1>i1", "added 2, changed 3"},
@@ -215,8 +230,17 @@ func conversation(r *rand.Rand, messages int) []canister.Canister {
 			for i := range calls {
 				history = append(history, canister.Invocation{Head: head(), Message: message.ID, CallID: fmt.Sprint(i)})
 			}
-			for i := range calls {
-				history = append(history, canister.Result{Head: head(), Content: say(), Invocation: history[first+i].Header().ID})
+			for _, i := range r.Perm(calls) {
+				id := history[first+i].Header().ID
+				for range r.IntN(3) {
+					wait := head()
+					history = append(history, canister.Wait{Head: wait, Invocation: []string{"", id}[r.IntN(2)]})
+					history = append(history, canister.Intent{Head: head(), Invocation: id, Attempt: int64(len(history)), Wait: wait.ID})
+					if r.IntN(2) == 0 {
+						history = append(history, canister.Answer{Head: head(), Wait: wait.ID, Content: say()})
+					}
+				}
+				history = append(history, canister.Result{Head: head(), Content: say(), Invocation: id})
 			}
 		}
 	}
@@ -274,6 +298,17 @@ func confuse(r *rand.Rand, c, other canister.Canister) canister.Canister {
 			c.Invocation = id
 			return c
 		}
+	case canister.Intent:
+		c.Invocation = id
+		return c
+	case canister.Wait:
+		if r.IntN(2) == 0 {
+			c.Invocation = id
+			return c
+		}
+	case canister.Answer:
+		c.Wait = id
+		return c
 	}
 	head := c.Header()
 	head.ID = id
