@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package killtable
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"time"
+)
+
+// Column is a store and an engine.
+type Column struct {
+	Name   string
+	Engine string // a name that Main was given
+	// Store makes an empty store, for [OpenStore].
+	Store func(tb testing.TB) string
+	// Settings, if not nil, makes those of a child.
+	Settings func(tb testing.TB) string
+	// Parallel is how many conversations are held at a time; default 2.
+	Parallel int
+}
+
+// Test kills the conversation at every point, and compares what becomes of it
+// with the column of the table in a page. With -short, one exchange of five is
+// struck.
+func (c Column) Test(t *testing.T, page string) {
+	t.Helper()
+	exchanges := []int{1, 2, 3, 4, 5}
+	if testing.Short() {
+		exchanges = []int{3}
+	}
+	points := Points(exchanges...)
+	cells := make([]string, len(points))
+	want := unkilled(c.world(t, Point{}))
+	t.Run("points", func(t *testing.T) {
+		slots := make(chan struct{}, max(c.Parallel, 2))
+		for i, point := range points {
+			t.Run(point.String(), func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				cells[i] = c.kill(t, point, want)
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	rows := newColumn()
+	for i, point := range points {
+		rows.add(point.row(), cells[i])
+	}
+	rows.compare(t, page, c.Name)
+}
+
+func (c Column) world(tb testing.TB, point Point) *World {
+	spec := Spec{Store: c.Store(tb), Engine: c.Engine, Conversation: "talk", Ask: point.Ask}
+	if c.Settings != nil {
+		spec.Settings = c.Settings(tb)
+	}
+	return NewWorld(tb, spec, point)
+}
+
+// kill lets a conversation die at a point, and another process take it up, and
+// returns the cell.
+func (c Column) kill(t *testing.T, point Point, want []json.RawMessage) string {
+	w := c.world(t, point)
+	w.Start().Dies()
+	w.Spec.Point = nil
+	w.Start().Succeeds()
+	if point.Ask {
+		w.answer()
+		w.Start().Succeeds()
+	}
+	repeated := 0
+	if point.Moment == InStream || point.Moment == BeforeAnswer {
+		repeated = 1
+	}
+	w.ends(repeated)
+	otherwise, struck := map[string]bool{}, "1"
+	for exchange := 1; exchange <= Exchanges; exchange++ {
+		for _, tool := range Tools {
+			cell := w.call(exchange, tool)
+			otherwise[fmt.Sprintf("call_%d_%s", exchange, tool)] = strings.Contains(cell, "unknown")
+			switch hit := exchange == point.Exchange; {
+			case hit && tool == point.Tool:
+				struck = cell
+			case cell != "1" && !(hit && point.Together):
+				t.Errorf("the call of %s in exchange %d, which was not struck: %s", tool, exchange, cell)
+			}
+		}
+	}
+	w.same(want, otherwise)
+	return struck
+}
+
+// answer is what a person says who was asked what became of the call, and has
+// looked at what really happened.
+func (w *World) answer() {
+	w.tb.Helper()
+	store := w.Store()
+	list := w.History(store)
+	waits := converse.Waiting(list, time.Now())
+	if len(waits) != 1 || waits[0].For != canister.WaitOutcome {
+		w.tb.Fatalf("it waits for %+v, want one outcome", waits)
+	}
+	verdict := canister.Answer{Wait: waits[0].ID, Verdict: canister.VerdictAllow, By: "a person"}
+	for _, c := range list {
+		if i, ok := c.(canister.Invocation); ok && i.ID == waits[0].Invocation {
+			for _, e := range w.Ledger().Effects() {
+				if string(e.Arguments) == i.Arguments {
+					verdict.Verdict, verdict.Content = canister.VerdictDone, canister.Texts("done: "+effectKey(e.Arguments))
+				}
+			}
+		}
+	}
+	if err := converse.Answer(w.tb.Context(), store, w.Spec.Conversation, verdict, time.Now()); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+func effectKey(arguments json.RawMessage) string {
+	var a struct{ Key string }
+	_ = json.Unmarshal(arguments, &a)
+	return a.Key
+}

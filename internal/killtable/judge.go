@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package killtable
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/invoker"
+)
+
+// told is what the model was told in the course of a conversation, by the
+// messages of its last request.
+func (w *World) told() []json.RawMessage {
+	w.tb.Helper()
+	requests := w.Model.Requests()
+	if len(requests) == 0 {
+		w.tb.Fatal("the model was asked nothing")
+	}
+	var body struct{ Messages []json.RawMessage }
+	if err := json.Unmarshal(requests[len(requests)-1].Body, &body); err != nil {
+		w.tb.Fatal(err)
+	}
+	return body.Messages
+}
+
+// unkilled holds the conversation without a death, and returns what the model
+// was told.
+func unkilled(w *World) []json.RawMessage {
+	w.tb.Helper()
+	w.Start().Succeeds()
+	for _, exchange := range []int{1, 2, 3, 4, 5} {
+		for _, tool := range Tools {
+			if cell := w.call(exchange, tool); cell != "1" {
+				w.tb.Fatalf("without a death, the call of %s in exchange %d: %s", tool, exchange, cell)
+			}
+		}
+	}
+	w.ends(0)
+	return w.told()
+}
+
+// ends checks how the conversation has ended: it is sound, it has its answer,
+// and the model was asked no more often than it had to be.
+func (w *World) ends(repeated int) {
+	w.tb.Helper()
+	list := w.History(w.Store())
+	if open := canister.Pending(list); len(list) == 0 || len(open) > 0 {
+		w.tb.Fatalf("%d canisters, and %d calls are open", len(list), len(open))
+	}
+	answer, ok := list[len(list)-1].(canister.Assistant)
+	if text := canister.TextOf(answer.Content); !ok || text != "All of it has been done." {
+		w.tb.Errorf("the last canister is a %s, %q", list[len(list)-1].Kind(), text)
+	}
+	if faults := w.Model.Faults(); len(faults) > 0 {
+		w.tb.Errorf("the model was asked what no model may be: %s", faults)
+	}
+	if n := len(w.Model.Requests()); n != Exchanges+1+repeated {
+		w.tb.Errorf("the model was asked %d times, want %d", n, Exchanges+1+repeated)
+	}
+}
+
+// call says what became of one call: how often it was made, as the ledger
+// knows, and what the model was told of it.
+func (w *World) call(exchange int, tool string) string {
+	w.tb.Helper()
+	kind, entries := faultserver.KindEffect, w.Ledger()
+	if tool == ReadOnly {
+		kind = faultserver.KindCall
+	}
+	runs, keys := 0, map[string]bool{}
+	for _, e := range entries.Of(kind) {
+		if e.Tool == tool && strings.Contains(string(e.Arguments), fmt.Sprintf("%q", key(exchange, tool))) {
+			runs++
+			keys[e.Key] = true
+		}
+	}
+	if len(keys) > 1 || keys[""] {
+		w.tb.Errorf("the calls of %s in exchange %d have the keys %v", tool, exchange, keys)
+	}
+	cell := fmt.Sprint(runs)
+	if runs > 1 {
+		cell += ", the same key"
+	}
+	result, asked := w.result(exchange, tool)
+	switch {
+	case asked:
+		cell += ", asked"
+	case result.Code == string(invoker.OutcomeUnknown):
+		cell += ", unknown"
+	}
+	if known := result.Code == "" && result.Invocation != ""; !known && result.Code != string(invoker.OutcomeUnknown) {
+		w.tb.Errorf("the result of %s in exchange %d is %+v", tool, exchange, result)
+	}
+	return cell
+}
+
+// result returns the result of a call, and whether a person was asked about it.
+func (w *World) result(exchange int, tool string) (result canister.Result, asked bool) {
+	list := w.History(w.Store())
+	id := ""
+	for _, c := range list {
+		switch c := c.(type) {
+		case canister.Invocation:
+			if c.CallID == fmt.Sprintf("call_%d_%s", exchange, tool) {
+				id = c.ID
+			}
+		case canister.Wait:
+			asked = asked || c.Invocation == id && id != ""
+		case canister.Result:
+			if c.Invocation == id {
+				result = c
+			}
+		}
+	}
+	return result, asked
+}
+
+// same checks that the model was told the same as without a death, but for the
+// calls of which the cells say otherwise.
+func (w *World) same(want []json.RawMessage, otherwise map[string]bool) {
+	w.tb.Helper()
+	got := w.told()
+	if len(got) != len(want) {
+		w.tb.Errorf("the model was told %d messages, want %d", len(got), len(want))
+		return
+	}
+	for i := range want {
+		var message struct {
+			ID string `json:"tool_call_id"`
+		}
+		if err := json.Unmarshal(want[i], &message); err != nil {
+			w.tb.Fatal(err)
+		}
+		if !bytes.Equal(got[i], want[i]) && !otherwise[message.ID] {
+			w.tb.Errorf("message %d is\n%s\nand is without a death\n%s", i, got[i], want[i])
+		}
+	}
+}
