@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
 // Append implements [history.Log]. Several appends that arrive together are
@@ -19,9 +20,9 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 	if err != nil {
 		return err
 	}
-	rows := make([]row, len(lines))
+	rows := make([]row.Row, len(lines))
 	for i, line := range lines {
-		if rows[i], err = rowOf(length+i, canisters[i], line); err != nil {
+		if rows[i], err = row.Of(length+i, canisters[i], line); err != nil {
 			return s.fault(err)
 		}
 	}
@@ -56,9 +57,9 @@ func (w *writer) conversation(id string) (key int64, length int, err error) {
 }
 
 // append adds rows to the conversation of the key, which it makes if that is 0.
-func (w *writer) append(conversation string, key int64, length int, rows []row) error {
+func (w *writer) append(conversation string, key int64, length int, rows []row.Row) error {
 	now := w.store.clock().UnixNano()
-	last := string(rows[len(rows)-1].kind)
+	last := string(rows[len(rows)-1].Kind)
 	if key == 0 {
 		made, err := w.create.ExecContext(always, conversation, "", "", "[]", "", now, now, len(rows), last, "", 0)
 		if err != nil {
@@ -71,15 +72,15 @@ func (w *writer) append(conversation string, key int64, length int, rows []row) 
 		return err
 	}
 	for _, r := range rows {
-		if _, err := w.insert.ExecContext(always, key, r.position, r.id, string(r.kind), string(r.line), len(r.parts), r.size, r.sum); err != nil {
+		if _, err := w.insert.ExecContext(always, key, r.Position, r.ID, string(r.Kind), string(r.Line), len(r.Parts), r.Size, r.Sum); err != nil {
 			return err
 		}
-		for _, p := range r.parts {
+		for _, p := range r.Parts {
 			content, err := w.keep(p)
 			if err != nil {
 				return err
 			}
-			if _, err := w.part.ExecContext(always, key, r.position, p.place, content); err != nil {
+			if _, err := w.part.ExecContext(always, key, r.Position, p.Place, content); err != nil {
 				return err
 			}
 		}
@@ -89,10 +90,10 @@ func (w *writer) append(conversation string, key int64, length int, rows []row) 
 
 // keep returns the key of a long content, which stands in its table once. One
 // that is there and damaged is written again.
-func (w *writer) keep(p part) (key int64, err error) {
+func (w *writer) keep(p row.Part) (key int64, err error) {
 	var whole bool
-	body := string(p.body)
-	err = w.contentOf.QueryRowContext(always, body, p.hash[:]).Scan(&key, &whole)
+	body := string(p.Body)
+	err = w.contentOf.QueryRowContext(always, body, p.Hash[:]).Scan(&key, &whole)
 	switch {
 	case err == nil && whole:
 		return key, nil
@@ -102,7 +103,7 @@ func (w *writer) keep(p part) (key int64, err error) {
 	case !errors.Is(err, sql.ErrNoRows):
 		return 0, err
 	}
-	made, err := w.content.ExecContext(always, p.hash[:], body)
+	made, err := w.content.ExecContext(always, p.Hash[:], body)
 	if err != nil {
 		return 0, err
 	}

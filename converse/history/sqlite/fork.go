@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
 // Fork implements [history.Store]. The rows of canisters are copied, and the
@@ -45,7 +46,7 @@ func (w *writer) fork(from int64, info history.Info, length int, to string) erro
 		return err
 	}
 	now := w.store.clock().UnixNano()
-	made, err := w.create.ExecContext(always, to, info.Title, fold(info.Title), list(info.Tags), info.Owner, now, now, length, last, info.ID, length)
+	made, err := w.create.ExecContext(always, to, info.Title, row.Fold(info.Title), list(info.Tags), info.Owner, now, now, length, last, info.ID, length)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
 // columns are those of scan, in the order of it.
@@ -144,7 +145,7 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 			return verdict, nil
 		}
 		_, err = w.conn.ExecContext(always, "UPDATE conversations SET title = ?, folded = ?, tags = ?, owner = ? WHERE key = ?",
-			info.Title, fold(info.Title), list(info.Tags), info.Owner, key)
+			info.Title, row.Fold(info.Title), list(info.Tags), info.Owner, key)
 		return nil, err
 	})
 	return named(err, conversation)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
 // A page is what is read at a time: so many canisters, or the first with which
@@ -50,13 +51,13 @@ func (s *Store) Read(ctx context.Context, conversation string, after int) iter.S
 }
 
 // open returns the canister of a row.
-func (s *Store) open(ctx context.Context, from extent, r row) (canister.Canister, error) {
+func (s *Store) open(ctx context.Context, from extent, r row.Row) (canister.Canister, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	c, err := r.canister()
+	c, err := r.Canister()
 	if err != nil && !errors.Is(err, history.ErrNewer) {
-		err = s.corrupt(from.id, err, "table canisters, conversation %d, position %d", from.key, r.position)
+		err = s.corrupt(from.id, err, "table canisters, conversation %d, position %d", from.key, r.Position)
 	}
 	return c, err
 }
@@ -103,7 +104,7 @@ func (s *Store) query(ctx context.Context, conversation string, do func() error)
 
 // page returns the next rows of a conversation, from the position at on: at
 // least one.
-func (s *Store) page(ctx context.Context, from extent, at int) (rows []row, err error) {
+func (s *Store) page(ctx context.Context, from extent, at int) (rows []row.Row, err error) {
 	err = s.query(ctx, from.id, func() error {
 		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 		if err != nil {
@@ -116,27 +117,27 @@ func (s *Store) page(ctx context.Context, from extent, at int) (rows []row, err 
 	return rows, err
 }
 
-func (s *Store) rows(ctx context.Context, tx *sql.Tx, from extent, at int) ([]row, error) {
+func (s *Store) rows(ctx context.Context, tx *sql.Tx, from extent, at int) ([]row.Row, error) {
 	found, err := tx.QueryContext(ctx, `SELECT position, id, line, parts, size, sum FROM canisters
 		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?`, from.key, at, from.length, pageRows)
 	if err != nil {
 		return nil, err
 	}
 	defer found.Close()
-	var rows []row
+	var rows []row.Row
 	parts, size := 0, 0
 	for size < pageBytes && found.Next() {
-		var r row
+		var r row.Row
 		var own int
-		if err := found.Scan(&r.position, &r.id, &r.line, &own, &r.size, &r.sum); err != nil {
+		if err := found.Scan(&r.Position, &r.ID, &r.Line, &own, &r.Size, &r.Sum); err != nil {
 			return nil, err
 		}
-		if r.position != at+len(rows) {
+		if r.Position != at+len(rows) {
 			return nil, s.missing(ctx, tx, from, at+len(rows))
 		}
 		rows = append(rows, r)
 		parts += own
-		size += r.size
+		size += r.Size
 	}
 	if err := errors.Join(found.Err(), found.Close()); err != nil {
 		return nil, err
@@ -163,8 +164,8 @@ func (s *Store) missing(ctx context.Context, tx *sql.Tx, from extent, position i
 }
 
 // addParts gives the rows, which follow each other, their long contents.
-func (s *Store) addParts(ctx context.Context, tx *sql.Tx, from extent, rows []row) error {
-	first := rows[0].position
+func (s *Store) addParts(ctx context.Context, tx *sql.Tx, from extent, rows []row.Row) error {
+	first := rows[0].Position
 	found, err := tx.QueryContext(ctx, `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content
 		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position, place`, from.key, first, first+len(rows))
 	if err != nil {
@@ -175,15 +176,15 @@ func (s *Store) addParts(ctx context.Context, tx *sql.Tx, from extent, rows []ro
 		var position int
 		var key int64
 		var hash []byte
-		var p part
-		if err := found.Scan(&position, &p.place, &key, &hash, &p.body); err != nil {
+		var p row.Part
+		if err := found.Scan(&position, &p.Place, &key, &hash, &p.Body); err != nil {
 			return err
 		}
-		if p.hash = sha256.Sum256(p.body); !bytes.Equal(hash, p.hash[:]) {
-			return s.corrupt(from.id, fmt.Errorf("the hash is %x, and it was written with %x", p.hash, hash), "table contents, key %d", key)
+		if p.Hash = sha256.Sum256(p.Body); !bytes.Equal(hash, p.Hash[:]) {
+			return s.corrupt(from.id, fmt.Errorf("the hash is %x, and it was written with %x", p.Hash, hash), "table contents, key %d", key)
 		}
 		r := &rows[position-first]
-		r.parts = append(r.parts, p)
+		r.Parts = append(r.Parts, p)
 	}
 	return found.Err()
 }

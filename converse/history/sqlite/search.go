@@ -11,13 +11,8 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 )
-
-// fold returns a text as a search compares it: in lower case, and without what
-// SQLite takes for the end of a text.
-func fold(text string) string {
-	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\ufffd")), "\x00", "\ufffd")
-}
 
 // words returns those of a filter that the index knows, which are of three
 // characters and more, and a filter of the others.
@@ -25,7 +20,7 @@ func words(filter history.Filter) (long []string, others history.Filter) {
 	var short []string
 	for _, word := range filter.Words() {
 		if utf8.RuneCountInString(word) >= 3 {
-			long = append(long, fold(word))
+			long = append(long, row.Fold(word))
 		} else {
 			short = append(short, word)
 		}
@@ -130,12 +125,12 @@ func (w *writer) index() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	rows, err := w.unindexed(upto)
-	if err != nil || len(rows) == 0 {
+	next, err := w.unindexed(upto)
+	if err != nil || len(next) == 0 {
 		return false, err
 	}
-	for _, r := range rows {
-		switch text := fold(r.text); {
+	for _, r := range next {
+		switch text := row.Fold(r.text); {
 		case len(text) > indexText:
 			_, err = w.conn.ExecContext(always, "INSERT OR IGNORE INTO unindexed VALUES (?)", r.conversation)
 		case text != "":

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
 // hold has another connection hold the lock for writing, until the function that
@@ -130,11 +131,11 @@ func TestAFailureInAGroup(t *testing.T) {
 		if i == 3 {
 			return nil, fault
 		}
-		r, err := rowOf(0, says("c", "text"), []byte(`{"kind":"user","id":"c"}`))
+		r, err := row.Of(0, says("c", "text"), []byte(`{"kind":"user","id":"c"}`))
 		if err != nil {
 			return nil, err
 		}
-		return nil, w.append(fmt.Sprint("talk", i), 0, 0, []row{r})
+		return nil, w.append(fmt.Sprint("talk", i), 0, 0, []row.Row{r})
 	})
 	w.serve(jobs)
 	for i, j := range jobs {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package row is how canisters stand in the tables of a database: each in a row
+// with a checksum, and its long contents elsewhere, once.
+package row
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// long is the length of a content's line from which on it stands in a table of
+// its own: 1 KiB, and what the form puts around it.
+const long = 1<<10 + 100
+
+// Row is a canister as it stands in the tables.
+type Row struct {
+	Position int // from 0
+	ID       string
+	Kind     canister.Kind
+	Line     []byte // the JSON form, without the long contents
+	Parts    []Part
+	Size     int   // bytes of the line and the long contents
+	Sum      int64 // the CRC-32C as it was written
+}
+
+// Part is a long content of a canister.
+type Part struct {
+	Place int // among the contents
+	Hash  [sha256.Size]byte
+	Body  []byte // the line of a User with nothing but it
+}
+
+// Of returns the row of a canister, of which line is the JSON form.
+func Of(position int, c canister.Canister, line []byte) (Row, error) {
+	r := Row{Position: position, ID: c.Header().ID, Kind: c.Kind(), Size: len(line)}
+	if len(line) > long {
+		rest, parts, err := divide(canister.ContentOf(c))
+		if err == nil && len(parts) > 0 {
+			line, err = canister.Marshal(canister.WithContent(c, rest))
+		}
+		if err != nil {
+			return Row{}, err
+		}
+		r.Parts = parts
+	}
+	r.Line = line
+	r.Sum = r.checksum()
+	return r, nil
+}
+
+// divide returns the contents without the long ones, and those.
+func divide(contents []canister.Content) (rest []canister.Content, parts []Part, err error) {
+	for i, content := range contents {
+		body, err := canister.Marshal(canister.User{Content: []canister.Content{content}})
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(body) <= long {
+			rest = append(rest, content)
+			continue
+		}
+		parts = append(parts, Part{Place: i, Hash: sha256.Sum256(body), Body: body})
+	}
+	return rest, parts, nil
+}
+
+// Canister returns the canister of the row, if the row is as it was written.
+func (r Row) Canister() (canister.Canister, error) {
+	if sum := r.checksum(); sum != r.Sum {
+		return nil, fmt.Errorf("the checksum is %08x, and it was written with %08x", sum, r.Sum)
+	}
+	c, err := canister.Unmarshal(r.Line)
+	if err != nil || len(r.Parts) == 0 {
+		return c, err
+	}
+	contents := canister.ContentOf(c)
+	for _, p := range r.Parts {
+		held, err := canister.Unmarshal(p.Body)
+		if err != nil {
+			return nil, err
+		}
+		user, _ := held.(canister.User)
+		if len(user.Content) != 1 || p.Place > len(contents) {
+			return nil, errors.New("its long contents have no place in it")
+		}
+		contents = slices.Insert(contents, p.Place, user.Content[0])
+	}
+	return canister.WithContent(c, contents), nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0,
+// the line, and for each part its place as 8 bytes and its hash.
+func (r Row) checksum() int64 {
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(r.Position))
+	sum := crc32.Checksum(number[:], castagnoli)
+	sum = crc32.Update(sum, castagnoli, append([]byte(r.ID), 0))
+	sum = crc32.Update(sum, castagnoli, r.Line)
+	for _, p := range r.Parts {
+		binary.BigEndian.PutUint64(number[:], uint64(p.Place))
+		sum = crc32.Update(sum, castagnoli, number[:])
+		sum = crc32.Update(sum, castagnoli, p.Hash[:])
+	}
+	return int64(sum)
+}
+
+// Fold returns a text as a search compares it: in lower case, and without what
+// databases take for the end of a text.
+func Fold(text string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\ufffd")), "\x00", "\ufffd")
+}
