@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
+)
+
+// FinishCancelled is the Finish of the Assistant with which [Interrupt] ends a
+// turn.
+const FinishCancelled canister.Finish = "cancelled"
+
+// cancelled is what the model reads of it in later turns.
+const cancelled = "(The turn was cancelled by the user.)"
+
+// Interrupt ends the turn of a conversation in its log, from any process: what
+// the Cancel of an engine comes down to. Each invocation that lacks a result
+// gets one with the code CANCELED, and an Assistant with [FinishCancelled] says
+// that the turn is over, so that nobody who finds the conversation later carries
+// it on. Who is at work on it is told by a conflict at the next append. A
+// conversation in which nothing is open stays as it is.
+func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
+	for {
+		canisters, err := read(ctx, log, conversation)
+		if err != nil {
+			return err
+		}
+		ending := endingOf(canisters, now)
+		if ending == nil {
+			return nil
+		}
+		if err := log.Append(ctx, conversation, len(canisters), ending...); !isConflict(err) {
+			return err
+		}
+	}
+}
+
+// endingOf returns what ends the turn of a history; nil if nothing is open.
+func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister {
+	if _, done := converse.Next(canisters, converse.Limits{}, now).(converse.Done); done {
+		return nil
+	}
+	begun := map[string]bool{}
+	for _, c := range canisters {
+		if intent, ok := c.(canister.Intent); ok {
+			begun[intent.Invocation] = true
+		}
+	}
+	head := func() canister.Head { return canister.Head{ID: rand.Text(), Time: now} }
+	var ending []canister.Canister
+	for _, invocation := range canister.Pending(canisters) {
+		text := "The call was not started: the turn was cancelled first."
+		if begun[invocation.ID] {
+			text = "The call was interrupted before it had a result, since the turn was cancelled. It may or may not have taken effect."
+		}
+		ending = append(ending, canister.Result{
+			Head: head(), Invocation: invocation.ID, Code: string(invoker.Canceled), Content: canister.Texts(text),
+		})
+	}
+	return append(ending, canister.Assistant{Head: head(), Content: canister.Texts(cancelled), Finish: FinishCancelled})
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Post puts a message into the log of a conversation, or finds it there: what
+// the Send of an engine begins with. If the log is empty, open makes the
+// conversation, so that its instructions come first; a nil open does without. An
+// identity and a time that are missing are filled in.
+//
+// An error that has [ErrBusy] or [ErrWaiting] in its chain says that nothing was
+// appended since calls lack their results: somebody has to work, or to answer,
+// first. Who is only asking the model is not in the way: the message enters, and
+// that exchange ends with a conflict and is made again with the message.
+func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversation string, message canister.User, now time.Time) error {
+	if len(message.Content) == 0 {
+		return errors.New("engine: a message needs content")
+	}
+	if message.ID == "" {
+		message.ID = rand.Text()
+	}
+	if message.Time.IsZero() {
+		message.Time = now
+	}
+	for {
+		canisters, err := read(ctx, log, conversation)
+		if err != nil {
+			return err
+		}
+		if there, err := said(canisters, message); there || err != nil {
+			return err
+		}
+		if pending := canister.Pending(canisters); len(pending) > 0 {
+			return inTheWay(canisters, pending, now)
+		}
+		if len(canisters) == 0 && open != nil {
+			err = begin(ctx, open, conversation, message)
+		} else {
+			err = log.Append(ctx, conversation, len(canisters), message)
+		}
+		if !isConflict(err) {
+			return err
+		}
+	}
+}
+
+// begin makes a conversation say its instructions, if it has any, and the message.
+func begin(ctx context.Context, open converse.OpenFunc, conversation string, message canister.User) error {
+	talk, err := open(ctx, conversation)
+	if err != nil {
+		return fmt.Errorf("engine: the conversation cannot be opened: %w", err)
+	}
+	return errors.Join(talk.Add(ctx, message), talk.Close(context.WithoutCancel(ctx)))
+}
+
+// read returns all canisters of a conversation.
+func read(ctx context.Context, log history.Log, conversation string) ([]canister.Canister, error) {
+	var canisters []canister.Canister
+	for c, err := range log.Read(ctx, conversation, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("engine: the log cannot be read: %w", err)
+		}
+		canisters = append(canisters, c)
+	}
+	return canisters, nil
+}
+
+// said reports whether a message is in a history already.
+func said(canisters []canister.Canister, message canister.User) (bool, error) {
+	for _, c := range canisters {
+		if c.Header().ID != message.ID {
+			continue
+		}
+		if c.Kind() == canister.KindUser {
+			return true, nil
+		}
+		return false, fmt.Errorf("engine: the message has the identity %q, which the conversation's %s has already", message.ID, c.Kind())
+	}
+	return false, nil
+}
+
+// inTheWay says what a message would have to wait for.
+func inTheWay(canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
+	waits := converse.Waiting(canisters, now)
+	waiting := func(i canister.Invocation) bool {
+		return slices.ContainsFunc(waits, func(w canister.Wait) bool { return w.Invocation == i.ID })
+	}
+	if slices.ContainsFunc(pending, waiting) && !slices.ContainsFunc(pending, func(i canister.Invocation) bool { return !waiting(i) }) {
+		return fmt.Errorf("%w: %q, for %s", ErrWaiting, waits[0].ID, waits[0].For)
+	}
+	return fmt.Errorf("%w: %q", ErrBusy, pending[0].ID)
+}
+
+func isConflict(err error) bool {
+	_, conflict := errors.AsType[*history.ConflictError](err)
+	return conflict
+}
