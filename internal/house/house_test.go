@@ -81,6 +81,7 @@ var mayImport = map[string][]string{
 	"ensemble/pins":             {"invoker", "internal"},
 	"converse":                  {"canister", "invoker", "ensemble", "converse/history", "internal"},
 	"converse/conversetest":     {"canister", "invoker", "ensemble", "converse"},
+	"converse/engine":           {"canister", "invoker", "converse", "converse/history", "internal"},
 	"converse/history":          {"canister"},
 	"converse/history/files":    {"canister", "converse/history"},
 	"converse/history/sqlite":   {"canister", "converse/history"},
