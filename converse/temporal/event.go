@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"github.com/consort-go/consort/internal/event"
+	"go.uber.org/zap"
+)
+
+// What the log of a worker tells; docs/temporal.md has the table.
+var (
+	eventSweepFailed  = named("temporal.sweep.failed")
+	eventSweepWoke    = named("temporal.sweep.woke")
+	eventWorkerFailed = named("temporal.worker.failed")
+	eventCloseFailed  = named("temporal.conversation.close.failed")
+	eventTurnFailed   = named("temporal.turn.failed")
+)
+
+func named(name string) zap.Field { return zap.String(event.Key, name) }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+)
+
+// starter makes the workflow of a conversation look at its log.
+type starter struct {
+	client client.Client
+	queue  string
+	prefix string
+}
+
+// maxName is up to how many bytes the ID of a workflow shows the identity of its
+// conversation. A server takes 1000 in all, and some of its databases less.
+const maxName = 200
+
+// id is the ID of the workflow of a conversation: no two have the same.
+func (s starter) id(conversation string) string {
+	name := conversation
+	if len(name) > maxName || strings.HasPrefix(name, "~") {
+		sum := sha256.Sum256([]byte(name))
+		name = "~" + hex.EncodeToString(sum[:])
+	}
+	return s.prefix + name
+}
+
+// signal sends a signal to the workflow of a conversation, which it starts if
+// there is none at work.
+func (s starter) signal(ctx context.Context, conversation, name string) error {
+	_, err := s.client.SignalWithStartWorkflow(ctx, s.id(conversation), name, nil, client.StartWorkflowOptions{
+		TaskQueue:             s.queue,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}, workflowName, order{Conversation: conversation})
+	if err != nil {
+		return fmt.Errorf("temporal: the server cannot be told of conversation %s: %w", conversation, err)
+	}
+	return nil
+}
+
+// sight is what the server knows of a conversation. The zero value is that of
+// one it knows nothing of.
+type sight struct {
+	working bool      // an activity is under way, or is to be tried again
+	resting bool      // the workflow waits
+	ended   time.Time // when the last workflow did, if neither
+}
+
+// seen asks the server about a conversation.
+func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
+	described, err := s.client.DescribeWorkflowExecution(ctx, s.id(conversation), "")
+	if _, none := errors.AsType[*serviceerror.NotFound](err); none {
+		return sight{}, nil
+	}
+	if err != nil {
+		return sight{}, fmt.Errorf("temporal: the server does not tell of conversation %s: %w", conversation, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return sight{ended: info.GetCloseTime().AsTime()}, nil
+	}
+	working := len(described.GetPendingActivities()) > 0
+	return sight{working: working, resting: !working}, nil
+}

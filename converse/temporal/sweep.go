@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"go.uber.org/zap"
+)
+
+// sweep heals wake-ups that were lost: who sends or answers appends to the log
+// first, and may die before the server hears of it.
+type sweep struct {
+	starter
+	store  history.Store
+	logger *zap.Logger
+}
+
+// fullSweep is after how many sweeps all that is open is looked at again, and
+// not only what has changed of late.
+const fullSweep = 60
+
+// run sweeps at once, and then each time an interval has passed.
+func (s sweep) run(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		filter := history.Filter{Open: true}
+		if n%fullSweep != 0 {
+			// Three intervals, since the clocks of machines differ, and a sweep
+			// may have failed.
+			filter.Since = time.Now().Add(-3 * interval)
+		}
+		woken, err := s.once(ctx, filter)
+		if err != nil && ctx.Err() == nil {
+			s.logger.Warn("conversations that have something left to do could not be looked for", eventSweepFailed, zap.Error(err))
+		}
+		if woken > 0 {
+			s.logger.Info("conversations were taken up that nobody was at work on", eventSweepWoke, zap.Int("conversations", woken))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// once wakes the conversations that pass a filter and need it, and returns how
+// many did.
+func (s sweep) once(ctx context.Context, filter history.Filter) (woken int, err error) {
+	for info, failed := range s.store.List(ctx, filter) {
+		if failed != nil {
+			err = failed // about one that cannot be read, or the end
+			continue
+		}
+		needed, failed := s.needed(ctx, info)
+		if needed {
+			failed = s.signal(ctx, info.ID, wakeSignal)
+		}
+		switch {
+		case failed != nil && ctx.Err() != nil:
+			return woken, failed
+		case failed != nil:
+			err = failed
+		case needed:
+			woken++
+		}
+	}
+	return woken, err
+}
+
+// needed reports whether a wake-up is missing: nobody is at work on the
+// conversation, and the log has what nobody has seen.
+func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
+	seen, err := s.seen(ctx, info.ID)
+	switch {
+	case err != nil || seen.working:
+		return false, err
+	case !seen.resting:
+		// It ended behind the last that was appended: it has failed, or was ended
+		// by a limit, and said so.
+		return seen.ended.Before(info.Changed), nil
+	}
+	return s.ready(ctx, info.ID)
+}
+
+// ready reports whether there is anything to do now, rather than to wait for.
+func (s sweep) ready(ctx context.Context, conversation string) (bool, error) {
+	var canisters []canister.Canister
+	for c, err := range s.store.Read(ctx, conversation, 0) {
+		if err != nil {
+			return false, err
+		}
+		canisters = append(canisters, c)
+	}
+	switch converse.Next(canisters, converse.Limits{}, time.Now()).(type) {
+	case converse.Await, converse.Done:
+		return false, nil
+	}
+	return true, nil
+}
