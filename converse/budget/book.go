@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import "time"
+
+// Book is what a ledger that works in memory knows: accounts and open
+// reservations. Its zero value is empty; its JSON form can be kept. Nothing of it
+// may be called concurrently.
+type Book struct {
+	Accounts map[string]Account `json:"accounts,omitempty"`
+	Open     map[string]Open    `json:"open,omitempty"` // by the reservation's ID
+
+	next time.Time // nothing expires or is to be forgotten before
+}
+
+// Account is an account in a [Book].
+type Account struct {
+	Spent    int64     `json:"spent,omitzero"`
+	Reserved int64     `json:"reserved,omitzero"`
+	Ends     time.Time `json:"ends,omitzero"`
+}
+
+// Open is an open reservation in a [Book].
+type Open struct {
+	Amounts map[string]int64 `json:"amounts"` // by account
+	Expires time.Time        `json:"expires"`
+}
+
+// Reserve does what [Ledger] asks of it. The reservation has passed its Check.
+func (b *Book) Reserve(r Reservation) ([]int64, error) {
+	b.tidy(r.Now)
+	own := b.Open[r.ID].Amounts
+	balances := make([]Balance, len(r.Lines))
+	for i, line := range r.Lines {
+		account := b.Accounts[line.Account]
+		balances[i] = Balance{Spent: account.Spent, Reserved: account.Reserved - own[line.Account]}
+	}
+	granted, err := r.Grant(balances)
+	if err != nil {
+		return nil, err
+	}
+	b.Put(r, granted)
+	return granted, nil
+}
+
+// Put notes a reservation for which the amounts were granted.
+func (b *Book) Put(r Reservation, granted []int64) {
+	if b.Accounts == nil {
+		b.Accounts = map[string]Account{}
+	}
+	if b.Open == nil {
+		b.Open = map[string]Open{}
+	}
+	b.close(r.ID, func(string, int64) int64 { return 0 })
+	amounts := make(map[string]int64, len(granted))
+	for i, line := range r.Lines {
+		account := b.Accounts[line.Account]
+		account.Reserved += granted[i]
+		account.Ends = line.Ends
+		b.Accounts[line.Account] = account
+		amounts[line.Account] = granted[i]
+		b.forgetLater(line.Ends)
+	}
+	b.Open[r.ID] = Open{Amounts: amounts, Expires: r.Expires}
+	b.until(r.Expires)
+}
+
+// until notes that there is something to do at that time.
+func (b *Book) until(due time.Time) {
+	if due.Before(b.next) {
+		b.next = due
+	}
+}
+
+// forgetLater notes when an account is to be forgotten.
+func (b *Book) forgetLater(ends time.Time) {
+	if !ends.IsZero() {
+		b.until(ends.Add(Keep))
+	}
+}
+
+// Settle does what [Ledger] asks of it. What was spent has passed CheckSpent.
+func (b *Book) Settle(id string, spent map[string]int64) {
+	b.close(id, func(account string, reserved int64) int64 {
+		if amount, ok := spent[account]; ok {
+			return amount
+		}
+		return reserved
+	})
+}
+
+// close ends a reservation, if it is open, and adds to each account what it has
+// spent.
+func (b *Book) close(id string, spent func(account string, reserved int64) int64) {
+	for name, amount := range b.Open[id].Amounts {
+		account := b.Accounts[name]
+		account.Reserved -= amount
+		account.Spent = Sum(account.Spent, spent(name, amount))
+		b.Accounts[name] = account
+	}
+	delete(b.Open, id)
+}
+
+// Balance returns what an account holds.
+func (b *Book) Balance(account string) Balance {
+	held := b.Accounts[account]
+	return Balance{Spent: held.Spent, Reserved: held.Reserved}
+}
+
+// never is later than anything that is due.
+var never = time.Unix(1<<40, 0)
+
+// tidy closes the reservations that have expired, and forgets the accounts that
+// ended a while ago. A book that was just read is looked through.
+func (b *Book) tidy(now time.Time) {
+	if now.Before(b.next) {
+		return
+	}
+	b.next = never
+	for id, open := range b.Open {
+		if now.Before(open.Expires) {
+			b.until(open.Expires)
+		} else {
+			b.Settle(id, nil)
+		}
+	}
+	for name, account := range b.Accounts {
+		if over := account.Reserved == 0 && !account.Ends.IsZero() && !now.Before(account.Ends.Add(Keep)); over {
+			delete(b.Accounts, name)
+		} else {
+			b.forgetLater(account.Ends)
+		}
+	}
+}

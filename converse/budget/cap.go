@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Scope says for whom a cap holds: each has an account.
+type Scope string
+
+// The scopes of a [Cap].
+const (
+	Conversation Scope = "conversation" // each conversation, by its identity
+	Identity     Scope = "identity"     // each who converses, by trusted values; see [Policy.Identity]
+	Roster       Scope = "roster"       // all with the same [Policy.Roster]
+)
+
+// Window says over which time a cap counts. Windows are those of the calendar in
+// UTC. What is reserved in one is spent in it, however long it takes.
+type Window string
+
+// The windows of a [Cap].
+const (
+	Lifetime Window = "" // everything counts for ever
+	Hour     Window = "hour"
+	Day      Window = "day"
+	Month    Window = "month"
+)
+
+// Cap is what one of its scope may spend in a window. Of tokens, money and time,
+// those that are 0 are not limited; one must be.
+type Cap struct {
+	Scope  Scope
+	Window Window
+	Tokens int64 // of requests and answers together
+	Money  Money // needs Policy.Prices
+	// Time is that of exchanges with the model and of tools at work, by the
+	// clock: what runs side by side in a conversation counts once.
+	Time time.Duration
+}
+
+// unit is one of what a cap can limit. Its text is part of names of accounts.
+type unit string
+
+const (
+	tokens unit = "tokens"
+	money  unit = "money"
+	span   unit = "time"
+)
+
+// limit returns the limit of the unit; 0 is none.
+func (c Cap) limit(u unit) int64 {
+	switch u {
+	case tokens:
+		return c.Tokens
+	case money:
+		return int64(c.Money)
+	}
+	return int64(c.Time)
+}
+
+// check says what is wrong with a cap.
+func (c Cap) check() error {
+	switch c.Scope {
+	case Conversation, Identity, Roster:
+	default:
+		return fmt.Errorf("the scope is %q; it must be %q, %q or %q", c.Scope, Conversation, Identity, Roster)
+	}
+	switch c.Window {
+	case Lifetime, Hour, Day, Month:
+	default:
+		return fmt.Errorf("the window is %q; it must be %q, %q, %q or empty", c.Window, Hour, Day, Month)
+	}
+	limited := false
+	for _, u := range []unit{tokens, money, span} {
+		limit := c.limit(u)
+		if limit < 0 || limit > MaxAmount {
+			return fmt.Errorf("the limit of %s is %d; it must be from 1 to %d, or 0 for none", u, limit, int64(MaxAmount))
+		}
+		limited = limited || limit > 0
+	}
+	if !limited {
+		return errors.New("it limits neither tokens nor money nor time")
+	}
+	return nil
+}
+
+// period returns the name of the window that an instant is in, and when it ends;
+// both are zero for a lifetime.
+func (w Window) period(now time.Time) (name string, ends time.Time) {
+	now = now.UTC()
+	year, month, day := now.Date()
+	switch w {
+	case Hour:
+		return now.Format("2006-01-02T15"), now.Truncate(time.Hour).Add(time.Hour)
+	case Day:
+		return now.Format("2006-01-02"), time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
+	case Month:
+		return now.Format("2006-01"), time.Date(year, month+1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return "", time.Time{}
+}
+
+// per says the window behind an amount.
+func (w Window) per() string {
+	if w == Lifetime {
+		return ""
+	}
+	return " per " + string(w)
+}
+
+// Who is who spends. None of it can be read in the names of accounts, which
+// have its SHA-256; who knows a name, and can guess what it was made of, can
+// find that out.
+type Who struct {
+	Conversation string
+	Identity     string
+}
+
+// account returns the name of an account, and when it ends.
+func (p *Policy) account(c Cap, u unit, who Who, now time.Time) (name string, ends time.Time) {
+	period, ends := c.Window.period(now)
+	parts := []string{string(c.Scope)}
+	switch c.Scope {
+	case Conversation:
+		parts = append(parts, digest(who.Conversation))
+	case Identity:
+		parts = append(parts, digest(who.Identity))
+	case Roster:
+		parts = append(parts, digest(p.Roster))
+	}
+	if c.Window != Lifetime {
+		parts = append(parts, period)
+	}
+	if u == money {
+		return strings.Join(append(parts, string(u), p.Currency), "/"), ends
+	}
+	return strings.Join(append(parts, string(u)), "/"), ends
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

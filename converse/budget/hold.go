@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Need is what something is about to spend.
+type Need struct {
+	ID    string // of the reservation; see [Reservation.ID]
+	Who   Who
+	Model string // whose prices count, of an exchange
+	// Exchange says that the model is to be asked, with a request of Input
+	// tokens at most and for an answer of Answer tokens at most; 0 is any.
+	Exchange      bool
+	Input, Answer int64
+	// Time says that it takes time of its own.
+	Time bool
+	Now  time.Time
+}
+
+// Hold is what was reserved for a [Need].
+type Hold struct {
+	// Answer is how many tokens the answer may have at most; 0 is any.
+	Answer int64
+	// Time is how long it may take; 0 is for ever.
+	Time time.Duration
+
+	policy  *Policy
+	need    Need
+	entries []entry
+}
+
+// entry is what is reserved for a unit of a cap.
+type entry struct {
+	Cap
+	unit
+	line    Line
+	granted int64
+}
+
+// ReachedError says that a cap leaves too little.
+type ReachedError struct {
+	Cap  Cap
+	Unit string // tokens, money or time
+	// What the account of the cap holds, and what was needed beside: tokens,
+	// millionths or nanoseconds.
+	Spent, Reserved, Needed int64
+
+	currency string
+}
+
+// Error names the cap.
+func (e *ReachedError) Error() string {
+	u := unit(e.Unit)
+	text := fmt.Sprintf("the budget of %s for each %s%s is used up: %s spent",
+		u.text(e.Cap.limit(u), e.currency), e.Cap.Scope, e.Cap.Window.per(), u.text(e.Spent, e.currency))
+	if e.Reserved > 0 {
+		text += fmt.Sprintf(", %s reserved by others", u.text(e.Reserved, e.currency))
+	}
+	return text + fmt.Sprintf(", %s needed", u.text(e.Needed, e.currency))
+}
+
+// text says an amount.
+func (u unit) text(amount int64, currency string) string {
+	switch u {
+	case tokens:
+		return fmt.Sprintf("%d tokens", amount)
+	case money:
+		return Money(amount).String() + " " + currency
+	}
+	return time.Duration(amount).String()
+}
+
+// Reserve reserves what something may spend at most, or says with a
+// [*ReachedError] which cap leaves too little for it. An answer needs room for 16
+// tokens, or for as many as are asked for, and anything for a millisecond. The caller settles the hold when it is
+// over. Another error is the ledger's.
+func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
+	h := &Hold{policy: p, need: need, entries: p.entries(need)}
+	r := Reservation{ID: need.ID, Now: need.Now, Expires: need.Now.Add(lasting)}
+	for _, e := range h.entries {
+		r.Lines = append(r.Lines, e.line)
+	}
+	if len(r.Lines) == 0 {
+		return h, nil
+	}
+	granted, err := p.Ledger.Reserve(ctx, r)
+	if denied := new(DeniedError); errors.As(err, &denied) {
+		e := h.entries[denied.Line]
+		return nil, &ReachedError{
+			Cap: e.Cap, Unit: string(e.unit), currency: p.Currency,
+			Spent: denied.Balance.Spent, Reserved: denied.Balance.Reserved, Needed: denied.Needed,
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("budget: reserving: %w", err)
+	}
+	for i := range h.entries {
+		h.entries[i].granted = granted[i]
+	}
+	h.bound()
+	return h, nil
+}
+
+// entries returns what a need asks of each cap.
+func (p *Policy) entries(need Need) []entry {
+	var entries []entry
+	for _, c := range p.Caps {
+		for _, u := range []unit{tokens, money, span} {
+			least, most, wanted := p.wants(u, need)
+			if c.limit(u) == 0 || !wanted {
+				continue
+			}
+			line := Line{Limit: c.limit(u), Least: min(least, MaxAmount), Most: min(most, MaxAmount)}
+			line.Account, line.Ends = p.account(c, u, need.Who, need.Now)
+			entries = append(entries, entry{Cap: c, unit: u, line: line})
+		}
+	}
+	return entries
+}
+
+// wants returns between what and what a need is in a unit, if it is one.
+func (p *Policy) wants(u unit, need Need) (least, most int64, wanted bool) {
+	if u == span {
+		step := cmp.Or(p.Step, DefaultStep)
+		return int64(min(step, moment)), int64(step), need.Time
+	}
+	answer := p.answer(need.Answer)
+	short := min(answer, shortest)
+	input := min(max(need.Input, 0), MaxAmount)
+	if u == tokens {
+		return Sum(input, short), Sum(input, answer), need.Exchange
+	}
+	price := p.Prices[need.Model]
+	cost := func(output int64) int64 {
+		return Sum(int64(price.most(input)), int64(price.Cost(canister.Usage{Output: output})))
+	}
+	return cost(short), cost(answer), need.Exchange
+}
+
+// bound finds out what was granted.
+func (h *Hold) bound() {
+	input := min(max(h.need.Input, 0), MaxAmount)
+	for _, e := range h.entries {
+		switch e.unit {
+		case span:
+			if granted := time.Duration(e.granted); h.Time == 0 || granted < h.Time {
+				h.Time = granted
+			}
+		case tokens:
+			h.lower(e.granted - input)
+		case money:
+			price := h.policy.Prices[h.need.Model]
+			h.lower(price.affords(Money(e.granted) - price.most(input)))
+		}
+	}
+}
+
+// lower lowers the bound of the answer.
+func (h *Hold) lower(tokens int64) {
+	most := h.policy.answer(h.need.Answer)
+	if h.Answer > 0 {
+		most = h.Answer
+	}
+	h.Answer = max(min(most, tokens), 1)
+}
+
+// Spent is what came of what was reserved for.
+type Spent struct {
+	// Usage is what an exchange has used. Where it is nil, negative or nothing
+	// at all, the request and the whole of the answer that was allowed are taken
+	// for spent: an answer that nobody saw to its end has its price too.
+	Usage *canister.Usage
+	// Nothing says that the model was not reached, or refused the request.
+	Nothing bool
+	// Time is how long it took, if the need had time of its own.
+	Time time.Duration
+}
+
+// Settle puts what was spent in the place of what was reserved, and returns the
+// amount. Time counts if the need had time of its own, money if the model has a
+// price. After an error, which is the ledger's, the reservation may stay, and
+// counts as spent.
+func (h *Hold) Settle(ctx context.Context, spent Spent) (Amount, error) {
+	amount := h.amount(spent)
+	if len(h.entries) == 0 {
+		return amount, nil
+	}
+	accounts := make(map[string]int64, len(h.entries))
+	for _, e := range h.entries {
+		accounts[e.line.Account] = amount.get(e.unit)
+	}
+	if err := h.policy.Ledger.Settle(ctx, h.need.ID, accounts); err != nil {
+		return amount, fmt.Errorf("budget: settling: %w", err)
+	}
+	return amount, nil
+}
+
+// amount returns what was spent, or may have been.
+func (h *Hold) amount(spent Spent) (amount Amount) {
+	if h.need.Time {
+		amount.Time = min(max(spent.Time, 0), MaxAmount)
+	}
+	if !h.need.Exchange || spent.Nothing {
+		return amount
+	}
+	price := h.policy.Prices[h.need.Model]
+	if u := spent.Usage; u != nil && u.Input >= 0 && u.Output >= 0 && (u.Input > 0 || u.Output > 0) {
+		amount.Tokens, amount.Money = Sum(u.Input, u.Output), price.Cost(*u)
+		return amount
+	}
+	answer := price.Cost(canister.Usage{Output: h.Answer})
+	amount.Tokens = Sum(max(h.need.Input, 0), h.Answer)
+	amount.Money = Money(Sum(int64(price.most(h.need.Input)), int64(answer)))
+	return amount
+}

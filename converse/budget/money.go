@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// Money is an amount in millionths of the unit of a currency, which
+// [Policy.Currency] names.
+type Money int64
+
+// Unit is one of the currency, such as one dollar.
+const Unit Money = 1_000_000
+
+// MaxAmount is the most of anything, tokens, millionths or nanoseconds, that may
+// be reserved, spent at once or named as a cap. Accounts hold as much at most.
+const MaxAmount = 1 << 60
+
+// decimals are the digits behind the point that Money has room for.
+const decimals = 6
+
+// ParseMoney reads an amount such as "2.50": digits, and up to six more behind a
+// point. There is no sign, no exponent, no space and no separator of thousands,
+// so that no text means an amount that its writer did not.
+func ParseMoney(text string) (Money, error) {
+	whole, part, point := strings.Cut(text, ".")
+	if !digits(whole) || point && !digits(part) {
+		return 0, fmt.Errorf("budget: %s is no amount of money; write digits with a point, such as 2.50", quote(text))
+	}
+	if len(part) > decimals {
+		return 0, fmt.Errorf("budget: the amount %s has more than %d digits behind the point", quote(text), decimals)
+	}
+	amount, err := strconv.ParseInt(whole+part+strings.Repeat("0", decimals-len(part)), 10, 64)
+	if err != nil || amount > MaxAmount {
+		return 0, fmt.Errorf("budget: the amount %s is more than %v", quote(text), Money(MaxAmount))
+	}
+	return Money(amount), nil
+}
+
+// quote returns a text as an error may hold it.
+func quote(text string) string {
+	const most = 40
+	if len(text) > most {
+		return strconv.QuoteToASCII(text[:most]) + "…"
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// String returns the amount as ParseMoney reads it, with two digits behind the
+// point, or as many as it needs.
+func (m Money) String() string {
+	sign, n := "", uint64(m)
+	if m < 0 {
+		sign, n = "-", -n
+	}
+	part := fmt.Sprintf("%06d", n%uint64(Unit))
+	for len(part) > 2 && part[len(part)-1] == '0' {
+		part = part[:len(part)-1]
+	}
+	return fmt.Sprintf("%s%d.%s", sign, n/uint64(Unit), part)
+}
+
+// Price is what a model costs, each for a million tokens.
+type Price struct {
+	Input  Money
+	Cached Money // of input that the server had in its cache; 0 is as Input
+	Output Money
+}
+
+// Cost returns what the tokens cost, rounded up to the next millionth, and at
+// most MaxAmount. What is negative counts for nothing.
+func (p Price) Cost(usage canister.Usage) Money {
+	input := max(usage.Input, 0)
+	cached := min(max(usage.Cached, 0), input)
+	if p.Cached <= 0 {
+		cached = 0
+	}
+	var sum product
+	sum.add(input-cached, p.Input)
+	sum.add(cached, p.Cached)
+	sum.add(max(usage.Output, 0), p.Output)
+	return sum.millionths()
+}
+
+// most returns what that many tokens of a request may cost, cached or not.
+func (p Price) most(input int64) Money {
+	return Price{Input: max(p.Input, p.Cached)}.Cost(canister.Usage{Input: input})
+}
+
+// affords returns how many tokens of an answer the money is enough for.
+func (p Price) affords(money Money) int64 {
+	switch {
+	case money < 0:
+		return 0
+	case p.Output <= 0:
+		return MaxAmount
+	}
+	hi, lo := bits.Mul64(uint64(money), uint64(Unit))
+	if hi >= uint64(p.Output) {
+		return MaxAmount
+	}
+	tokens, _ := bits.Div64(hi, lo, uint64(p.Output))
+	return int64(min(tokens, MaxAmount))
+}
+
+// product is a sum of tokens times prices, in 128 bits.
+type product struct{ hi, lo uint64 }
+
+func (s *product) add(tokens int64, price Money) {
+	hi, lo := bits.Mul64(uint64(tokens), uint64(max(price, 0)))
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, lo, 0)
+	s.hi, _ = bits.Add64(s.hi, hi, carry)
+}
+
+// millionths divides by a million tokens, and rounds up.
+func (s product) millionths() Money {
+	if s.hi >= uint64(Unit) {
+		return MaxAmount
+	}
+	money, rest := bits.Div64(s.hi, s.lo, uint64(Unit))
+	if rest > 0 && money < MaxAmount {
+		money++
+	}
+	return Money(min(money, MaxAmount))
+}

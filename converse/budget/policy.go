@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The defaults of a [Policy].
+const (
+	DefaultAnswer = 8192
+	DefaultStep   = 15 * time.Minute
+)
+
+// shortest is how many tokens an answer must have room for; for less, a model
+// is not asked. Some servers refuse a lesser bound.
+const shortest = 16
+
+// moment is the least time that there must be for something to begin.
+const moment = time.Millisecond
+
+// lasting is how long a reservation can be settled. Whoever was to do that is
+// given up for dead then, and what it had reserved is spent for good.
+const lasting = 24 * time.Hour
+
+// Policy is what conversations may spend. One can serve many of them; nothing in
+// it may change while it does.
+type Policy struct {
+	// Ledger keeps the accounts. All who share it, share them.
+	Ledger Ledger
+	// Caps hold all at once. No two limit the same unit in the same scope and
+	// window.
+	Caps []Cap
+	// Prices are those of the models, by the names that requests have. A cap of
+	// money needs one for each model that is asked.
+	Prices map[string]Price
+	// Currency is that of Prices and of all caps of money, such as EUR: letters
+	// and digits, which are part of the names of accounts. Without a cap of
+	// money it may be empty.
+	Currency string
+	// Roster is whose accounts the caps of scope [Roster] have. Programs with
+	// the same text share them; empty is a text as any.
+	Roster string
+	// Identity are the names of the trusted values that make an identity; nil
+	// is all that the call carries. Name those that say who it is, if others
+	// change from call to call. All without trusted values are one identity.
+	Identity []string
+	// Answer is how many tokens are reserved for an answer, and how many it may
+	// have at most, under caps of tokens or money; default 8192. A lesser bound
+	// of the model or of the request counts.
+	Answer int64
+	// Step is how much time is reserved for an exchange, or for the calls of one
+	// message together, and how long these may take at most, under caps of
+	// time; default 15 minutes.
+	Step time.Duration
+}
+
+// Check says what is wrong with a policy for conversations with a model of that
+// name.
+func (p *Policy) Check(model string) error {
+	if p.Ledger == nil {
+		return errors.New("budget: there is no ledger")
+	}
+	if p.Answer < 0 || p.Answer > MaxAmount || p.Step < 0 || p.Step > MaxAmount {
+		return fmt.Errorf("budget: Answer is %d and Step %v; neither may be negative or more than %d", p.Answer, p.Step, int64(MaxAmount))
+	}
+	for name, price := range p.Prices {
+		for _, part := range []Money{price.Input, price.Cached, price.Output} {
+			if part < 0 || part > MaxAmount {
+				return fmt.Errorf("budget: the model %q has a price of %v; it must be from 0 to %v", name, part, Money(MaxAmount))
+			}
+		}
+	}
+	type account struct {
+		Scope
+		Window
+		unit
+	}
+	seen := map[account]bool{}
+	for i, c := range p.Caps {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("budget: cap %d: %w", i, err)
+		}
+		for _, u := range []unit{tokens, money, span} {
+			if key := (account{c.Scope, c.Window, u}); c.limit(u) > 0 {
+				if seen[key] {
+					return fmt.Errorf("budget: cap %d: there is another one of %s for each %s%s", i, u, c.Scope, c.Window.per())
+				}
+				seen[key] = true
+			}
+		}
+	}
+	return p.checkMoney(model)
+}
+
+// checkMoney says why caps of money cannot be kept, if there are any.
+func (p *Policy) checkMoney(model string) error {
+	if !p.limits(money) {
+		return nil
+	}
+	if !isCurrency(p.Currency) {
+		return fmt.Errorf("budget: the currency is %s; it must be 1 to 16 letters and digits, such as EUR", quote(p.Currency))
+	}
+	if _, priced := p.Prices[model]; !priced {
+		return fmt.Errorf("budget: there is a cap of money, and no price for the model %q", model)
+	}
+	return nil
+}
+
+func isCurrency(text string) bool {
+	for _, r := range text {
+		if (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 16
+}
+
+// limits reports whether a cap limits the unit.
+func (p *Policy) limits(u unit) bool {
+	for _, c := range p.Caps {
+		if c.limit(u) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// LimitsTime reports whether there is a cap of time.
+func (p *Policy) LimitsTime() bool { return p.limits(span) }
+
+// Standing is how much of a cap somebody has used.
+type Standing struct {
+	Cap      Cap
+	Spent    Amount
+	Reserved Amount
+}
+
+// Amount is what is spent of each unit. In a [Standing], only the units that the
+// cap limits are known.
+type Amount struct {
+	Tokens int64
+	Money  Money
+	Time   time.Duration
+}
+
+// Add returns the sum; see [Sum].
+func (a Amount) Add(b Amount) Amount {
+	return Amount{
+		Tokens: Sum(a.Tokens, b.Tokens),
+		Money:  Money(Sum(int64(a.Money), int64(b.Money))),
+		Time:   time.Duration(Sum(int64(a.Time), int64(b.Time))),
+	}
+}
+
+// set sets one unit.
+func (a *Amount) set(u unit, amount int64) {
+	switch u {
+	case tokens:
+		a.Tokens = amount
+	case money:
+		a.Money = Money(amount)
+	case span:
+		a.Time = time.Duration(amount)
+	}
+}
+
+// get returns one unit.
+func (a Amount) get(u unit) int64 {
+	switch u {
+	case tokens:
+		return a.Tokens
+	case money:
+		return int64(a.Money)
+	}
+	return int64(a.Time)
+}
+
+// Standings returns how much of each cap somebody has used, in the order of Caps.
+func (p *Policy) Standings(ctx context.Context, who Who, now time.Time) ([]Standing, error) {
+	standings := make([]Standing, len(p.Caps))
+	for i, c := range p.Caps {
+		standings[i].Cap = c
+		for _, u := range []unit{tokens, money, span} {
+			if c.limit(u) == 0 {
+				continue
+			}
+			account, _ := p.account(c, u, who, now)
+			balances, err := p.Ledger.Balances(ctx, account)
+			if err != nil {
+				return nil, err
+			}
+			standings[i].Spent.set(u, balances[0].Spent)
+			standings[i].Reserved.set(u, balances[0].Reserved)
+		}
+	}
+	return standings, nil
+}
+
+// answer returns the bound of an answer of which that many tokens are asked for;
+// 0 is any number.
+func (p *Policy) answer(asked int64) int64 {
+	most := cmp.Or(p.Answer, DefaultAnswer)
+	if asked > 0 {
+		most = min(most, asked)
+	}
+	return most
+}
