@@ -17,7 +17,7 @@ type Scope string
 // The scopes of a [Cap].
 const (
 	Conversation Scope = "conversation" // each conversation, by its identity
-	Identity     Scope = "identity"     // each who converses, by trusted values; see [Policy.Identity]
+	Identity     Scope = "identity"     // each who converses, by trusted values; see converse.Options.Identity
 	Roster       Scope = "roster"       // all with the same [Policy.Roster]
 )
 

@@ -45,10 +45,6 @@ type Policy struct {
 	// Roster is whose accounts the caps of scope [Roster] have. Programs with
 	// the same text share them; empty is a text as any.
 	Roster string
-	// Identity are the names of the trusted values that make an identity; nil
-	// is all that the call carries. Name those that say who it is, if others
-	// change from call to call. All without trusted values are one identity.
-	Identity []string
 	// Answer is how many tokens are reserved for an answer, and how many it may
 	// have at most, under caps of tokens or money; default 8192. A lesser bound
 	// of the model or of the request counts.

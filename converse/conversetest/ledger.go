@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse/budget"
+)
+
+// LedgerHarness is a ledger under test, with what the suite needs to know of it.
+type LedgerHarness struct {
+	// Open opens the ledger; each call opens the same accounts, of which there
+	// are none at first. What it opens is closed with t.Cleanup. A ledger that
+	// is not Shared may return the same one each time.
+	Open func() (budget.Ledger, error)
+	// Shared says that the ledger may be open several times at once, as by
+	// several processes, and lasts longer than they do.
+	Shared bool
+	// Patience is how long the suite waits for what ought to happen soon;
+	// default 30 s.
+	Patience time.Duration
+}
+
+// TestLedger runs the suite that every [budget.Ledger] must pass. It makes a
+// fresh harness for each case. Each case is a subtest, and says when it fails
+// what the rule is.
+func TestLedger(t *testing.T, newHarness func(t *testing.T) LedgerHarness) {
+	for _, c := range ledgerCases {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			if c.needs == shared && !h.Shared {
+				t.Skip("the ledger is not shared")
+			}
+			s := &ledgerSubject{T: t, LedgerHarness: h}
+			s.Patience = cmp.Or(h.Patience, 30*time.Second)
+			s.ledger = s.open()
+			defer func() {
+				if t.Failed() {
+					t.Log("the rule: " + c.rule)
+				}
+			}()
+			c.check(s)
+		})
+	}
+}
+
+// ledgerCase is one rule and how it is checked.
+type ledgerCase struct {
+	name, needs, rule string
+	check             func(*ledgerSubject)
+}
+
+// ledgerSubject is a ledger while a case runs.
+type ledgerSubject struct {
+	*testing.T
+	LedgerHarness
+	ledger budget.Ledger
+}
+
+// noon is when the cases happen.
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+// open opens the ledger once more.
+func (s *ledgerSubject) open() budget.Ledger {
+	s.Helper()
+	ledger, err := s.Open()
+	if err != nil {
+		s.Fatalf("Open: %v", err)
+	}
+	return ledger
+}
+
+// context returns a context that ends when the suite's patience does.
+func (s *ledgerSubject) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// line is one of an account with that limit.
+func line(account string, limit, least, most int64) budget.Line {
+	return budget.Line{Account: account, Limit: limit, Least: least, Most: most}
+}
+
+// reservation is one that expires in a day.
+func reservation(id string, lines ...budget.Line) budget.Reservation {
+	return budget.Reservation{ID: id, Lines: lines, Now: noon, Expires: noon.Add(24 * time.Hour)}
+}
+
+// reserves checks what is granted.
+func (s *ledgerSubject) reserves(r budget.Reservation, want ...int64) {
+	s.Helper()
+	granted, err := s.ledger.Reserve(s.context(), r)
+	if err != nil {
+		s.Fatalf("Reserve of %s: %v", r.ID, err)
+	}
+	if !slices.Equal(granted, want) {
+		s.Errorf("Reserve of %s grants %d, want %d", r.ID, granted, want)
+	}
+}
+
+// denies checks that a reservation is denied because of a line.
+func (s *ledgerSubject) denies(r budget.Reservation, index int, balance budget.Balance) {
+	s.Helper()
+	_, err := s.ledger.Reserve(s.context(), r)
+	var denied *budget.DeniedError
+	if !errors.As(err, &denied) {
+		s.Fatalf("Reserve of %s is %v, want a DeniedError", r.ID, err)
+	}
+	l := r.Lines[index]
+	want := budget.DeniedError{Line: index, Account: l.Account, Limit: l.Limit, Balance: balance, Needed: l.Least}
+	if *denied != want {
+		s.Errorf("Reserve of %s is denied with %+v, want %+v", r.ID, *denied, want)
+	}
+}
+
+// settles settles what has to be taken.
+func (s *ledgerSubject) settles(id string, spent map[string]int64) {
+	s.Helper()
+	if err := s.ledger.Settle(s.context(), id, spent); err != nil {
+		s.Fatalf("Settle of %s: %v", id, err)
+	}
+}
+
+// holds checks what an account holds.
+func (s *ledgerSubject) holds(account string, spent, reserved int64) {
+	s.Helper()
+	balances, err := s.ledger.Balances(s.context(), account)
+	if err != nil || len(balances) != 1 {
+		s.Fatalf("Balances of %s: %v, %v", account, balances, err)
+	}
+	if want := (budget.Balance{Spent: spent, Reserved: reserved}); balances[0] != want {
+		s.Errorf("the account %s holds %+v, want %+v", account, balances[0], want)
+	}
+}
