@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -110,7 +111,7 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	next := "migrations/2.sql"
+	next := fmt.Sprintf("migrations/%d.sql", version+1)
 	bad, _ := steps(t, map[string]string{next: "ALTER TABLE conversations ADD COLUMN x TEXT; SELECT none FROM nowhere"})
 	if err := migrate(t.Context(), db, bad); err == nil || !strings.Contains(err.Error(), next) {
 		t.Error(err)
@@ -131,7 +132,7 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 	}
 	// That database is now of a newer program than this one.
 	_, err = Open(path, nil)
-	if !errors.Is(err, history.ErrNewer) || !strings.Contains(err.Error(), "version 2") || !strings.Contains(err.Error(), "up to 1") || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, history.ErrNewer) || !strings.Contains(err.Error(), fmt.Sprint("version ", version+1)) || !strings.Contains(err.Error(), fmt.Sprint("up to ", version)) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
 }
