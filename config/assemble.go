@@ -82,6 +82,9 @@ type Assembly struct {
 	// before: results of [ensemble.Tool.Invoke], say, or a
 	// [ensemble.Snapshot]. It is never nil and may be called concurrently.
 	Redact func(text string) string
+	// Logger is that of the options, with the secrets of the configuration taken
+	// out of its lines, for what the program does with the parts. It is never nil.
+	Logger *zap.Logger
 	// Telemetry makes the traces and the metrics; nil when there are none. The
 	// parts have it already; it is for calls that the program makes by itself
 	// ([telemetry.With]).
@@ -92,7 +95,7 @@ type Assembly struct {
 
 	opening     sync.Mutex // guards what follows
 	history     history.Store
-	openHistory func() (history.Store, error) // nil without a table
+	openHistory func(context.Context) (history.Store, error) // nil without a table
 }
 
 // Assemble makes the model, the roster and the options of conversations from a
@@ -119,7 +122,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	for _, note := range config.Ignored {
 		o.Logger.Warn("passed over in an imported file", event.ImportSkipped, zap.String("problem", note.Error()))
 	}
-	assembly := &Assembly{Redact: o.redact}
+	assembly := &Assembly{Redact: o.redact, Logger: o.Logger}
 	if assembly.Redact == nil {
 		assembly.Redact = func(text string) string { return text }
 	}

@@ -3,8 +3,10 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
@@ -21,18 +23,45 @@ const (
 	StoreFiles  StoreKind = "files"  // a folder of lines that people can read
 )
 
-// History says where conversations are kept.
+// History says where conversations are kept, and for how long.
 type History struct {
 	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required.
 	Path Value
 	// Store is the kind; empty means StoreSQLite.
 	Store StoreKind
+	// Keep is how long a conversation is kept after it was last changed; 0 is
+	// for ever. Who opens the store sees to it, with [History.Retention].
+	Keep time.Duration
+	// Rules are exceptions, of which the first that fits decides.
+	Rules []KeepRule
+	// PruneOpen lets those go too that do not end with an answer.
+	PruneOpen bool
+}
+
+// KeepRule is how long the conversations are kept that have the tag and the owner;
+// one of the two may be empty.
+type KeepRule struct {
+	Tag, Owner string
+	Keep       time.Duration // 0 is for ever
 }
 
 func (h *History) fields() []field {
 	return []field{
 		{"path", directory(&h.Path)},
 		{"store", choice(&h.Store, StoreSQLite, StoreFiles)},
+		{"keep", duration(&h.Keep)},
+		{"rules", each(&h.Rules, func(rule *KeepRule) value { return tableOf(rule.fields(), rule.check) })},
+		{"prune_open", boolean(&h.PruneOpen)},
+	}
+}
+
+func (rule *KeepRule) fields() []field {
+	return []field{{"tag", text(&rule.Tag)}, {"owner", text(&rule.Owner)}, {"keep", duration(&rule.Keep)}}
+}
+
+func (rule *KeepRule) check(r *reader, n *node) {
+	if n.member("tag") == nil && n.member("owner") == nil {
+		r.missing(n, "tag", `missing: expected the tag, the owner, or both, of the conversations that the rule is for; for all there is history.keep`)
 	}
 }
 
@@ -42,20 +71,33 @@ func (h *History) check(r *reader, n *node) {
 	}
 }
 
+// Retention says how long conversations are kept, for [history.Retain]; for ever
+// where h is nil.
+func (h *History) Retention() history.Retention {
+	if h == nil {
+		return history.Retention{}
+	}
+	retention := history.Retention{Keep: h.Keep, Open: h.PruneOpen}
+	for _, rule := range h.Rules {
+		retention.Rules = append(retention.Rules, history.RetentionRule{Tag: rule.Tag, Owner: rule.Owner, Keep: rule.Keep})
+	}
+	return retention
+}
+
 // OpenHistory opens the store of conversations, and makes it if there is none
 // yet; it is nil when the configuration has none. The caller closes it.
-func (c *Config) OpenHistory() (history.Store, error) {
+func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	if c.History == nil {
 		return nil, nil
 	}
-	store, err := c.History.open()
+	store, err := c.History.open(ctx)
 	if err != nil {
 		return nil, redact.Error(fmt.Errorf("history.%w", err), c.Redact())
 	}
 	return store, nil
 }
 
-func (h *History) open() (history.Store, error) {
+func (h *History) open(ctx context.Context) (history.Store, error) {
 	path := h.Path.Reveal()
 	if path == "" {
 		return nil, errors.New("path: there is none")
@@ -89,11 +131,11 @@ func (c *Config) Redact() func(text string) string {
 // History returns the store of conversations, which the first call opens and
 // Close closes; nil when the configuration has none. A failed call may be
 // repeated. It may be called concurrently.
-func (a *Assembly) History() (history.Store, error) {
+func (a *Assembly) History(ctx context.Context) (history.Store, error) {
 	a.opening.Lock()
 	defer a.opening.Unlock()
 	if a.history == nil && a.openHistory != nil {
-		store, err := a.openHistory()
+		store, err := a.openHistory(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +149,7 @@ func (a *Assembly) closeHistory() error {
 	a.opening.Lock()
 	defer a.opening.Unlock()
 	store := a.history
-	a.openHistory = func() (history.Store, error) { return nil, history.ErrClosed }
+	a.openHistory = func(context.Context) (history.Store, error) { return nil, history.ErrClosed }
 	if store == nil {
 		return nil
 	}

@@ -31,14 +31,14 @@ func openedWhenWanted(t *testing.T, kind config.StoreKind) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is there before anybody wants it: %v", err)
 	}
-	store, err := parts.History()
+	store, err := parts.History(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Append(t.Context(), "a", 0, canister.User{Content: canister.Texts("hi")}); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := parts.History(); again != store || err != nil {
+	if again, err := parts.History(t.Context()); again != store || err != nil {
 		t.Errorf("the second call: %v, %v", again, err)
 	}
 	if err := parts.Close(t.Context()); err != nil {
@@ -55,13 +55,13 @@ func TestWithoutTheTableNothingIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if store, err := parts.History(); store != nil || err != nil {
+	if store, err := parts.History(t.Context()); store != nil || err != nil {
 		t.Errorf("%v, %v", store, err)
 	}
 	if err := parts.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if store, err := parts.History(); store != nil || !errors.Is(err, history.ErrClosed) {
+	if store, err := parts.History(t.Context()); store != nil || !errors.Is(err, history.ErrClosed) {
 		t.Errorf("after Close: %v, %v", store, err)
 	}
 }
@@ -82,7 +82,7 @@ func TestAStoreThatIsNone(t *testing.T) {
 		"no file":     {config.History{Path: config.Plain(other), Store: config.StoreFiles}, "history.path: "},
 		"no kind":     {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
 	} {
-		store, err := (&config.Config{History: &test.table}).OpenHistory()
+		store, err := (&config.Config{History: &test.table}).OpenHistory(t.Context())
 		if store != nil || err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "4711") {
 			t.Errorf("%s: %v, %v", name, store, err)
 		}

@@ -226,6 +226,12 @@ url = "http://x"
 			`consort.toml:1:2: history.path: missing: expected where conversations are kept, such as path = "history.db"`,
 			`consort.toml:2:7: history.store: expected "sqlite" or "files"`,
 			`consort.toml:3:1: history.folder: unknown key`}},
+		{"keeping", "[history]\npath='x'\nkeep='0s'\nrules=[{keep='1h'}, {tag='', owner='x'}, {tag='x', keep=30}]\nprune_open='yes'\n", []string{
+			`consort.toml:3:6: history.keep: expected a duration longer than 0`,
+			`consort.toml:4:8: history.rules[0].tag: missing: expected the tag, the owner, or both, of the conversations that the rule is for; for all there is history.keep`,
+			`consort.toml:4:26: history.rules[1].tag: expected a string that is not empty`,
+			`consort.toml:4:57: history.rules[2].keep: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
+			`consort.toml:5:12: history.prune_open: expected true or false, found a string`}},
 		{"tools", "[tools]\nresource=true\nresources='yes'\n", []string{
 			`consort.toml:2:1: tools.resource: unknown key; did you mean "resources"?`,
 			`consort.toml:3:11: tools.resources: expected true or false, found a string`}},

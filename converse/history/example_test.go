@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -53,4 +54,20 @@ func ExampleStore_Fork() {
 	// <nil>
 	// <nil>
 	// other 2 from talk 1 <nil>
+}
+
+// What nobody has touched for thirty days goes, but for what is tagged.
+func ExampleRetain() {
+	ctx := context.Background()
+	store := history.NewMemory()
+	for _, id := range []string{"talk", "contract"} {
+		_ = store.Append(ctx, id, 0, says("c1", "Good morning."), canister.Assistant{Head: canister.Head{ID: "c2"}})
+	}
+	_ = store.Describe(ctx, "contract", history.Change{Tags: &[]string{"legal"}})
+	retention := history.Retention{Keep: 30 * 24 * time.Hour, Rules: []history.RetentionRule{{Tag: "legal"}}}
+	for info, err := range history.Retain(ctx, store, retention, time.Now().AddDate(0, 2, 0)) {
+		fmt.Println("gone:", info.ID, err)
+	}
+	// Output:
+	// gone: talk <nil>
 }

@@ -3,13 +3,12 @@
 package command
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // approve puts an invocation to the person.
@@ -17,8 +16,8 @@ func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Dec
 	paint := c.screen.notes
 	var question strings.Builder
 	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.bold("? The model wants to call"),
-		paint.name(oneLine(ask.Tool)), oneLine(ask.Ensemble), paint.faint(hintText(ask)))
-	for line := range strings.Lines(indented(ask.Arguments)) {
+		paint.name(shown.Line(ask.Tool)), shown.Line(ask.Ensemble), paint.faint(hintText(ask)))
+	for line := range strings.Lines(shown.JSON(ask.Arguments)) {
 		question.WriteString("  " + line)
 	}
 	question.WriteString("\n  run it? [y/N, or a reason why not] ")
@@ -33,15 +32,6 @@ func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Dec
 		return converse.Deny("The person said no."), nil
 	}
 	return converse.Deny("The person said no: " + answer), nil
-}
-
-// indented is JSON for people.
-func indented(text json.RawMessage) string {
-	var b bytes.Buffer
-	if err := json.Indent(&b, text, "", "  "); err != nil {
-		return printable(string(text))
-	}
-	return printable(b.String())
 }
 
 // hintText is what the author of a tool says about it that matters for an

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -63,7 +64,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
-	line := p.screen.begin(oneLine(args[1]))
+	line := p.screen.begin(shown.Line(args[1]))
 	call.Progress = func(progress invoker.Progress) { p.screen.say(line, progressText(progress)) }
 	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
 	p.screen.end(line)
@@ -214,7 +215,7 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	if p.json {
 		return p.answerJSON(result)
 	}
-	text := plain(result.Content)
+	text := shown.Contents(result.Content)
 	if failure != nil {
 		return &exit{statusTool, fmt.Errorf("%s: %s", failure.Code, cmp.Or(text, failure.Message))}
 	}

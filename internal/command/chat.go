@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -71,7 +72,7 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	defer func() { err = errors.Join(err, c.kept.talk.Close(context.Background())) }()
 	defer c.kept.adviseContinue()
 	if c.console.terminal != nil {
-		p.screen.note("%s", p.screen.notes.faint("Talking with "+printable(cfg.Model.Name.Reveal())+". /help tells what else there is."))
+		p.screen.note("%s", p.screen.notes.faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
 	c.greet()
 	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.kept.talk) })
@@ -87,7 +88,7 @@ func (c *chat) greet() {
 	if was.Length == 0 {
 		return
 	}
-	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), oneLine(was.Title))))
+	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
 	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
 		c.screen.note("It was left with %d calls of tools that have no result. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",
 			len(invoke.Pending), word(was.ID))
@@ -162,7 +163,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 		c.screen.note("%s", c.screen.notes.faint("Cancelled. Ctrl-C again leaves."))
 		return false, nil
 	case err != nil && ctx.Err() == nil:
-		c.screen.note("%s%s", c.screen.notes.bad("consort: "), printable(err.Error()))
+		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
 	}
 	return false, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/shown"
 )
 
 const chatHelp = `/tools    the tools on offer
@@ -30,7 +31,7 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 			c.screen.result(historyLine(c.screen.results, held) + "\n")
 		}
 	default:
-		c.screen.note("there is no %s; there are /tools, /history, /help and /quit", printable(line))
+		c.screen.note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
 	}
 	return false, c.screen.failure()
 }
@@ -40,7 +41,7 @@ func (c *chat) listTools(ctx context.Context) error {
 	catalog, err := c.assembly.Roster.Catalog(ctx)
 	c.screen.end(connecting)
 	if err != nil {
-		c.screen.note("%s%s", c.screen.notes.bad("consort: "), printable(err.Error()))
+		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
 		return err
 	}
 	c.screen.result(newToolList(c.assembly, catalog).text(c.screen.results, c.assembly.Roster))
@@ -58,7 +59,7 @@ func historyLine(paint palette, held canister.Canister) string {
 	case canister.Supervisor:
 		return kind + "  " + shortly(h.Content)
 	case canister.Document:
-		return kind + "  " + strings.TrimSpace(oneLine(h.Title)+" "+shortly(h.Content))
+		return kind + "  " + strings.TrimSpace(shown.Line(h.Title)+" "+shortly(h.Content))
 	case canister.Invocation:
 		return kind + "  " + fit(callText(h), 200)
 	case canister.Result:
@@ -67,4 +68,6 @@ func historyLine(paint palette, held canister.Canister) string {
 	return kind + fmt.Sprintf("  %T", held)
 }
 
-func shortly(contents []canister.Content) string { return fit(oneLine(plain(contents)), 200) }
+func shortly(contents []canister.Content) string {
+	return fit(shown.Line(shown.Contents(contents)), 200)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -72,7 +73,7 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if _, _, err := p.logger(cfg.Log); err != nil {
 		return nil, err
 	}
-	if r.Problems = p.examineFiles(cfg); len(r.Problems) > 0 {
+	if r.Problems = p.examineFiles(ctx, cfg); len(r.Problems) > 0 {
 		return r, nil
 	}
 	if r.Model, err = p.examineModel(cfg); err != nil {
@@ -100,7 +101,7 @@ func problemsIn(err error) []problemJSON {
 
 // examineFiles opens the audit trail, the store of conversations and the
 // certificates of serve, and returns why it cannot be.
-func (p *program) examineFiles(cfg *config.Config) []problemJSON {
+func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []problemJSON {
 	alone := *cfg
 	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
 	if cfg.Serve != nil {
@@ -112,7 +113,7 @@ func (p *program) examineFiles(cfg *config.Config) []problemJSON {
 	defer func() { p.serves = false }()
 	assembly, err := p.assemble(&alone, interaction{})
 	if err == nil {
-		_, err = assembly.History()
+		_, err = assembly.History(ctx)
 		err = errors.Join(err, p.close(assembly))
 	}
 	if err == nil {
@@ -172,7 +173,7 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 	done := make(chan struct{})
 	ensembles := roster.Ensembles()
 	for _, e := range ensembles {
-		line := p.screen.begin("connecting to " + oneLine(e.Name()))
+		line := p.screen.begin("connecting to " + shown.Line(e.Name()))
 		go func() {
 			defer func() { p.screen.end(line); done <- struct{}{} }()
 			_ = e.Connect(ctx) // the snapshot has it

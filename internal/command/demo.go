@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -101,7 +102,7 @@ func (d *demo) introduce(stage *stage) {
 	if stage.model != nil {
 		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.bold("a script, not a real model,"), stage.model.URL())
 	} else {
-		fmt.Fprintf(&b, "  model    %s at %s\n", printable(d.name), printable(cmp.Or(d.url, "OpenAI")))
+		fmt.Fprintf(&b, "  model    %s at %s\n", shown.Text(d.name), shown.Text(cmp.Or(d.url, "OpenAI")))
 	}
 	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
 	fmt.Fprintf(&b, "  ada      an MCP server of hers over stdio, a subprocess\n")

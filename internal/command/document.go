@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // document writes v to standard output as one indented JSON document.
@@ -20,7 +22,7 @@ func (p *program) document(v any) error {
 	}
 	text := b.String()
 	if p.screen.results.terminal {
-		text = printable(text)
+		text = shown.Text(text)
 	}
 	p.screen.result(text)
 	return p.screen.failure()

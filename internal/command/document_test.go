@@ -67,13 +67,13 @@ func below(of reflect.Type, prefix string) []string {
 
 func TestTheDocumentsAreDocumented(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
-		"### `tools --json`":                                    reflect.TypeFor[toolList](),
-		"### `resources --json`":                                reflect.TypeFor[resourceList](),
-		"### `prompts --json`":                                  reflect.TypeFor[promptList](),
-		"### `check --json`":                                    reflect.TypeFor[report](),
-		"### `pins --json` and `pins accept --json`":            reflect.TypeFor[pinList](),
-		"### `history list --json` and `history search --json`": reflect.TypeFor[conversationList](),
-		"### `history show --json`":                             reflect.TypeFor[conversationShown](),
+		"### `tools --json`":                         reflect.TypeFor[toolList](),
+		"### `resources --json`":                     reflect.TypeFor[resourceList](),
+		"### `prompts --json`":                       reflect.TypeFor[promptList](),
+		"### `check --json`":                         reflect.TypeFor[report](),
+		"### `pins --json` and `pins accept --json`": reflect.TypeFor[pinList](),
+		"### `history list --json`, `history search --json` and `history prune --json`": reflect.TypeFor[conversationList](),
+		"### `history show --json`": reflect.TypeFor[conversationShown](),
 	} {
 		documented, _ := rows(t, heading)
 		actual := below(of, "")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -19,9 +20,9 @@ const maxTries = 5
 // elicit puts a server's question to the person (MCP 2025-11-25,
 // client/elicitation).
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + c.screen.notes.bold("? A server asks: ") + printable(ask.Message)
+	question := "\n" + c.screen.notes.bold("? A server asks: ") + shown.Text(ask.Message)
 	if ask.URL != "" { // nothing opens it for the person
-		return c.consent(ctx, question+"\n  visit "+printable(ask.URL)+"\n  did you? [y/N] ")
+		return c.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
 	if err != nil {
@@ -61,7 +62,7 @@ func (c *chat) field(ctx context.Context, field *formField, preface string) (any
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + c.screen.notes.bad(printable(err.Error()))
+		preface = "  " + c.screen.notes.bad(shown.Text(err.Error()))
 	}
 	return nil, invoker.Dismiss, nil
 }

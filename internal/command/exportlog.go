@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
 )
@@ -54,7 +55,7 @@ func (l *exportLog) Handle(err error) { l.failed(err.Error()) }
 func (l *exportLog) Println(v ...any) { l.failed(strings.TrimSuffix(fmt.Sprintln(v...), "\n")) }
 
 func (l *exportLog) failed(text string) {
-	text = oneLine(l.clean(text))
+	text = shown.Line(l.clean(text))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.begun {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // formField is one field of a form, a property of a flat schema.
@@ -75,21 +77,21 @@ func formFields(schema json.RawMessage) ([]formField, error) {
 
 // prompt asks for the field.
 func (f *formField) prompt() string {
-	text := cmp.Or(oneLine(f.Title), oneLine(f.name))
+	text := cmp.Or(shown.Line(f.Title), shown.Line(f.name))
 	if f.Description != "" {
-		text += " (" + oneLine(f.Description) + ")"
+		text += " (" + shown.Line(f.Description) + ")"
 	}
 	switch choices := f.choices(); {
 	case f.Type == "boolean":
 		text += " [y/n]"
 	case f.Type == "array":
-		text += " [some of " + oneLine(strings.Join(f.Items.choices(), ", ")) + "]"
+		text += " [some of " + shown.Line(strings.Join(f.Items.choices(), ", ")) + "]"
 	case len(choices) > 0:
-		text += " [" + oneLine(strings.Join(choices, ", ")) + "]"
+		text += " [" + shown.Line(strings.Join(choices, ", ")) + "]"
 	}
 	switch {
 	case len(f.Default) > 0:
-		text += " default " + oneLine(string(f.Default))
+		text += " default " + shown.Line(string(f.Default))
 	case !f.required:
 		text += " optional"
 	}

@@ -5,20 +5,20 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
 // shelf is the store of conversations as the commands about it have it.
 type shelf struct {
 	*program
-	store history.Store
-	clean func(string) string // takes the secrets of the configuration out
+	store     history.Store
+	retention history.Retention
+	clean     func(string) string // takes the secrets of the configuration out
 }
 
 func (p *program) historyCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func (p *program) historyCommand() *cobra.Command {
 	cmd.AddCommand(
 		p.historyListCommand(), p.historySearchCommand(), p.historyShowCommand(), p.historyForkCommand(),
 		p.historyRenameCommand(), p.historyTagCommand(), p.historyDeleteCommand(),
-		p.historyExportCommand(), p.historyImportCommand(),
+		p.historyExportCommand(), p.historyImportCommand(), p.historyPruneCommand(),
 	)
 	return cmd
 }
@@ -46,7 +46,7 @@ func (p *program) onShelf(run func(s *shelf, ctx context.Context, args []string)
 // withShelf is onShelf, and makes the store if makes.
 func (p *program) withShelf(makes bool, run func(s *shelf, ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return does(func(ctx context.Context, args []string) (err error) {
-		s, err := p.openShelf(makes)
+		s, err := p.openShelf(ctx, makes)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (p *program) withShelf(makes bool, run func(s *shelf, ctx context.Context, 
 
 // openShelf opens the store; one that is not there yet is only made if it is to
 // be filled. With the flag --history there need not be a configuration.
-func (p *program) openShelf(makes bool) (*shelf, error) {
+func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	cfg := &config.Config{}
 	if p.history == "" || p.configFile != defaultConfig || !isAbsent(p.configFile) {
 		var err error
@@ -69,15 +69,15 @@ func (p *program) openShelf(makes bool) (*shelf, error) {
 	if cfg.History == nil {
 		return nil, p.noStore()
 	}
-	s := &shelf{program: p, clean: cfg.Redact()}
+	s := &shelf{program: p, retention: cfg.History.Retention(), clean: cfg.Redact()}
 	p.screen.keep(s.clean)
 	if path := cfg.History.Path; !makes && isAbsent(path.Reveal()) {
-		p.screen.note("%s", p.screen.notes.faint("There is no "+oneLine(path.String())+" yet."))
+		p.screen.note("%s", p.screen.notes.faint("There is no "+shown.Line(path.String())+" yet."))
 		s.store = history.NewMemory()
 		return s, nil
 	}
 	var err error
-	if s.store, err = cfg.OpenHistory(); err != nil {
+	if s.store, err = cfg.OpenHistory(ctx); err != nil {
 		return nil, usagef("%s: %w", p.configFile, err)
 	}
 	return s, nil
@@ -183,28 +183,7 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 // a terminal, and as it is for programs.
 func (s *shelf) put(text string) {
 	if s.screen.results.terminal {
-		text = printable(text)
+		text = shown.Text(text)
 	}
 	s.screen.result(text)
-}
-
-// canisters calls do with those that the conversation had when info was asked
-// for.
-func (s *shelf) canisters(ctx context.Context, info history.Info, do func(place int, c canister.Canister) error) error {
-	n := 0
-	for c, err := range s.store.Read(ctx, info.ID, 0) {
-		if err != nil {
-			return err
-		}
-		if n++; n > info.Length {
-			break
-		}
-		if err := do(n, c); err != nil {
-			return err
-		}
-	}
-	if n < info.Length {
-		return fmt.Errorf("the conversation %s has %d canisters, and %d could be read: it was deleted meanwhile", word(info.ID), info.Length, n)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // hostile is what somebody says who would like to be more than text.
@@ -107,12 +108,12 @@ func TestHistoryShows(t *testing.T) {
 	path, _ := shelved(t)
 	o := consort(t, "history", "show", "talk", "--config", path).expect(t, statusDone)
 	contains(t, "the conversation", o.stdout, "1 user", "3 invocation atlas__weather", `"city": "<b>Oslo"`, "4 result EXECUTION_FAILED", "5 assistant", "It snows.")
-	var shown conversationShown
-	if err := json.Unmarshal([]byte(consort(t, "history", "show", "talk", "--json", "--config", path).expect(t, statusDone).stdout), &shown); err != nil {
+	var all conversationShown
+	if err := json.Unmarshal([]byte(consort(t, "history", "show", "talk", "--json", "--config", path).expect(t, statusDone).stdout), &all); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := canister.Unmarshal(shown.Canisters[0]); err != nil || len(shown.Canisters) != 5 || plain(first.(canister.User).Content) != "Oslo? "+hostile || shown.Conversation.Length != 5 {
-		t.Errorf("%v, %+v", err, shown)
+	if first, err := canister.Unmarshal(all.Canisters[0]); err != nil || len(all.Canisters) != 5 || shown.Contents(first.(canister.User).Content) != "Oslo? "+hostile || all.Conversation.Length != 5 {
+		t.Errorf("%v, %+v", err, all)
 	}
 }
 
@@ -138,22 +139,16 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=", "\x1b", "\u202e")
 
 	o := consort(t, "history", "export", "talk", "--format", "markdown", "--config", path).expect(t, statusDone)
-	outside, fence := "", ""
-	for line := range strings.Lines(o.stdout) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case fence == "" && strings.HasPrefix(line, "```"):
-			fence = line
-		case fence != "" && strings.HasPrefix(line, fence) && strings.Trim(line, "`") == "":
-			fence = ""
-		case fence == "":
-			outside += line + "\n"
-		}
+	contains(t, "the text", o.stdout, `# \<script\>`, "## 1 user", `atlas\_\_weather`, "It snows.")
+	all := consort(t, "history", "export", "--all", "--format", "markdown", "--config", path).expect(t, statusDone).stdout
+	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t, statusDone).stdout || strings.Count(all, "\n## ") != 6 {
+		t.Errorf("all of them:\n%s", all)
 	}
-	contains(t, "outside of the fences", outside, `# \<script\>`, "## 1 user", `atlas\_\_weather`)
-	lacks(t, "outside of the fences", strings.ReplaceAll(outside, `\<`, ""), "<", "\n# owned", "](", "It snows.")
-	if strings.Count(outside, "\n## ") != 5 || fence != "" {
-		t.Errorf("the canisters do not stand apart:\n%s", o.stdout)
+	if tagged := consort(t, "history", "export", "--tag", "travel", "--format", "markdown", "--config", path).expect(t, statusDone).stdout; tagged != o.stdout {
+		t.Errorf("those with the tag:\n%s", tagged)
+	}
+	for _, args := range []string{"", "talk --all", "--tag none"} {
+		consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, statusUsage)
 	}
 	contains(t, "standard error", consort(t, "history", "export", "talk", "--format", "pdf", "--config", path).expect(t, statusUsage).stderr, "markdown or html")
 }
@@ -184,17 +179,76 @@ func TestHistoryIsImported(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(text), "\n")
 	for name, test := range map[string]struct{ text, want string }{
-		"empty":       {"", "no export"},
-		"other":       {"{}\n", "no export"},
+		"empty":       {"", "line 1: here begins no conversation"},
 		"newer":       {strings.Replace(string(text), `tion":1`, `tion":2`, 1), "newer program"},
-		"cut off":     {strings.Join(lines[:4], ""), "3 canisters, and its first line says 5"},
-		"in a line":   {string(text[:len(text)-20]), "line 5"},
+		"in a line":   {string(text[:len(text)-20]), "line 6"},
 		"no history":  {strings.Replace(string(text), lines[3], "", 1) + lines[3], "no history"},
 		"no identity": {strings.Replace(string(text), `"id":"talk"`, `"id":""`, 1), "identity"},
 	} {
 		o := run{stdin: test.text}.consort(t, "history", "import", "-", "--history", "x.db").expect(t, statusUsage)
 		contains(t, name, o.stderr, test.want)
 	}
+}
+
+// Several conversations move at once; those that are there stay as they are.
+func TestHistoryMoves(t *testing.T) {
+	path, _ := shelved(t)
+	dir := t.TempDir()
+	all := filepath.Join(dir, "all.jsonl")
+	consort(t, "history", "export", "--all", "-o", all, "--config", path).expect(t, statusDone)
+	in := run{dir: dir}
+	if o := in.consort(t, "history", "import", all, "--history", "other.db").expect(t, statusDone); o.stdout != "open\ntalk\n" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+	in.consort(t, "history", "delete", "talk", "--history", "other.db").expect(t, statusDone)
+	o := in.consort(t, "history", "import", all, "--history", "other.db").expect(t, statusUsage)
+	contains(t, "standard error", o.stderr, "conversation open already")
+	if o.stdout != "talk\n" {
+		t.Errorf("standard output: %q", o.stdout)
+	}
+	o = in.consort(t, "history", "import", all, "--id", "mine", "--history", "third.db").expect(t, statusUsage)
+	contains(t, "standard error", o.stderr, "--id is for a file with one conversation")
+}
+
+// TestHistoryPrunes: what the configuration says is kept, and --dry-run only looks.
+func TestHistoryPrunes(t *testing.T) {
+	path, store := shelved(t)
+	contains(t, "standard error", consort(t, "history", "prune", "--config", path).expect(t, statusUsage).stderr, "--keep DURATION", "history.keep")
+	consort(t, "history", "prune", "--keep", "-1h", "--config", path).expect(t, statusUsage)
+	if got := listed(t, consort(t, "history", "prune", "--keep", "1h", "--json", "--config", path).expect(t, statusDone)); got != "" {
+		t.Errorf("young ones are gone: %q", got)
+	}
+	for _, test := range []struct{ args, want, left string }{
+		{"--keep 1ns --dry-run", "talk", "open talk"},
+		{"--keep 1ns --dry-run --open", "open talk", "open talk"},
+		{"--keep 1ns", "talk", "open"},
+		{"--keep 1ns --open", "open", ""},
+	} {
+		args := append([]string{"history", "prune", "--json", "--config", path}, strings.Fields(test.args)...)
+		if got := listed(t, consort(t, args...).expect(t, statusDone)); got != test.want {
+			t.Errorf("%s: %q, want %q", test.args, got, test.want)
+		}
+		var left []string
+		for _, info := range all(t, store) {
+			left = append(left, info.ID)
+		}
+		if strings.Join(left, " ") != test.left {
+			t.Errorf("%s: %q are left, want %q", test.args, left, test.left)
+		}
+	}
+
+	path, _ = shelved(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := "keep = \"1ns\"\nprune_open = true\nrules = [{tag = \"travel\"}]\n"
+	if err := os.WriteFile(path, append(text, rules...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := consort(t, "history", "prune", "--config", path).expect(t, statusDone)
+	contains(t, "the list", o.stdout, "open")
+	lacks(t, "the list", o.stdout, "talk")
 }
 
 // Looking makes no store, and what is a secret is not shown.
@@ -218,8 +272,8 @@ func TestHistoryOnlyLooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, shown := range []string{string(text), consort(t, "history", "show", "a", "--config", path).stdout, consort(t, "history", "export", "a", "--config", path).stdout} {
-		contains(t, "what is shown", shown, "It is [secret].")
+	for _, seen := range []string{string(text), consort(t, "history", "show", "a", "--config", path).stdout, consort(t, "history", "export", "a", "--config", path).stdout} {
+		contains(t, "what is shown", seen, "It is [secret].")
 	}
 }
 

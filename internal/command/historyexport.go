@@ -5,96 +5,94 @@ package command
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/spf13/cobra"
 )
 
-// bundleVersion is that of the form of an export in JSON lines.
-const bundleVersion = 1
-
-// bundleHead is the first line of such an export; a canister stands on each line
-// behind it.
-type bundleHead struct {
-	Version int `json:"consort_conversation"`
-	conversationJSON
+// export is what to write down, and where.
+type export struct {
+	all    bool
+	tags   []string
+	format string
+	to     string
 }
 
-// maxHead bounds that line, in bytes.
-const maxHead = 1 << 20
-
 func (p *program) historyExportCommand() *cobra.Command {
-	var as, to string
+	var e export
 	cmd := p.withHistory(&cobra.Command{
-		Use:   "export ID",
-		Short: "Write a conversation down, for another store or to read",
-		Args:  cobra.ExactArgs(1),
-		RunE:  p.onShelf(func(s *shelf, ctx context.Context, args []string) error { return s.export(ctx, args[0], as, to) }),
+		Use:     "export [ID]...",
+		Short:   "Write conversations down, for another store or to read",
+		Example: "  consort history export 20261121-k3f9ab2c --format html -o talk.html\n  consort history export --all -o talks.jsonl",
+		RunE:    p.onShelf(func(s *shelf, ctx context.Context, args []string) error { return s.export(ctx, e, args) }),
 	})
-	cmd.Flags().StringVar(&as, "format", "jsonl", "write `FORMAT`: jsonl, which history import takes, or markdown or html, to read")
-	cmd.Flags().StringVarP(&to, "output", "o", "", "write to `FILE` (default: standard output)")
+	flags := cmd.Flags()
+	flags.BoolVar(&e.all, "all", false, "write all conversations")
+	flags.StringArrayVar(&e.tags, "tag", nil, "write those that have the `TAG`; may be repeated")
+	flags.StringVar(&e.format, "format", "jsonl", "write `FORMAT`: jsonl, which history import takes, or markdown or html, to read")
+	flags.StringVarP(&e.to, "output", "o", "", "write to `FILE` (default: standard output)")
 	return cmd
 }
 
-func (s *shelf) export(ctx context.Context, id, as, to string) error {
-	write := s.bundle
-	if form, ok := readable[as]; ok {
-		write = func(ctx context.Context, info history.Info, put func(string) error) error {
-			return s.read(ctx, info, form, put)
-		}
-	} else if as != "jsonl" {
-		return usagef("--format %s: expected jsonl, markdown or html", as)
+func (s *shelf) export(ctx context.Context, e export, ids []string) error {
+	format := bundle.Format(e.format)
+	if format.Check() != nil {
+		return usagef("--format %s: expected jsonl, markdown or html", e.format)
 	}
-	info, err := known(ctx, s.store, id)
+	ids, err := s.chosen(ctx, e, ids)
 	if err != nil {
 		return err
 	}
-	if to == "" {
-		return write(ctx, info, func(text string) error { s.put(text); return s.screen.failure() })
+	if e.to == "" {
+		return bundle.Export(ctx, writer(func(text string) error { s.put(text); return s.screen.failure() }), s.store, format, ids...)
 	}
-	return replace(to, func(file io.Writer) error {
-		return write(ctx, info, func(text string) error {
+	return replace(e.to, func(file io.Writer) error {
+		return bundle.Export(ctx, writer(func(text string) error {
 			_, err := io.WriteString(file, s.clean(text))
 			return err
-		})
+		}), s.store, format, ids...)
 	})
 }
 
-// bundle writes the form that import takes.
-func (s *shelf) bundle(ctx context.Context, info history.Info, put func(string) error) error {
-	head, err := json.Marshal(bundleHead{bundleVersion, newConversationJSON(info)})
-	if err != nil {
-		return err
-	}
-	if err := put(string(head) + "\n"); err != nil {
-		return err
-	}
-	return s.canisters(ctx, info, func(_ int, c canister.Canister) error {
-		line, err := canister.Marshal(c)
-		if err != nil {
-			return err
+// chosen are the identities of the conversations to export, of which there are
+// some.
+func (s *shelf) chosen(ctx context.Context, e export, ids []string) ([]string, error) {
+	choosing := e.all || len(e.tags) > 0
+	switch {
+	case choosing == (len(ids) > 0):
+		return nil, usagef("name the conversations to export, or say --all or --tag TAG")
+	case choosing:
+		for info, err := range s.store.List(ctx, history.Filter{Tags: e.tags}) {
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, info.ID)
 		}
-		return put(string(line) + "\n")
-	})
+		if len(ids) == 0 {
+			return nil, usagef("there are no such conversations")
+		}
+	}
+	for _, id := range ids {
+		if _, err := known(ctx, s.store, id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
-// read writes a form for people.
-func (s *shelf) read(ctx context.Context, info history.Info, as form, put func(string) error) error {
-	if err := put(as.begin(info)); err != nil {
-		return err
+// writer is a function that writes.
+type writer func(text string) error
+
+func (w writer) Write(text []byte) (int, error) {
+	if err := w(string(text)); err != nil {
+		return 0, err
 	}
-	err := s.canisters(ctx, info, func(place int, c canister.Canister) error { return put(as.part(newPart(place, c))) })
-	if err != nil {
-		return err
-	}
-	return put(as.end)
+	return len(text), nil
 }
 
 // replace writes a file that is there when all of it is, for its user alone.
@@ -120,13 +118,14 @@ func (p *program) historyImportCommand() *cobra.Command {
 	var id string
 	cmd := p.withHistory(&cobra.Command{
 		Use:   "import FILE",
-		Short: "Take up a conversation that was exported as jsonl",
-		Long: "Import takes up a conversation with its title, its tags and its owner, and prints its\n" +
-			"identity. FILE is what history export has written; - is standard input.",
+		Short: "Take up conversations that were exported as jsonl",
+		Long: "Import takes up conversations with their titles, tags and owners, and prints their\n" +
+			"identities. FILE is what history export has written; - is standard input. Those that\n" +
+			"there are already stay as they are.",
 		Args: cobra.ExactArgs(1),
 		RunE: p.withShelf(true, func(s *shelf, ctx context.Context, args []string) error { return s.importFile(ctx, args[0], id) }),
 	})
-	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the conversation (default: that of the file)")
+	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the conversation, if there is one (default: that of the file)")
 	return cmd
 }
 
@@ -139,69 +138,34 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 		}
 		defer file.Close()
 	}
-	head, canisters, err := readBundle(file)
-	if err != nil {
-		return usagef("%s: %w", path, err)
+	var there error
+	for info, err := range bundle.Import(ctx, s.store, file, renamed(id)) {
+		_, bad := errors.AsType[*bundle.Error](err)
+		switch {
+		case errors.Is(err, history.ErrExists):
+			there = errors.Join(there, taken(err, info.ID))
+			continue
+		case bad:
+			return errors.Join(there, usagef("%s: %w", path, err))
+		case err != nil:
+			return errors.Join(there, err)
+		case id != "" && info.ID != id:
+			return usagef("--id is for a file with one conversation: the first one was taken up as %s, and the second as %s", word(id), word(info.ID))
+		}
+		s.put(info.ID + "\n")
 	}
-	if id == "" {
-		id = head.ID
-	}
-	change := history.Change{Title: &head.Title, Tags: &head.Tags, Owner: &head.Owner}
-	if _, err := change.Apply(history.Info{}); err != nil {
-		return usagef("%s: %w", path, err)
-	}
-	if err := history.CheckID(id); err != nil {
-		return usagef("%w", err)
-	}
-	if err := s.add(ctx, id, canisters); err != nil {
-		return taken(err, id)
-	}
-	if err := s.store.Describe(ctx, id, change); err != nil {
-		return err
-	}
-	s.put(id + "\n")
-	return s.screen.failure()
+	return errors.Join(there, s.screen.failure())
 }
 
-// add makes a conversation, which must not exist.
-func (s *shelf) add(ctx context.Context, id string, canisters []canister.Canister) error {
-	switch _, err := s.store.Info(ctx, id); {
-	case err == nil:
-		return history.ErrExists
-	case !errors.Is(err, history.ErrNotFound):
-		return err
-	}
-	return s.store.Append(ctx, id, 0, canisters...)
-}
-
-// readBundle reads an export and checks that it is whole, and a history.
-func readBundle(from io.Reader) (bundleHead, []canister.Canister, error) {
-	var head bundleHead
-	buffered := bufio.NewReaderSize(from, maxHead)
-	line, err := buffered.ReadSlice('\n')
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
-		return head, nil, err
-	}
-	if json.Unmarshal(line, &head) != nil || head.Version < 1 {
-		return head, nil, errors.New("this is no export of a conversation in the format jsonl")
-	}
-	if head.Version > bundleVersion {
-		return head, nil, fmt.Errorf("the export has the format %d, and this program knows those up to %d: %w", head.Version, bundleVersion, history.ErrNewer)
-	}
-	var canisters []canister.Canister
-	for c, err := range canister.Decode(buffered) {
-		if err != nil {
-			return head, nil, fmt.Errorf("behind the first line: %w", err)
+// renamed gives the first conversation of a file another identity, if there is
+// one.
+func renamed(id string) *bundle.ImportOptions {
+	return &bundle.ImportOptions{ID: func(was string) string {
+		if id == "" {
+			return was
 		}
-		canisters = append(canisters, c)
-	}
-	if len(canisters) != head.Length || head.Length == 0 {
-		return head, nil, fmt.Errorf("the export has %d canisters, and its first line says %d", len(canisters), head.Length)
-	}
-	for _, problem := range canister.Check(canisters) {
-		if problem.Rule != canister.RuleOpen {
-			return head, nil, fmt.Errorf("this is no history: %v", problem)
-		}
-	}
-	return head, canisters, nil
+		first := id
+		id = ""
+		return first
+	}}
 }

@@ -8,42 +8,22 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
-// conversationJSON is what is known of a conversation.
-type conversationJSON struct {
-	ID           string    `json:"id"`
-	Title        string    `json:"title,omitempty"`
-	Tags         []string  `json:"tags"`
-	Owner        string    `json:"owner,omitempty"`
-	Created      time.Time `json:"created"`
-	Changed      time.Time `json:"changed"`
-	Length       int       `json:"length"`
-	Last         string    `json:"last,omitempty"`
-	Parent       string    `json:"parent,omitempty"`
-	ParentLength int       `json:"parent_length,omitempty"`
-}
-
-func newConversationJSON(i history.Info) conversationJSON {
-	return conversationJSON{
-		i.ID, i.Title, append([]string{}, i.Tags...), i.Owner, i.Created.UTC(), i.Changed.UTC(),
-		i.Length, string(i.Last), i.Parent, i.ParentLength,
-	}
-}
-
 // conversationList is what history list and history search print.
 type conversationList struct {
-	Conversations []conversationJSON `json:"conversations"`
+	Conversations []bundle.About `json:"conversations"`
 }
 
 // conversationShown is what history show prints.
 type conversationShown struct {
-	Conversation conversationJSON  `json:"conversation"`
+	Conversation bundle.About      `json:"conversation"`
 	Canisters    []json.RawMessage `json:"canisters"`
 }
 
@@ -82,20 +62,29 @@ func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 	if filter.Limit < 0 {
 		return usagef("--limit %d: expected a number of at least 0", filter.Limit)
 	}
-	list := conversationList{[]conversationJSON{}}
-	paint := s.screen.results
-	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
+	var list []history.Info
 	for info, err := range s.store.List(ctx, filter) {
 		if err != nil {
 			return err
 		}
-		list.Conversations = append(list.Conversations, newConversationJSON(info))
-		rows = append(rows, []string{oneLine(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
+		list = append(list, info)
+	}
+	return s.showList(list)
+}
+
+// showList prints a list as a document, or for people.
+func (s *shelf) showList(list []history.Info) error {
+	form := conversationList{[]bundle.About{}}
+	paint := s.screen.results
+	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
+	for _, info := range list {
+		form.Conversations = append(form.Conversations, bundle.AboutOf(info))
+		rows = append(rows, []string{shown.Line(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
 	}
 	switch {
 	case s.json:
-		return s.document(list)
-	case len(rows) == 1:
+		return s.document(form)
+	case len(list) == 0:
 		s.screen.note("%s", s.screen.notes.faint("There are no such conversations."))
 		return nil
 	}
@@ -113,9 +102,9 @@ func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 
 // about is the title of a conversation, its tags, and whether it is open.
 func about(info history.Info) string {
-	parts := []string{oneLine(info.Title)}
+	parts := []string{shown.Line(info.Title)}
 	for _, tag := range info.Tags {
-		parts = append(parts, "#"+oneLine(tag))
+		parts = append(parts, "#"+shown.Line(tag))
 	}
 	if (history.Filter{Open: true}).Allows(info) {
 		parts = append(parts, "(open)")
@@ -141,27 +130,35 @@ func (s *shelf) show(ctx context.Context, id string) error {
 		return s.showJSON(ctx, info)
 	}
 	paint := s.screen.results
-	s.screen.result(paint.bold(oneLine(info.ID)+"  "+about(info)) + "\n" + paint.faint(strings.Join(facts(info), "\n")) + "\n")
-	return s.canisters(ctx, info, func(place int, c canister.Canister) error {
-		part := newPart(place, c)
-		head := fmt.Sprintf("%s  %s", paint.name(fmt.Sprintf("%d %s", place, part.heading())), paint.faint(part.time()))
+	s.screen.result(paint.bold(shown.Line(info.ID)+"  "+about(info)) + "\n" + paint.faint(strings.Join(bundle.Facts(info), "\n")) + "\n")
+	for c, err := range bundle.Canisters(ctx, s.store, info) {
+		if err != nil {
+			return err
+		}
+		part := bundle.PartOf(c)
+		head := fmt.Sprintf("%s  %s", paint.name(fmt.Sprintf("%d %s", part.Place, part.Heading())), paint.faint(part.When()))
 		s.screen.result("\n" + strings.TrimRight(head, " ") + "\n")
-		if text := printable(part.text); text != "" {
+		if text := shown.Text(part.Text); text != "" {
 			s.screen.result(strings.TrimRight(text, "\n") + "\n")
 		}
-		return s.screen.failure()
-	})
+		if err := s.screen.failure(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *shelf) showJSON(ctx context.Context, info history.Info) error {
-	shown := conversationShown{newConversationJSON(info), []json.RawMessage{}}
-	err := s.canisters(ctx, info, func(_ int, c canister.Canister) error {
-		line, err := canister.Marshal(c)
-		shown.Canisters = append(shown.Canisters, line)
-		return err
-	})
-	if err != nil {
-		return err
+	all := conversationShown{bundle.AboutOf(info), []json.RawMessage{}}
+	for c, err := range bundle.Canisters(ctx, s.store, info) {
+		if err != nil {
+			return err
+		}
+		line, err := canister.Marshal(c.Canister)
+		if err != nil {
+			return err
+		}
+		all.Canisters = append(all.Canisters, line)
 	}
-	return s.document(shown)
+	return s.document(all)
 }

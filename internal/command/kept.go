@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -57,7 +58,7 @@ func (p *program) keepIn(cfg *config.Config) {
 func (p *program) take(ctx context.Context, assembly *config.Assembly, want choice) (*kept, error) {
 	k := &kept{program: p}
 	var err error
-	if k.store, err = assembly.History(); err != nil {
+	if k.store, err = assembly.History(ctx); err != nil {
 		return nil, usagef("%s: %w", p.configFile, err)
 	}
 	options := *assembly.Options
@@ -169,7 +170,7 @@ func (k *kept) entitle(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		k.screen.note("the conversation has no title: %s", printable(err.Error()))
+		k.screen.note("the conversation has no title: %s", shown.Text(err.Error()))
 	}
 	k.was.Title = now.Title
 }
@@ -184,7 +185,7 @@ func titleOf(canisters []canister.Canister) string {
 		if !ok {
 			continue
 		}
-		title := fit(oneLine(plain(user.Content)), maxTitle)
+		title := fit(shown.Line(shown.Contents(user.Content)), maxTitle)
 		if cut, isCut := strings.CutSuffix(title, "…"); isCut {
 			if at := strings.LastIndexByte(cut, ' '); at > 0 {
 				title = cut[:at] + "…"
@@ -213,7 +214,7 @@ func (k *kept) adviseContinue() {
 
 // word is an identity as a shell takes it, and a terminal.
 func word(id string) string {
-	id = printable(id)
+	id = shown.Text(id)
 	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(id, "-") {
 		return id
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -194,7 +195,7 @@ func (l *pinList) text(paint palette) string {
 			state = "changed since " + pin.Pinned.Format(time.DateOnly)
 			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.bad("✗"), paint.name(pin.name()), paint.faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
 		}
-		rows = append(rows, []string{oneLine(pin.Ensemble), oneLine(pin.Tool), state})
+		rows = append(rows, []string{shown.Line(pin.Ensemble), shown.Line(pin.Tool), state})
 	}
 	list := table(rows, func(row, column int, cell string) string {
 		switch {
@@ -222,7 +223,7 @@ func (l *pinList) acceptedText(paint palette) string {
 	return b.String()
 }
 
-func (p *pinJSON) name() string { return oneLine(p.Ensemble) + " " + oneLine(p.Tool) }
+func (p *pinJSON) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
 
 // diff shows each part that has changed.
 func (p *pinJSON) diff(paint palette) string {
@@ -230,7 +231,7 @@ func (p *pinJSON) diff(paint palette) string {
 	for _, c := range p.Changes {
 		fmt.Fprintf(&b, "  %s\n", c.Part)
 		for _, line := range diff(c.Before, c.After) {
-			shown := "    " + printable(line) + "\n"
+			shown := "    " + shown.Text(line) + "\n"
 			switch line[0] {
 			case '+':
 				shown = paint.good(shown)

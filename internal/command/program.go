@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -117,7 +118,7 @@ func complaint(err error) string {
 		}
 		return strings.Join(texts, "\n")
 	}
-	return printable(strings.TrimRight(err.Error(), "\n"))
+	return shown.Text(strings.TrimRight(err.Error(), "\n"))
 }
 
 func (p *program) rootCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -52,7 +53,7 @@ func assignments(flag string, all []string) (map[string]string, error) {
 
 // prompt gets the canisters of a prompt.
 func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
-	getting := p.screen.begin("getting " + oneLine(name))
+	getting := p.screen.begin("getting " + shown.Line(name))
 	messages, err := roster.GetPrompt(ctx, name, arguments)
 	p.screen.end(getting)
 	if ctx.Err() != nil {
@@ -73,7 +74,7 @@ func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, nam
 		return p.canisters(canisters...)
 	}
 	for _, c := range canisters {
-		p.print(p.screen.results.name(string(c.Kind())) + ": " + plain(canister.ContentOf(c)))
+		p.print(p.screen.results.name(string(c.Kind())) + ": " + shown.Contents(canister.ContentOf(c)))
 	}
 	return p.screen.failure()
 }
@@ -136,7 +137,7 @@ func (l *promptList) text(paint palette, roster *ensemble.Roster) string {
 		var rows [][]string
 		for _, prompt := range l.Prompts {
 			if prompt.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + oneLine(prompt.Name+prompt.signature()), fit(oneLine(cmp.Or(prompt.Title, prompt.Description)), 80)})
+				rows = append(rows, []string{"  " + shown.Line(prompt.Name+prompt.signature()), fit(shown.Line(cmp.Or(prompt.Title, prompt.Description)), 80)})
 			}
 		}
 		listed.add(e.Name(), rows, l.Aside)

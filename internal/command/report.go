@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // report is the document of consort check.
@@ -77,7 +78,7 @@ func (r *report) text(paint palette) string {
 	if len(r.Problems) > 0 {
 		fmt.Fprintf(&b, "%s %s is wrong:\n", paint.bad("✗"), r.Config)
 		for _, p := range r.Problems {
-			fmt.Fprintf(&b, "  %s\n", printable(p.text))
+			fmt.Fprintf(&b, "  %s\n", shown.Text(p.text))
 		}
 		return b.String()
 	}
@@ -89,12 +90,12 @@ func (r *report) text(paint palette) string {
 	b.WriteString("\n" + r.servers(paint))
 	for _, s := range r.Servers {
 		for _, a := range s.Aside {
-			fmt.Fprintf(&b, "\n  %s: %s is set aside: %s", printable(s.Name), oneLine(a.Tool), oneLine(a.Reason))
+			fmt.Fprintf(&b, "\n  %s: %s is set aside: %s", shown.Text(s.Name), shown.Line(a.Tool), shown.Line(a.Reason))
 		}
 	}
 	for _, s := range r.Servers {
 		if s.Error != "" {
-			fmt.Fprintf(&b, "\n%s %s: %s", paint.bad("✗"), printable(s.Name), printable(s.Error))
+			fmt.Fprintf(&b, "\n%s %s: %s", paint.bad("✗"), shown.Text(s.Name), shown.Text(s.Error))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
@@ -105,11 +106,11 @@ func (m *modelJSON) text(paint palette) string {
 	case m == nil:
 		return "  no [model]: tools and call work, chat and run do not\n"
 	case m.Error != "":
-		return fmt.Sprintf("%s model %s: %s\n", paint.bad("✗"), printable(m.Name), printable(m.Error))
+		return fmt.Sprintf("%s model %s: %s\n", paint.bad("✗"), shown.Text(m.Name), shown.Text(m.Error))
 	case m.BaseURL != "":
-		return fmt.Sprintf("%s model %s at %s\n", paint.good("✓"), printable(m.Name), printable(m.BaseURL))
+		return fmt.Sprintf("%s model %s at %s\n", paint.good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL))
 	}
-	return fmt.Sprintf("%s model %s\n", paint.good("✓"), printable(m.Name))
+	return fmt.Sprintf("%s model %s\n", paint.good("✓"), shown.Text(m.Name))
 }
 
 // servers is a table with a row for each server.
@@ -121,7 +122,7 @@ func (r *report) servers(paint palette) string {
 			took = time.Duration(s.ConnectMS * float64(time.Millisecond)).Round(time.Millisecond).String()
 		}
 		rows = append(rows, []string{
-			oneLine(s.Name), s.State, oneLine(s.Protocol), oneLine(s.Server + " " + s.Version),
+			shown.Line(s.Name), s.State, shown.Line(s.Protocol), shown.Line(s.Server + " " + s.Version),
 			strconv.Itoa(s.Tools), strconv.Itoa(len(s.Aside)), took,
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -64,7 +65,7 @@ func failed(err error) error {
 
 // read gets a resource as a document.
 func (p *program) read(ctx context.Context, roster *ensemble.Roster, uri string) (canister.Document, error) {
-	reading := p.screen.begin("reading " + oneLine(uri))
+	reading := p.screen.begin("reading " + shown.Line(uri))
 	document, err := roster.Document(ctx, uri)
 	p.screen.end(reading)
 	if ctx.Err() != nil {
@@ -86,7 +87,7 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 		if resource, ok := content.(canister.ResourceContent); ok && resource.Blob == nil {
 			content = canister.TextContent{Text: resource.Text}
 		}
-		parts = append(parts, describe(content))
+		parts = append(parts, shown.Content(content))
 	}
 	p.print(strings.Join(parts, "\n"))
 	return p.screen.failure()
@@ -95,7 +96,7 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 // print writes a text of a server to standard output.
 func (p *program) print(text string) {
 	if p.screen.results.terminal {
-		text = printable(text)
+		text = shown.Text(text)
 	}
 	p.screen.result(strings.TrimRight(text, "\n") + "\n")
 }
@@ -130,7 +131,7 @@ func (p *program) listResources(ctx context.Context, assembly *config.Assembly) 
 
 func (p *program) noteAway(away []awayJSON) {
 	for _, a := range away {
-		p.screen.note("%s", p.screen.notes.bad("away: ")+printable(a.Error))
+		p.screen.note("%s", p.screen.notes.bad("away: ")+shown.Text(a.Error))
 	}
 }
 
@@ -195,7 +196,7 @@ func (l *resourceList) text(paint palette, roster *ensemble.Roster) string {
 		var rows [][]string
 		row := func(ensemble, uri, about string) {
 			if ensemble == e.Name() {
-				rows = append(rows, []string{"  " + oneLine(uri), fit(oneLine(about), 80)})
+				rows = append(rows, []string{"  " + shown.Line(uri), fit(shown.Line(about), 80)})
 			}
 		}
 		for _, r := range l.Resources {
@@ -220,13 +221,13 @@ func (l *listing) add(name string, rows [][]string, aside []asideJSON) {
 	var lines []string
 	for _, a := range aside {
 		if a.Ensemble == name {
-			lines = append(lines, l.paint.faint(fmt.Sprintf("  %s set aside: %s", oneLine(a.Tool), oneLine(a.Reason))))
+			lines = append(lines, l.paint.faint(fmt.Sprintf("  %s set aside: %s", shown.Line(a.Tool), shown.Line(a.Reason))))
 		}
 	}
 	if len(rows)+len(lines) == 0 {
 		return
 	}
-	fmt.Fprintln(&l.text, l.paint.bold(printable(name)))
+	fmt.Fprintln(&l.text, l.paint.bold(shown.Text(name)))
 	l.text.WriteString(table(rows, func(_, column int, cell string) string {
 		if column == 0 {
 			return l.paint.name(cell)

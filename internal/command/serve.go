@@ -83,6 +83,13 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	if cfg.Approval.Default != "" || len(cfg.Approval.Rules) > 0 {
 		s.screen.note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
 	}
+	if retention := cfg.History.Retention(); !retention.KeepsAll() {
+		store, err := assembly.History(ctx)
+		if err != nil {
+			return usagef("%s: %w", s.configFile, err)
+		}
+		defer sweeps(ctx, store, retention, assembly.Logger)()
+	}
 	defer s.connectAll(ctx, assembly.Roster)()
 	servers := newServers(assembly, settings)
 	hurried := hurries(servers.close)

@@ -9,24 +9,6 @@ import (
 	"golang.org/x/text/width"
 )
 
-// printable returns text of a model, a server or a tool as it may go to a
-// terminal: without the characters that would move the cursor or rename the
-// window, and without those that change the direction of what stands beside.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, text)
-}
-
-// oneLine returns printable text with one space for each run of white space.
-func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
-
 // columns returns how many columns of a terminal text takes.
 func columns(text string) int {
 	n := 0

@@ -6,22 +6,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-)
 
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain\ttext\n":           "plain\ttext\n",
-		"\x1b]0;title\a\x1b[2Jno": "]0;title[2Jno",
-		"over\rwritten\b":         "overwritten",
-		"a\u202etxt.exe":          "atxt.exe",
-		"\u009b31mred":            "31mred",
-		"grüße 東京":                "grüße 東京",
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("printable(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
+	"github.com/consort-go/consort/internal/shown"
+)
 
 func TestFit(t *testing.T) {
 	for _, test := range []struct {
@@ -45,7 +32,7 @@ func FuzzFit(f *testing.F) {
 	f.Add("Oslo \x1b[1m東京", 5)
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit = 1 + (limit&0xff+0x100)&0xff
-		short := fit(oneLine(text), limit)
+		short := fit(shown.Line(text), limit)
 		if columns(short) > limit {
 			t.Errorf("%q has %d columns, more than %d", short, columns(short), limit)
 		}

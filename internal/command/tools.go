@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -131,14 +132,14 @@ func (t *toolJSON) needs() string {
 	if len(t.Needs) == 0 {
 		return ""
 	}
-	return " (needs " + oneLine(strings.Join(t.Needs, ", ")) + ")"
+	return " (needs " + shown.Line(strings.Join(t.Needs, ", ")) + ")"
 }
 
 // summary is the title, or else the first sentence of the description.
 func (t *toolJSON) summary() string {
-	if description := oneLine(t.Description); description != "" {
+	if description := shown.Line(t.Description); description != "" {
 		first, _, _ := strings.Cut(description, ". ")
 		return first
 	}
-	return oneLine(t.Title)
+	return shown.Line(t.Title)
 }

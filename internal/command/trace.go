@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // maxSpans bounds what is kept of one turn.
@@ -122,7 +124,7 @@ func newTree(id trace.TraceID, spans []sdk.ReadOnlySpan) *tree {
 
 // add adds a row for a span, and for those below it.
 func (t *tree) add(span sdk.ReadOnlySpan, first, rest string) {
-	t.rows = append(t.rows, []string{first + fit(oneLine(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
+	t.rows = append(t.rows, []string{first + fit(shown.Line(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
 	t.failed = append(t.failed, span.Status().Code == codes.Error)
 	below := t.children[span.SpanContext().SpanID()]
 	for i, child := range below {
@@ -181,9 +183,9 @@ func details(span sdk.ReadOnlySpan) string {
 			return ""
 		}
 		if list := value.AsStringSlice(); list != nil {
-			return oneLine(strings.Join(list, " "))
+			return shown.Line(strings.Join(list, " "))
 		}
-		return oneLine(value.String())
+		return shown.Line(value.String())
 	}
 	count := func(key attribute.Key, one string) string {
 		switch n := text(key); n {
@@ -213,7 +215,7 @@ func details(span sdk.ReadOnlySpan) string {
 
 // fault is what went wrong.
 func fault(kind, description string) string {
-	description = fit(oneLine(description), 120)
+	description = fit(shown.Line(description), 120)
 	switch {
 	case kind == "" || description == "" || strings.HasPrefix(description, kind):
 		return cmp.Or(description, kind)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -53,7 +54,7 @@ func (v *view) show(event converse.Event) error {
 		v.wait("thinking")
 	case converse.InvocationAnnounced:
 		if v.waiting != nil {
-			v.screen.say(v.waiting, "it calls "+oneLine(e.Name))
+			v.screen.say(v.waiting, "it calls "+shown.Line(e.Name))
 		}
 	case converse.MessageCompleted:
 		v.messageCompleted()
@@ -66,7 +67,7 @@ func (v *view) show(event converse.Event) error {
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
 	case converse.ExchangeRetried:
-		v.tell(v.paint().faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), oneLine(e.Err.Error()))))
+		v.tell(v.paint().faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), shown.Line(e.Err.Error()))))
 	case converse.TurnCompleted:
 		v.done()
 	}
@@ -96,7 +97,7 @@ func (v *view) text(text string) {
 	}
 	v.said, v.spoken = true, true
 	if v.screen.results.terminal {
-		text = printable(text)
+		text = shown.Text(text)
 	}
 	v.screen.result(text)
 }
@@ -151,15 +152,15 @@ func (v *view) done() {
 
 // callText is a call as the model wrote it.
 func callText(i canister.Invocation) string {
-	arguments := oneLine(i.Arguments)
+	arguments := shown.Line(i.Arguments)
 	if arguments == "{}" {
 		arguments = ""
 	}
-	return oneLine(i.Name) + "(" + arguments + ")"
+	return shown.Line(i.Name) + "(" + arguments + ")"
 }
 
 func resultText(r canister.Result) string {
-	text := oneLine(plain(r.Content))
+	text := shown.Line(shown.Contents(r.Content))
 	if r.Code != "" {
 		return r.Code + ": " + text
 	}
@@ -167,7 +168,7 @@ func resultText(r canister.Result) string {
 }
 
 func progressText(p invoker.Progress) string {
-	text := oneLine(p.Message)
+	text := shown.Line(p.Message)
 	if p.Total > 0 {
 		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)
 	}

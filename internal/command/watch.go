@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // watchEvery is how often check --watch looks.
@@ -72,7 +73,7 @@ func (p *program) healthShower() func(ensemble.Health) {
 			}
 			states[e.Name] = e.State
 			p.screen.result(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
-				h.Time.Format(time.TimeOnly), printable(e.Name), e.State, trouble(e))) + "\n")
+				h.Time.Format(time.TimeOnly), shown.Text(e.Name), e.State, trouble(e))) + "\n")
 		}
 	}
 }
@@ -82,7 +83,7 @@ func trouble(e ensemble.EnsembleHealth) string {
 	if e.State == ensemble.Ready || e.State == ensemble.Idle {
 		return ""
 	}
-	return oneLine(e.LastError)
+	return shown.Line(e.LastError)
 }
 
 // healthTable is a table with a row for each ensemble.
@@ -90,7 +91,7 @@ func healthTable(h ensemble.Health, paint palette) string {
 	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
 	for _, e := range h.Ensembles {
 		rows = append(rows, []string{
-			oneLine(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
+			shown.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
 			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
 			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), trouble(e),
 		})

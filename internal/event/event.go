@@ -67,6 +67,12 @@ var (
 	AuditFailed        = named("audit.failed")
 )
 
+// Conversations that are kept.
+var (
+	HistoryPruned      = named("history.pruned")
+	HistoryPruneFailed = named("history.prune.failed")
+)
+
 // Connections to servers, as their clients.
 var (
 	StderrRead         = named("mcp.stderr.read")

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/history/sqlite"
+)
+
+// hostile is what somebody says who would like to be more than text.
+const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n````\x1b]0;owned\a\u009b2J\u202e</pre></title>"
+
+// conversations are what a loop can leave behind: one that is done, with every
+// kind of canister, and one that waits.
+func conversations() map[string][]canister.Canister {
+	deadline := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	call := []canister.Canister{
+		canister.User{Head: canister.Head{ID: "u", Time: deadline.Add(-time.Hour)}, Content: canister.Texts("Oslo? " + hostile)},
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "c", Name: "atlas__weather", Arguments: `{"city":"<b>Oslo"}`},
+		canister.Wait{Head: canister.Head{ID: "w"}, For: canister.WaitApproval, Invocation: "i", Deadline: deadline, Conversation: "talk", Arguments: `{"city":"<b>Oslo"}`},
+	}
+	return map[string][]canister.Canister{
+		"waits": call,
+		"talk": append(slices.Clone(call),
+			canister.Answer{Head: canister.Head{ID: "a"}, Wait: "w", Verdict: canister.VerdictAllow, By: "ann", Reason: hostile},
+			canister.Intent{Head: canister.Head{ID: "n"}, Invocation: "i", Attempt: 1, Key: "k", Wait: "w"},
+			canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Code: "EXECUTION_FAILED", Content: []canister.Content{
+				canister.TextContent{Text: hostile}, canister.ImageContent{MIME: "image/png", Data: []byte{1, 2}},
+			}},
+			canister.Assistant{Head: canister.Head{ID: "e"}, Content: canister.Texts("It snows.")},
+		),
+	}
+}
+
+// filled puts them into a store, with a title, tags and an owner.
+func filled(t *testing.T, store history.Store) history.Store {
+	t.Helper()
+	for id, canisters := range conversations() {
+		if err := store.Append(t.Context(), id, 0, canisters...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	title, tags, owner := "About "+hostile, []string{"travel", "winter"}, "ann"
+	if err := store.Describe(t.Context(), "talk", history.Change{Title: &title, Tags: &tags, Owner: &owner}); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func exported(t *testing.T, store history.Store, format bundle.Format, ids ...string) string {
+	t.Helper()
+	var b strings.Builder
+	if err := bundle.Export(t.Context(), &b, store, format, ids...); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// taken are the identities that an import yields, and its errors.
+func taken(sequence iter.Seq2[history.Info, error]) (ids []string, errs error) {
+	for info, err := range sequence {
+		if err == nil {
+			ids = append(ids, info.ID)
+		}
+		errs = errors.Join(errs, err)
+	}
+	return ids, errs
+}
+
+func canisters(t *testing.T, store history.Store, id string) []canister.Canister {
+	t.Helper()
+	var all []canister.Canister
+	for c, err := range store.Read(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// TestRoundTrip: from each kind of store into each, what comes out is what went in.
+func TestRoundTrip(t *testing.T) {
+	stores := map[string]func() history.Store{
+		"memory": func() history.Store { return history.NewMemory() },
+		"sqlite": func() history.Store { return opened(t)(sqlite.Open(filepath.Join(t.TempDir(), "h.db"), nil)) },
+		"files":  func() history.Store { return opened2(t)(files.Open(filepath.Join(t.TempDir(), "h"), nil)) },
+	}
+	for from, newFrom := range stores {
+		text := exported(t, filled(t, newFrom()), bundle.JSONL, "waits", "talk")
+		for to, newTo := range stores {
+			store := newTo()
+			if ids, err := taken(bundle.Import(t.Context(), store, strings.NewReader(text), nil)); err != nil || !slices.Equal(ids, []string{"waits", "talk"}) {
+				t.Fatalf("%s to %s: %q, %v", from, to, ids, err)
+			}
+			for id, want := range conversations() {
+				if got := canisters(t, store, id); !reflect.DeepEqual(got, want) {
+					t.Errorf("%s to %s: %s is\n%v\nwant\n%v", from, to, id, got, want)
+				}
+			}
+			info, err := store.Info(t.Context(), "talk")
+			if err != nil || info.Title != "About "+hostile || info.Owner != "ann" || !slices.Equal(info.Tags, []string{"travel", "winter"}) {
+				t.Errorf("%s to %s: %+v, %v", from, to, info, err)
+			}
+		}
+	}
+}
+
+func opened(t *testing.T) func(*sqlite.Store, error) history.Store {
+	return func(store *sqlite.Store, err error) history.Store {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+}
+
+func opened2(t *testing.T) func(*files.Store, error) history.Store {
+	return func(store *files.Store, err error) history.Store {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+}
+
+// TestImportLeavesWhatIsThere: a conversation that exists stays as it is, and the
+// others are taken up.
+func TestImportLeavesWhatIsThere(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), bundle.JSONL, "waits", "talk")
+	store := history.NewMemory()
+	mine := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("mine")}
+	if err := store.Append(t.Context(), "waits", 0, mine); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := taken(bundle.Import(t.Context(), store, strings.NewReader(text), nil))
+	if !slices.Equal(ids, []string{"talk"}) || !errors.Is(err, history.ErrExists) || !strings.Contains(err.Error(), `"waits"`) {
+		t.Errorf("%q, %v", ids, err)
+	}
+	if got := canisters(t, store, "waits"); !reflect.DeepEqual(got, []canister.Canister{mine}) {
+		t.Errorf("%v", got)
+	}
+	ids, err = taken(bundle.Import(t.Context(), store, strings.NewReader(text), &bundle.ImportOptions{ID: func(was string) string { return was + "-2" }}))
+	if err != nil || !slices.Equal(ids, []string{"waits-2", "talk-2"}) {
+		t.Errorf("%q, %v", ids, err)
+	}
+}
+
+// TestImportOfWhatIsNone: each is an *Error that names the line, and what stood
+// before it is there.
+func TestImportOfWhatIsNone(t *testing.T) {
+	source := filled(t, history.NewMemory())
+	first, second := exported(t, source, bundle.JSONL, "waits"), exported(t, source, bundle.JSONL, "talk")
+	lines := strings.SplitAfter(second, "\n")
+	for name, test := range map[string]struct {
+		text string
+		line int
+		want string
+	}{
+		"empty":       {"", 1, "begins no conversation"},
+		"blank":       {"\n \n", 1, "begins no conversation"},
+		"other":       {"{}\n", 1, "begins no conversation"},
+		"no head":     {lines[1], 1, "begins no conversation"},
+		"newer":       {first + strings.Replace(second, `tion":1`, `tion":2`, 1), 6, "newer program"},
+		"cut off":     {first + strings.Join(lines[:4], ""), 6, "has 3 canisters, and this line says 8"},
+		"in a line":   {first + second[:len(second)-20], 14, "unexpected end"},
+		"no history":  {first + strings.Replace(second, lines[2], "", 1) + lines[2], 6, "no history"},
+		"no identity": {first + strings.Replace(second, `"id":"talk"`, `"id":""`, 1), 6, "identity"},
+		"bad tag":     {first + strings.Replace(second, `"travel"`, `"tr\u0000avel"`, 1), 6, "NUL"},
+		"a long line": {first + strings.Repeat(" ", canister.MaxLine+9) + "\n", 6, "longer than"},
+	} {
+		store := history.NewMemory()
+		_, err := taken(bundle.Import(t.Context(), store, strings.NewReader(test.text), nil))
+		wrong, ok := errors.AsType[*bundle.Error](err)
+		if !ok || wrong.Line != test.line || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := store.Info(t.Context(), "waits"); (err == nil) != strings.HasPrefix(test.text, first) {
+			t.Errorf("%s: what stood before it: %v", name, err)
+		}
+		if _, err := store.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
+			t.Errorf("%s: there is a part of it: %v", name, err)
+		}
+	}
+}
+
+// TestHTMLIsText: nothing that was said is markup on the page.
+func TestHTMLIsText(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), bundle.HTML, "talk", "waits")
+	for _, want := range []string{"&lt;script&gt;", "&lt;/pre&gt;", "Content-Security-Policy", "default-src 'none'", "It snows.", "</html>", "2 conversations", "[image, image/png, 2 bytes]", "approval until 2026-11-22", "allow by ann"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+	for _, unwanted := range []string{"<script", "<b>", "<img", "href=", "\x1b", "\u202e"} {
+		if strings.Contains(strings.ToLower(text), unwanted) {
+			t.Errorf("the page has %q", unwanted)
+		}
+	}
+	if n := strings.Count(text, "<h2 "); n != 12 {
+		t.Errorf("%d canisters", n)
+	}
+}
+
+// TestMarkdownIsText: outside of the fences is nothing that was said, but for the
+// title, in which nothing is markup.
+func TestMarkdownIsText(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), bundle.Markdown, "talk")
+	outside, fence := "", ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case fence == "" && strings.HasPrefix(line, "```"):
+			fence = line
+		case fence != "" && strings.HasPrefix(line, fence) && strings.Trim(line, "`") == "":
+			fence = ""
+		case fence == "":
+			outside += line + "\n"
+		}
+	}
+	if !strings.Contains(outside, `# About \<script\>`) || !strings.Contains(outside, `atlas\_\_weather`) || strings.Count(outside, "\n## ") != 8 || fence != "" {
+		t.Errorf("outside of the fences:\n%s", outside)
+	}
+	for _, unwanted := range []string{"<", "\n# owned", "](", "It snows."} {
+		if strings.Contains(strings.ReplaceAll(outside, `\<`, ""), unwanted) {
+			t.Errorf("outside of the fences is %q:\n%s", unwanted, outside)
+		}
+	}
+}
+
+// TestExportSaysWhatItCannot: an unknown format, conversation, and a writer that
+// fails.
+func TestExportSaysWhatItCannot(t *testing.T) {
+	store := filled(t, history.NewMemory())
+	if err := bundle.Export(t.Context(), &bytes.Buffer{}, store, "pdf", "talk"); err == nil || !strings.Contains(err.Error(), "jsonl, markdown or html") {
+		t.Errorf("%v", err)
+	}
+	var b strings.Builder
+	if err := bundle.Export(t.Context(), &b, store, bundle.JSONL, "waits", "none"); !errors.Is(err, history.ErrNotFound) || !strings.Contains(err.Error(), `"none"`) {
+		t.Errorf("%v", err)
+	}
+	if b.String() != exported(t, store, bundle.JSONL, "waits") {
+		t.Errorf("what stood before it: %s", &b)
+	}
+	full := errors.New("the disk is full")
+	if err := bundle.Export(t.Context(), failing{full}, store, bundle.HTML, "talk"); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := bundle.Export(ended, &b, store, bundle.JSONL, "talk"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// TestCanistersAreThoseOfTheInfo: what came behind does not count, and what has
+// gone is missed.
+func TestCanistersAreThoseOfTheInfo(t *testing.T) {
+	store := filled(t, history.NewMemory())
+	info, err := store.Info(t.Context(), "talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(info history.Info) (n int, err error) {
+		for c, problem := range bundle.Canisters(t.Context(), store, info) {
+			if err = problem; err == nil {
+				if n++; c.Place != n {
+					t.Errorf("place %d is %d", n, c.Place)
+				}
+			}
+		}
+		return n, err
+	}
+	shorter := info
+	shorter.Length = 3
+	if n, err := count(shorter); n != 3 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := store.Delete(t.Context(), "talk"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := count(info); err == nil || !strings.Contains(err.Error(), "had 8 canisters, and 0") {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzImport: whatever is read, it is taken up as a history or an error, and what
+// was taken up can be written and read again.
+func FuzzImport(f *testing.F) {
+	store := history.NewMemory()
+	for id, canisters := range conversations() {
+		if err := store.Append(f.Context(), id, 0, canisters...); err != nil {
+			f.Fatal(err)
+		}
+	}
+	var b strings.Builder
+	if err := bundle.Export(f.Context(), &b, store, bundle.JSONL, "talk", "waits"); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.String())
+	f.Add("")
+	f.Add(`{"consort_conversation":9}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		store := history.NewMemory()
+		ids, _ := taken(bundle.Import(t.Context(), store, strings.NewReader(text), nil))
+		if len(ids) == 0 {
+			return
+		}
+		again := history.NewMemory()
+		if _, err := taken(bundle.Import(t.Context(), again, strings.NewReader(exported(t, store, bundle.JSONL, ids...)), nil)); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if a, b := exported(t, store, bundle.Markdown, id), exported(t, again, bundle.Markdown, id); !strings.HasSuffix(a, b[strings.Index(b, "\n## ")+1:]) {
+				t.Errorf("it was\n%s\nand is\n%s", a, b)
+			}
+		}
+	})
+}

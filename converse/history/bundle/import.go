@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// ImportOptions are the choices of [Import]. Nil, and the zero value of each
+// field, mean the default that the field names.
+type ImportOptions struct {
+	// ID returns the identity that a conversation is to have, of the one that it
+	// had; the default is the same.
+	ID func(was string) string
+}
+
+// Error says that what was read is no bundle of lines, or a damaged one.
+type Error struct {
+	Line int // from 1
+	Err  error
+}
+
+// Error says so, and in which line.
+func (e *Error) Error() string { return fmt.Sprintf("bundle: line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Import takes up the conversations of a bundle of lines, with their titles, tags
+// and owners, and yields what the store knows of each when it is there. When they
+// were made and changed is when they were taken up, and what they were forked
+// from is not kept.
+//
+// Each is there as a whole or not at all: one that is cut off, or is no history
+// ([canister.Check]), is an [*Error], and ends the sequence. An error that has
+// [history.ErrExists] in its chain says that there is a conversation of that
+// identity, which is left as it is; the loop may go on with the next. One
+// conversation at a time is in memory.
+func Import(ctx context.Context, store history.Store, r io.Reader, options *ImportOptions) iter.Seq2[history.Info, error] {
+	id := func(was string) string { return was }
+	if options != nil && options.ID != nil {
+		id = options.ID
+	}
+	return func(yield func(history.Info, error) bool) {
+		b := newReader(r)
+		for {
+			about, canisters, err := b.conversation()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			var info history.Info
+			if err == nil {
+				info, err = b.add(ctx, store, id(about.ID), about, canisters)
+			}
+			if !yield(info, err) || err != nil && !errors.Is(err, history.ErrExists) {
+				return
+			}
+		}
+	}
+}
+
+// reader reads a bundle of lines.
+type reader struct {
+	lines  *bufio.Scanner
+	number int
+	began  int // the line of the head of the conversation; 0 before the first
+}
+
+func newReader(r io.Reader) *reader {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, canister.MaxLine+2)
+	return &reader{lines: lines}
+}
+
+// next moves on to the next line that is not blank. It returns io.EOF behind the
+// last one.
+func (b *reader) next() error {
+	for b.lines.Scan() {
+		b.number++
+		if len(bytes.TrimSpace(b.lines.Bytes())) > 0 {
+			return nil
+		}
+	}
+	switch err := b.lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		b.number++
+		return b.wrong(fmt.Errorf("the line is longer than %d bytes", canister.MaxLine))
+	case err != nil:
+		return fmt.Errorf("bundle: %w", err)
+	}
+	return io.EOF
+}
+
+func (b *reader) wrong(err error) error { return &Error{b.number, err} }
+
+// conversation reads the next conversation; io.EOF says that there is none.
+func (b *reader) conversation() (About, []canister.Canister, error) {
+	switch err := b.next(); {
+	case errors.Is(err, io.EOF) && b.began == 0:
+		return About{}, nil, &Error{1, errNone}
+	case err != nil:
+		return About{}, nil, err
+	}
+	var h head
+	err := json.Unmarshal(b.lines.Bytes(), &h)
+	switch {
+	case h.Version > version:
+		return About{}, nil, b.wrong(fmt.Errorf("the bundle has the format %d, and this program knows those up to %d: %w", h.Version, version, history.ErrNewer))
+	case err != nil || h.Version < 1:
+		return About{}, nil, b.wrong(errNone)
+	}
+	b.began = b.number
+	canisters, err := b.canisters(h.Length)
+	if err == nil {
+		err = b.check(h.About, canisters)
+	}
+	return h.About, canisters, err
+}
+
+var errNone = errors.New("here begins no conversation that was exported as lines of JSON")
+
+// canisters reads so many of them.
+func (b *reader) canisters(count int) ([]canister.Canister, error) {
+	var canisters []canister.Canister
+	for len(canisters) < count {
+		if err := b.next(); errors.Is(err, io.EOF) {
+			return canisters, nil
+		} else if err != nil {
+			return nil, err
+		}
+		c, err := canister.Unmarshal(b.lines.Bytes())
+		if err != nil {
+			return nil, b.wrong(fmt.Errorf("canister %d of the %d that line %d announces: %w", len(canisters)+1, count, b.began, err))
+		}
+		canisters = append(canisters, c)
+	}
+	return canisters, nil
+}
+
+// check says why canisters are not the conversation that a head announces.
+func (b *reader) check(about About, canisters []canister.Canister) error {
+	wrong := func(err error) error { return &Error{b.began, err} }
+	if len(canisters) != about.Length || about.Length == 0 {
+		return wrong(fmt.Errorf("the conversation has %d canisters, and this line says %d", len(canisters), about.Length))
+	}
+	for _, problem := range canister.Check(canisters) {
+		if problem.Rule != canister.RuleOpen {
+			return wrong(fmt.Errorf("this is no history: %v", problem))
+		}
+	}
+	if _, err := change(about).Apply(history.Info{ID: about.ID}); err != nil {
+		return wrong(err)
+	}
+	return nil
+}
+
+func change(about About) history.Change {
+	return history.Change{Title: &about.Title, Tags: &about.Tags, Owner: &about.Owner}
+}
+
+// add makes a conversation, which must not exist.
+func (b *reader) add(ctx context.Context, store history.Store, id string, about About, canisters []canister.Canister) (history.Info, error) {
+	if err := history.CheckID(id); err != nil {
+		return history.Info{}, &Error{b.began, err}
+	}
+	switch info, err := store.Info(ctx, id); {
+	case err == nil:
+		return info, fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
+	case !errors.Is(err, history.ErrNotFound):
+		return history.Info{}, err
+	}
+	err := store.Append(ctx, id, 0, canisters...)
+	if _, taken := errors.AsType[*history.ConflictError](err); taken { // by somebody else, just now
+		err = fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
+	}
+	if err != nil {
+		return history.Info{}, err
+	}
+	if err := store.Describe(ctx, id, change(about)); err != nil {
+		return history.Info{}, err
+	}
+	return store.Info(ctx, id)
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/shown"
+)
+
+// markdown is CommonMark in which nothing that somebody said is markup.
+type markdown struct{}
+
+func (markdown) begin(history.Info, int) (string, error) { return "", nil }
+func (markdown) end() string                             { return "" }
+
+func (markdown) conversation(info history.Info) (string, error) {
+	text := "# " + markdownLine(titled(info)) + "\n"
+	for _, fact := range Facts(info) {
+		text += "\n" + markdownLine(fact) + "\n"
+	}
+	return text, nil
+}
+
+func (markdown) canister(place int, c canister.Canister) (string, error) {
+	p := PartOf(Placed{place, c})
+	text := "\n## " + markdownLine(strings.TrimSpace(fmt.Sprintf("%d %s %s", p.Place, p.Heading(), p.When()))) + "\n"
+	if said := strings.TrimRight(shown.Text(p.Text), "\n"); said != "" {
+		fence := fenceFor(said)
+		text += "\n" + fence + "\n" + said + "\n" + fence + "\n"
+	}
+	return text, nil
+}
+
+// markdownLine is a line in which nothing is markup: CommonMark lets each
+// character of ASCII punctuation be escaped (section 2.4).
+func markdownLine(line string) string {
+	var b strings.Builder
+	for _, r := range line {
+		if r < unicode.MaxASCII && (unicode.IsPunct(r) || unicode.IsSymbol(r)) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// fenceFor is a fence of backticks that no line of the text ends (CommonMark,
+// section 4.5): it is longer than any run of them.
+func fenceFor(text string) string {
+	longest, run := 2, 0
+	for _, r := range text {
+		if run++; r != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", longest+1)
+}

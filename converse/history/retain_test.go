@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+const day = 24 * time.Hour
+
+// aged fills a store with conversations of this moment, whose names say what is
+// special about them.
+func aged(t *testing.T, store history.Store) {
+	t.Helper()
+	for _, c := range []struct {
+		id, tag, owner string
+		open           bool
+	}{{id: "old"}, {id: "legal", tag: "legal"}, {id: "ann", owner: "ann"}, {id: "guest", owner: "guest"}, {id: "guest-legal", tag: "legal", owner: "guest"}, {id: "open", open: true}} {
+		said := []canister.Canister{says("u", "hi"), canister.Assistant{Head: canister.Head{ID: "a"}}}
+		if c.open {
+			said = said[:1]
+		}
+		if err := store.Append(t.Context(), c.id, 0, said...); err != nil {
+			t.Fatal(err)
+		}
+		tags := []string{"any"}
+		if c.tag != "" {
+			tags = append(tags, c.tag)
+		}
+		if err := store.Describe(t.Context(), c.id, history.Change{Tags: &tags, Owner: &c.owner}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(t *testing.T, sequence iter.Seq2[history.Info, error]) string {
+	t.Helper()
+	var ids []string
+	for info, err := range sequence {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, info.ID)
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
+func TestRetain(t *testing.T) {
+	rules := []history.RetentionRule{{Tag: "legal"}, {Owner: "guest", Keep: day}, {Owner: "ann", Keep: 90 * day}}
+	for name, test := range map[string]struct {
+		retention history.Retention
+		days      int
+		want      string
+	}{
+		"nothing goes by itself":  {history.Retention{}, 10_000, ""},
+		"young":                   {history.Retention{Keep: 30 * day}, 30, ""},
+		"old":                     {history.Retention{Keep: 30 * day}, 31, "ann guest guest-legal legal old"},
+		"and open":                {history.Retention{Keep: 30 * day, Open: true}, 31, "ann guest guest-legal legal old open"},
+		"rules":                   {history.Retention{Keep: 30 * day, Rules: rules}, 31, "guest old"},
+		"a shorter rule":          {history.Retention{Keep: 30 * day, Rules: rules}, 2, "guest"},
+		"a longer rule":           {history.Retention{Keep: 30 * day, Rules: rules}, 91, "ann guest old"},
+		"rules alone":             {history.Retention{Rules: rules}, 91, "ann guest"},
+		"the first rule counts":   {history.Retention{Rules: []history.RetentionRule{{Keep: 9 * day}, {Keep: day}}}, 2, ""},
+		"both of a rule must fit": {history.Retention{Rules: []history.RetentionRule{{Tag: "legal", Owner: "guest", Keep: day}}}, 2, "guest-legal"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := history.NewMemory()
+			aged(t, store)
+			time.Sleep(time.Duration(test.days) * day)
+			all := names(t, store.List(t.Context(), history.Filter{}))
+			if got := names(t, history.Expired(t.Context(), store, test.retention, time.Now())); got != test.want {
+				t.Errorf("%s: %q are expired, want %q", name, got, test.want)
+			}
+			if got := names(t, store.List(t.Context(), history.Filter{})); got != all {
+				t.Errorf("%s: looking left %q", name, got)
+			}
+			if got := names(t, history.Retain(t.Context(), store, test.retention, time.Now())); got != test.want {
+				t.Errorf("%s: %q are gone, want %q", name, got, test.want)
+			}
+			left := names(t, store.List(t.Context(), history.Filter{}))
+			both := strings.Fields(left + " " + test.want)
+			slices.Sort(both)
+			if strings.Join(both, " ") != all {
+				t.Errorf("%s: %q are left", name, left)
+			}
+		})
+	}
+}
+
+// fickle is a store in which something happens before each look.
+type fickle struct {
+	history.Store
+	before func(id string)
+	broken map[string]error
+}
+
+func (f fickle) Info(ctx context.Context, id string) (history.Info, error) {
+	f.before(id)
+	return f.Store.Info(ctx, id)
+}
+
+func (f fickle) Delete(ctx context.Context, id string) error {
+	if err := f.broken[id]; err != nil {
+		return err
+	}
+	return f.Store.Delete(ctx, id)
+}
+
+// TestRetainLooksAgain: what was changed or deleted since the list was made is
+// passed over, and one that cannot be deleted does not keep the others.
+func TestRetainLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		aged(t, store)
+		time.Sleep(31 * day)
+		full := errors.New("the disk is read-only")
+		f := fickle{store, func(id string) {
+			switch id {
+			case "old":
+				if err := store.Append(t.Context(), id, 2, says("v", "still there"), canister.Assistant{Head: canister.Head{ID: "b"}}); err != nil {
+					t.Error(err)
+				}
+			case "ann":
+				if err := store.Delete(t.Context(), id); err != nil {
+					t.Error(err)
+				}
+			}
+		}, map[string]error{"legal": full}}
+		var gone []string
+		var failed error
+		for info, err := range history.Retain(t.Context(), f, history.Retention{Keep: 30 * day}, time.Now()) {
+			if err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			gone = append(gone, info.ID)
+		}
+		slices.Sort(gone)
+		if strings.Join(gone, " ") != "guest guest-legal" || !errors.Is(failed, full) || !strings.Contains(failed.Error(), `"legal" is kept`) {
+			t.Errorf("%q, %v", gone, failed)
+		}
+		if left := names(t, store.List(t.Context(), history.Filter{})); left != "legal old open" {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
+// TestRetainEnds: a loop that is left, or whose context ends, deletes no more.
+func TestRetainEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		aged(t, store)
+		time.Sleep(31 * day)
+		for range history.Retain(t.Context(), store, history.Retention{Keep: day}, time.Now()) {
+			break
+		}
+		if left := strings.Fields(names(t, store.List(t.Context(), history.Filter{}))); len(left) != 5 {
+			t.Errorf("left: %q", left)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range history.Retain(ctx, store, history.Retention{Keep: day}, time.Now()) {
+			cancel()
+		}
+		if left := strings.Fields(names(t, store.List(t.Context(), history.Filter{}))); len(left) != 4 {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
