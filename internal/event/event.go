@@ -73,6 +73,15 @@ var (
 	HistoryPruneFailed = named("history.prune.failed")
 )
 
+// Engines.
+var (
+	TurnFailed   = named("engine.turn.failed")
+	TurnRetried  = named("engine.turn.retried")
+	TurnPanicked = named("engine.turn.panicked")
+	SearchFailed = named("engine.search.failed")
+	DeltaLost    = named("engine.delta.lost")
+)
+
 // Connections to servers, as their clients.
 var (
 	StderrRead         = named("mcp.stderr.read")

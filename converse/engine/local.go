@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// errCancelled is the cause when a person has cancelled a turn.
+var errCancelled = errors.New("engine: the turn was cancelled")
+
+// Local is the [Engine] of one process. A conversation with which nobody does
+// anything just now costs no memory, and one that waits, or is to be tried again,
+// costs its identity and a time.
+type Local struct {
+	store history.Store
+	open  converse.OpenFunc
+	opts  Options
+	desk  *desk
+	clock *clock
+	watch Watcher
+
+	life     context.Context // ends with Close
+	stop     context.CancelFunc
+	ended    sync.WaitGroup // the goroutines beside the turns
+	attempts atomic.Int64   // the latest
+}
+
+var _ Engine = (*Local)(nil)
+
+// NewLocal starts an engine for the conversations of a store. It looks through
+// the store for what was left unfinished and carries that on. Open makes the
+// conversation for each turn, which is closed after it: its Options must have the
+// store, or what stands for it, as Log, and the identity as ID; the trusted values
+// of Options.Values are in its context, and in that of the turn. A tool call that
+// an earlier process may have made is treated as the conversation's Doubt says.
+//
+// The store stays the caller's, to be closed after the engine. Opts may be nil.
+func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Local, error) {
+	if store == nil || open == nil {
+		return nil, errors.New("engine: NewLocal needs a store and a function that opens conversations")
+	}
+	all, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Local{store: store, open: open, opts: all, clock: newClock()}
+	l.desk = newDesk(all.Work, l.turn)
+	l.watch = Watcher{Log: store, Stream: all.Stream, Poll: all.Poll, Next: l.next}
+	l.life, l.stop = context.WithCancel(context.Background())
+	l.ended.Go(func() { l.clock.run(l.life, l.desk.wake) })
+	l.ended.Go(l.search)
+	return l, nil
+}
+
+// Send implements [Engine].
+func (l *Local) Send(ctx context.Context, conversation string, message canister.User) error {
+	t, err := l.desk.take(ctx, conversation)
+	if err != nil {
+		return l.unsent(conversation, err)
+	}
+	for n := 0; ; n++ {
+		err := l.post(ctx, conversation, message)
+		if !errors.Is(err, ErrBusy) {
+			l.desk.give(t, err == nil)
+			return err
+		}
+		// Nobody is at work here, and calls are open all the same: they are made
+		// now, unless another process makes them.
+		if n > 0 {
+			if waited := wait(ctx, l.life, min(l.opts.pause(n-1), time.Second)); waited != nil {
+				l.desk.give(t, false)
+				return fmt.Errorf("%w (%w)", waited, err)
+			}
+		}
+		if err := l.desk.again(ctx, t); err != nil {
+			return l.unsent(conversation, err)
+		}
+	}
+}
+
+// unsent says that a message did not get its turn.
+func (l *Local) unsent(conversation string, err error) error {
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("engine: the conversation %q is at work, and nothing was sent: %w", conversation, err)
+}
+
+// post is Post, for an owner.
+func (l *Local) post(ctx context.Context, conversation string, message canister.User) error {
+	owner := ""
+	if l.opts.Owner != nil {
+		var err error
+		if owner, err = l.opts.Owner(ctx); err != nil {
+			return fmt.Errorf("engine: the owner of %q: %w", conversation, err)
+		}
+	}
+	if err := Post(ctx, l.store, l.open, conversation, message, time.Now()); err != nil || owner == "" {
+		return err
+	}
+	info, err := l.store.Info(ctx, conversation)
+	if err != nil || info.Owner != "" {
+		return err
+	}
+	return l.store.Describe(ctx, conversation, history.Change{Owner: &owner})
+}
+
+// Answer implements [Engine]. It waits for a turn that is at work, which ends when
+// all that can be done without the answer has been done.
+func (l *Local) Answer(ctx context.Context, conversation string, answer canister.Answer) error {
+	t, err := l.desk.seize(ctx, conversation, nil)
+	if err != nil {
+		return err
+	}
+	err = converse.Answer(ctx, l.store, conversation, answer, time.Now())
+	l.desk.give(t, err == nil)
+	return err
+}
+
+// Cancel implements [Engine].
+func (l *Local) Cancel(ctx context.Context, conversation string) error {
+	t, err := l.desk.seize(ctx, conversation, errCancelled)
+	if err != nil {
+		return err
+	}
+	err = Interrupt(ctx, l.store, conversation, time.Now())
+	if err == nil {
+		l.clock.forget(conversation)
+		l.grown(ctx, conversation)
+	}
+	l.desk.give(t, false)
+	return err
+}
+
+// grown tells those who watch that the log has.
+func (l *Local) grown(ctx context.Context, conversation string) {
+	if info, err := l.store.Info(ctx, conversation); err == nil {
+		_ = l.opts.Stream.Publish(ctx, conversation, Delta{Place: info.Length}) // the log tells, if later
+	}
+}
+
+// Watch implements [Engine].
+func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(l.life, func() { cancel(ErrClosed) })()
+		for event, err := range l.watch.Watch(ctx, conversation, after) {
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// next tells what a conversation does next that nobody here is at work on.
+func (l *Local) next(ctx context.Context, conversation string) (converse.Command, error) {
+	if l.desk.busy(conversation) {
+		return nil, ErrBusy
+	}
+	ctx, talk, err := l.opened(ctx, conversation)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(talk.Load(ctx), talk.Close(context.WithoutCancel(ctx)))
+	return talk.Next(), err
+}
+
+// closing is how long turns that were put down have to end.
+const closing = 10 * time.Second
+
+// Close implements [Engine]. Turns that are put down and do not end, since a tool
+// or a model does not heed its context, are an error after 10 seconds.
+func (l *Local) Close(ctx context.Context) error {
+	l.desk.close()
+	l.stop()
+	ended := make(chan struct{})
+	go func() {
+		l.desk.turns.Wait()
+		l.ended.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	l.desk.stopAll(converse.ErrSuspended)
+	timer := time.NewTimer(closing)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("engine: closing, turns have not ended %v after they were put down", closing)
+	}
+}
+
+// wait waits for a while, or for the end of ctx or of the engine.
+func wait(ctx, life context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-life.Done():
+		return ErrClosed
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/event"
+	"go.uber.org/zap"
+)
+
+// search looks through the store for what was left unfinished: once, and where
+// others work on it too, again and again for what they leave.
+func (l *Local) search() {
+	filter := history.Filter{Open: true}
+	for n := 0; ; {
+		began := time.Now()
+		if l.opts.Others > 0 {
+			filter.Until = began.Add(-l.opts.Others)
+		}
+		if l.found(filter) {
+			filter.Since = filter.Until
+			n = 0
+		} else if n++; n > l.opts.Retries && l.opts.Others == 0 {
+			return
+		}
+		pause := l.opts.Others
+		switch {
+		case n > 0:
+			pause = l.opts.pause(n - 1)
+		case l.opts.Others == 0:
+			return
+		}
+		if wait(l.life, l.life, pause) != nil {
+			return
+		}
+	}
+}
+
+// found wakes the conversations of a filter, and reports whether the whole store
+// was looked through.
+func (l *Local) found(filter history.Filter) bool {
+	whole := true
+	for info, err := range l.store.List(l.life, filter) {
+		if err == nil {
+			l.desk.wake(info.ID, tries{})
+			continue
+		}
+		if l.life.Err() == nil {
+			l.opts.Logger.Error("the store could not be looked through for conversations that are unfinished", event.SearchFailed, zap.Error(err))
+		}
+		whole = whole && permanent(err) // about single ones, which stay as they are
+	}
+	return whole
+}
+
+// elsewhere says when a conversation is to be looked at again, if another process
+// may be at work on it: a call has no result, and nobody here makes it.
+func (r *run) elsewhere() error {
+	if r.opts.Others == 0 {
+		return nil
+	}
+	canisters, err := read(r.ctx, r.store, r.talk.id)
+	if err != nil {
+		return err
+	}
+	open := map[string]bool{}
+	for _, invocation := range canister.Pending(canisters) {
+		open[invocation.ID] = true
+	}
+	var until time.Time
+	for _, c := range canisters {
+		if intent, ok := c.(canister.Intent); ok && open[intent.Invocation] {
+			if at := intent.Time.Add(r.opts.Others); at.After(until) {
+				until = at
+			}
+		}
+	}
+	if time.Now().Before(until) {
+		return &laterError{until: until}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+)
+
+// turn carries a conversation on until it is done or waits, and decides what
+// becomes of it. It is the work of the desk.
+func (l *Local) turn(t *talk) {
+	r := &run{Local: l, talk: t, ctx: t.ctx, attempt: l.attempt()}
+	turn, err := r.carryOn()
+	var later *laterError
+	switch {
+	case err == nil && turn.Reason == converse.ReasonWaiting:
+		t.tries = tries{}
+		l.clock.set(t.id, earliest(turn.Waits), t.tries)
+		r.end(Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
+	case err == nil:
+		t.tries = tries{}
+		l.clock.forget(t.id)
+		r.end(Ended{Reason: turn.Reason})
+	case context.Cause(t.ctx) != nil: // cancelled, or put down
+	case errors.As(err, &later):
+		l.clock.set(t.id, later.until, t.tries)
+	case isConflict(err): // somebody else is at it
+		pause := l.opts.pause(t.tries.conflicts)
+		t.tries.conflicts++
+		l.clock.set(t.id, time.Now().Add(pause/2+rand.N(pause)), t.tries)
+	default:
+		r.failed(err)
+	}
+}
+
+// attempt returns a number greater than those of all turns before, also of
+// earlier processes.
+func (l *Local) attempt() int64 {
+	for {
+		last := l.attempts.Load()
+		this := max(last+1, time.Now().UnixMicro())
+		if l.attempts.CompareAndSwap(last, this) {
+			return this
+		}
+	}
+}
+
+// earliest is the first deadline.
+func earliest(waits []canister.Wait) time.Time {
+	first := waits[0].Deadline
+	for _, wait := range waits {
+		if wait.Deadline.Before(first) {
+			first = wait.Deadline
+		}
+	}
+	return first
+}
+
+// laterError says that another process may be at work on a conversation.
+type laterError struct{ until time.Time }
+
+func (e *laterError) Error() string {
+	return fmt.Sprintf("engine: another process may be at work until %v", e.until)
+}
+
+// panicError is a panic of a model, or of the function that opens conversations.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("engine: the turn panicked: %v", e.value) }
+
+// permanent reports whether the same work would fail the same way again.
+func permanent(err error) bool {
+	if model, ok := errors.AsType[*converse.ModelError](err); ok {
+		return !model.Retryable
+	}
+	_, panicked := errors.AsType[*panicError](err)
+	_, corrupt := errors.AsType[*history.CorruptError](err)
+	return panicked || corrupt || errors.Is(err, history.ErrNewer)
+}
+
+// run is one turn while it is at work.
+type run struct {
+	*Local
+	talk    *talk
+	ctx     context.Context
+	attempt int64
+	index   int
+	turn    string // the identity of the User canister
+	place   int
+}
+
+// carryOn opens the conversation, works, and closes it. A panic is an error.
+func (r *run) carryOn() (turn converse.Turn, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value}
+			r.opts.Logger.Error("a turn panicked", event.TurnPanicked, zap.String(telemetry.ConversationField, r.talk.id), zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
+		}
+	}()
+	if err := r.elsewhere(); err != nil {
+		return turn, err
+	}
+	ctx, talk, err := r.opened(r.ctx, r.talk.id)
+	if err != nil {
+		return turn, err
+	}
+	defer func() {
+		if closed := talk.Close(context.WithoutCancel(ctx)); closed != nil {
+			r.opts.Logger.Error("a conversation could not be closed", event.ConversationFailed, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(closed))
+		}
+	}()
+	for happened, err := range talk.Continue(ctx) {
+		if err != nil {
+			return turn, err
+		}
+		r.publish(talk, happened)
+		if completed, ok := happened.(converse.TurnCompleted); ok {
+			turn = completed.Turn
+		}
+	}
+	return turn, nil
+}
+
+// opened makes a conversation that exists, for whom it belongs to.
+func (l *Local) opened(ctx context.Context, id string) (context.Context, *converse.Conversation, error) {
+	if l.opts.Values != nil {
+		info, err := l.store.Info(ctx, id)
+		if err != nil {
+			return ctx, nil, err
+		}
+		values, err := l.opts.Values(ctx, info)
+		if err != nil {
+			return ctx, nil, fmt.Errorf("engine: the trusted values of %q: %w", id, err)
+		}
+		ctx = invoker.WithTrusted(ctx, values...)
+	}
+	talk, err := l.open(ctx, id)
+	switch {
+	case err != nil:
+		return ctx, nil, fmt.Errorf("engine: the conversation cannot be opened: %w", err)
+	case talk == nil || talk.ID() != id:
+		return ctx, nil, fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", id)
+	}
+	return ctx, talk, nil
+}
+
+// publish tells those who watch what happened.
+func (r *run) publish(talk *converse.Conversation, happened converse.Event) {
+	canisters := talk.History()
+	if len(canisters) != r.place {
+		r.place, r.turn = len(canisters), turnOf(canisters)
+	}
+	delta := Delta{Turn: r.turn, Attempt: r.attempt, Index: r.index, Place: r.place}
+	switch happened.(type) {
+	case converse.TextDelta, converse.ReasoningDelta, converse.InvocationAnnounced,
+		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried:
+		form, err := converse.MarshalEvent(happened)
+		if err != nil {
+			return
+		}
+		delta.Event = form
+		r.index++
+	case converse.TurnCompleted:
+		return
+	}
+	r.send(delta)
+}
+
+// send publishes a delta. What is lost, the log has.
+func (r *run) send(delta Delta) {
+	if err := r.opts.Stream.Publish(r.ctx, r.talk.id, delta); err != nil {
+		r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(err))
+	}
+}
+
+// end tells those who watch that the work has ended.
+func (r *run) end(ended Ended) {
+	ended.Turn = r.turn
+	r.send(Delta{Turn: r.turn, Attempt: r.attempt, Index: r.index, Place: r.place, Ended: &ended})
+}
+
+// failed decides whether a turn that failed is tried again.
+func (r *run) failed(err error) {
+	ended := Ended{Error: err.Error()}
+	id := zap.String(telemetry.ConversationField, r.talk.id)
+	if permanent(err) || r.talk.tries.failed >= r.opts.Retries {
+		r.clock.forget(r.talk.id)
+		r.opts.Logger.Error("a turn failed, and waits for the next message", event.TurnFailed, id, zap.Error(err))
+	} else {
+		pause := r.opts.pause(r.talk.tries.failed)
+		r.talk.tries.failed++
+		ended.Again = time.Now().Add(pause)
+		r.clock.set(r.talk.id, ended.Again, r.talk.tries)
+		r.opts.Logger.Warn("a turn failed and is tried again", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
+	}
+	r.end(ended)
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// DefaultPoll is how often a [Watcher] looks at the log.
+const DefaultPoll = time.Second
+
+// Watcher is what the Watch of an engine is made of: it brings together a log,
+// which has everything, and a stream, which is quick.
+type Watcher struct {
+	Log history.Log
+	// Stream may be nil: then there are no deltas.
+	Stream Stream
+	// Poll is how often the log is looked at when the stream says nothing;
+	// default 1 s.
+	Poll time.Duration
+	// Next tells what a conversation does next where its canisters alone do not,
+	// since that depends on its limits. Nil does without: who comes when a limit
+	// has ended the turn already is not told of the end.
+	Next func(ctx context.Context, conversation string) (converse.Command, error)
+}
+
+// Watch is [Engine.Watch]. It may be called concurrently.
+func (w *Watcher) Watch(ctx context.Context, conversation string, after int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		v := &view{Watcher: w, ctx: ctx, conversation: conversation, after: after, yield: yield, told: -1}
+		if err := v.run(); err != nil && !v.left {
+			yield(nil, err)
+		}
+	}
+}
+
+// view is one Watch.
+type view struct {
+	*Watcher
+	ctx          context.Context
+	conversation string
+	after        int
+	yield        func(Event, error) bool
+
+	left    bool // by the caller
+	place   int  // how many canisters have been read
+	turn    []canister.Canister
+	told    int   // the place at which an end was told
+	attempt int64 // the latest of the turn
+	missed  int   // deltas that were lost, and nobody was told yet
+}
+
+func (v *view) run() error {
+	deltas, err := v.subscribe()
+	if err != nil {
+		return err
+	}
+	if err := v.look(); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(cmp.Or(v.Poll, DefaultPoll))
+	defer ticker.Stop()
+	for !v.left {
+		var err error
+		select {
+		case <-v.ctx.Done():
+			err = context.Cause(v.ctx)
+		case delta, open := <-deltas:
+			if !open {
+				deltas = nil // the log is there all the same
+				continue
+			}
+			err = v.delta(delta)
+		case <-ticker.C:
+			err = v.look()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *view) subscribe() (<-chan Delta, error) {
+	if v.Stream == nil {
+		return nil, nil
+	}
+	deltas, err := v.Stream.Subscribe(v.ctx, v.conversation)
+	if err != nil {
+		return nil, fmt.Errorf("engine: the stream of %q: %w", v.conversation, err)
+	}
+	return deltas, nil
+}
+
+// emit yields an event.
+func (v *view) emit(event Event) {
+	v.left = v.left || !v.yield(event, nil)
+}
+
+// look reads what the log has, and tells if the turn is over.
+func (v *view) look() error {
+	before := v.place
+	if err := v.read(); err != nil || v.left || v.place == before || v.told == v.place {
+		return err
+	}
+	if v.over() || v.Next == nil {
+		return nil
+	}
+	command, err := v.Next(v.ctx, v.conversation)
+	if err != nil {
+		return nil // who works on it tells what is wrong
+	}
+	if done, ok := command.(converse.Done); ok {
+		v.end(Ended{Turn: v.id(), Reason: done.Reason})
+	}
+	return nil
+}
+
+// read yields what the log has behind the place.
+func (v *view) read() error {
+	for c, err := range v.Log.Read(v.ctx, v.conversation, v.place) {
+		if err != nil {
+			return fmt.Errorf("engine: the log cannot be read: %w", err)
+		}
+		if c.Kind() == canister.KindUser {
+			if v.over(); v.left {
+				return nil
+			}
+			v.turn, v.attempt = v.turn[:0], 0
+		}
+		v.turn = append(v.turn, c)
+		if v.place++; v.place > v.after {
+			v.emit(Added{Place: v.place, Canister: c})
+		}
+		if v.left {
+			return nil
+		}
+	}
+	return nil
+}
+
+// over tells that the turn is over, if the canisters show it, whatever the limits
+// are, and reports whether they do.
+func (v *view) over() bool {
+	if v.id() == "" || v.place < v.after {
+		return false
+	}
+	switch command := converse.Next(v.turn, converse.Limits{}, time.Now()).(type) {
+	case converse.Await:
+		v.end(Ended{Turn: v.id(), Reason: converse.ReasonWaiting, Waits: identities(command.Waits)})
+		return true
+	case converse.Done:
+		if !command.Reason.Limited() {
+			v.end(Ended{Turn: v.id(), Reason: command.Reason})
+			return true
+		}
+	}
+	return false
+}
+
+// id is the identity of the User canister of the turn, if there is one.
+func (v *view) id() string { return turnOf(v.turn) }
+
+// turnOf returns the identity of the last User canister.
+func turnOf(canisters []canister.Canister) string {
+	for i := len(canisters) - 1; i >= 0; i-- {
+		if canisters[i].Kind() == canister.KindUser {
+			return canisters[i].Header().ID
+		}
+	}
+	return ""
+}
+
+func identities(waits []canister.Wait) []string {
+	var ids []string
+	for _, wait := range waits {
+		ids = append(ids, wait.ID)
+	}
+	return ids
+}
+
+// end tells of an end once for each place. Failures are told each time.
+func (v *view) end(ended Ended) {
+	if ended.Error == "" {
+		if v.told == v.place {
+			return
+		}
+		v.told = v.place
+	}
+	v.emit(ended)
+}
+
+// delta yields a delta in its place, unless it is superseded.
+func (v *view) delta(d Delta) error {
+	v.missed += d.Missed
+	if d.Place > v.place {
+		if err := v.read(); err != nil || v.left {
+			return err
+		}
+	}
+	switch {
+	case d.Ended != nil:
+		if d.Ended.Turn == v.id() || d.Place >= v.place {
+			v.end(*d.Ended)
+		}
+	case d.Event == nil || d.Place != v.place:
+	case d.Turn == v.id() && d.Attempt < v.attempt:
+	default:
+		v.attempt = d.Attempt
+		d.Missed, v.missed = v.missed, 0
+		v.emit(d)
+	}
+	return nil
+}
