@@ -12,8 +12,8 @@ var (
 	eventSweepFailed  = named("temporal.sweep.failed")
 	eventSweepWoke    = named("temporal.sweep.woke")
 	eventWorkerFailed = named("temporal.worker.failed")
+	eventTurnPanicked = named("temporal.turn.panicked")
 	eventCloseFailed  = named("temporal.conversation.close.failed")
-	eventTurnFailed   = named("temporal.turn.failed")
 )
 
 func named(name string) zap.Field { return zap.String(event.Key, name) }

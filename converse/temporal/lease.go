@@ -15,14 +15,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// errCancelled is the cause when the person has cancelled: open calls are
-// answered as interrupted.
-var errCancelled = errors.New("temporal: the turn was cancelled")
-
 // lease is the right to carry on a conversation for as long as the server hears
-// from it. The context that begin returns ends with [converse.ErrSuspended] as
-// its cause when another worker is to carry on: the lease is lost, or may be,
-// or this worker is to stop. It ends with another cause when the person cancels.
+// from it. The context that begin returns ends with [converse.ErrSuspended] in
+// its cause when the lease is lost, or may be, or this worker is to stop; and also
+// when the person has cancelled, since the log says so by then.
 type lease struct {
 	beat    func(context.Context) error // tells the server
 	timeout time.Duration               // after which the server gives the lease away
@@ -40,7 +36,7 @@ type lease struct {
 func (l *lease) begin(ctx context.Context) (context.Context, func()) {
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	l.end = end
-	unhook := context.AfterFunc(ctx, func() { end(causeOf(context.Cause(ctx))) })
+	unhook := context.AfterFunc(ctx, func() { end(suspended(context.Cause(ctx))) })
 	var kept sync.WaitGroup
 	kept.Go(func() { l.keep(work) })
 	return work, func() {
@@ -79,17 +75,27 @@ func (l *lease) keep(work context.Context) {
 			return
 		}
 		sent := time.Now()
-		beat, done := context.WithTimeout(work, left)
-		err := l.beat(beat)
-		done()
-		switch {
-		case err == nil:
+		if l.renew(work, left) == nil {
 			heard = sent
-		case definite(err):
-			l.end(causeOf(err))
-			return
 		}
 	}
+}
+
+// renew tells the server that the work goes on. When the server says that it is
+// not to, the work ends.
+func (l *lease) renew(work context.Context, within time.Duration) error {
+	ctx, done := context.WithTimeout(work, within)
+	defer done()
+	err := l.beat(ctx)
+	if err != nil && definite(err) {
+		l.end(suspended(err))
+	}
+	return err
+}
+
+// held asks the server whether the lease still holds.
+func (l *lease) held(work context.Context) bool {
+	return work.Err() == nil && l.renew(work, l.timeout) == nil
 }
 
 // finish lets nothing more begin: an exchange with the model repeats without
@@ -134,10 +140,5 @@ func definite(err error) bool {
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
-// causeOf tells the person's cancel from everything else that ends an activity.
-func causeOf(err error) error {
-	if temporal.IsCanceledError(err) {
-		return errCancelled
-	}
-	return fmt.Errorf("%w: %w", converse.ErrSuspended, err)
-}
+// suspended is ErrSuspended for a reason.
+func suspended(why error) error { return fmt.Errorf("%w: %w", converse.ErrSuspended, why) }

@@ -14,6 +14,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 )
 
 // starter makes the workflow of a conversation look at its log.
@@ -50,12 +51,29 @@ func (s starter) signal(ctx context.Context, conversation, name string) error {
 	return nil
 }
 
+// stop signals that what is under way is not wanted any more.
+func (s starter) stop(ctx context.Context, conversation string) error {
+	err := s.client.SignalWorkflow(ctx, s.id(conversation), "", cancelSignal, nil)
+	if _, none := errors.AsType[*serviceerror.NotFound](err); none || err == nil {
+		return nil // nobody is at work
+	}
+	return fmt.Errorf("temporal: the server cannot be told of conversation %s: %w", conversation, err)
+}
+
 // sight is what the server knows of a conversation. The zero value is that of
 // one it knows nothing of.
 type sight struct {
 	working bool      // an activity is under way, or is to be tried again
 	resting bool      // the workflow waits
-	ended   time.Time // when the last workflow did, if neither
+	events  int64     // how long the history of the workflow is
+	ended   time.Time // when the last workflow did, if it neither works nor rests
+	failed  failure   // what is wrong, if anything is
+}
+
+// failure is why a turn has not come to its end, and when it is tried again.
+type failure struct {
+	text  string
+	again time.Time
 }
 
 // seen asks the server about a conversation.
@@ -68,9 +86,28 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 		return sight{}, fmt.Errorf("temporal: the server does not tell of conversation %s: %w", conversation, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return sight{ended: info.GetCloseTime().AsTime()}, nil
+	switch info.GetStatus() {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		working := described.GetPendingActivities()
+		now := sight{working: len(working) > 0, resting: len(working) == 0, events: info.GetHistoryLength()}
+		if now.working && working[0].GetLastFailure() != nil {
+			now.failed = failure{text: working[0].GetLastFailure().GetMessage(), again: working[0].GetNextAttemptScheduleTime().AsTime()}
+		}
+		return now, nil
+	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
+		err := s.client.GetWorkflow(ctx, s.id(conversation), info.GetExecution().GetRunId()).Get(ctx, nil)
+		return sight{ended: info.GetCloseTime().AsTime(), failed: failure{text: reasonOf(err)}}, nil
 	}
-	working := len(described.GetPendingActivities()) > 0
-	return sight{working: working, resting: !working}, nil
+	return sight{ended: info.GetCloseTime().AsTime()}, nil
+}
+
+// reasonOf is what an activity said of its failure, or the server for it.
+func reasonOf(err error) string {
+	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return own.Message()
+	}
+	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
+		return "the worker fell silent: " + timeout.Error()
+	}
+	return err.Error()
 }

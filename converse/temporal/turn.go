@@ -5,13 +5,16 @@ package temporal
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -20,7 +23,7 @@ import (
 
 // turn is the activity: it carries a conversation on from its log, until it is
 // done or waits, for as long as this worker has the lease.
-func (w *Worker) turn(ctx context.Context, o work) (outcome, error) {
+func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	info := activity.GetInfo(ctx)
 	l := &lease{
 		beat:    func(ctx context.Context) error { return w.beat(ctx, info.TaskToken) },
@@ -30,19 +33,110 @@ func (w *Worker) turn(ctx context.Context, o work) (outcome, error) {
 	}
 	run, end := l.begin(ctx)
 	defer end()
-	out := outcome{State: stateDone, Idle: w.opts.Idle, Turns: w.opts.Turns, Attempts: o.Attempts + int(info.Attempt)}
-	turn, err := w.carryOn(run, l, o, out.Attempts)
-	switch {
+	// The server's clock, so that a later attempt has a greater number.
+	t := &teller{stream: w.opts.Stream, conversation: o.Conversation, attempt: info.StartedTime.UnixMilli()}
+	turn, err := w.carryOn(run, l, t)
+	out := outcome{State: stateDone, Idle: w.opts.Idle, Turns: w.opts.Turns}
+	switch cause := context.Cause(run); {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
 		out.State, out.Deadline = stateWaiting, earliest(turn.Waits)
 	case err == nil:
-	case l.stopping() && errors.Is(context.Cause(run), converse.ErrSuspended):
+	case temporal.IsCanceledError(cause):
+		return outcome{}, temporal.NewCanceledError()
+	case l.stopping() && errors.Is(cause, converse.ErrSuspended):
 		out.State = statePutDown
-	case errors.Is(context.Cause(run), errCancelled): // and the calls are answered
+		return out, nil
 	default:
-		return outcome{}, failed(err)
+		err := failed(err)
+		t.ended(ctx, engine.Ended{Error: err.Message(), Again: w.again(info, err)})
+		return outcome{}, err
 	}
+	t.ended(ctx, engine.Ended{Reason: turn.Reason, Waits: waited(turn.Waits)})
 	return out, nil
+}
+
+// carryOn opens the conversation, works, and closes it. A panic is an error.
+func (w *Worker) carryOn(ctx context.Context, l *lease, t *teller) (turn converse.Turn, err error) {
+	id := zap.String(telemetry.ConversationField, t.conversation)
+	defer func() {
+		if value := recover(); value != nil {
+			w.opts.Logger.Error("a turn panicked", eventTurnPanicked, id, zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
+			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("the turn panicked: %v", value), "panic", nil)
+		}
+	}()
+	if ctx, err = w.trusted(ctx, t.conversation); err != nil {
+		return turn, err
+	}
+	t.talk, err = w.open(ctx, t.conversation)
+	switch {
+	case err != nil:
+		return turn, fmt.Errorf("the conversation cannot be opened: %w", err)
+	case t.talk == nil || t.talk.ID() != t.conversation:
+		return turn, fmt.Errorf("the conversation that was opened is not %q: give its Options the ID", t.conversation)
+	}
+	defer func() {
+		if err := t.talk.Close(context.WithoutCancel(ctx)); err != nil {
+			w.opts.Logger.Error("a conversation could not be closed", eventCloseFailed, id, zap.Error(err))
+		}
+	}()
+	for {
+		turn, err = work(ctx, l, t)
+		// Somebody has said or answered something meanwhile, and the conversation
+		// knows what its calls returned: as long as the lease holds it goes on.
+		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict || !l.held(ctx) {
+			return turn, err
+		}
+	}
+}
+
+// work carries a conversation on.
+func work(ctx context.Context, l *lease, t *teller) (turn converse.Turn, err error) {
+	for event, err := range t.talk.Continue(ctx) {
+		if err != nil {
+			return turn, err
+		}
+		l.saw(event)
+		t.saw(ctx, event)
+		if completed, ok := event.(converse.TurnCompleted); ok {
+			turn = completed.Turn
+		}
+	}
+	return turn, nil
+}
+
+// trusted adds the values that the program knows of a conversation.
+func (w *Worker) trusted(ctx context.Context, conversation string) (context.Context, error) {
+	if w.opts.Values == nil {
+		return ctx, nil
+	}
+	info, err := w.store.Info(ctx, conversation)
+	if err != nil {
+		return ctx, fmt.Errorf("whom the conversation is for: %w", err)
+	}
+	values, err := w.opts.Values(ctx, info)
+	if err != nil {
+		return ctx, fmt.Errorf("the trusted values of the conversation: %w", err)
+	}
+	return invoker.WithTrusted(ctx, values...), nil
+}
+
+// again is when the server tries again after a failure; zero if it does not.
+func (w *Worker) again(info activity.Info, err *temporal.ApplicationError) time.Time {
+	if err.NonRetryable() || int(info.Attempt) >= w.opts.Attempts {
+		return time.Time{}
+	}
+	pause := w.opts.Backoff
+	for n := int32(1); n < info.Attempt && pause < maxBackoff; n++ {
+		pause *= 2
+	}
+	return time.Now().Add(min(pause, max(w.opts.Backoff, maxBackoff)))
+}
+
+func waited(waits []canister.Wait) (ids []string) {
+	for _, wait := range waits {
+		ids = append(ids, wait.ID)
+	}
+	return ids
 }
 
 // earliest is the first deadline, or zero if there is none.
@@ -61,7 +155,7 @@ const maxFailure = 2 << 10
 // failed returns what the server is told of an error: its text, without what is
 // in it, and whether trying again can help. What a program has made a
 // *temporal.ApplicationError itself stays one.
-func failed(err error) error {
+func failed(err error) *temporal.ApplicationError {
 	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return own
 	}
@@ -69,7 +163,8 @@ func failed(err error) error {
 	if len(text) > maxFailure {
 		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
 	}
-	return temporal.NewApplicationErrorWithOptions(text, kind(err), temporal.ApplicationErrorOptions{NonRetryable: permanent(err)})
+	told := temporal.NewApplicationErrorWithOptions(text, kind(err), temporal.ApplicationErrorOptions{NonRetryable: permanent(err)})
+	return told.(*temporal.ApplicationError)
 }
 
 // permanent reports whether the same work would fail the same way again.
@@ -94,28 +189,4 @@ func kind(err error) string {
 		return "suspended"
 	}
 	return "other"
-}
-
-// carryOn opens the conversation, works, and closes it.
-func (w *Worker) carryOn(ctx context.Context, l *lease, o work, attempt int) (converse.Turn, error) {
-	talk, err := w.open(ctx, o.Conversation)
-	if err != nil {
-		return converse.Turn{}, fmt.Errorf("the conversation cannot be opened: %w", err)
-	}
-	defer func() {
-		if err := talk.Close(context.WithoutCancel(ctx)); err != nil {
-			w.opts.Logger.Warn("a conversation could not be closed", eventCloseFailed, zap.String(telemetry.ConversationField, o.Conversation), zap.Error(err))
-		}
-	}()
-	var turn converse.Turn
-	for event, err := range talk.Continue(ctx) {
-		if err != nil {
-			return turn, err
-		}
-		l.saw(event)
-		if completed, ok := event.(converse.TurnCompleted); ok {
-			turn = completed.Turn
-		}
-	}
-	return turn, nil
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -73,8 +75,16 @@ type WorkerOptions struct {
 	// Sweep is how often the worker looks for conversations in the store that have
 	// something left to do and were not told of; default 1 minute, negative never.
 	Sweep time.Duration
-	// Prefix begins the IDs of the workflows, as in [Options].
+	// Prefix begins the IDs of the workflows, as in [Options]; default "consort/".
 	Prefix string
+	// Values are the trusted values of a conversation, for the function that opens
+	// it and for its tools. Since a turn is carried on by a process that nobody
+	// has called, they come from what the store knows of the conversation, such as
+	// [history.Info.Owner]; credentials are looked up here and never kept. An
+	// error is that of the turn. Nil gives none. It is called concurrently.
+	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
+	// Stream takes deltas to those who watch; nil tells nobody.
+	Stream engine.Stream
 	// Deployment and Build, if given, make the worker a version of a deployment:
 	// the server gives it work when it has become the current one, and
 	// conversations move on to it with their next step. Both or none.
@@ -96,6 +106,7 @@ func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 		return all, fmt.Errorf("temporal: a worker has Deployment %q and Build %q: give both or none", all.Deployment, all.Build)
 	}
 	all.Queue = cmp.Or(all.Queue, DefaultQueue)
+	all.Prefix = cmp.Or(all.Prefix, DefaultPrefix)
 	all.Heartbeat = cmp.Or(all.Heartbeat, DefaultHeartbeat)
 	all.Turn = cmp.Or(all.Turn, DefaultTurn)
 	all.Attempts = cmp.Or(all.Attempts, DefaultAttempts)
@@ -115,6 +126,7 @@ func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 // machines, share the work. Its methods may be called concurrently.
 type Worker struct {
 	opts  WorkerOptions
+	store history.Store
 	open  converse.OpenFunc
 	beat  func(ctx context.Context, token []byte) error
 	inner worker.Worker
@@ -125,10 +137,9 @@ type Worker struct {
 }
 
 // NewWorker starts a worker: it takes up conversations of store as the server
-// behind c gives them to it, and opens each with open, whose ctx carries no
-// trusted values: they stay in the process that was given them, so that open
-// has to know for whom the conversation is, for example from [history.Info].
-// The conversation that open returns must have store as its Options.Log and id
+// behind c gives them to it, and opens each with open, whose ctx carries the
+// trusted values of WorkerOptions.Values and no others: those that came with a
+// message stay in the process that was given them. The conversation that open returns must have store as its Options.Log and id
 // as its ID. It is closed when it has nothing to do or waits.
 //
 // Opts may be nil. C and store stay the caller's to close, after the worker.
@@ -141,7 +152,7 @@ func NewWorker(c client.Client, store history.Store, open converse.OpenFunc, opt
 		return nil, err
 	}
 	w := &Worker{
-		opts: all, open: open,
+		opts: all, store: store, open: open,
 		beat: func(ctx context.Context, token []byte) error { return c.RecordActivityHeartbeat(ctx, token) },
 	}
 	w.inner = worker.New(c, all.Queue, w.workerOptions())

@@ -15,25 +15,13 @@ const (
 	workflowName = "consort.conversation"
 	turnName     = "consort.turn"
 	wakeSignal   = "wake"   // the log has grown: look at it
-	cancelSignal = "cancel" // the person wants no more of what is under way
+	cancelSignal = "cancel" // the same, and what is under way is not wanted any more
 )
 
-// order is what the workflow is started with.
+// order is what the workflow and its activity are asked: to carry a conversation
+// on from its log, until it is done or waits.
 type order struct {
 	Conversation string `json:"conversation"`
-	// Attempts is how many times the turn has been tried by then.
-	Attempts int `json:"attempts,omitempty"`
-	// Cancel says that a cancel has come that nothing has been done about.
-	Cancel bool `json:"cancel,omitempty"`
-}
-
-// work is what the activity is asked to do: to carry on from the log until the
-// conversation is done or waits.
-type work struct {
-	Conversation string `json:"conversation"`
-	Attempts     int    `json:"attempts,omitempty"` // before this activity's first
-	// Cancel asks to end what is open, as the person's cancel does.
-	Cancel bool `json:"cancel,omitempty"`
 }
 
 // outcome is what an activity came to. What the options of a worker say comes
@@ -41,7 +29,6 @@ type work struct {
 type outcome struct {
 	State    state     `json:"state"`
 	Deadline time.Time `json:"deadline,omitzero"` // of stateWaiting; zero is none
-	Attempts int       `json:"attempts,omitempty"`
 	// Idle is how long the workflow stays when there is nothing to do, and Turns
 	// after how many activities it begins its history anew.
 	Idle  time.Duration `json:"idle,omitempty"`
@@ -67,75 +54,66 @@ const (
 func conversation(ctx workflow.Context, o order) error {
 	wake := workflow.GetSignalChannel(ctx, wakeSignal)
 	cancel := workflow.GetSignalChannel(ctx, cancelSignal)
-	w := work{Conversation: o.Conversation, Attempts: o.Attempts, Cancel: o.Cancel}
 	for turns := 1; ; turns++ {
-		drain(wake)
-		out, err := carryOn(ctx, cancel, w)
-		woken := drain(wake)
-		if err != nil && !(woken && ctx.Err() == nil) {
+		drain(wake, cancel)
+		out, err := carryOn(ctx, cancel, o)
+		switch woken := drain(wake, cancel); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !woken:
 			return err
+		case err == nil && !woken && out.State != statePutDown && !rest(ctx, wake, cancel, out):
+			return ctx.Err()
 		}
-		w.Attempts, w.Cancel = out.Attempts, false
-		if err == nil && !woken && out.State != statePutDown {
-			woken, w.Cancel = rest(ctx, wake, cancel, out)
-			if !woken && !w.Cancel {
-				return ctx.Err()
-			}
-		}
-		if turns >= out.Turns && out.Turns > 0 || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			w.Cancel = drain(cancel) || w.Cancel
-			return workflow.NewContinueAsNewError(ctx, workflowName, order(w))
+		if out.Turns > 0 && turns >= out.Turns || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return workflow.NewContinueAsNewError(ctx, workflowName, o)
 		}
 	}
 }
 
-// carryOn runs one activity. A cancel that comes meanwhile ends it; when nobody
-// is left to say that it did, since the worker has died, another activity ends
-// what is open.
-func carryOn(ctx workflow.Context, cancel workflow.ReceiveChannel, w work) (out outcome, err error) {
+// carryOn runs one activity. A cancel that comes meanwhile ends it, and whatever
+// it came to, the log is to be looked at again.
+func carryOn(ctx workflow.Context, cancel workflow.ReceiveChannel, o order) (out outcome, err error) {
 	scope, stop := workflow.WithCancel(ctx)
-	turn := workflow.ExecuteActivity(scope, turnName, w)
+	turn := workflow.ExecuteActivity(scope, turnName, o)
+	selector := workflow.NewSelector(ctx)
+	selector.AddFuture(turn, func(workflow.Future) {})
 	cancelled := false
-	for selector := workflow.NewSelector(ctx).
-		AddFuture(turn, func(workflow.Future) {}).
-		AddReceive(cancel, func(c workflow.ReceiveChannel, _ bool) {
-			c.Receive(ctx, nil)
-			cancelled = true
-			stop()
-		}); !turn.IsReady(); {
+	selector.AddReceive(cancel, func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(ctx, nil)
+		cancelled = true
+		stop()
+	})
+	for !turn.IsReady() {
 		selector.Select(ctx)
 	}
-	err = turn.Get(ctx, &out)
-	if err != nil && cancelled && ctx.Err() == nil {
-		w.Cancel = true
-		err = workflow.ExecuteActivity(ctx, turnName, w).Get(ctx, &out)
+	if err = turn.Get(ctx, &out); cancelled {
+		out.State, err = statePutDown, nil
 	}
 	return out, err
 }
 
-// rest waits until there is something to do again. It returns false twice when
-// nothing came for as long as the workflow may stay.
-func rest(ctx workflow.Context, wake, cancel workflow.ReceiveChannel, out outcome) (woken, cancelled bool) {
+// rest waits until there may be something to do again, and returns false when
+// nothing came for as long as the workflow may stay, or it was cancelled.
+func rest(ctx workflow.Context, wake, cancel workflow.ReceiveChannel, out outcome) (woken bool) {
 	scope, stop := workflow.WithCancel(ctx)
 	defer stop()
+	over := false
+	signal := func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); woken = true }
 	selector := workflow.NewSelector(ctx)
-	selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
-	selector.AddReceive(wake, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil); woken = true })
-	selector.AddReceive(cancel, func(c workflow.ReceiveChannel, _ bool) {
-		c.Receive(ctx, nil)
-		cancelled = out.State == stateWaiting // what is done cannot be cancelled
-	})
-	var over bool
+	selector.AddReceive(wake, signal)
+	selector.AddReceive(cancel, signal)
+	selector.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { over = true })
 	switch {
 	case out.State == stateDone:
 		selector.AddFuture(workflow.NewTimer(scope, out.Idle), func(workflow.Future) { over = true })
 	case !out.Deadline.IsZero():
 		selector.AddFuture(workflow.NewTimer(scope, until(ctx, out.Deadline)), func(workflow.Future) { woken = true })
 	}
-	for !woken && !cancelled && !over && ctx.Err() == nil {
+	for !woken && !over {
 		selector.Select(ctx)
 	}
-	return woken, cancelled
+	return woken && ctx.Err() == nil
 }
 
 // until is how long a deadline is away. The clocks of workers differ: one that
@@ -145,9 +123,11 @@ func until(ctx workflow.Context, deadline time.Time) time.Duration {
 }
 
 // drain takes what has come so far, and reports whether there was anything.
-func drain(c workflow.ReceiveChannel) (any bool) {
-	for c.ReceiveAsync(nil) {
-		any = true
+func drain(channels ...workflow.ReceiveChannel) (any bool) {
+	for _, c := range channels {
+		for c.ReceiveAsync(nil) {
+			any = true
+		}
 	}
 	return any
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"go.temporal.io/sdk/client"
+)
+
+// Options are the choices of an [Engine]. Nil, and the zero value of each field,
+// mean the default that the field names.
+type Options struct {
+	// Queue is the task queue of the workers; default "consort".
+	Queue string
+	// Prefix begins the IDs of the workflows, for namespaces that others use
+	// too; default "consort/". The workers have to have the same.
+	Prefix string
+	// Open makes the conversation of a first message, so that its instructions
+	// come before it. Nil begins conversations without.
+	Open converse.OpenFunc
+	// Stream brings deltas from the workers, which have to have the same. Nil
+	// does without: Watch then yields what is in the log.
+	Stream engine.Stream
+	// Poll is how often Watch looks at the log when the stream says nothing, and a
+	// Send that waits for its turn; default 1 s with a Stream and 200 ms without.
+	Poll time.Duration
+	// Now tells the time for messages and answers; default time.Now.
+	Now func() time.Time
+}
+
+// DefaultPrefix is that of the IDs of workflows.
+const DefaultPrefix = "consort/"
+
+// Engine is the [engine.Engine] of many machines, as a front end holds it: what
+// people say goes to the store, and a Temporal server makes some [Worker] carry
+// on from there. It does no work of its own, and any number of processes may have
+// one. Its methods may be called concurrently.
+type Engine struct {
+	starter
+	store history.Store
+	opts  Options
+
+	ctx   context.Context // ends with the engine
+	end   context.CancelFunc
+	mu    sync.Mutex
+	calls sync.WaitGroup
+	lines lines // of those who send
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// NewEngine returns an engine over the conversations of store and the server
+// behind c, which stay the caller's to close, after the engine. Opts may be nil.
+func NewEngine(c client.Client, store history.Store, opts *Options) (*Engine, error) {
+	if c == nil || store == nil {
+		return nil, errors.New("temporal: an engine needs a client and a store")
+	}
+	e := &Engine{store: store}
+	if opts != nil {
+		e.opts = *opts
+	}
+	if e.opts.Poll < 0 {
+		return nil, fmt.Errorf("temporal: an engine was given a negative Poll of %v", e.opts.Poll)
+	}
+	if e.opts.Poll == 0 && e.opts.Stream == nil {
+		e.opts.Poll = 200 * time.Millisecond
+	}
+	e.opts.Poll = cmp.Or(e.opts.Poll, engine.DefaultPoll)
+	if e.opts.Now == nil {
+		e.opts.Now = time.Now
+	}
+	e.starter = starter{client: c, queue: cmp.Or(e.opts.Queue, DefaultQueue), prefix: cmp.Or(e.opts.Prefix, DefaultPrefix)}
+	e.ctx, e.end = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// enter begins a call, whose context ends with the engine. The returned function
+// ends it.
+func (e *Engine) enter(ctx context.Context) (context.Context, func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return nil, nil, engine.ErrClosed
+	}
+	e.calls.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(e.ctx, func() { cancel(engine.ErrClosed) })
+	return ctx, func() { unhook(); cancel(nil); e.calls.Done() }, nil
+}
+
+// Send implements [engine.Engine].
+func (e *Engine) Send(ctx context.Context, conversation string, message canister.User) error {
+	ctx, leave, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	message.ID = cmp.Or(message.ID, rand.Text())
+	next, err := e.lines.queue(ctx, conversation)
+	if err != nil {
+		return err
+	}
+	defer next()
+	if err := e.post(ctx, conversation, message); err != nil {
+		return err
+	}
+	return e.signal(ctx, conversation, wakeSignal)
+}
+
+// Answer implements [engine.Engine].
+func (e *Engine) Answer(ctx context.Context, conversation string, answer canister.Answer) error {
+	ctx, leave, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := converse.Answer(ctx, e.store, conversation, answer, e.opts.Now()); err != nil {
+		return err
+	}
+	return e.signal(ctx, conversation, wakeSignal)
+}
+
+// Cancel implements [engine.Engine]. The worker hears of it within a fifth of its
+// WorkerOptions.Heartbeat; what it does until then does not enter the log.
+func (e *Engine) Cancel(ctx context.Context, conversation string) error {
+	ctx, leave, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := engine.Interrupt(ctx, e.store, conversation, e.opts.Now()); err != nil {
+		return err
+	}
+	return e.stop(ctx, conversation)
+}
+
+// Watch implements [engine.Engine].
+func (e *Engine) Watch(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) {
+		ctx, leave, err := e.enter(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer leave()
+		watcher := engine.Watcher{Log: e.store, Stream: news{Engine: e}, Poll: e.opts.Poll, Next: e.next()}
+		watcher.Watch(ctx, conversation, after)(yield)
+	}
+}
+
+// next tells what a conversation does next with its limits, if it can be opened.
+func (e *Engine) next() func(context.Context, string) (converse.Command, error) {
+	if e.opts.Open == nil {
+		return nil
+	}
+	return func(ctx context.Context, conversation string) (converse.Command, error) {
+		talk, err := e.opts.Open(ctx, conversation)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = talk.Close(context.WithoutCancel(ctx)) }()
+		if err := talk.Load(ctx); err != nil {
+			return nil, err
+		}
+		return talk.Next(), nil
+	}
+}
+
+// Close ends the calls that wait, Watch among them, and waits until all have
+// returned, or for the end of ctx. The workers go on.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	e.end()
+	e.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { e.calls.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("temporal: closing, a call has not ended: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/engine"
+)
+
+// news is the stream of a Watch: the deltas of the workers, if there is a stream
+// for them, and what the server knows of turns that have failed, of which the log
+// says nothing.
+type news struct{ *Engine }
+
+// newsPoll is how often the server is asked about a conversation that has
+// something left to do.
+const newsPoll = 5 * time.Second
+
+// Publish is for the workers.
+func (news) Publish(context.Context, string, engine.Delta) error { return nil }
+
+// Subscribe implements [engine.Stream].
+func (n news) Subscribe(ctx context.Context, conversation string) (<-chan engine.Delta, error) {
+	var deltas <-chan engine.Delta
+	if n.opts.Stream != nil {
+		var err error
+		if deltas, err = n.opts.Stream.Subscribe(ctx, conversation); err != nil {
+			return nil, err
+		}
+	}
+	all := make(chan engine.Delta)
+	n.calls.Add(1) // beside the Watch that it is for
+	go func() {
+		defer n.calls.Done()
+		defer close(all)
+		n.merge(ctx, conversation, deltas, all)
+	}()
+	return all, nil
+}
+
+// merge passes on deltas, and failures, until ctx ends.
+func (n news) merge(ctx context.Context, conversation string, deltas <-chan engine.Delta, all chan<- engine.Delta) {
+	ticker := time.NewTicker(newsPoll)
+	defer ticker.Stop()
+	var told failure
+	for {
+		var delta engine.Delta
+		select {
+		case <-ctx.Done():
+			return
+		case d, open := <-deltas:
+			if !open {
+				deltas = nil
+				continue
+			}
+			delta = d
+		case <-ticker.C:
+			f := n.failure(ctx, conversation)
+			if f == told || f.text == "" {
+				continue
+			}
+			told = f
+			delta = engine.Delta{Place: math.MaxInt, Ended: &engine.Ended{Error: f.text, Again: f.again}}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case all <- delta:
+		}
+	}
+}
+
+// failure asks the server what is wrong with a conversation; the zero value if
+// nothing is, as far as anybody knows.
+func (n news) failure(ctx context.Context, conversation string) failure {
+	info, err := n.store.Info(ctx, conversation)
+	if err != nil || info.Last == canister.KindAssistant {
+		return failure{}
+	}
+	seen, err := n.seen(ctx, conversation)
+	if err != nil || !seen.working && !seen.resting && seen.ended.Before(info.Changed) {
+		return failure{}
+	}
+	return seen.failed
+}

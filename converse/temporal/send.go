@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+)
+
+// lines has those who send to one conversation do so one after the other, in the
+// order in which they came. The zero value is empty.
+type lines struct {
+	mu sync.Mutex
+	of map[string][]chan struct{} // the first has its turn; closed when it has
+}
+
+// queue waits for the turn of the caller, who calls the returned function when
+// it is over.
+func (l *lines) queue(ctx context.Context, conversation string) (func(), error) {
+	mine := make(chan struct{})
+	l.mu.Lock()
+	if l.of == nil {
+		l.of = map[string][]chan struct{}{}
+	}
+	l.of[conversation] = append(l.of[conversation], mine)
+	if len(l.of[conversation]) == 1 {
+		close(mine)
+	}
+	l.mu.Unlock()
+	leave := func() { l.leave(conversation, mine) }
+	select {
+	case <-mine:
+		return leave, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (l *lines) leave(conversation string, mine chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.of[conversation]
+	first := line[0] == mine
+	line = slices.DeleteFunc(line, func(c chan struct{}) bool { return c == mine })
+	switch l.of[conversation] = line; {
+	case len(line) == 0:
+		delete(l.of, conversation)
+	case first:
+		close(line[0])
+	}
+}
+
+// post puts a message into the log when the turn before it is over.
+func (e *Engine) post(ctx context.Context, conversation string, message canister.User) error {
+	wait := turnEnd{Engine: e, conversation: conversation}
+	for {
+		free, err := wait.over(ctx, message.ID)
+		if err != nil {
+			return err
+		}
+		if free {
+			err := engine.Post(ctx, e.store, e.opts.Open, conversation, message, e.opts.Now())
+			if !errors.Is(err, engine.ErrBusy) {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(e.opts.Poll):
+		}
+	}
+}
+
+// turnEnd finds out whether a turn is over, of which the canisters alone do not
+// tell: it may have failed, or been ended by a limit.
+type turnEnd struct {
+	*Engine
+	conversation string
+	woken        int64 // how long the history of the workflow was when it was woken; 0 if it was not
+}
+
+// lookedAt is by how many events a history grows at least while a workflow that
+// was woken looks at the log: the signal, two tasks and an activity have three
+// each but for the first.
+const lookedAt = 9
+
+// over reports whether a message may enter: nobody is at work, or it is there.
+func (t *turnEnd) over(ctx context.Context, message string) (bool, error) {
+	var canisters []canister.Canister
+	for c, err := range t.store.Read(ctx, t.conversation, 0) {
+		if err != nil {
+			return false, err
+		}
+		if c.Header().ID == message {
+			return true, nil
+		}
+		canisters = append(canisters, c)
+	}
+	switch converse.Next(canisters, converse.Limits{}, t.opts.Now()).(type) {
+	case converse.Done, converse.Await:
+		return true, nil
+	}
+	seen, err := t.seen(ctx, t.conversation)
+	switch {
+	case err != nil || seen.working:
+		return false, err
+	case seen.resting && t.woken > 0 && seen.events >= t.woken+lookedAt:
+		return true, nil
+	case !seen.resting && len(canister.Pending(canisters)) == 0:
+		return true, nil
+	case t.woken > 0 && seen.resting:
+		return false, nil
+	}
+	// It is about to begin, or nobody has told it to.
+	t.woken = max(seen.events, 1)
+	return false, t.signal(ctx, t.conversation, wakeSignal)
+}
