@@ -3,10 +3,8 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +13,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 )
 
 // kibibyte is a canister whose JSON form has 1 KiB, more or less.
@@ -66,78 +66,9 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(together/each, "ratio")
 }
 
-// BenchmarkLoad compares reading a conversation of 1,000 canisters with reading
-// a file of their lines.
-func BenchmarkLoad(b *testing.B) {
-	for _, size := range []int{100, 1000, 4000} {
-		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
-			s, file := open(b), filepath.Join(b.TempDir(), "lines")
-			var list []canister.Canister
-			for i := range 1000 {
-				text := fmt.Sprint(i, strings.Repeat(" word", size/5))
-				list = append(list, canister.User{Head: canister.Head{ID: fmt.Sprint("c", i)}, Content: canister.Texts(text)})
-			}
-			if err := s.Append(b.Context(), "talk", 0, list...); err != nil {
-				b.Fatal(err)
-			}
-			var lines bytes.Buffer
-			if err := canister.Encode(&lines, list...); err != nil {
-				b.Fatal(err)
-			}
-			if err := os.WriteFile(file, lines.Bytes(), 0o600); err != nil {
-				b.Fatal(err)
-			}
-			var store, decode, raw time.Duration
-			for b.Loop() {
-				began := time.Now()
-				n := 0
-				for _, err := range s.Read(b.Context(), "talk", 0) {
-					if n++; err != nil {
-						b.Fatal(err)
-					}
-				}
-				store += time.Since(began)
-				began = time.Now()
-				text, _ := os.ReadFile(file)
-				raw += time.Since(began)
-				for _, err := range canister.Decode(bytes.NewReader(text)) {
-					if n--; err != nil {
-						b.Fatal(err)
-					}
-				}
-				decode += time.Since(began)
-				if n != 0 {
-					b.Fatalf("%d canisters more than lines", n)
-				}
-			}
-			b.ReportMetric(store.Seconds()*1000/float64(b.N), "ms/load")
-			b.ReportMetric(raw.Seconds()*1000/float64(b.N), "ms/file")
-			b.ReportMetric(decode.Seconds()*1000/float64(b.N), "ms/file+decode")
-		})
-	}
-}
-
-// BenchmarkTail reads the last five canisters of conversations of different
-// lengths.
-func BenchmarkTail(b *testing.B) {
-	s := open(b)
-	for _, length := range []int{100, 100_000} {
-		b.Run(fmt.Sprintf("length=%d", length), func(b *testing.B) {
-			conversation := fmt.Sprint("talk", length)
-			list := make([]canister.Canister, length)
-			for i := range list {
-				list[i] = says(fmt.Sprint("c", i), "Is it raining?")
-			}
-			if info, _ := s.Info(b.Context(), conversation); info.Length == 0 {
-				if err := s.Append(b.Context(), conversation, 0, list...); err != nil {
-					b.Fatal(err)
-				}
-			}
-			for b.Loop() {
-				if lines, err := read(b.Context(), s, conversation, length-5); err != nil || len(lines) != 5 {
-					b.Fatal(len(lines), err)
-				}
-			}
-		})
-	}
+func BenchmarkStore(b *testing.B) {
+	conversetest.BenchStore(b, func(b *testing.B) func() (history.Store, error) {
+		path := filepath.Join(b.TempDir(), "talks.db")
+		return func() (history.Store, error) { return Open(path, nil) }
+	})
 }

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// BenchStore measures a store, and in the same run what it is to be compared
+// with. Open opens the store, each time the same one of an empty place that
+// belongs to the sub-benchmark. The sub-benchmarks are
+//
+//   - append: canisters of 1 KiB a second, of one writer and of 32, each in a
+//     conversation of its own, and lines of that size written and synced to a
+//     file beside.
+//   - load: milliseconds, the best of all rounds, for a conversation of 1,000 canisters, and for reading
+//     a file of the same lines.
+//   - tail: microseconds, the best of all rounds, for the last five canisters of 100 and of 100,000.
+//   - turn: microseconds, the best of all rounds, for a turn of a conversation that has 100 and 100,000
+//     canisters in the store, with a model that answers at once.
+//   - idle: bytes of memory for each of 10,000 conversations that were listed
+//     and of which nobody takes notice.
+func BenchStore(b *testing.B, newOpen func(b *testing.B) (open func() (history.Store, error))) {
+	run := func(name string, bench func(*benched)) {
+		b.Run(name, func(b *testing.B) {
+			s := &benched{B: b, opens: newOpen(b)}
+			s.store = s.open()
+			bench(s)
+		})
+	}
+	run("append", benchAppend)
+	run("load", benchLoad)
+	run("tail", benchTail)
+	run("turn", benchTurn)
+	run("idle", benchIdle)
+}
+
+// benched is a store that is measured.
+type benched struct {
+	*testing.B
+	opens func() (history.Store, error)
+	store history.Store
+}
+
+func (s *benched) open() history.Store {
+	s.Helper()
+	store, err := s.opens()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			s.Error(err)
+		}
+	})
+	return store
+}
+
+// sized is a canister whose JSON form has so many bytes, more or less.
+func sized(place, size int) canister.Canister {
+	text := strings.Repeat("All work and no play makes Jack a dull boy. ", size/44+1)
+	return canister.User{Head: canister.Head{ID: fmt.Sprintf("c%d", place), Time: time.Unix(1, 0)}, Content: canister.Texts(text[:max(size-120, 0)])}
+}
+
+// fill makes a conversation of canisters of a size.
+func (s *benched) fill(conversation string, length, size int) []canister.Canister {
+	s.Helper()
+	list := make([]canister.Canister, length)
+	for i := range list {
+		list[i] = sized(i, size)
+	}
+	for from := 0; from < length; from += 1000 {
+		if err := s.store.Append(context.Background(), conversation, from, list[from:min(from+1000, length)]...); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return list
+}
+
+// ages is longer than anything that is measured.
+const ages = time.Hour
+
+// report reports the mean of the rounds.
+func (s *benched) report(unit string, value float64) { s.ReportMetric(value/float64(s.N), unit) }
+
+// quarter is how long each kind of append is measured in a round.
+const quarter = 250 * time.Millisecond
+
+func benchAppend(s *benched) {
+	file, err := os.Create(filepath.Join(s.TempDir(), "lines"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer file.Close()
+	line := bytes.Repeat([]byte("x"), 1024)
+	var bare, one, many float64
+	for round := 0; s.Loop(); round++ {
+		bare += s.perSecond(1, func(int, int) error {
+			_, err := file.Write(line)
+			if err == nil {
+				err = file.Sync()
+			}
+			return err
+		})
+		for writers, rate := range map[int]*float64{1: &one, 32: &many} {
+			*rate += s.perSecond(writers, func(writer, n int) error {
+				conversation := fmt.Sprintf("talk %d of %d in round %d", writer, writers, round)
+				return s.store.Append(context.Background(), conversation, n, sized(n, 1024))
+			})
+		}
+	}
+	s.report("bare/s", bare)
+	s.report("1-writer/s", one)
+	s.report("32-writers/s", many)
+}
+
+// perSecond counts how often so many writers do something in a second.
+func (s *benched) perSecond(writers int, do func(writer, n int) error) float64 {
+	var all sync.WaitGroup
+	counts := make([]int, writers)
+	began := time.Now()
+	for w := range writers {
+		all.Go(func() {
+			for ; time.Since(began) < quarter; counts[w]++ {
+				if err := do(w, counts[w]); err != nil {
+					s.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return float64(sum) / time.Since(began).Seconds()
+}
+
+func benchLoad(s *benched) {
+	const length = 1000
+	path := filepath.Join(s.TempDir(), "lines")
+	var lines bytes.Buffer
+	if err := canister.Encode(&lines, s.fill("talk", length, 1024)...); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(path, lines.Bytes(), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	load, raw := ages, ages
+	for s.Loop() {
+		load = min(load, s.timeRead("talk", 0, length))
+		began := time.Now()
+		if text, err := os.ReadFile(path); err != nil || len(text) != lines.Len() {
+			s.Fatal(len(text), err)
+		}
+		raw = min(raw, time.Since(began))
+	}
+	s.ReportMetric(load.Seconds()*1e3, "ms/load")
+	s.ReportMetric(raw.Seconds()*1e3, "ms/bytes")
+}
+
+// timeRead reads the canisters behind a place, and returns how long that took.
+func (s *benched) timeRead(conversation string, after, want int) time.Duration {
+	began := time.Now()
+	for _, err := range s.store.Read(context.Background(), conversation, after) {
+		if want--; err != nil {
+			s.Fatal(err)
+		}
+	}
+	if want != 0 {
+		s.Fatalf("%s: %d canisters are missing", conversation, want)
+	}
+	return time.Since(began)
+}
+
+const few, many = 100, 100_000
+
+func benchTail(s *benched) {
+	s.fill("short", few, 160)
+	s.fill("long", many, 160)
+	short, long := ages, ages
+	for s.Loop() {
+		short = min(short, s.timeRead("short", few-5, 5))
+		long = min(long, s.timeRead("long", many-5, 5))
+	}
+	s.ReportMetric(short.Seconds()*1e6, "µs/100")
+	s.ReportMetric(long.Seconds()*1e6, "µs/100000")
+}
+
+// prompt is a model that answers at once.
+type prompt struct{}
+
+func (prompt) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) {
+		message := canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts("Yes."), Finish: canister.FinishStop}
+		yield(converse.Reply{Message: message}, nil)
+	}
+}
+
+func benchTurn(s *benched) {
+	conversation := func(id string, length int) *converse.Conversation {
+		s.fill(id, length, 160)
+		c := converse.New(prompt{}, nil, &converse.Options{ID: id, Log: s.store})
+		if err := c.Load(context.Background()); err != nil {
+			s.Fatal(err)
+		}
+		return c
+	}
+	short, long := conversation("short", few), conversation("long", many)
+	ask := func(c *converse.Conversation) time.Duration {
+		began := time.Now()
+		if _, err := c.Ask(context.Background(), canister.Text("Well?")); err != nil {
+			s.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	quick, slow := ages, ages
+	for s.Loop() {
+		quick = min(quick, ask(short))
+		slow = min(slow, ask(long))
+	}
+	s.ReportMetric(quick.Seconds()*1e6, "µs/100")
+	s.ReportMetric(slow.Seconds()*1e6, "µs/100000")
+}
+
+func benchIdle(s *benched) {
+	const conversations = 10_000
+	var all sync.WaitGroup
+	for w := range 32 {
+		all.Go(func() {
+			for i := w; i < conversations; i += 32 {
+				if err := s.store.Append(context.Background(), fmt.Sprint("talk ", i), 0, sized(0, 1024)); err != nil {
+					s.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := s.store.Close(); err != nil {
+		s.Fatal(err)
+	}
+	var grown float64
+	for s.Loop() {
+		before := inUse()
+		store := s.open()
+		for info, err := range store.List(context.Background(), history.Filter{}) {
+			if err != nil || info.Length != 1 {
+				s.Fatal(info, err)
+			}
+		}
+		grown += float64(inUse()) - float64(before)
+		runtime.KeepAlive(store)
+	}
+	s.report("B/conversation", max(grown, 0)/conversations)
+}
+
+// inUse is how many bytes of memory are in use.
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc + stats.StackInuse
+}
