@@ -27,9 +27,9 @@ type Open struct {
 	Expires time.Time        `json:"expires"`
 }
 
-// Reserve does what [Ledger] asks of it. The reservation has passed its Check.
+// Reserve does what [Ledger] asks of it, behind Tidy. The reservation has passed
+// its Check.
 func (b *Book) Reserve(r Reservation) ([]int64, error) {
-	b.tidy(r.Now)
 	own := b.Open[r.ID].Amounts
 	balances := make([]Balance, len(r.Lines))
 	for i, line := range r.Lines {
@@ -111,25 +111,28 @@ func (b *Book) Balance(account string) Balance {
 // never is later than anything that is due.
 var never = time.Unix(1<<40, 0)
 
-// tidy closes the reservations that have expired, and forgets the accounts that
-// ended a while ago. A book that was just read is looked through.
-func (b *Book) tidy(now time.Time) {
+// Tidy closes the reservations that have expired, forgets the accounts that ended
+// a while ago, and reports whether there were any.
+func (b *Book) Tidy(now time.Time) (changed bool) {
 	if now.Before(b.next) {
-		return
+		return false
 	}
 	b.next = never
 	for id, open := range b.Open {
 		if now.Before(open.Expires) {
 			b.until(open.Expires)
-		} else {
-			b.Settle(id, nil)
+			continue
 		}
+		b.Settle(id, nil)
+		changed = true
 	}
 	for name, account := range b.Accounts {
-		if over := account.Reserved == 0 && !account.Ends.IsZero() && !now.Before(account.Ends.Add(Keep)); over {
-			delete(b.Accounts, name)
-		} else {
+		if account.Reserved > 0 || account.Ends.IsZero() || now.Before(account.Ends.Add(Keep)) {
 			b.forgetLater(account.Ends)
+			continue
 		}
+		delete(b.Accounts, name)
+		changed = true
 	}
+	return changed
 }

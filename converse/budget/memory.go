@@ -28,6 +28,7 @@ func (m *Memory) Reserve(ctx context.Context, r Reservation) ([]int64, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.book.Tidy(r.Now)
 	return m.book.Reserve(r)
 }
 

@@ -38,6 +38,7 @@ type Store struct {
 	indexes map[string]index // by folder; any of them may be missing
 	settled map[string]bool  // folders of which the names are known to be on the disk
 	gates   map[string]*gate // of folders that are written to
+	ledger  *ledger          // nil until somebody asks for it
 }
 
 // gate lets one goroutine at a time write to a conversation.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Ledger returns the accounts that are kept in the folder, for all processes
+// that use it. It ends with the store. The accounts stand in the file
+// .ledger.jsonl, as docs/budgets.md tells.
+func (s *Store) Ledger() budget.Ledger {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ledger == nil {
+		s.ledger = &ledger{store: s, path: filepath.Join(s.dir, ".ledger.jsonl")}
+	}
+	return s.ledger
+}
+
+// ledger is the ledger of a folder, with what this process has read of it. The
+// gate of its path guards that.
+type ledger struct {
+	store *Store
+	path  string
+
+	book budget.Book
+	head []byte // the beginning of the file that was read; nil is none
+	base int64  // the length of its first line
+	read int64  // up to where it was read
+}
+
+// Reserve implements [budget.Ledger].
+func (l *ledger) Reserve(ctx context.Context, r budget.Reservation) (granted []int64, _ error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	err := l.change(ctx, func(file *os.File) (err error) {
+		if l.book.Tidy(r.Now) {
+			err = l.write(file, true, entry{Tidy: &r.Now})
+		}
+		if err != nil {
+			return err
+		}
+		if granted, err = l.book.Reserve(r); err != nil {
+			return err
+		}
+		lines := make([]reserved, len(r.Lines))
+		for i, line := range r.Lines {
+			lines[i] = reserved{line.Account, granted[i], line.Ends}
+		}
+		return l.write(file, true, entry{Reserve: r.ID, Lines: lines, Expires: r.Expires})
+	})
+	return granted, err
+}
+
+// Settle implements [budget.Ledger]. One by which nothing becomes more is not
+// waited for until it is on the disk: without it, more counts as spent.
+func (l *ledger) Settle(ctx context.Context, id string, spent map[string]int64) error {
+	if err := budget.CheckSpent(spent); err != nil {
+		return err
+	}
+	return l.change(ctx, func(file *os.File) error {
+		open, ok := l.book.Open[id]
+		if !ok {
+			return nil
+		}
+		more, known := false, map[string]int64{}
+		for account, reserved := range open.Amounts {
+			if amount, ok := spent[account]; ok {
+				more, known[account] = more || amount > reserved, amount
+			}
+		}
+		l.book.Settle(id, known)
+		return l.write(file, more, entry{Settle: id, Spent: known})
+	})
+}
+
+// Balances implements [budget.Ledger].
+func (l *ledger) Balances(ctx context.Context, accounts ...string) ([]budget.Balance, error) {
+	balances := make([]budget.Balance, len(accounts))
+	err := l.with(ctx, os.O_RDONLY, func(*os.File) error {
+		for i, account := range accounts {
+			balances[i] = l.book.Balance(account)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return balances, nil
+}
+
+// change is with for what writes. What fails may have changed the book without
+// the file, which is then read again.
+func (l *ledger) change(ctx context.Context, do func(*os.File) error) error {
+	return l.with(ctx, os.O_RDWR|os.O_CREATE, func(file *os.File) error {
+		err := do(file)
+		if denied := new(budget.DeniedError); err != nil && !errors.As(err, &denied) {
+			l.head = nil
+		}
+		if err == nil && l.read > l.base*4+rewriteFrom {
+			_ = l.rewrite() // the change is written down, and the next one tries again
+		}
+		return err
+	})
+}
+
+// with does something while nobody else changes the file, after the book has
+// taken in what others have written.
+func (l *ledger) with(ctx context.Context, flag int, do func(*os.File) error) error {
+	if err := l.store.begin(ctx); err != nil {
+		return err
+	}
+	defer l.store.under.Done()
+	leave, err := l.store.enter(ctx, l.path)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	file, err := l.open(ctx, flag)
+	if err != nil {
+		return l.failed(err)
+	}
+	defer file.Close()
+	if err := l.catchUp(file); err != nil {
+		l.head = nil
+		return l.failed(err)
+	}
+	return l.failed(do(file))
+}
+
+// open opens the file when nobody else has it, or nobody who changes it if that
+// is not asked for.
+func (l *ledger) open(ctx context.Context, flag int) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(l.path, flag, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = lock(ctx, file, flag != os.O_RDONLY)
+		if err == nil && isAt(file, l.path) {
+			return file, nil
+		}
+		_ = file.Close()
+		if err != nil {
+			return nil, err
+		}
+		// It was written anew while we waited.
+	}
+}
+
+// failed says where an error is from, unless it says so itself.
+func (l *ledger) failed(err error) error {
+	var denied *budget.DeniedError
+	var corrupt *history.CorruptError
+	if err == nil || errors.As(err, &denied) || errors.As(err, &corrupt) || errors.Is(err, history.ErrNewer) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("files: the ledger: %w", err)
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// The file of a ledger begins with a line that holds all that there was when it
+// was written anew; each line behind it is a change. Lines have a sum, as those
+// of conversations have. Half a line at the end is what a crash has left, and
+// counts for nothing.
+
+// ledgerVersion is the version of the file.
+const ledgerVersion = 1
+
+// rewriteFrom is how many bytes of changes are worth writing the file anew.
+const rewriteFrom = 256 << 10
+
+// maxLedgerHead is how much of the file tells it from others of its place.
+const maxLedgerHead = 64
+
+// entry is a line of the file.
+type entry struct {
+	// The first line.
+	Version int          `json:"v,omitzero"`
+	Name    string       `json:"name,omitzero"` // of the file, another each time
+	Book    *budget.Book `json:"book,omitempty"`
+	// A reservation.
+	Reserve string     `json:"reserve,omitzero"` // its ID
+	Lines   []reserved `json:"lines,omitempty"`
+	Expires time.Time  `json:"expires,omitzero"`
+	// A settlement.
+	Settle string           `json:"settle,omitzero"` // the ID
+	Spent  map[string]int64 `json:"spent,omitempty"`
+	// What had expired or ended by then was closed and forgotten.
+	Tidy *time.Time `json:"tidy,omitempty"`
+}
+
+// reserved is what a reservation has on an account.
+type reserved struct {
+	Account string    `json:"account"`
+	Amount  int64     `json:"amount"`
+	Ends    time.Time `json:"ends,omitzero"`
+}
+
+// line returns the line of an entry.
+func (e entry) line() ([]byte, error) {
+	form, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return appendLine(nil, form, 0), nil
+}
+
+// catchUp takes in what others have written since the file was last read, or all
+// of it if it is another one.
+func (l *ledger) catchUp(file *os.File) error {
+	head := make([]byte, maxLedgerHead)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if l.head == nil || !bytes.Equal(l.head, head[:min(n, len(l.head))]) {
+		l.book, l.head, l.base, l.read = budget.Book{}, nil, 0, 0
+	}
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil || size == l.read {
+		return err
+	}
+	lines := bufio.NewReader(io.NewSectionReader(file, l.read, size-l.read))
+	for {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF): // the rest is half a line
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := l.take(line); err != nil {
+			if _, more := lines.Peek(1); more != nil && bytes.IndexByte(line, 0) >= 0 {
+				return nil // a disk grew the file, and lost what was written
+			}
+			return err
+		}
+		if l.head == nil {
+			l.head, l.base = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line))
+		}
+		l.read += int64(len(line))
+	}
+}
+
+// take takes in a line.
+func (l *ledger) take(line []byte) error {
+	form, more, err := splitLine(line)
+	var e entry
+	if err == nil && more == 0 {
+		err = json.Unmarshal(form, &e)
+	}
+	switch {
+	case err != nil:
+	case e.Version > ledgerVersion:
+		return fmt.Errorf("%w: %s has version %d", history.ErrNewer, l.path, e.Version)
+	case (l.head == nil) != (e.Book != nil):
+		err = errors.New("the accounts do not stand in the first line")
+	case e.Book != nil:
+		l.book = *e.Book
+	case e.Reserve != "":
+		r := budget.Reservation{ID: e.Reserve, Expires: e.Expires}
+		granted := make([]int64, len(e.Lines))
+		for i, line := range e.Lines {
+			r.Lines = append(r.Lines, budget.Line{Account: line.Account, Ends: line.Ends})
+			granted[i] = line.Amount
+		}
+		l.book.Put(r, granted)
+	case e.Settle != "":
+		l.book.Settle(e.Settle, e.Spent)
+	case e.Tidy != nil:
+		l.book.Tidy(*e.Tidy)
+	default:
+		err = errors.New("the line says nothing that is known")
+	}
+	if err != nil {
+		return &history.CorruptError{Conversation: "", Place: fmt.Sprintf("%s: byte %d", l.path, l.read), Err: err}
+	}
+	return nil
+}
+
+// write adds an entry to the file, behind what was read of it: what else there
+// is, is half a line. With sync it is on the disk then.
+func (l *ledger) write(file *os.File, sync bool, e entry) error {
+	var text []byte
+	fresh := l.head == nil
+	if fresh {
+		first, err := entry{Version: ledgerVersion, Name: rand.Text(), Book: &budget.Book{}}.line()
+		if err != nil {
+			return err
+		}
+		text, l.base = first, int64(len(first))
+		l.head = bytes.Clone(first[:min(len(first), maxLedgerHead)])
+	}
+	line, err := e.line()
+	if err != nil {
+		return err
+	}
+	text = append(text, line...)
+	err = file.Truncate(l.read)
+	if err == nil {
+		_, err = l.store.write(file, text, l.read)
+	}
+	if err == nil && sync {
+		err = l.store.sync(file)
+	}
+	if err == nil && fresh {
+		err = syncFolder(l.store.dir)
+	}
+	if err != nil {
+		return errors.Join(err, file.Truncate(l.read))
+	}
+	l.read += int64(len(text))
+	return nil
+}
+
+// rewrite writes the file anew, with nothing but what the accounts hold now.
+func (l *ledger) rewrite() error {
+	line, err := entry{Version: ledgerVersion, Name: rand.Text(), Book: &l.book}.line()
+	if err != nil {
+		return err
+	}
+	fresh, err := os.OpenFile(filepath.Join(l.store.dir, ".ledger.new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = l.store.write(fresh, line, 0)
+	if err == nil {
+		err = l.store.sync(fresh)
+	}
+	if err = errors.Join(err, fresh.Close()); err == nil {
+		err = os.Rename(fresh.Name(), l.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(fresh.Name()))
+	}
+	l.head, l.base, l.read = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line)), int64(len(line))
+	return syncFolder(l.store.dir)
+}
