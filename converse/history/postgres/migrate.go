@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/consort-go/consort/converse/history"
+	"github.com/jackc/pgx/v5"
+)
+
+// The migrations: that of the number n takes the tables from version n-1 to
+// version n. Those that were released never change.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// oldest is the first version of PostgreSQL that has all that is used here.
+const oldest = 120000
+
+// migrate brings the tables to the newest version. Where they are, it only
+// looks, so that a role which may make no tables is enough.
+func (s *Store) migrate(ctx context.Context, from fs.FS) error {
+	steps, err := fs.Glob(from, "migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if err := fits(ctx, tx); err != nil {
+			return err
+		}
+		version, err := s.version(ctx, tx, len(steps))
+		if err != nil || version == len(steps) {
+			return err
+		}
+		// Of several programs one does it, and the others find it done: they see
+		// it since each statement sees what was committed before it.
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('consort ' || $1, 0))", s.schema); err != nil {
+			return err
+		}
+		if version, err = s.version(ctx, tx, len(steps)); err != nil || version == len(steps) {
+			return err
+		}
+		return s.climb(ctx, tx, from, version, len(steps))
+	})
+}
+
+// fits says what is wrong with the database itself.
+func fits(ctx context.Context, tx pgx.Tx) error {
+	var encoding string
+	var number int
+	if _, err := tx.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+		return err
+	}
+	err := tx.QueryRow(ctx, "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int").Scan(&encoding, &number)
+	switch {
+	case err != nil:
+		return err
+	case number < oldest:
+		return fmt.Errorf("the server is PostgreSQL %d, and must be %d or newer", number/10000, oldest/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database has the encoding %s, and must have UTF8: make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", encoding)
+	}
+	return nil
+}
+
+// version returns the version of the tables, which is 0 where there are none.
+func (s *Store) version(ctx context.Context, tx pgx.Tx, known int) (version int, err error) {
+	var versioned, foreign bool
+	err = tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE relname = 'consort_layout') > 0, count(*) > 0
+		FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = $1`, s.name).Scan(&versioned, &foreign)
+	switch {
+	case err != nil:
+		return 0, err
+	case !versioned && foreign:
+		return 0, fmt.Errorf("the schema %s has the tables of another program; choose another one, as Options.Schema", s.schema)
+	case !versioned:
+		return 0, nil
+	}
+	err = tx.QueryRow(ctx, s.sql("SELECT version FROM @.consort_layout")).Scan(&version)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, fmt.Errorf("the table %s.consort_layout is empty, and should tell the version of the tables", s.schema)
+	case err == nil && version > known:
+		return 0, fmt.Errorf("%w: the schema %s has version %d, and this program knows versions up to %d; use a program that is as new as the one that made it", history.ErrNewer, s.schema, version, known)
+	}
+	return version, err
+}
+
+// climb takes the tables from one version to another.
+func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to int) error {
+	var there bool
+	// CREATE SCHEMA IF NOT EXISTS asks for the right to make it where it is, too.
+	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", s.name).Scan(&there)
+	if err == nil && !there {
+		_, err = tx.Exec(ctx, "CREATE SCHEMA "+s.schema)
+	}
+	if err != nil {
+		return err
+	}
+	for number := version + 1; number <= to; number++ {
+		step := fmt.Sprintf("migrations/%d.sql", number)
+		text, err := fs.ReadFile(from, step)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, s.sql(string(text))); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	_, err = tx.Exec(ctx, s.sql("DELETE FROM @.consort_layout"))
+	if err == nil {
+		_, err = tx.Exec(ctx, s.sql("INSERT INTO @.consort_layout VALUES ($1)"), to)
+	}
+	return err
+}
