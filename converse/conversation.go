@@ -36,14 +36,17 @@ type Conversation struct {
 	mu      sync.Mutex
 	history []canister.Canister // only ever appended to
 	working *work               // the piece of work under way, or nil
-	closed  bool
-	strays  sync.WaitGroup // approvals and questions that outlive their call
+	// The sizes in tokens of what the model was asked and refused as too long.
+	refused, refusedPart int64
+	closed               bool
+	strays               sync.WaitGroup // approvals and questions that outlive their call
 
 	// Owned by the work under way:
 
 	offered   *offer              // the tools of the latest turn
 	offeredAt int                 // where in the history that turn begins
 	owed      []canister.Canister // results that the journal did not take
+	view      view                // what the model is told of the history
 }
 
 // work is one Send, Continue, Step or Add.
@@ -93,6 +96,9 @@ func (c *Conversation) checkStart() error {
 	if c.opts.Log != nil && len(c.history) > 0 {
 		return errors.New("converse: Options has a History and a Log; a log has its own")
 	}
+	if err := c.opts.Compaction.check(); err != nil {
+		return err
+	}
 	for _, problem := range canister.Check(c.history) {
 		if problem.Rule != canister.RuleOpen {
 			return fmt.Errorf("converse: the history cannot be taken up (canister.Repair can mend it): %v", problem)
@@ -114,7 +120,14 @@ func (c *Conversation) History() []canister.Canister {
 
 // Next tells what the conversation does next; see the function [Next].
 func (c *Conversation) Next() Command {
-	return Next(c.History(), c.opts.Limits, c.opts.Now())
+	return Next(c.History(), c.policy(), c.opts.Now())
+}
+
+// policy is what the options say of it, and what the model has refused so far.
+func (c *Conversation) policy() Policy {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Policy{Limits: c.opts.Limits, Compaction: c.opts.Compaction, Refused: c.refused, RefusedPart: c.refusedPart}
 }
 
 // Send adds a user's message and works until the turn is done, yielding events

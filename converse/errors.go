@@ -21,6 +21,12 @@ var ErrClosed = errors.New("converse: the conversation is closed")
 // invocation is answered as interrupted. Continue takes them up.
 var ErrSuspended = errors.New("converse: the work was suspended")
 
+// CodeContextLength is the Code of a [ModelError] that says that a request is
+// longer than the model takes, under whatever name its server has for that. A
+// conversation with Options.Compaction becomes shorter then and goes on; a
+// [Model] that reports it by this name lets it.
+const CodeContextLength = "context_length_exceeded"
+
 // ModelError is a failed exchange with a model.
 type ModelError struct {
 	// Message says what failed, in the server's own words if it had any. It
@@ -28,8 +34,8 @@ type ModelError struct {
 	Message string
 	// Status is the HTTP status, or 0 when there was no response.
 	Status int
-	// Code is the server's name for the failure, such as
-	// context_length_exceeded; may be empty.
+	// Code is the server's name for the failure, or [CodeContextLength]; may be
+	// empty.
 	Code string
 	// RequestID is the server's name for the request; may be empty.
 	RequestID string

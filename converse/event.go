@@ -87,6 +87,22 @@ type ExchangeCompleted struct {
 	Duration time.Duration
 }
 
+// CompactionCompleted says that the model will be told less of what is long ago;
+// see [Compaction]. It stands where an exchange does.
+type CompactionCompleted struct {
+	// Document says so in the history: it is what the model is told in place of
+	// what it stands for, or says that results before it are cut.
+	Document canister.Document
+	// From and To are the IDs of the first and the last canister that it is about.
+	From, To string
+	// Trimmed is to how many bytes results are cut; 0 if there is a summary.
+	Trimmed int
+	// Before and After are about how many tokens a request had and has.
+	Before, After int64
+	Usage         *canister.Usage // of the summary; nil without one, or when the server did not say
+	Duration      time.Duration
+}
+
 // TurnCompleted closes a turn.
 type TurnCompleted struct{ Turn Turn }
 
@@ -143,4 +159,5 @@ func (InvocationProgressed) event() {}
 func (InvocationCompleted) event()  {}
 func (ExchangeRetried) event()      {}
 func (ExchangeCompleted) event()    {}
+func (CompactionCompleted) event()  {}
 func (TurnCompleted) event()        {}

@@ -66,6 +66,11 @@ type eventForm struct {
 
 	Finish   canister.Finish `json:"finish,omitzero"`
 	Usage    *usageForm      `json:"usage,omitempty"`
+	From     string          `json:"from,omitzero"`
+	To       string          `json:"to,omitzero"`
+	Trimmed  int             `json:"trimmed,omitzero"`
+	Before   int64           `json:"before,omitzero"`
+	After    int64           `json:"after,omitzero"`
 	Duration float64         `json:"duration_ms,omitzero"`
 
 	Canister json.RawMessage `json:"canister,omitempty"`
@@ -124,6 +129,10 @@ func formOf(event Event) (form eventForm, err error) {
 	case ExchangeCompleted:
 		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: milliseconds(e.Duration)}
 		form.Usage = (*usageForm)(e.Usage)
+	case CompactionCompleted:
+		form = eventForm{Event: "compaction_completed", From: e.From, To: e.To, Trimmed: e.Trimmed,
+			Before: e.Before, After: e.After, Usage: (*usageForm)(e.Usage), Duration: milliseconds(e.Duration)}
+		form.Canister, err = canister.Marshal(e.Document)
 	case TurnCompleted:
 		form = e.form()
 	default:

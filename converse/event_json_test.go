@@ -96,6 +96,12 @@ func documentedEvents() []converse.Event {
 		converse.ExchangeRetried{Retry: converse.Retry{
 			Attempt: 1, Wait: 500 * time.Millisecond, Err: &converse.ModelError{Message: "overloaded", Status: 503},
 		}},
+		converse.CompactionCompleted{
+			Document: canister.Document{Head: canister.Head{ID: "c99"}, Title: "Summary", Content: canister.Texts("The user travels to Oslo.")},
+			From:     "c1", To: "c90", Before: 6600, After: 1310,
+			Usage: &canister.Usage{Input: 6120, Output: 75}, Duration: 2250 * time.Millisecond,
+		},
+		converse.CompactionCompleted{Document: canister.Document{Head: canister.Head{ID: "c98"}}, From: "c1", To: "c90", Trimmed: 2048, Before: 6600, After: 4100},
 		converse.ReasoningDelta{Text: "Rain, so a coat."},
 		converse.InvocationAnnounced{Name: "local__weather"},
 		converse.InvocationProgressed{Invocation: invocation, Progress: invoker.Progress{Partial: canister.Texts("4 degrees")}},

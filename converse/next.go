@@ -3,14 +3,15 @@
 package converse
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 )
 
-// Command is what a conversation does next: [Exchange], [Invoke], [Await] or
-// [Done]. The set is closed.
+// Command is what a conversation does next: [Exchange], [Invoke], [Await],
+// [Compact] or [Done]. The set is closed.
 type Command interface{ command() }
 
 // Exchange asks the model.
@@ -48,14 +49,15 @@ func (Await) command()    {}
 func (Done) command()     {}
 
 // Next tells from a history alone, which must pass [canister.Check], and from
-// the limits what a conversation does next. It is a pure function: the loop
+// the policy what a conversation does next. It is a pure function: the loop
 // asks it before every step, and a program that took a history from somewhere
 // else gets the same answer.
 //
 // A turn begins with the last User canister of the history. Now counts for
 // Limits.Time and the deadlines of waits.
-func Next(history []canister.Canister, limits Limits, now time.Time) Command {
-	t := readTurn(history, limits.withDefaults())
+func Next(history []canister.Canister, policy Policy, now time.Time) Command {
+	limits := policy.Limits.withDefaults()
+	t := readTurn(history, limits)
 	pending, waits := openOf(history, now)
 	switch {
 	case len(pending) > 0:
@@ -70,12 +72,13 @@ func Next(history []canister.Canister, limits Limits, now time.Time) Command {
 		return Done{Reason: reasonOf(t.last.Finish)}
 	case limits.Time > 0 && now.Sub(t.start) >= limits.Time:
 		return Done{Reason: ReasonTime}
-	case t.reached != "" && limits.FinalAnswer:
-		return Exchange{Final: true, Limited: t.reached}
-	case t.reached != "":
+	case t.reached != "" && !limits.FinalAnswer:
 		return Done{Reason: t.reached}
 	}
-	return Exchange{}
+	if compact, ok := policy.compact(history, t.reached == ""); ok {
+		return compact
+	}
+	return Exchange{Final: t.reached != "", Limited: t.reached}
 }
 
 // openOf returns the invocations that lack a result and do not wait, and what is
@@ -152,6 +155,12 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 		case canister.Invocation:
 			t.answered = false
 			t.invocations++
+		case canister.Document: // a summary, for which the exchange still takes place
+			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
+				t.exchanges += spent.Exchanges
+				t.usage = t.usage.Add(canister.Usage(spent.usageForm))
+				t.reached = cmp.Or(t.reached, limits.reached(0, t.usage))
+			}
 		case canister.Result:
 			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges

@@ -38,6 +38,10 @@ type Options struct {
 	History []canister.Canister
 	// Limits bound each turn.
 	Limits Limits
+	// Compaction makes what the model is told shorter when the conversation
+	// nears the model's window. Nil never does: a conversation that has become too
+	// long for its model fails then with [CodeContextLength].
+	Compaction *Compaction
 	// Trusted are values that the tools of every turn are given, beside those
 	// that the context of the turn carries, and in place of those with the same
 	// names; see [invoker.Trusted]. The model sees none of them, and neither do

@@ -230,7 +230,7 @@ func TestNext(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			before := slices.Clone(test.history)
 			got := ""
-			switch command := converse.Next(test.history, test.limits, time.Unix(test.now, 0)).(type) {
+			switch command := converse.Next(test.history, converse.Policy{Limits: test.limits}, time.Unix(test.now, 0)).(type) {
 			case converse.Done:
 				got = fmt.Sprintf("Done{%s}", command.Reason)
 			case converse.Exchange:

@@ -260,29 +260,36 @@ func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, erro
 // conversation knows another history. The goroutine is the tool's, which is not
 // to be blamed for a model that panics.
 func (s *sampling) attempt(ctx context.Context, request *Request) (_ *Reply, err error) {
-	ctx, asking := s.startChat(ctx, request)
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("the model panicked: %v", value)
 		}
-		asking.err = err
-		asking.end()
 	}()
-	for event, err := range s.origin.Exchange(ctx, request) {
+	return s.beside(ctx, s.origin, s.info, request, func(Retry) {})
+}
+
+// beside asks a model beside the conversation: what it streams is nobody's.
+func (t *turn) beside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, retried func(Retry)) (*Reply, error) {
+	ctx, asking := t.startChat(ctx, info, request)
+	defer asking.end()
+	for event, err := range model.Exchange(ctx, request) {
 		if err != nil {
+			asking.err = err
 			return nil, err
 		}
 		switch event := event.(type) {
 		case Reply:
-			asking.reply = &event
+			asking.reply, asking.err = &event, nil
 			return &event, nil
 		case Delta:
 			asking.streamed()
 		case Retry:
 			asking.retried(event)
+			retried(event)
 		}
 	}
-	return nil, &ModelError{Message: "the exchange ended without a reply"}
+	asking.err = &ModelError{Message: "the exchange ended without a reply"}
+	return nil, asking.err
 }
 
 // cannotAsk is what a tool is told of a failed exchange.

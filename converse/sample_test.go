@@ -106,11 +106,11 @@ func TestSampleLimits(t *testing.T) {
 		}
 		// Another process, which has the history alone, comes to the same end.
 		limits := test.limits
-		if next, ok := converse.Next(through(t, talk.History()), limits, time.Now()).(converse.Done); !ok || next.Reason != test.reason {
+		if next, ok := converse.Next(through(t, talk.History()), converse.Policy{Limits: limits}, time.Now()).(converse.Done); !ok || next.Reason != test.reason {
 			t.Errorf("after a restart, next is %+v", next)
 		}
 		limits.FinalAnswer = true
-		if next, ok := converse.Next(through(t, talk.History()), limits, time.Now()).(converse.Exchange); !ok || !next.Final || next.Limited != test.reason {
+		if next, ok := converse.Next(through(t, talk.History()), converse.Policy{Limits: limits}, time.Now()).(converse.Exchange); !ok || !next.Final || next.Limited != test.reason {
 			t.Errorf("with a final answer, next is %+v", next)
 		}
 	}
@@ -125,12 +125,12 @@ func TestSampledNonsense(t *testing.T) {
 			canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "x"},
 			canister.Result{Head: canister.Head{ID: "r", Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/sampled": json.RawMessage(text)}}}, Invocation: "i"},
 		}
-		if _, ok := converse.Next(history, converse.Limits{Exchanges: 2}, time.Now()).(converse.Exchange); !ok {
+		if _, ok := converse.Next(history, converse.Policy{Limits: converse.Limits{Exchanges: 2}}, time.Now()).(converse.Exchange); !ok {
 			t.Errorf("%s ends the turn", text)
 		}
 		history = append(history, canister.Assistant{Head: canister.Head{ID: "b"}},
 			canister.Invocation{Head: canister.Head{ID: "j"}, Message: "b", CallID: "c", Name: "x"}, canister.Result{Head: canister.Head{ID: "s"}, Invocation: "j"})
-		if next, ok := converse.Next(history, converse.Limits{Exchanges: 2}, time.Now()).(converse.Done); !ok || next.Reason != converse.ReasonExchanges {
+		if next, ok := converse.Next(history, converse.Policy{Limits: converse.Limits{Exchanges: 2}}, time.Now()).(converse.Done); !ok || next.Reason != converse.ReasonExchanges {
 			t.Errorf("%s does not end the turn", text)
 		}
 	}

@@ -70,6 +70,7 @@ func (t *turn) endTrace() {
 // asking is an exchange with the model as traces see it.
 type asking struct {
 	*turn
+	info  telemetry.ModelInfo
 	chat  *telemetry.Chat
 	reply *Reply // that came, also if it cannot be used
 	err   error
@@ -77,16 +78,16 @@ type asking struct {
 
 // startChat begins the span of an exchange. It ends with [asking.end], whatever
 // happens in between.
-func (t *turn) startChat(ctx context.Context, request *Request) (context.Context, asking) {
+func (t *turn) startChat(ctx context.Context, info telemetry.ModelInfo, request *Request) (context.Context, asking) {
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
-		Model:       t.info,
+		Model:       info,
 		MaxTokens:   request.MaxTokens,
 		Temperature: request.Temperature,
 		Stop:        request.Stop,
 		History:     request.History,
 		Tools:       request.Tools.Definitions,
 	})
-	return ctx, asking{turn: t, chat: chat, err: errPanicked}
+	return ctx, asking{turn: t, info: info, chat: chat, err: errPanicked}
 }
 
 // streamed notes a piece of the answer.

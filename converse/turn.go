@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -36,6 +35,7 @@ type turn struct {
 	asked    bool   // a reply has entered: what is open now was not before
 	left     bool   // the caller has left the loop
 	panicked bool   // or has made it panic
+	refusals int    // how often a request was too long for the model
 	expired  bool   // Limits.Time has ended the work
 	broken   bool   // the journal has failed: the history takes no more
 	done     bool   // the work is complete, and nothing can interrupt it
@@ -197,6 +197,8 @@ func (t *turn) step(n int) {
 		switch command := t.next().(type) {
 		case Exchange:
 			t.exchange(ctx, command)
+		case Compact:
+			t.compact(ctx, command)
 		case Invoke:
 			if n > 0 {
 				command.Pending = command.Pending[:1]
@@ -223,9 +225,12 @@ func (t *turn) complete(reason Reason, waits []canister.Wait) {
 
 // next is Next, which does not know that the clock of a context has run out.
 func (t *turn) next() Command {
-	command := Next(t.history, t.opts.Limits, t.opts.Now())
-	if _, ok := command.(Exchange); ok && t.expired {
-		return Done{Reason: ReasonTime}
+	command := Next(t.history, t.policy(), t.opts.Now())
+	switch command.(type) {
+	case Exchange, Compact:
+		if t.expired {
+			return Done{Reason: ReasonTime}
+		}
 	}
 	return command
 }
@@ -254,7 +259,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	t.emit(MessageStarted{})
 	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
 	reply, added := t.ask(ctx, ids, &Request{
-		History:       slices.Clip(t.history),
+		History:       t.view.of(t.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         ids.next,
@@ -285,11 +290,13 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 	if t.over() {
 		return nil, nil
 	}
-	ctx, asking := t.startChat(ctx, request)
+	ctx, asking := t.startChat(ctx, t.info, request)
 	defer asking.end()
 	for event, err := range t.model.Exchange(ctx, request) {
 		if err != nil {
-			asking.err = t.failExchange(ctx, err)
+			if asking.err = err; !t.tooLong(err, &t.Conversation.refused, load(t.history)) {
+				asking.err = t.failExchange(ctx, t.advised(err))
+			}
 			return nil, nil
 		}
 		if _, last := event.(Reply); !last && ctx.Err() != nil { // which the model has not noticed yet

@@ -44,7 +44,7 @@ func Interrupt(ctx context.Context, log history.Log, conversation string, now ti
 
 // endingOf returns what ends the turn of a history; nil if nothing is open.
 func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister {
-	if _, done := converse.Next(canisters, converse.Limits{}, now).(converse.Done); done {
+	if _, done := converse.Next(canisters, converse.Policy{}, now).(converse.Done); done {
 		return nil
 	}
 	begun := map[string]bool{}

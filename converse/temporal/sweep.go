@@ -98,7 +98,7 @@ func (s sweep) ready(ctx context.Context, conversation string) (bool, error) {
 		}
 		canisters = append(canisters, c)
 	}
-	switch converse.Next(canisters, converse.Limits{}, time.Now()).(type) {
+	switch converse.Next(canisters, converse.Policy{}, time.Now()).(type) {
 	case converse.Await, converse.Done:
 		return false, nil
 	}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// compactionKey is the member of a document's metadata that says that it stands
+// for what is before it, or that results before it are cut.
+const compactionKey = "io.github.consort-go/compaction"
+
+// mark is what that member says.
+type mark struct {
+	// Through is the ID of the last canister that it is about.
+	Through string `json:"through"`
+	// Trim is to how many bytes results are cut; 0 if the document stands for
+	// all up to Through.
+	Trim int `json:"trim,omitzero"`
+	// Tokens is about how many a request has with it.
+	Tokens int64 `json:"tokens"`
+}
+
+// markOf reads the mark of a canister; ok is false if it has none, or one that
+// nobody can have meant.
+func markOf(c canister.Canister) (m mark, ok bool) {
+	document, ok := c.(canister.Document)
+	if !ok {
+		return mark{}, false
+	}
+	text, ok := document.Metadata[compactionKey]
+	const most = 1 << 40
+	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most {
+		return mark{}, false
+	}
+	return m, true
+}
+
+// marks are the marks of a history that count, by their places; -1 where there
+// is none.
+type marks struct {
+	summary int // the document that stands for what is before it
+	through int // the last canister that it stands for
+	user    int // the user's message among those that is told all the same
+	trim    int // results up to here are cut
+	bytes   int // to so many
+}
+
+// readMarks reads them from the end, and no further than the newest summary
+// makes it. A mark that names nothing before it, or that would part invocations
+// from their results, does not count.
+func readMarks(history []canister.Canister) marks {
+	m := marks{summary: -1, through: -1, user: -1, trim: -1}
+	for i := len(history) - 1; i > m.through; i-- {
+		mark, ok := markOf(history[i])
+		if !ok {
+			continue
+		}
+		place := m.resolve(history[:i], mark)
+		switch {
+		case place < 0:
+		case mark.Trim > 0 && m.trim < 0:
+			m.trim, m.bytes = place, mark.Trim
+		case mark.Trim == 0 && m.summary < 0:
+			m.summary, m.through = i, place
+			if user := lastUser(history[:i]); user <= place {
+				m.user = user
+			}
+		}
+	}
+	return m
+}
+
+// resolve returns the place of what a mark behind a history names, or -1.
+func (marks) resolve(history []canister.Canister, m mark) int {
+	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].Header().ID == m.Through {
+			if i+1 < len(history) && !opens(history[i+1]) {
+				return -1
+			}
+			return i
+		}
+	}
+	return -1
+}
+
+// opens reports whether a canister is a message that belongs to none before it,
+// so that a history can be cut before it.
+func opens(c canister.Canister) bool {
+	switch c.(type) {
+	case canister.User, canister.Assistant, canister.Supervisor, canister.Document:
+		return true
+	}
+	return false
+}
+
+// lastUser returns the place of the last message of the user, or -1.
+func lastUser(history []canister.Canister) int {
+	for i := len(history) - 1; i >= 0; i-- {
+		if _, ok := history[i].(canister.User); ok {
+			return i
+		}
+	}
+	return -1
+}
+
+// tell appends what a model is told of the canister at a place that no summary
+// stands for: itself, what a cut has left of it, or nothing.
+func (m marks) tell(told []canister.Canister, place int, c canister.Canister) []canister.Canister {
+	if mark, ok := markOf(c); ok && (mark.Trim > 0 || place <= m.summary) {
+		return told
+	}
+	if result, ok := c.(canister.Result); ok && place <= m.trim {
+		return append(told, trimmed(result, m.bytes))
+	}
+	return append(told, c)
+}
+
+// trimWorth is how many bytes a result must have beyond a cut: the lines that
+// say so take some.
+const trimWorth = 512
+
+// trimmed returns a result as a model is told of it when it is old. It has
+// another identity if it is another than before: see [Binder].
+func trimmed(result canister.Result, bytes int) canister.Result {
+	total := 0
+	for _, c := range result.Content {
+		total += size(c)
+	}
+	if total <= bytes+trimWorth {
+		return result
+	}
+	result.ID += "-cut" + strconv.Itoa(bytes)
+	result.Content = append(bound(result.Content, bytes, spiller{}),
+		canister.Text("[This result is an old one and was cut. Call the tool again if what is left out matters.]"))
+	return result
+}
+
+// view is what a model is told of a history that grows: [canister.Messages],
+// shortened as the marks say. Each is the beginning of the next, until there is
+// a new mark.
+type view struct {
+	seen int // how many canisters of the history it has taken in
+	told []canister.Canister
+}
+
+// of returns the view of a history without open invocations. Its cost is that of
+// what has come since, or of all that is told after a new mark.
+func (v *view) of(history []canister.Canister) []canister.Canister {
+	if v.seen > len(history) {
+		*v = view{}
+	}
+	m := marks{summary: -1, through: -1, user: -1, trim: -1}
+	for _, c := range history[v.seen:] {
+		if _, marked := markOf(c); marked {
+			m = readMarks(history)
+			v.seen, v.told = m.through+1, m.front(history)
+			break
+		}
+	}
+	var added []canister.Canister
+	for i, c := range history[v.seen:] {
+		added = m.tell(added, v.seen+i, c)
+	}
+	v.told = append(v.told, canister.Messages(added)...)
+	v.seen = len(history)
+	return v.told[:len(v.told):len(v.told)]
+}
+
+// front returns what a model is told of the canisters that the summary stands
+// for: the instructions, which stay in front, the summary, and the user's
+// message that the work is about.
+func (m marks) front(history []canister.Canister) []canister.Canister {
+	if m.summary < 0 {
+		return nil
+	}
+	var told []canister.Canister
+	for _, c := range history[:m.through+1] {
+		if supervisor, ok := c.(canister.Supervisor); ok {
+			told = append(told, supervisor)
+		}
+	}
+	told = append(told, history[m.summary])
+	if m.user >= 0 {
+		told = append(told, history[m.user])
+	}
+	return told
+}
