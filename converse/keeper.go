@@ -5,6 +5,7 @@ package converse
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,14 @@ func ownerOf(ctx context.Context, names []string) (owner, error) {
 	}
 	whole, err := json.Marshal(facts) // no two lists have one form
 	return sha256.Sum256(whole), err
+}
+
+// OwnerOf returns a text that stands for the trusted values of ctx that have the
+// names, or for all if names is nil, and does not tell them: what a [Tool] binds
+// its conversations to, for who keeps some elsewhere.
+func OwnerOf(ctx context.Context, names []string) (string, error) {
+	owner, err := ownerOf(ctx, names)
+	return hex.EncodeToString(owner[:]), err
 }
 
 // talk is a conversation that a [Tool] keeps.

@@ -31,6 +31,8 @@ type program struct {
 
 	trace bool
 
+	engines []Engine // those that the program brings along
+
 	// serves says that the command serves, and not only what it would.
 	serves bool
 	// watched says that what the command does is seen outside, as the variables
@@ -49,8 +51,12 @@ const defaultConfig = "consort.toml"
 // Main runs the command line of args, which does not begin with the name of the
 // program, and returns the status to exit with, when nothing that it started is
 // left. It is called once in a process, whose signals it heeds.
-func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File) int {
-	return newProgram(stdin, stdout, stderr).execute(ctx, args)
+func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File, options ...Option) int {
+	p := newProgram(stdin, stdout, stderr)
+	for _, choose := range options {
+		choose(p)
+	}
+	return p.execute(ctx, args)
 }
 
 func newProgram(stdin, stdout, stderr *os.File) *program {
