@@ -125,6 +125,7 @@ func (x *exchange) cut(res *http.Response, answer *accumulator, err error) error
 // middle of one.
 func (x *exchange) fault(res *http.Response, text []byte) error {
 	message, code := explain(text)
+	code = contextCode(0, message, code)
 	failed := x.m.broken(res, retryable(0, code), "the server broke the answer off: %s", message)
 	failed.Code = x.m.redact(code)
 	return failed

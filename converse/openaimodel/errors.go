@@ -42,6 +42,7 @@ func (s *silence) Error() string {
 // the beginning of what the server said.
 func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
 	message, code := explain(body)
+	code = contextCode(res.StatusCode, message, code)
 	failed := &converse.ModelError{
 		Status:    res.StatusCode,
 		Code:      m.redact(code),
@@ -146,7 +147,9 @@ func retryable(status int, code string) bool {
 	switch code {
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active":
 		return false // a 429 that waiting does not cure
-	case "context_length_exceeded", "content_filter", "invalid_request_error", "invalid_api_key",
+	case converse.CodeContextLength:
+		return false // llama.cpp says it with a 500
+	case "content_filter", "invalid_request_error", "invalid_api_key",
 		"authentication_error", "permission_error", "not_found_error", "model_not_found":
 		return status >= http.StatusInternalServerError
 	}
