@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/internal/redact"
 )
@@ -19,14 +21,21 @@ type StoreKind string
 
 // The kinds of stores; empty means StoreSQLite.
 const (
-	StoreSQLite StoreKind = "sqlite" // a database in one file
-	StoreFiles  StoreKind = "files"  // a folder of lines that people can read
+	StoreSQLite   StoreKind = "sqlite"   // a database in one file
+	StoreFiles    StoreKind = "files"    // a folder of lines that people can read
+	StorePostgres StoreKind = "postgres" // a PostgreSQL server, for several machines
 )
 
 // History says where conversations are kept, and for how long.
 type History struct {
-	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required.
+	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for
+	// these.
 	Path Value
+	// DSN says where the server and the database of StorePostgres are, and may
+	// hold a password. Required for it.
+	DSN Value
+	// Schema is that of its tables; empty means consort.
+	Schema string
 	// Store is the kind; empty means StoreSQLite.
 	Store StoreKind
 	// Keep is how long a conversation is kept after it was last changed; 0 is
@@ -48,7 +57,9 @@ type KeepRule struct {
 func (h *History) fields() []field {
 	return []field{
 		{"path", directory(&h.Path)},
-		{"store", choice(&h.Store, StoreSQLite, StoreFiles)},
+		{"store", choice(&h.Store, StoreSQLite, StoreFiles, StorePostgres)},
+		{"dsn", secret(&h.DSN)},
+		{"schema", text(&h.Schema)},
 		{"keep", duration(&h.Keep)},
 		{"rules", each(&h.Rules, func(rule *KeepRule) value { return tableOf(rule.fields(), rule.check) })},
 		{"prune_open", boolean(&h.PruneOpen)},
@@ -66,8 +77,21 @@ func (rule *KeepRule) check(r *reader, n *node) {
 }
 
 func (h *History) check(r *reader, n *node) {
-	if n.member("path") == nil {
+	path, dsn, schema := n.member("path"), n.member("dsn"), n.member("schema")
+	postgres := h.Store == StorePostgres
+	switch {
+	case postgres && dsn == nil:
+		r.missing(n, "dsn", `missing: expected where the server is, such as dsn = "env:DATABASE_URL"`)
+	case !postgres && path == nil:
 		r.missing(n, "path", `missing: expected where conversations are kept, such as path = "history.db"`)
+	}
+	for _, stray := range []*node{dsn, schema} {
+		if stray != nil && !postgres {
+			r.add(r.problem(stray.keyAt, stray.path(), `only for store = "postgres"`))
+		}
+	}
+	if path != nil && postgres {
+		r.add(r.problem(path.keyAt, path.path(), `not for store = "postgres", which is where dsn says`))
 	}
 }
 
@@ -98,23 +122,33 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 }
 
 func (h *History) open(ctx context.Context) (history.Store, error) {
-	path := h.Path.Reveal()
-	if path == "" {
-		return nil, errors.New("path: there is none")
+	key, place := "path", h.Path.Reveal()
+	if h.Store == StorePostgres {
+		key, place = "dsn", h.DSN.Reveal()
 	}
-	switch h.Store {
-	case "", StoreSQLite:
-		return opened(sqlite.Open(path, nil))
-	case StoreFiles:
-		return opened(files.Open(path, nil))
+	var store history.Store
+	err := errors.New("there is none")
+	switch {
+	case !slices.Contains([]StoreKind{"", StoreSQLite, StoreFiles, StorePostgres}, h.Store):
+		return nil, fmt.Errorf("store: unknown store %q", h.Store)
+	case place == "":
+	case h.Store == StorePostgres:
+		store, err = opened(postgres.Open(ctx, place, &postgres.Options{Schema: h.Schema}))
+	case h.Store == StoreFiles:
+		store, err = opened(files.Open(place, nil))
+	default:
+		store, err = opened(sqlite.Open(place, nil))
 	}
-	return nil, fmt.Errorf("store: unknown store %q", h.Store)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return store, nil
 }
 
 // opened is a store, or none if there is an error.
 func opened[S history.Store](store S, err error) (history.Store, error) {
 	if err != nil {
-		return nil, fmt.Errorf("path: %w", err)
+		return nil, err
 	}
 	return store, nil
 }

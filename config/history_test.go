@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/pgtest"
 )
 
 // TestTheStoreIsOpenedWhenItIsWanted: and not before, and closed with the rest.
@@ -80,11 +81,59 @@ func TestAStoreThatIsNone(t *testing.T) {
 		"no database": {config.History{Path: config.Plain(other)}, "history.path: "},
 		"no folder":   {config.History{Path: config.Hidden("/nowhere-4711-secret/talks.db")}, "history.path: "},
 		"no file":     {config.History{Path: config.Plain(other), Store: config.StoreFiles}, "history.path: "},
+		"no DSN":      {config.History{Store: config.StorePostgres}, "history.dsn: there is none"},
+		"no server":   {config.History{Store: config.StorePostgres, DSN: config.Hidden("postgres://me:pass-4711@127.0.0.1:1/x?connect_timeout=2")}, "history.dsn: "},
+		"not a DSN":   {config.History{Store: config.StorePostgres, DSN: config.Hidden("host=127.0.0.1 password='pass-4711' port=nonsense")}, "history.dsn: "},
 		"no kind":     {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},
 	} {
 		store, err := (&config.Config{History: &test.table}).OpenHistory(t.Context())
 		if store != nil || err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "4711") {
 			t.Errorf("%s: %v, %v", name, store, err)
 		}
+	}
+}
+
+// TestAPasswordOfADatabaseIsASecret: wherever it stands, and alone too.
+func TestAPasswordOfADatabaseIsASecret(t *testing.T) {
+	for dsn, said := range map[string]string{
+		"postgres://me:hunter-4711@db/talks":              "hunter-4711",
+		"postgres://me@db/talks?password=hunter-4711&x=y": "hunter-4711",
+		"host=db password=hunter-4711 user=me":            "hunter-4711",
+		`host=db password = 'hunter\'s \\ 4711' user=me`:  `hunter's \ 4711`,
+		"host=db.hidden.example user=me":                  "host=db.hidden.example user=me",
+	} {
+		c := &config.Config{History: &config.History{Store: config.StorePostgres, DSN: config.Hidden(dsn)}}
+		if got := c.Redact()("it was " + said + "!"); got != "it was [secret]!" {
+			t.Errorf("%s: %s", dsn, got)
+		}
+	}
+}
+
+// TestConversationsOnAServer: the DSN comes from a variable, and two that have the
+// same schema share what is there.
+func TestConversationsOnAServer(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	lookup := func(name string) (string, bool) { return dsn, name == "DATABASE_URL" }
+	opened := func(schema string) history.Store {
+		c, err := config.Parse("consort.toml", []byte("[history]\nstore = \"postgres\"\ndsn = \"env:DATABASE_URL\"\n"+schema), &config.Options{Lookup: lookup})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := c.OpenHistory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	one, two, other := opened(""), opened(""), opened("schema = \"other\"\n")
+	if err := one.Append(t.Context(), "a", 0, canister.User{Content: canister.Texts("hi")}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := two.Info(t.Context(), "a"); err != nil || info.Length != 1 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if _, err := other.Info(t.Context(), "a"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("another schema: %v", err)
 	}
 }

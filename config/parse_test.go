@@ -224,8 +224,16 @@ url = "http://x"
 			`consort.toml:1:8: audit.log: records are logged at level info; set level = "info" in [log]`}},
 		{"history", "[history]\nstore='paper'\nfolder='x'\n", []string{
 			`consort.toml:1:2: history.path: missing: expected where conversations are kept, such as path = "history.db"`,
-			`consort.toml:2:7: history.store: expected "sqlite" or "files"`,
+			`consort.toml:2:7: history.store: expected "sqlite", "files" or "postgres"`,
 			`consort.toml:3:1: history.folder: unknown key`}},
+		{"history on a server", "[history]\nstore='postgres'\npath='x'\nschema=''\n", []string{
+			`consort.toml:1:2: history.dsn: missing: expected where the server is, such as dsn = "env:DATABASE_URL"`,
+			`consort.toml:3:1: history.path: not for store = "postgres", which is where dsn says`,
+			`consort.toml:4:8: history.schema: expected a string that is not empty`}},
+		{"history on none", "[history]\npath='x'\ndsn='env:EMPTY'\nschema='talks'\n", []string{
+			`consort.toml:3:1: history.dsn: only for store = "postgres"`,
+			`consort.toml:3:5: history.dsn: expected a string that is not empty, but the variable is`,
+			`consort.toml:4:1: history.schema: only for store = "postgres"`}},
 		{"keeping", "[history]\npath='x'\nkeep='0s'\nrules=[{keep='1h'}, {tag='', owner='x'}, {tag='x', keep=30}]\nprune_open='yes'\n", []string{
 			`consort.toml:3:6: history.keep: expected a duration longer than 0`,
 			`consort.toml:4:8: history.rules[0].tag: missing: expected the tag, the owner, or both, of the conversations that the rule is for; for all there is history.keep`,

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,6 +58,7 @@ func (c *Config) secrets() []string {
 	}
 	if c.History != nil {
 		s.add(c.History.Path)
+		s.database(c.History.DSN)
 	}
 	s.serve(c.Serve)
 	return s.texts
@@ -219,6 +221,22 @@ func (s *secrets) address(value Value) {
 		}
 	}
 }
+
+// database adds a DSN, and the passwords in it: it is a URL, or it has pairs as
+// libpq takes them, in quotes or not.
+func (s *secrets) database(dsn Value) {
+	s.add(dsn)
+	s.texts = append(s.texts, dsn.Reveal())
+	s.address(dsn)
+	for _, pair := range password.FindAllStringSubmatch(dsn.Reveal(), -1) {
+		s.texts = append(s.texts, pair[1], unquote.Replace(pair[1]), pair[2])
+	}
+}
+
+var (
+	password = regexp.MustCompile(`(?i)password\s*=\s*(?:'((?:[^'\\]|\\.)*)'|([^\s'&]+))`)
+	unquote  = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
+)
 
 // isPublic reports whether a variable is known to everybody: the servers that
 // are started get these anyway.

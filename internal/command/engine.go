@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"iter"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
@@ -41,11 +42,20 @@ type Parts struct {
 	// Values are the trusted values of a conversation. An error says that nobody
 	// knows them any more.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
-	// Stream brings deltas from those who work to those who watch, on all machines;
-	// nil if the store has none.
-	Stream engine.Stream
+	// Notifier passes payloads on between machines, for deltas; nil if the store cannot.
+	Notifier Notifier
 	// Logger has the secrets of the configuration taken out.
 	Logger *zap.Logger
+}
+
+// Notifier is what a store can do that machines share, as that of package
+// converse/history/postgres does.
+type Notifier interface {
+	// Notify passes a payload on to those who listen to a conversation now.
+	Notify(ctx context.Context, conversation string, payload []byte) error
+	// Listen yields the payloads that are passed on from now on, and nil where
+	// something may have been missed.
+	Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error]
 }
 
 // Option is a choice of [Main].

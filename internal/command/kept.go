@@ -49,7 +49,9 @@ func (p *program) keepIn(cfg *config.Config) {
 	if cfg.History != nil {
 		table = *cfg.History
 	}
-	table.Path = config.Plain(p.history)
+	if table.Path = config.Plain(p.history); table.Store == config.StorePostgres {
+		table.Store, table.DSN, table.Schema = "", config.Value{}, ""
+	}
 	cfg.History = &table
 }
 
