@@ -5,8 +5,8 @@ package temporal
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 

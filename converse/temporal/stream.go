@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/consort-go/consort/converse/engine"
+)
+
+// Notifier passes payloads on between machines, and keeps nothing of them: what
+// the store of package converse/history/postgres does beside the conversations.
+type Notifier interface {
+	// Notify passes a payload on to those who listen to a conversation now.
+	Notify(ctx context.Context, conversation string, payload []byte) error
+	// Listen yields the payloads that are passed on from now on, and nil where
+	// something may have been missed.
+	Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error]
+}
+
+// NewStream returns a stream between machines over n, for the workers and the
+// engines that share a database. Its methods may be called concurrently.
+func NewStream(n Notifier) engine.Stream { return notified{n} }
+
+type notified struct{ Notifier }
+
+// Publish implements [engine.Stream].
+func (s notified) Publish(ctx context.Context, conversation string, delta engine.Delta) error {
+	payload, err := json.Marshal(delta)
+	if err == nil {
+		err = s.Notify(ctx, conversation, payload)
+	}
+	if err != nil {
+		return fmt.Errorf("temporal: a delta is lost: %w", err)
+	}
+	return nil
+}
+
+// Subscribe implements [engine.Stream]. It returns when it hears. Who reads slowly
+// loses what the Notifier does not keep for it.
+func (s notified) Subscribe(ctx context.Context, conversation string) (<-chan engine.Delta, error) {
+	deltas := make(chan engine.Delta)
+	begun := make(chan error, 1)
+	go func() {
+		defer close(deltas)
+		for payload, err := range s.Listen(ctx, conversation) {
+			select {
+			case begun <- err: // the first: from now on it hears
+			default:
+			}
+			var delta engine.Delta
+			if err != nil || json.Unmarshal(payload, &delta) != nil {
+				delta = engine.Delta{} // the log may have grown
+			}
+			select {
+			case deltas <- delta:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-begun:
+		return deltas, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
