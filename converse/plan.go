@@ -42,10 +42,17 @@ func lesser(a, b int64) int64 {
 	return a
 }
 
-// find keeps as many exchanges as it can. What gains less than a tenth of the
-// window is not worth it: otherwise there would be no end of it.
+// worth is what has to be gained at least: otherwise there would be no end of it.
+func (p *planning) worth() int64 {
+	if p.before < p.window {
+		return max(1, p.window/10)
+	}
+	return max(1, p.window/50)
+}
+
+// find keeps as many exchanges as it can.
 func (p *planning) find(ask bool) (Compact, bool) {
-	worth := max(1, p.window/10)
+	worth := p.worth()
 	enough := int64(p.At * float64(p.window) * 3 / 4)
 	for keep := p.Keep; keep > 0; keep /= 2 {
 		cut := p.cutBefore(keep)
@@ -123,28 +130,30 @@ func (p *planning) summary(cut int) Compact {
 	return c
 }
 
-// part is how many tokens of history a request for a summary may have: those of
-// a request at which compaction begins, without the answer and the rest.
+// part is how many tokens of history a request for a summary may have: a window,
+// without the answer and the rest.
 func (p *planning) part() int64 {
 	const rest = 1000
 	window := lesser(p.window, p.refused)
-	return max(int64(p.At*float64(window))-p.MaxTokens-rest, window/4)
+	return max(window-p.MaxTokens-rest, window/4)
 }
 
 // within returns the last place up to cut at which the history can be cut so that
 // what is before it has at most that many tokens as a summary is told of it, or
-// the first such place; and the tokens that a request has of what is before it.
+// the first at which it is worth it, since then that is told of in fewer; and the
+// tokens that a request has of what is before it.
 func (p *planning) within(from, cut int, most int64) (int, int64) {
-	place := from
+	place, enough := from, false
 	var tokens, passed, digest int64
 	for i := from; i <= cut; i++ {
 		if i > from && (i == cut || opens(p.history[i])) {
-			if digest > most && place > from {
+			if digest > most && enough {
 				break
 			}
 			place, tokens = i, passed
+			enough = p.hiddenBy(place, tokens) >= 2*p.worth()
 		}
-		if i == cut || digest > most {
+		if i == cut {
 			break
 		}
 		for _, told := range p.marks.tell(nil, i, p.history[i]) {

@@ -41,22 +41,30 @@ type digestLine struct {
 }
 
 // digest returns the older part of a conversation for the one who summarises it:
-// what a model was told, without instructions, with results cut to trim bytes
-// and other texts to most.
+// what a model was told, without instructions, with results cut to trim bytes.
+// If it has more than most bytes, all is cut to less.
 func digest(told []canister.Canister, trim, most int) string {
+	const least = 64 // of a text
+	for text := most; ; trim, text = trim/2, text/2 {
+		out := digestLines(told, trim, text)
+		if len(out) <= most || text < least {
+			return out
+		}
+	}
+}
+
+func digestLines(told []canister.Canister, trim, most int) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	tools := map[string]string{}
 	for _, c := range told {
-		text := said(canister.ContentOf(c), most)
-		line := digestLine{From: string(c.Kind()), Text: text}
+		line := digestLine{From: string(c.Kind())}
 		switch c := c.(type) {
 		case canister.Supervisor:
 			continue
 		case canister.Document:
-			line.Title = shortened(c.Title, most)
-			if _, marked := markOf(c); marked {
+			if line.Title = shortened(c.Title, most); c.Metadata[compactionKey] != nil {
 				line.From, line.Title = "summary", ""
 			}
 		case canister.Invocation:
@@ -64,6 +72,9 @@ func digest(told []canister.Canister, trim, most int) string {
 			line = digestLine{From: "assistant", Tool: shortened(c.Name, most), Arguments: shortened(c.Arguments, most)}
 		case canister.Result:
 			line = digestLine{From: "tool", Tool: shortened(tools[c.Invocation], most), Failed: c.Code, Text: said(c.Content, trim)}
+		}
+		if line.From != "tool" {
+			line.Text = said(canister.ContentOf(c), most)
 		}
 		if line.Text != "" || line.Tool != "" {
 			_ = encoder.Encode(line) // into a buffer, of strings
@@ -108,7 +119,7 @@ func shortened(text string, most int) string {
 
 // digestTokens is about how many tokens a canister has in a digest.
 func digestTokens(c canister.Canister, trim int) int64 {
-	const line = 40
+	const line = 16
 	tokens := tokensOf(c)
 	if c.Kind() == canister.KindResult {
 		return min(tokens, textTokens(trim)) + line
