@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -79,6 +80,8 @@ func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 		return nil, invoker.Failf(invoker.Canceled, "%s", b.unstarted(b.whyOver()))
 	case b.refused:
 		return nil, invoker.Failf(invoker.Denied, "The call was not started: no further tool calls are allowed in this turn.")
+	case b.bill.reached != nil:
+		return nil, invoker.Failf(invoker.Denied, "The call was not started: %v.", b.bill.reached)
 	case c.tool == nil:
 		return nil, b.tools.missing(c.invocation.Name)
 	case text == "":
@@ -177,6 +180,9 @@ func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure 
 func (b *batch) whyOver() string {
 	if b.turn.ctx.Err() == nil && errors.Is(context.Cause(b.ctx), errTimeLimit) {
 		return fmt.Sprintf("the turn reached its time limit of %v", b.opts.Limits.Time)
+	}
+	if reached := new(budget.ReachedError); errors.As(context.Cause(b.ctx), &reached) {
+		return reached.Error()
 	}
 	return "the turn was cancelled"
 }

@@ -99,6 +99,9 @@ func (c *Conversation) checkStart() error {
 	if err := c.opts.Compaction.check(); err != nil {
 		return err
 	}
+	if err := c.checkBudget(); err != nil {
+		return err
+	}
 	for _, problem := range canister.Check(c.history) {
 		if problem.Rule != canister.RuleOpen {
 			return fmt.Errorf("converse: the history cannot be taken up (canister.Repair can mend it): %v", problem)

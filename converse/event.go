@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
@@ -118,6 +119,13 @@ type Turn struct {
 	Invocations int
 	// Usage is the sum over the exchanges whose usage is known.
 	Usage canister.Usage
+	// Spent is what this piece of work, which may be a part of the turn, has
+	// spent of Options.Budget: what its answers were allowed to have where their
+	// usage is not known. Money is 0 if the model has no price.
+	Spent budget.Amount
+	// Reached says which cap ended the turn if Reason is ReasonBudget, and is
+	// nil otherwise.
+	Reached *budget.ReachedError
 	// Waits are what is waited for if Reason is ReasonWaiting, in the order of
 	// the history.
 	Waits []canister.Wait
@@ -139,12 +147,13 @@ const (
 	ReasonExchanges     Reason = "exchange_limit" // Limits.Exchanges
 	ReasonTime          Reason = "time_limit"     // Limits.Time
 	ReasonTokens        Reason = "token_limit"    // Limits.Tokens
+	ReasonBudget        Reason = "budget"         // Turn.Reached, of Options.Budget; Continue tries again
 	ReasonWaiting       Reason = "waiting"        // Turn.Waits are waited for, see Answer
 )
 
-// Limited reports whether a limit of the conversation ended the turn.
+// Limited reports whether a limit or the budget of the conversation ended the turn.
 func (r Reason) Limited() bool {
-	return r == ReasonExchanges || r == ReasonTime || r == ReasonTokens
+	return r == ReasonExchanges || r == ReasonTime || r == ReasonTokens || r == ReasonBudget
 }
 
 func (TurnStarted) event()          {}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
 )
 
 // MarshalEvent returns the JSON form of an event: one line, without a newline
@@ -64,6 +65,9 @@ type eventForm struct {
 	Exchanges   int    `json:"exchanges,omitzero"`
 	Invocations int    `json:"invocations,omitzero"`
 
+	Spent  *spentForm `json:"spent,omitempty"`
+	Budget string     `json:"budget,omitzero"`
+
 	Finish   canister.Finish `json:"finish,omitzero"`
 	Usage    *usageForm      `json:"usage,omitempty"`
 	From     string          `json:"from,omitzero"`
@@ -93,6 +97,13 @@ type usageForm struct {
 	Cached    int64 `json:"cached,omitzero"`
 	Output    int64 `json:"output,omitzero"`
 	Reasoning int64 `json:"reasoning,omitzero"`
+}
+
+// spentForm is what was spent of a budget.
+type spentForm struct {
+	Tokens int64   `json:"tokens,omitzero"`
+	Money  string  `json:"money,omitzero"`
+	Time   float64 `json:"time_ms,omitzero"`
 }
 
 func formOf(event Event) (form eventForm, err error) {
@@ -172,7 +183,7 @@ func (e ExchangeRetried) form() eventForm {
 }
 
 func (e TurnCompleted) form() eventForm {
-	return eventForm{
+	form := eventForm{
 		Event:       "turn_completed",
 		Reason:      e.Turn.Reason,
 		Answer:      e.Turn.Answer.ID,
@@ -180,6 +191,16 @@ func (e TurnCompleted) form() eventForm {
 		Invocations: e.Turn.Invocations,
 		Usage:       (*usageForm)(&e.Turn.Usage),
 	}
+	if spent := e.Turn.Spent; spent != (budget.Amount{}) {
+		form.Spent = &spentForm{Tokens: spent.Tokens, Time: milliseconds(spent.Time)}
+		if spent.Money != 0 {
+			form.Spent.Money = spent.Money.String()
+		}
+	}
+	if e.Turn.Reached != nil {
+		form.Budget = e.Turn.Reached.Error()
+	}
+	return form
 }
 
 // words returns the text of an error, or none.

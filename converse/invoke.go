@@ -22,7 +22,7 @@ type batch struct {
 	*turn
 	ctx      context.Context
 	refused  bool
-	budget   budget // of the exchanges that the tools ask for
+	budget   allowance // of the exchanges that the tools ask for
 	calls    []call
 	next     int // the first call that was not started
 	running  int
@@ -63,6 +63,12 @@ func (c *call) exclusive() bool { return c.tool != nil && c.tool.Definition().Ex
 // invoke runs invocations and adds their results to the history, in order,
 // each as soon as those before it are there. It returns when all have one.
 func (t *turn) invoke(ctx context.Context, command Invoke) {
+	ctx, settle, err := t.budgetTime(ctx, command.Pending)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	defer settle()
 	b := &batch{
 		turn:     t,
 		ctx:      ctx,
@@ -76,7 +82,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		b.calls[i] = call{invocation: invocation, tool: t.tools.tool(invocation.Name)}
 	}
 	state := readTurn(t.history, t.opts.Limits)
-	b.budget = budget{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
+	b.budget = allowance{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
 	defer b.close()
 	b.collect()
 	t.timedOut(ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -42,6 +43,11 @@ type Options struct {
 	// nears the model's window. Nil never does: a conversation that has become too
 	// long for its model fails then with [CodeContextLength].
 	Compaction *Compaction
+	// Budget bounds what the conversation spends, together with all that share
+	// its ledger: tokens, money and time. It is for ID, which is to be given if
+	// a cap is to hold in another process, and for who the trusted values of the
+	// turn stand for, all of them or those of Identity. Nil bounds nothing.
+	Budget *budget.Policy
 	// Trusted are values that the tools of every turn are given, beside those
 	// that the context of the turn carries, and in place of those with the same
 	// names; see [invoker.Trusted]. The model sees none of them, and neither do
@@ -50,6 +56,10 @@ type Options struct {
 	Trusted []invoker.Value
 	// Approve is asked about each invocation before it runs. Nil lets all run.
 	Approve ApproveFunc
+	// Identity are the names of the trusted values that say who it is, on whose
+	// accounts Budget counts what is spent; nil means all. Name them if others
+	// change from turn to turn, such as tokens that are renewed.
+	Identity []string
 	// Ask puts a tool's question to the person and returns the answer. It may
 	// take as long as ctx lasts; the limits of the call stand still meanwhile,
 	// but not Limits.Time. It is called concurrently. Nil passes questions on

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -59,8 +60,8 @@ func sampledIn(metadata canister.Fields) (spent sampled) {
 	return spent
 }
 
-// budget is what the limits leave to the tools of a batch.
-type budget struct {
+// allowance is what the limits leave to the tools of a batch.
+type allowance struct {
 	limits Limits
 
 	mu        sync.Mutex
@@ -74,7 +75,7 @@ type budget struct {
 // for any, and returns how many it may have. It says which limit has none left;
 // or, when those that are under way may use up what is left, it returns a
 // channel that is closed when one of them is over.
-func (b *budget) take(asked int64) (most int64, reached Reason, wait <-chan struct{}) {
+func (b *allowance) take(asked int64) (most int64, reached Reason, wait <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if reached := b.limits.reached(b.exchanges, b.usage); reached != "" {
@@ -96,7 +97,7 @@ func (b *budget) take(asked int64) (most int64, reached Reason, wait <-chan stru
 }
 
 // settle replaces what an exchange may have used by what it has.
-func (b *budget) settle(most int64, usage canister.Usage) {
+func (b *allowance) settle(most int64, usage canister.Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.usage = b.usage.Add(usage)
@@ -272,7 +273,7 @@ func (s *sampling) attempt(ctx context.Context, request *Request) (_ *Reply, err
 func (t *turn) beside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, retried func(Retry)) (*Reply, error) {
 	ctx, asking := t.startChat(ctx, info, request)
 	defer asking.end()
-	for event, err := range model.Exchange(ctx, request) {
+	for event, err := range t.pay(ctx, model, info, request, false) {
 		if err != nil {
 			asking.err = err
 			return nil, err
@@ -295,6 +296,9 @@ func (t *turn) beside(ctx context.Context, model Model, info telemetry.ModelInfo
 // cannotAsk is what a tool is told of a failed exchange.
 func cannotAsk(err error) *invoker.Failure {
 	var failed *ModelError
+	if reached := new(budget.ReachedError); errors.As(err, &reached) {
+		return invoker.Failf(invoker.Denied, "The model was not asked: %v.", reached)
+	}
 	if errors.As(err, &failed) && failed.Retryable {
 		return invoker.Failf(invoker.Unavailable, "The model cannot be reached: %w", err)
 	}

@@ -44,6 +44,7 @@ type turn struct {
 
 	agent *telemetry.Agent // the span of the work, or nil
 	spent spending
+	bill  bill // what was spent of the budget
 }
 
 // emit yields an event, and cancels everything when the caller has left.
@@ -219,6 +220,7 @@ func (t *turn) complete(reason Reason, waits []canister.Wait) {
 	state := readTurn(t.history, t.opts.Limits)
 	summary := state.turn(reason)
 	summary.Waits = waits
+	summary.Spent, summary.Reached = t.bill.spent, t.bill.reached
 	t.done, t.reason = true, reason
 	t.emit(TurnCompleted{Turn: summary})
 }
@@ -230,6 +232,9 @@ func (t *turn) next() Command {
 	case Exchange, Compact:
 		if t.expired {
 			return Done{Reason: ReasonTime}
+		}
+		if t.bill.reached != nil {
+			return Done{Reason: ReasonBudget}
 		}
 	}
 	return command
@@ -292,7 +297,7 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 	}
 	ctx, asking := t.startChat(ctx, t.info, request)
 	defer asking.end()
-	for event, err := range t.model.Exchange(ctx, request) {
+	for event, err := range t.pay(ctx, t.model, t.info, request, true) {
 		if err != nil {
 			if asking.err = err; !t.tooLong(err, &t.Conversation.refused, load(t.history)) {
 				asking.err = t.failExchange(ctx, t.advised(err))
@@ -345,6 +350,9 @@ func (t *turn) emitDelta(delta Delta) {
 func (t *turn) failExchange(ctx context.Context, err error) error {
 	if t.timedOut(ctx) {
 		return errTimeLimit
+	}
+	if t.outOfBudget(err) {
+		return err
 	}
 	if t.ctx.Err() != nil {
 		err = t.interruption()

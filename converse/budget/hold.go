@@ -36,6 +36,7 @@ type Hold struct {
 	policy  *Policy
 	need    Need
 	entries []entry
+	bounded *entry // whose cap bounds Time
 }
 
 // entry is what is reserved for a unit of a cap.
@@ -51,8 +52,12 @@ type ReachedError struct {
 	Cap  Cap
 	Unit string // tokens, money or time
 	// What the account of the cap holds, and what was needed beside: tokens,
-	// millionths or nanoseconds.
+	// millionths or nanoseconds. If what was reserved did not last, that is
+	// Needed, and the others are 0.
 	Spent, Reserved, Needed int64
+	// Lasted says that something was begun, and took all of the time that was
+	// reserved for it.
+	Lasted bool
 
 	currency string
 }
@@ -60,6 +65,10 @@ type ReachedError struct {
 // Error names the cap.
 func (e *ReachedError) Error() string {
 	u := unit(e.Unit)
+	if e.Lasted {
+		return fmt.Sprintf("the %s that the budget of %s for each %s%s had for it are over",
+			u.text(e.Needed, ""), u.text(e.Cap.limit(u), ""), e.Cap.Scope, e.Cap.Window.per())
+	}
 	text := fmt.Sprintf("the budget of %s for each %s%s is used up: %s spent",
 		u.text(e.Cap.limit(u), e.currency), e.Cap.Scope, e.Cap.Window.per(), u.text(e.Spent, e.currency))
 	if e.Reserved > 0 {
@@ -149,11 +158,11 @@ func (p *Policy) wants(u unit, need Need) (least, most int64, wanted bool) {
 // bound finds out what was granted.
 func (h *Hold) bound() {
 	input := min(max(h.need.Input, 0), MaxAmount)
-	for _, e := range h.entries {
+	for i, e := range h.entries {
 		switch e.unit {
 		case span:
-			if granted := time.Duration(e.granted); h.Time == 0 || granted < h.Time {
-				h.Time = granted
+			if granted := time.Duration(e.granted); h.bounded == nil || granted < h.Time {
+				h.Time, h.bounded = granted, &h.entries[i]
 			}
 		case tokens:
 			h.lower(e.granted - input)
@@ -162,6 +171,15 @@ func (h *Hold) bound() {
 			h.lower(price.affords(Money(e.granted) - price.most(input)))
 		}
 	}
+}
+
+// TimeIsUp is the error that says that what was reserved for has taken all of Time;
+// nil if there is no bound.
+func (h *Hold) TimeIsUp() error {
+	if h.bounded == nil {
+		return nil
+	}
+	return &ReachedError{Cap: h.bounded.Cap, Unit: string(span), Needed: int64(h.Time), Lasted: true}
 }
 
 // lower lowers the bound of the answer.

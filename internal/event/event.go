@@ -65,6 +65,7 @@ var (
 	ConversationFailed = named("conversation.close.failed")
 	AuditKept          = named("audit.kept")
 	AuditFailed        = named("audit.failed")
+	BudgetFailed       = named("budget.settle.failed")
 )
 
 // Conversations that are kept.

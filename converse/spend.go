@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// bill is what a piece of work has spent, and whether the budget ended it.
+type bill struct {
+	reached *budget.ReachedError
+	timed   atomic.Bool // the time of calls runs, in which tools may ask the model
+
+	mu    sync.Mutex
+	spent budget.Amount
+}
+
+// add adds to what was spent.
+func (b *bill) add(spent budget.Amount) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent = b.spent.Add(spent)
+}
+
+// total returns what was spent.
+func (b *bill) total() budget.Amount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.spent
+}
+
+// outOfBudget notes whether an exchange failed because of the budget.
+func (t *turn) outOfBudget(err error) bool { return errors.As(err, &t.bill.reached) }
+
+// reserve reserves what is about to be spent. Need.ID is what it is in the
+// conversation.
+func (t *turn) reserve(ctx context.Context, need budget.Need) (*budget.Hold, error) {
+	who, err := ownerOf(ctx, t.opts.Identity)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := json.Marshal([]string{t.opts.ID, need.ID}) // no two lists have one form
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(whole)
+	need.ID = hex.EncodeToString(sum[:])
+	need.Who = budget.Who{Conversation: t.opts.ID, Identity: hex.EncodeToString(who[:])}
+	need.Now = t.opts.Now()
+	return t.opts.Budget.Reserve(ctx, need)
+}
+
+// settling is how long a ledger may take to note what was spent, also after the
+// work that spent it was cancelled.
+const settling = 10 * time.Second
+
+// settleHold notes what was spent. What the ledger does not take stays reserved
+// and counts as that.
+func (t *turn) settleHold(ctx context.Context, hold *budget.Hold, spent budget.Spent) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+	defer cancel()
+	amount, err := hold.Settle(ctx, spent)
+	t.bill.add(amount)
+	if err != nil {
+		event.Log(ctx, t.log, zapcore.ErrorLevel, "what was spent could not be settled, and counts as it was reserved", event.BudgetFailed, zap.Error(err))
+	}
+}
+
+// limitHold returns a context that ends with the time that was reserved.
+func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context.CancelFunc) {
+	if hold.Time == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, hold.Time, hold.TimeIsUp())
+}
+
+// pay is an exchange within the budget: what it may cost is reserved before, and
+// what it has cost is settled after. Own says that it is one of the conversation,
+// with its history and its tools.
+func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own bool) iter.Seq2[ModelEvent, error] {
+	if t.opts.Budget == nil {
+		return model.Exchange(ctx, request)
+	}
+	return func(yield func(ModelEvent, error) bool) {
+		hold, err := t.reserve(ctx, budget.Need{
+			ID: "answer to " + lastID(request.History), Model: info.Name, Exchange: true,
+			Input: t.mostTokens(request, own), Answer: least(info.MaxTokens, request.MaxTokens),
+			Time: !t.bill.timed.Load(),
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		limited, cancel := limitHold(ctx, hold)
+		defer cancel()
+		began, spent := t.opts.Now(), budget.Spent{}
+		defer func() {
+			spent.Time = t.since(began)
+			t.settleHold(ctx, hold, spent)
+		}()
+		bounded := *request
+		bounded.MaxTokens = least(request.MaxTokens, hold.Answer)
+		watch(limited, model.Exchange(limited, &bounded), &spent, yield)
+	}
+}
+
+// watch passes on what a model yields, and sees what it has spent. The end of ctx
+// is an error that says why.
+func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budget.Spent, yield func(ModelEvent, error) bool) {
+	streamed := false
+	for event, err := range events {
+		switch event := event.(type) {
+		case Reply:
+			spent.Usage = event.Message.Usage
+		case Delta:
+			streamed = true
+		}
+		if _, last := event.(Reply); !last || err != nil {
+			spent.Nothing = err != nil && !streamed && refused(err)
+			if reached := new(budget.ReachedError); errors.As(context.Cause(ctx), &reached) {
+				yield(nil, reached)
+				return
+			}
+		}
+		if !yield(event, err) {
+			return
+		}
+	}
+}
+
+// refused reports whether an exchange failed before the model had to do with it:
+// the server answered with an error, or was not reached.
+func refused(err error) bool {
+	if failed := new(ModelError); errors.As(err, &failed) && failed.Status >= 400 {
+		return true
+	}
+	dial := new(net.OpError)
+	return errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// lastID is the identity of the last canister, by which the answer to a history
+// is the same whoever asks for it.
+func lastID(history []canister.Canister) string {
+	if len(history) == 0 {
+		return ""
+	}
+	return history[len(history)-1].Header().ID
+}
+
+// least returns the lesser of two bounds, of which 0 is none.
+func least(a, b int64) int64 {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+// What a request has at most beside the bytes of its texts, in tokens.
+const (
+	mostPerMessage = 64   // what stands around a message or a content, and names it
+	mostPerMedia   = 8192 // an image or a sound
+	mostPerRequest = 512
+)
+
+// mostTokens is how many tokens a request has at most: a token has at least one
+// byte. Of what the model was told and said before, its server has counted the
+// tokens; other tools may have been on offer then than now.
+func (t *turn) mostTokens(request *Request, own bool) int64 {
+	tokens := int64(mostPerRequest)
+	if !own || !t.asked {
+		for _, definition := range request.Tools.Definitions {
+			tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
+		}
+	}
+	for i := len(request.History) - 1; i >= 0; i-- {
+		said, ok := request.History[i].(canister.Assistant)
+		if own && ok && said.Usage != nil && said.Usage.Input > 0 && said.Usage.Output >= 0 {
+			return budget.Sum(tokens, budget.Sum(said.Usage.Input, said.Usage.Output))
+		}
+		tokens += mostOf(request.History[i])
+	}
+	return tokens
+}
+
+// mostOf is how many tokens a canister has at most.
+func mostOf(c canister.Canister) int64 {
+	tokens := int64(mostPerMessage)
+	switch c := c.(type) {
+	case canister.Invocation:
+		return tokens + int64(len(c.Name)+len(c.CallID)+len(c.Arguments))
+	case canister.Document:
+		tokens += int64(len(c.Title))
+	}
+	for _, content := range canister.ContentOf(c) {
+		if isMedia(content) {
+			tokens += mostPerMedia
+		} else {
+			tokens += mostPerMessage + int64(size(content))
+		}
+	}
+	return tokens
+}
+
+// budgetTime reserves the time of calls. The context ends with it, and settle is
+// called when they are over. Where there is no time, the bill says why.
+func (t *turn) budgetTime(ctx context.Context, calls []canister.Invocation) (_ context.Context, settle func(), _ error) {
+	if t.opts.Budget == nil || !t.opts.Budget.LimitsTime() {
+		return ctx, func() {}, nil
+	}
+	hold, err := t.reserve(ctx, budget.Need{ID: "call " + calls[0].ID, Time: true})
+	if t.outOfBudget(err) {
+		return ctx, func() {}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	began := t.opts.Now()
+	limited, cancel := limitHold(ctx, hold)
+	t.bill.timed.Store(true)
+	return limited, func() {
+		t.bill.timed.Store(false)
+		t.settleHold(ctx, hold, budget.Spent{Time: t.since(began)})
+		cancel()
+	}, nil
+}
+
+// checkBudget says what is wrong with the budget.
+func (c *Conversation) checkBudget() error {
+	if c.opts.Budget == nil {
+		return nil
+	}
+	if err := c.opts.Budget.Check(c.info.Name); err != nil {
+		return fmt.Errorf("converse: Options.Budget: %w", err)
+	}
+	if compaction := c.opts.Compaction; compaction != nil && compaction.Model != nil {
+		var info telemetry.ModelInfo
+		if describer, ok := compaction.Model.(Describer); ok {
+			info = describer.Describe()
+		}
+		if err := c.opts.Budget.Check(info.Name); err != nil {
+			return fmt.Errorf("converse: Options.Budget, for the model of Compaction: %w", err)
+		}
+	}
+	return nil
+}
