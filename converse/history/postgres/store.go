@@ -101,7 +101,9 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 		return nil, s.fault(ctx, "", err)
 	}
 	listening := config.ConnConfig.Copy()
-	listening.BuildContextWatcherHandler = nil // its waits are interrupted all the time
+	listening.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // its waits are interrupted all the time
+	}
 	s.ear = newEar(s, listening)
 	s.bell = newBell(s)
 	s.close = sync.OnceValue(s.end)
