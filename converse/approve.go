@@ -5,6 +5,7 @@ package converse
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -13,7 +14,8 @@ import (
 // ApproveFunc decides about one invocation before it runs. It may take as long
 // as ctx lasts, for example to ask a person; the invocations of one message
 // are put to it side by side. An error counts as a denial, with a reason that
-// says that no decision was reached.
+// says that no decision was reached. A decision that may take longer than the
+// process lasts is put off with [Defer].
 type ApproveFunc func(ctx context.Context, ask Approval) (Decision, error)
 
 // Approval is what is to be decided.
@@ -26,12 +28,19 @@ type Approval struct {
 	Arguments json.RawMessage
 }
 
-// Decision is the answer to an [Approval]: [Allow], [Deny] or [Change].
+// Decision is the answer to an [Approval]: [Allow], [Deny], [Change] or [Defer].
 type Decision struct {
 	denied    bool
 	reason    string
 	changed   bool
 	arguments json.RawMessage
+	deferred  *deferral
+}
+
+// deferral says how long somebody has to decide or answer, and who.
+type deferral struct {
+	within time.Duration
+	who    string
 }
 
 // Allow lets the invocation run as it is.
@@ -43,3 +52,18 @@ func Deny(reason string) Decision { return Decision{denied: true, reason: reason
 // Change lets the invocation run with other arguments, a JSON object; the
 // model is told of it with the result.
 func Change(arguments json.RawMessage) Decision { return Decision{changed: true, arguments: arguments} }
+
+// Defer puts the decision off: a [canister.Wait] enters the history, which
+// somebody answers with [Answer] within the given time (0: Options.WaitFor),
+// from any process. Who names the only one who may; empty lets anybody. The
+// other invocations of the message go on, and when only waits are left the turn
+// ends with [ReasonWaiting].
+//
+// The answer holds for this conversation, the same identity (Options.Identity),
+// the same definition of the tool and the same arguments, and lets one call be
+// made. If one of them is another when the call would be made, the approval
+// function is asked again; without one the call is denied. So is a call whose
+// wait nobody has answered in time.
+func Defer(within time.Duration, who string) Decision {
+	return Decision{deferred: &deferral{within, who}}
+}

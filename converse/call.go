@@ -12,57 +12,101 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
-// run brings one call to its result, on a goroutine of its own.
+// run brings one call to its result, or to a wait, on a goroutine of its own.
 func (b *batch) run(c *call) outcome {
-	o := outcome{call: c}
-	arguments, failure := b.prepare(c)
-	var decision Decision
-	if failure == nil {
-		decision, failure = b.decide(c, arguments)
-	}
-	if failure != nil {
-		o.result = b.result(c, invoker.Output{}, failure)
-		b.recordUnstarted(o, failure)
+	r := b.rule(c)
+	o := outcome{call: c, by: r.by}
+	switch {
+	case r.put || r.failure != nil && r.failure.Code == invoker.Canceled && b.suspended():
+		o.put = true
 		return o
+	case r.awaits != nil:
+		o.wait = r.awaits
+		return o
+	case r.failure != nil || r.done:
+		return b.unmade(o, invoker.Output{Content: r.content}, r.failure)
 	}
-	if decision.changed {
-		arguments, o.approved = decision.arguments, decision.arguments
+	c.arguments, c.intent = r.arguments, b.intentOf(c, r)
+	b.claims <- c
+	switch <-c.claimed {
+	case claimPut:
+		o.put = true
+		return o
+	case claimOver:
+		return b.unmade(o, invoker.Output{}, invoker.Failf(invoker.Canceled, "The call was not started: %s.", b.whyOver()))
 	}
-	b.started <- c
-	ctx, span := b.startTool(b.ctx, c, arguments)
+	return b.make(c, r, o)
+}
+
+// unmade is the outcome of a call that is not made in this work.
+func (b *batch) unmade(o outcome, output invoker.Output, failure *invoker.Failure) outcome {
+	o.result = b.result(o.call, output, failure)
+	b.recordUnstarted(o, failure)
+	return o
+}
+
+// make makes a call.
+func (b *batch) make(c *call, r ruling, o outcome) outcome {
+	if r.changed {
+		o.approved = r.arguments
+	}
+	ctx, span := b.startTool(b.ctx, c, r.arguments)
 	began := b.opts.Now()
-	output, spent, failure := b.call(ctx, c, arguments)
+	output, asked, failure := b.call(ctx, c, r.arguments)
 	o.duration = b.since(began)
 	o.result = b.result(c, output, failure)
-	o.result.Metadata = spent.remember(o.result.Metadata)
+	o.result.Metadata = asked.spent.remember(o.result.Metadata)
 	b.endTool(span, &o.result, failure)
-	if decision.changed {
-		o.result = b.withChangedArguments(o.result, arguments)
+	switch {
+	case failure != nil && asked.later != nil:
+		o.wait = asked.later
+		o.wait.Metadata = asked.spent.remember(nil)
+		return o
+	case failure != nil && b.cut(failure):
+		o.put = true
+		return o
+	}
+	if r.changed {
+		o.result = b.withChangedArguments(o.result, r.arguments)
 	}
 	b.record(ctx, o, failure)
 	return o
 }
 
-// call runs the tool, and returns also what it has spent of the model.
-func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, sampled, *invoker.Failure) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	asking := &sampling{batch: b, ctx: ctx}
+// cut reports whether a call ended as it did because the work was suspended, so
+// that nobody knows what it has come to.
+func (b *batch) cut(failure *invoker.Failure) bool {
+	switch failure.Code {
+	case invoker.Canceled, invoker.Timeout, invoker.OutcomeUnknown:
+		return b.cutOff()
+	}
+	return false
+}
+
+// asked is what a call has asked of others.
+type asked struct {
+	spent sampled
+	later *canister.Wait // for the answer of a person; nil if it did not come to that
+}
+
+// call runs the tool.
+func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, asked, *invoker.Failure) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sampling := &sampling{batch: b, ctx: ctx}
+	asking := &questions{batch: b, call: c, ctx: ctx, giveUp: cancel}
 	output, err := c.tool.Invoke(ctx, &invoker.Call{
-		ID:        c.invocation.ID,
+		ID:        c.key(),
 		Arguments: arguments,
 		Progress:  func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
-		Person:    b.person(ctx, c),
-		Model:     asking.ask,
+		Person:    asking.person(),
+		Model:     sampling.ask,
 		Log:       func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
 	})
-	return output, asking.end(), b.interrupted(c, invoker.AsFailure(err))
+	return output, asked{sampling.end(), asking.end()}, b.interrupted(c, invoker.AsFailure(err))
 }
 
 // progressOf is a report as it may be shown.
@@ -95,63 +139,9 @@ func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	return arguments, nil
 }
 
-// decide asks for approval, and returns a failure if there is none.
-func (b *batch) decide(c *call, arguments json.RawMessage) (Decision, *invoker.Failure) {
-	if b.opts.Approve == nil {
-		return Allow(), nil
-	}
-	decision, err := b.askApproval(Approval{
-		Invocation: c.invocation,
-		Ensemble:   c.tool.Ensemble().Name(),
-		Tool:       c.tool.Definition().Name,
-		Definition: c.tool.Definition(),
-		Arguments:  arguments,
-	})
-	switch {
-	case err != nil && b.ctx.Err() != nil:
-		return decision, invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", b.whyOver())
-	case err != nil:
-		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
-		return decision, invoker.Failf(invoker.Denied, "The call was not started: it needs an approval, and no decision was reached.")
-	case decision.denied:
-		return decision, invoker.Failf(invoker.Denied, "The call was denied and not started: %s", decision.reason)
-	case decision.changed && !isObject(decision.arguments):
-		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
-		return decision, invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")
-	}
-	return decision, nil
-}
-
 // isObject reports whether text is one JSON object.
 func isObject(text json.RawMessage) bool {
 	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
-}
-
-// askApproval calls the embedder's function, which may panic, and does not
-// wait for it longer than the turn lasts.
-func (b *batch) askApproval(ask Approval) (Decision, error) {
-	type answer struct {
-		Decision
-		error
-	}
-	answers := make(chan answer, 1)
-	b.strays.Go(func() {
-		reached := answer{error: errors.New("the approval function did not return")}
-		defer func() {
-			if value := recover(); value != nil {
-				reached = answer{error: fmt.Errorf("the approval function panicked: %v", value)}
-			}
-			answers <- reached
-		}()
-		decision, err := b.opts.Approve(b.ctx, ask)
-		reached = answer{decision, err}
-	})
-	select {
-	case reached := <-answers:
-		return reached.Decision, reached.error
-	case <-b.ctx.Done():
-		return Decision{}, context.Cause(b.ctx)
-	}
 }
 
 // interrupted tells the truth about a call that ended because the turn did.

@@ -47,10 +47,15 @@ type Conversation struct {
 	offeredAt int                 // where in the history that turn begins
 	owed      []canister.Canister // results that the journal did not take
 	view      view                // what the model is told of the history
+
+	// unmadeIntents are those that a log did not take, or did not say so, and
+	// whose calls were not made.
+	unmadeIntents map[string]bool
 }
 
 // work is one Send, Continue, Step or Add.
 type work struct {
+	suspension
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it is over
 }
@@ -59,7 +64,7 @@ type work struct {
 // nil for none. Nothing is connected before the first turn. Opts may be nil;
 // what is wrong with them is the error of the first piece of work.
 func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
-	c := &Conversation{model: model, origin: model, roster: roster}
+	c := &Conversation{model: model, origin: model, roster: roster, unmadeIntents: map[string]bool{}}
 	if opts != nil {
 		c.opts = *opts
 	}
@@ -75,6 +80,9 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	}
 	if c.opts.ID == "" {
 		c.opts.ID = rand.Text()
+	}
+	if c.opts.WaitFor <= 0 {
+		c.opts.WaitFor = DefaultWaitFor
 	}
 	if binder, ok := model.(Binder); ok {
 		c.model = binder.Bind()
@@ -263,13 +271,13 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 		ctx = telemetry.WithConversation(telemetry.With(ctx, c.opts.Telemetry), c.opts.ID)
 		ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, c.opts.Trusted...))
 		defer cancel(nil)
-		working := &work{cancel: cancel, done: make(chan struct{})}
+		working := &work{cancel: cancel, done: make(chan struct{}), suspension: suspension{suspended: make(chan struct{})}}
 		if err := c.claim(working); err != nil {
 			yield(nil, err)
 			return
 		}
 		defer c.release(working)
-		t := &turn{Conversation: c, ctx: ctx, cancel: cancel, yield: yield}
+		t := &turn{Conversation: c, piece: working, ctx: ctx, cancel: cancel, yield: yield}
 		t.clean, t.log = redaction(redact.Trusted(ctx, c.opts.Redact)), c.opts.Logger
 		if secrets := redact.Trusted(ctx, nil); secrets != nil {
 			t.log = t.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, secrets) }))

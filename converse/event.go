@@ -14,8 +14,8 @@ import (
 // Event is something that happens in a conversation: [TurnStarted],
 // [MessageStarted], [TextDelta], [ReasoningDelta], [MessageCompleted],
 // [InvocationAnnounced], [InvocationRequested], [InvocationStarted], [InvocationProgressed],
-// [InvocationCompleted], [ExchangeRetried], [ExchangeCompleted] or
-// [TurnCompleted]. The set is closed.
+// [InvocationCompleted], [WaitStarted], [WaitEnded], [ExchangeRetried],
+// [ExchangeCompleted], [CompactionCompleted] or [TurnCompleted]. The set is closed.
 type Event interface{ event() }
 
 // TurnStarted opens the work of a Send, Continue or Step.
@@ -68,13 +68,24 @@ type InvocationProgressed struct {
 	Progress   invoker.Progress
 }
 
-// InvocationCompleted holds what came of a call. The result enters the history
-// when those of all calls asked for before it have.
+// InvocationCompleted holds what came of a call. With a log the result is in the
+// history; otherwise it enters when those of all calls asked for before it have.
 type InvocationCompleted struct {
 	Invocation canister.Invocation
 	Result     canister.Result
 	// Duration is how long the call ran: 0 for one that never started.
 	Duration time.Duration
+}
+
+// WaitStarted says that a call waits for somebody. The canister is in the
+// history.
+type WaitStarted struct{ Wait canister.Wait }
+
+// WaitEnded says that a call goes on that waited for somebody. The ID of the
+// answer is empty if none came in time, from one who may give it.
+type WaitEnded struct {
+	Wait   canister.Wait
+	Answer canister.Answer
 }
 
 // ExchangeRetried says that the model could not be reached and will be tried
@@ -166,6 +177,8 @@ func (InvocationRequested) event()  {}
 func (InvocationStarted) event()    {}
 func (InvocationProgressed) event() {}
 func (InvocationCompleted) event()  {}
+func (WaitStarted) event()          {}
+func (WaitEnded) event()            {}
 func (ExchangeRetried) event()      {}
 func (ExchangeCompleted) event()    {}
 func (CompactionCompleted) event()  {}

@@ -48,6 +48,7 @@ type eventForm struct {
 
 	Text string `json:"text,omitzero"`
 
+	Ended      string  `json:"wait,omitzero"`
 	Invocation string  `json:"invocation,omitzero"`
 	Name       string  `json:"name,omitzero"`
 	Done       float64 `json:"done,omitzero"`
@@ -67,6 +68,8 @@ type eventForm struct {
 
 	Spent  *spentForm `json:"spent,omitempty"`
 	Budget string     `json:"budget,omitzero"`
+
+	Waits []waitForm `json:"waits,omitempty"`
 
 	Finish   canister.Finish `json:"finish,omitzero"`
 	Usage    *usageForm      `json:"usage,omitempty"`
@@ -89,6 +92,15 @@ type asideForm struct {
 type awayForm struct {
 	Ensemble string `json:"ensemble"`
 	Error    string `json:"error"`
+}
+
+// waitForm is what a turn waits for.
+type waitForm struct {
+	ID         string           `json:"id"`
+	For        canister.WaitFor `json:"for"`
+	Invocation string           `json:"invocation,omitzero"`
+	Who        string           `json:"who,omitzero"`
+	Deadline   time.Time        `json:"deadline"`
 }
 
 // usageForm is usage as it stands in an assistant canister.
@@ -135,6 +147,14 @@ func formOf(event Event) (form eventForm, err error) {
 		form = invocationForm("invocation_completed", e.Invocation)
 		form.Duration = milliseconds(e.Duration)
 		form.Canister, err = canister.Marshal(e.Result)
+	case WaitStarted:
+		form.Event = "wait_started"
+		form.Canister, err = canister.Marshal(e.Wait)
+	case WaitEnded:
+		form = eventForm{Event: "wait_ended", Ended: e.Wait.ID, Invocation: e.Wait.Invocation}
+		if e.Answer.ID != "" {
+			form.Canister, err = canister.Marshal(e.Answer)
+		}
 	case ExchangeRetried:
 		form = e.form()
 	case ExchangeCompleted:
@@ -190,6 +210,9 @@ func (e TurnCompleted) form() eventForm {
 		Exchanges:   e.Turn.Exchanges,
 		Invocations: e.Turn.Invocations,
 		Usage:       (*usageForm)(&e.Turn.Usage),
+	}
+	for _, w := range e.Turn.Waits {
+		form.Waits = append(form.Waits, waitForm{ID: w.ID, For: w.For, Invocation: w.Invocation, Who: w.Who, Deadline: w.Deadline.UTC()})
 	}
 	if spent := e.Turn.Spent; spent != (budget.Amount{}) {
 		form.Spent = &spentForm{Tokens: spent.Tokens, Time: milliseconds(spent.Time)}

@@ -66,6 +66,10 @@ func documentedEvents() []converse.Event {
 		Invocation: "c3",
 		Content:    canister.Texts("4 degrees, rain"),
 	}
+	wait := canister.Wait{
+		Head: canister.Head{ID: "c9", Time: at(2250)}, For: canister.WaitApproval,
+		Invocation: "c3", Deadline: at(2250).Add(24 * time.Hour), Who: "dana",
+	}
 	first := canister.Usage{Input: 212, Output: 31}
 	second := canister.Usage{Input: 260, Cached: 192, Output: 12}
 	return []converse.Event{
@@ -105,6 +109,13 @@ func documentedEvents() []converse.Event {
 		converse.ReasoningDelta{Text: "Rain, so a coat."},
 		converse.InvocationAnnounced{Name: "local__weather"},
 		converse.InvocationProgressed{Invocation: invocation, Progress: invoker.Progress{Partial: canister.Texts("4 degrees")}},
+		converse.WaitStarted{Wait: wait},
+		converse.TurnCompleted{Turn: converse.Turn{
+			Reason: converse.ReasonWaiting, Answer: asks, Exchanges: 1, Invocations: 1, Usage: first, Waits: []canister.Wait{wait},
+		}},
+		converse.WaitEnded{Wait: wait, Answer: canister.Answer{
+			Head: canister.Head{ID: "c10", Time: at(2250).Add(6 * time.Hour)}, Wait: "c9", Verdict: canister.VerdictAllow, By: "dana",
+		}},
 	}
 }
 
@@ -158,7 +169,7 @@ func TestEventsAreDocumented(t *testing.T) {
 	}
 	for _, reason := range []converse.Reason{
 		converse.ReasonAnswered, converse.ReasonLength, converse.ReasonContentFilter, converse.ReasonRefusal,
-		converse.ReasonNothing, converse.ReasonExchanges, converse.ReasonTime, converse.ReasonTokens,
+		converse.ReasonNothing, converse.ReasonExchanges, converse.ReasonTime, converse.ReasonTokens, converse.ReasonWaiting,
 	} {
 		if !strings.Contains(string(page), "`"+string(reason)+"`") {
 			t.Errorf("the reason %s is not documented", reason)

@@ -3,8 +3,10 @@
 package converse
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -21,16 +23,19 @@ const progressBuffer = 16
 type batch struct {
 	*turn
 	ctx      context.Context
+	before   []canister.Canister // the history when it began
 	refused  bool
 	budget   allowance // of the exchanges that the tools ask for
 	calls    []call
 	next     int // the first call that was not started
 	running  int
+	ruling   int  // of those, how many may still turn out to be made
 	alone    bool // an exclusive call is running
 	finished int
-	recorded int // how many results are in the history
+	recorded int // without a log: how many results are in the history
 
-	started  chan *call
+	claims   chan *call
+	claiming []*call // wait for their intents
 	progress chan report
 	done     chan outcome
 }
@@ -39,9 +44,18 @@ type batch struct {
 type call struct {
 	invocation canister.Invocation
 	tool       *ensemble.Tool   // nil when there is none of that name
+	standing   *standing        // what the history tells of it
+	arguments  json.RawMessage  // that it is made with, when it is to be made
+	intent     canister.Intent  // the same
+	claimed    chan claim       // whether it may be
+	ruled      bool             // it is known whether it is to be
 	result     *canister.Result // nil until it is complete
+	kept       bool             // the result is in the history, or there will be none now
 	over       bool             // its last event has been, or is being, yielded
 }
+
+// key is what the call carries on each attempt.
+func (c *call) key() string { return cmp.Or(c.standing.key, c.invocation.ID) }
 
 // report is progress of a call.
 type report struct {
@@ -49,19 +63,25 @@ type report struct {
 	progress invoker.Progress
 }
 
-// outcome is what the goroutine of a call hands back.
+// outcome is what the goroutine of a call hands back: a result, unless the call
+// waits for somebody or was put down for another work to carry on.
 type outcome struct {
 	call     *call
+	wait     *canister.Wait
+	put      bool
 	result   canister.Result
 	duration time.Duration   // 0 when the tool did not run
 	approved json.RawMessage // arguments in place of the model's, if it ran with such
+	by       string          // who approved it, or said what came of it, if it waited for that
 }
 
 // exclusive reports whether the tool asks to run alone.
 func (c *call) exclusive() bool { return c.tool != nil && c.tool.Definition().Exclusive }
 
-// invoke runs invocations and adds their results to the history, in order,
-// each as soon as those before it are there. It returns when all have one.
+// invoke runs invocations until each has a result in the history, or waits for
+// somebody. With a log they enter as they come, so that as little as possible is
+// lost in a crash, and otherwise in order, each as soon as those before it are
+// there.
 func (t *turn) invoke(ctx context.Context, command Invoke) {
 	ctx, settle, err := t.budgetTime(ctx, command.Pending)
 	if err != nil {
@@ -72,44 +92,69 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	b := &batch{
 		turn:     t,
 		ctx:      ctx,
+		before:   slices.Clip(t.history),
 		refused:  command.Refused,
-		started:  make(chan *call),
+		claims:   make(chan *call),
 		progress: make(chan report, progressBuffer),
 		done:     make(chan outcome, len(command.Pending)),
 	}
+	known := standings(t.history, t.unmadeIntents)
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {
-		b.calls[i] = call{invocation: invocation, tool: t.tools.tool(invocation.Name)}
+		b.calls[i] = call{
+			invocation: invocation,
+			tool:       t.tools.tool(invocation.Name),
+			standing:   cmp.Or(known[invocation.ID], &standing{}),
+			claimed:    make(chan claim, 1),
+		}
 	}
 	state := readTurn(t.history, t.opts.Limits)
 	b.budget = allowance{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
 	defer b.close()
+	b.announce()
 	b.collect()
 	t.timedOut(ctx)
 }
 
+// announce tells what waits are over.
+func (b *batch) announce() {
+	for _, c := range b.calls {
+		if c.standing.wait.ID != "" {
+			b.emit(WaitEnded{Wait: c.standing.wait, Answer: c.standing.answer})
+		}
+	}
+}
+
 // collect sees the calls through to the last.
 func (b *batch) collect() {
-	for b.finished < len(b.calls) {
-		b.startMore()
+	suspended := b.piece.suspended
+	for {
+		b.claimAll()
+		if b.startMore(); b.finished == len(b.calls) {
+			return
+		}
 		select {
-		case c := <-b.started:
-			b.emit(InvocationStarted{Invocation: c.invocation})
+		case c := <-b.claims:
+			b.take(c)
 		case r := <-b.progress:
 			b.emitProgress(r)
 		case o := <-b.done:
 			b.complete(o)
+		case <-suspended:
+			suspended = nil // startMore starts none any more
 		}
 	}
 }
 
 // close ends and collects the calls that a panic, in the caller's loop or in
-// the journal, would otherwise leave behind, and keeps the results that the
-// journal did not take.
+// the journal, would otherwise leave behind, and keeps the results that were not
+// taken.
 func (b *batch) close() {
 	defer func() {
-		for _, c := range b.calls[b.recorded:] {
-			b.owed = append(b.owed, *c.result)
+		for _, c := range b.calls {
+			if !c.kept {
+				b.owed = append(b.owed, *c.result)
+			}
 		}
 	}()
 	if b.finished < len(b.calls) {
@@ -125,6 +170,12 @@ func (b *batch) startMore() {
 	limit := b.opts.Limits.Parallel
 	for b.next < len(b.calls) && !b.alone && (limit < 0 || b.running < limit) {
 		c := &b.calls[b.next]
+		if b.suspended() {
+			b.next++
+			b.finished++
+			c.kept = true
+			continue
+		}
 		if c.exclusive() {
 			if b.running > 0 {
 				return
@@ -133,28 +184,59 @@ func (b *batch) startMore() {
 		}
 		b.next++
 		b.running++
+		b.ruling++
 		go func() {
 			b.done <- b.run(c)
 		}()
 	}
 }
 
-// complete takes in a call that has its result.
+// complete takes in a call that has its result, or will not have it now.
 func (b *batch) complete(o outcome) {
 	b.running--
 	b.finished++
 	b.alone = false
-	o.call.result = &o.result
-	for b.recorded < len(b.calls) && b.calls[b.recorded].result != nil {
-		if !b.append(*b.calls[b.recorded].result) {
-			b.cancel(b.err) // the rest cannot be written down: end it
-			break
+	b.rules(o.call)
+	if o.put || o.wait != nil {
+		o.call.kept, o.call.over = true, true
+		if o.wait != nil && b.append(*o.wait) {
+			b.emit(WaitStarted{Wait: b.history[len(b.history)-1].(canister.Wait)})
 		}
-		b.recorded++
+	} else {
+		o.call.result = &o.result
 	}
-	b.drainProgress()
-	o.call.over = true
-	b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration})
+	b.keepResults(o.call)
+	if b.drainProgress(); !o.call.over {
+		o.call.over = true
+		b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration})
+	}
+}
+
+// keepResults adds the results that are due to the history.
+func (b *batch) keepResults(done *call) {
+	if b.opts.Log != nil {
+		b.keepResult(done)
+		return
+	}
+	for ; b.recorded < len(b.calls); b.recorded++ {
+		c := &b.calls[b.recorded]
+		if c.result == nil && !c.kept || !b.keepResult(c) {
+			return
+		}
+	}
+}
+
+// keepResult adds the result of a call to the history, and reports whether it,
+// or that there is none, is settled.
+func (b *batch) keepResult(c *call) bool {
+	if c.kept {
+		return true
+	}
+	c.kept = b.append(*c.result)
+	if !c.kept {
+		b.cancel(b.err) // the rest cannot be written down: end it
+	}
+	return c.kept
 }
 
 // drainProgress yields the reports that came before a result.

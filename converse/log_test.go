@@ -89,7 +89,7 @@ func TestLogOutlivesTheConversation(t *testing.T) {
 			first := converse.New(longTalk(t, store), newRoster(t, echo("a")), &converse.Options{ID: "talk", Log: log, Instructions: "Be brief."})
 			_, err := first.Ask(t.Context(), canister.Text("Go."))
 			if err == nil {
-				if at < 6 {
+				if at < 9 {
 					t.Fatalf("there were %d appends", at-1)
 				}
 				break
@@ -106,7 +106,7 @@ func TestLogOutlivesTheConversation(t *testing.T) {
 				t.Errorf("append %d, arrives %v: the turn ends with %q", at, arrives, turn.Text())
 			}
 			sound(t, second.History())
-			if n := len(second.History()); n != 11 {
+			if n := len(canister.Messages(second.History())); n != 11 {
 				t.Errorf("append %d, arrives %v: %d canisters", at, arrives, n)
 			}
 			sameAs(t, store, "talk", second.History())
@@ -167,7 +167,7 @@ func TestLogThatTookItAfterAll(t *testing.T) {
 	log := &logged{Log: history.NewMemory()}
 	lost := errors.New("the answer of the log was lost")
 	log.after = func(n int) error {
-		if n == 3 { // the user, the model, the result
+		if n == 4 { // the user, the model, the intent, the result
 			return lost
 		}
 		return nil
@@ -207,7 +207,7 @@ func TestLogKnowsOneWriter(t *testing.T) {
 	}
 	close(release)
 	var conflict *history.ConflictError
-	if err := <-failed; !errors.As(err, &conflict) || conflict.Length != 5 {
+	if err := <-failed; !errors.As(err, &conflict) || conflict.Length != 6 {
 		t.Errorf("the zombie ends with %v", err)
 	}
 	if err := zombie.Load(t.Context()); err != nil {

@@ -24,6 +24,9 @@ const (
 	DefaultTools       = 1000
 )
 
+// DefaultWaitFor is how long is waited for somebody; see Options.WaitFor.
+const DefaultWaitFor = 24 * time.Hour
+
 // Options are the choices of a conversation. Nil, and the zero value of each
 // field, mean the default that the field names.
 type Options struct {
@@ -56,15 +59,23 @@ type Options struct {
 	Trusted []invoker.Value
 	// Approve is asked about each invocation before it runs. Nil lets all run.
 	Approve ApproveFunc
-	// Identity are the names of the trusted values that say who it is, on whose
-	// accounts Budget counts what is spent; nil means all. Name them if others
+	// Identity are the names of the trusted values that an approval which was
+	// put off ([Defer]) is bound to: when the call would be made with others, it
+	// is asked for again. Nil means all. Name those that say who it is, if others
 	// change from turn to turn, such as tokens that are renewed.
 	Identity []string
+	// Doubt says what becomes of calls that may have been made or not when a
+	// process died, and cannot be made again. The default is [DoubtReport].
+	Doubt Doubt
+	// WaitFor is how long is waited for somebody where nothing else is said;
+	// default 24 hours.
+	WaitFor time.Duration
 	// Ask puts a tool's question to the person and returns the answer. It may
 	// take as long as ctx lasts; the limits of the call stand still meanwhile,
 	// but not Limits.Time. It is called concurrently. Nil passes questions on
 	// to the person behind the call that the turn works for, if its context
-	// carries one (see [invoker.WithCall]), and otherwise nobody is asked.
+	// carries one (see [invoker.WithCall]), and otherwise nobody is asked. To
+	// be answered later, maybe in another process, it returns [Later].
 	Ask func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 	// Audit is given one record of every invocation, whatever became of it,
 	// before its result enters the history; nil keeps none.

@@ -6,34 +6,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 )
 
 type askFunc = func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 
-// person returns what puts the questions of a call to the person; nil if nobody
-// can be asked. No question outlives callCtx.
-func (b *batch) person(callCtx context.Context, c *call) askFunc {
-	ask := b.opts.Ask
-	if outer := invoker.CallFrom(b.turn.ctx); ask == nil && outer != nil && outer.Person != nil {
+// questions are what the tool of one call asks the person.
+type questions struct {
+	*batch
+	call   *call
+	ctx    context.Context // of the call
+	giveUp context.CancelCauseFunc
+
+	mu    sync.Mutex
+	put   map[string]int // how often each question was asked in this attempt, by its digest
+	later *canister.Wait // for the answer that the call was given up for
+	over  bool
+}
+
+// person returns what puts the questions of the call to the person; nil if nobody
+// can be asked. No question outlives the call.
+func (q *questions) person() askFunc {
+	ask := q.opts.Ask
+	if outer := invoker.CallFrom(q.turn.ctx); ask == nil && outer != nil && outer.Person != nil {
 		ask = outer.Ask
 	}
-	if ask == nil {
+	if ask == nil && len(q.call.standing.asked) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		if question == nil {
 			return nil, invoker.Failf(invoker.Internal, "The tool asked the person nothing.")
 		}
-		ctx, cancel := during(ctx, callCtx)
+		ctx, cancel := during(ctx, q.ctx)
 		defer cancel()
 		asked := *question
 		if asked.Server == "" {
-			asked.Server = c.invocation.Name
+			asked.Server = q.call.invocation.Name
 		}
-		return b.put(ctx, ask, &asked)
+		return q.ask(ctx, ask, &asked)
 	}
+}
+
+// ask finds the answer in the history, or puts the question to the person.
+func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	form, err := formOfQuestion(question)
+	if err != nil {
+		return nil, err
+	}
+	if answer, ok := q.known(form); ok {
+		return answer, nil
+	}
+	if ask == nil {
+		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here.", Cause: invoker.ErrNoPerson}
+	}
+	result, err := q.batch.put(ctx, ask, question)
+	var late *later
+	if !errors.As(err, &late) {
+		return result, err
+	}
+	if !q.wait(late.deferral, form, question.Anew) {
+		return &invoker.ElicitResult{Action: invoker.Dismiss}, nil
+	}
+	return nil, errLater
 }
 
 // put calls the embedder's function, which may panic, and does not wait for it

@@ -161,7 +161,7 @@ func faultType(err error) string {
 		return strconv.Itoa(model.Status)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeLimit):
 		return string(invoker.Timeout)
-	case errors.Is(err, context.Canceled), errors.Is(err, errLeft):
+	case errors.Is(err, context.Canceled), errors.Is(err, errLeft), errors.Is(err, ErrSuspended):
 		return string(invoker.Canceled)
 	case model != nil && (model.Retryable || model.Status == 0 && model.Err != nil):
 		return string(invoker.Unavailable)

@@ -24,6 +24,7 @@ var (
 // loop over the events.
 type turn struct {
 	*Conversation
+	piece  *work
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	yield  func(Event, error) bool
@@ -94,8 +95,12 @@ func (t *turn) finish() {
 	}
 }
 
-// suspended reports whether the work was put down for another process to carry on.
-func (t *turn) suspended() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
+// suspended reports whether the work is put down for another one to carry on, or
+// will be as soon as what is under way has ended.
+func (t *turn) suspended() bool { return t.cutOff() || t.piece.asked() }
+
+// cutOff reports whether it was cancelled for that.
+func (t *turn) cutOff() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
 
 // append fills in identities and times, shows the canisters to the journal and
 // adds them to the history. It reports whether they entered.
@@ -195,7 +200,11 @@ func (t *turn) step(n int) {
 		t.openTools(ctx, state.begin)
 	}
 	for ; n != 0 && !t.over(); n-- {
-		switch command := t.next().(type) {
+		command := t.next()
+		if t.suspends(command) {
+			return
+		}
+		switch command := command.(type) {
 		case Exchange:
 			t.exchange(ctx, command)
 		case Compact:
@@ -213,6 +222,18 @@ func (t *turn) step(n int) {
 			return
 		}
 	}
+}
+
+// suspends reports whether the work is put down before a command.
+func (t *turn) suspends(command Command) bool {
+	switch command.(type) {
+	case Exchange, Invoke:
+		if t.suspended() {
+			t.fail(ErrSuspended)
+			return true
+		}
+	}
+	return false
 }
 
 // complete ends the work, with nothing left to do now.

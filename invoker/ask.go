@@ -27,6 +27,9 @@ type ElicitRequest struct {
 	// URL is a page that the person is asked to visit; empty for a form. It
 	// may come from a server: show where it leads before it is opened.
 	URL string
+	// Anew says that nothing of the call is under way while the person is asked:
+	// it is made anew with the answer, so that it can as well be given up.
+	Anew bool
 }
 
 // ElicitResult is the person's answer.

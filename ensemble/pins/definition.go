@@ -31,6 +31,10 @@ type Hints struct {
 	OpenWorld   *bool `json:"open_world,omitempty"`
 }
 
+// Fingerprint returns what a tool is known by when it is pinned: "sha256:" and
+// the hexadecimal digits of the hash of its name and all that a [Definition] has.
+func Fingerprint(d *invoker.Definition) string { return newDefinition(d).fingerprint(valid(d.Name)) }
+
 func newDefinition(d *invoker.Definition) Definition {
 	return Definition{
 		Title: valid(d.Title), Description: valid(d.Description),

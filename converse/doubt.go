@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Doubt says what becomes of a call that was begun and has no result, because a
+// process died or was given up: whether it was made, the history cannot tell. A
+// call whose tool says that it is read-only or idempotent is not among them: it
+// is made again, with the same key.
+type Doubt string
+
+// The ways out of doubt.
+const (
+	// DoubtReport tells the model: the result is OUTCOME_UNKNOWN.
+	DoubtReport Doubt = "report"
+	// DoubtAsk waits for somebody who finds out, for as long as Options.WaitFor
+	// says ([canister.WaitOutcome]): the answer is the result, or lets the call be
+	// made again, or is that nobody will know. Without one in time the result is
+	// OUTCOME_UNKNOWN.
+	DoubtAsk Doubt = "ask"
+)
+
+// resolve finds out what to do about a call that was begun in an earlier work.
+func (b *batch) resolve(c *call) ruling {
+	s := c.standing
+	switch {
+	case b.suspended():
+		return ruling{put: true}
+	case b.ctx.Err() != nil:
+		return ruling{failure: s.unknown(fmt.Sprintf("Before it was looked into, %s.", b.whyOver()))}
+	case s.intent.Repeatable && b.mayRepeat(c):
+		return b.again(c)
+	case b.opts.Doubt == DoubtAsk:
+		return b.askOutcome(c)
+	}
+	return ruling{failure: s.unknown("")}
+}
+
+// mayRepeat reports whether the call can be made a second time: the tool is there
+// and says so still, and the approval that it was made with, if that was waited
+// for, holds still.
+func (b *batch) mayRepeat(c *call) bool {
+	return c.tool != nil && c.tool.Definition().Hints.Repeatable() && b.stillApproved(c)
+}
+
+// stillApproved reports whether the approval that an earlier attempt used up is
+// good for the next one.
+func (b *batch) stillApproved(c *call) bool {
+	used := c.standing.intent.Wait
+	if used == "" {
+		return true
+	}
+	for _, other := range tail(b.before) {
+		if wait, ok := other.(canister.Wait); ok && wait.ID == used {
+			return b.bound(c, wait)
+		}
+	}
+	return false
+}
+
+// again lets a call be made once more, as it was made before.
+func (b *batch) again(c *call) ruling {
+	arguments, failure := b.prepare(c)
+	if failure != nil {
+		return ruling{failure: failure}
+	}
+	v := ruling{arguments: arguments, wait: c.standing.intent.Wait}
+	if changed := c.standing.intent.Arguments; changed != "" {
+		v.arguments, v.changed = json.RawMessage(changed), true
+	}
+	return v
+}
+
+// outcome takes up the answer to what came of a call.
+func (b *batch) outcome(c *call) ruling {
+	s := c.standing
+	switch by := s.answer.By; {
+	case s.wait.Conversation != b.opts.ID: // a fork: the answer does not hold here
+		return b.resolve(c)
+	case s.answer.Verdict == canister.VerdictAllow && (c.tool == nil || !b.bound(c, s.wait)):
+		return b.resolve(c)
+	case s.answer.Verdict == canister.VerdictAllow:
+		return b.again(c)
+	case s.answer.Verdict == canister.VerdictDone:
+		return ruling{by: by, content: s.answer.Content, done: true}
+	case s.answer.Verdict == canister.VerdictUnknown:
+		return ruling{by: by, failure: s.unknown(because("Nobody will know, says "+clip(by), s.answer.Reason))}
+	}
+	return ruling{failure: s.unknown("Nobody who was asked could tell in time.")}
+}
+
+// askOutcome waits for somebody who finds out.
+func (b *batch) askOutcome(c *call) ruling {
+	arguments := c.standing.intent.Arguments
+	if arguments == "" {
+		arguments = c.invocation.Arguments
+	}
+	wait, failure := b.newWait(c, canister.WaitOutcome, deferral{}, arguments)
+	return ruling{awaits: wait, failure: failure}
+}
+
+// unknown tells the model what is known of a call in doubt.
+func (s *standing) unknown(more string) *invoker.Failure {
+	message := fmt.Sprintf("The call was begun at %s, and what came of it was lost. It may or may not have taken effect; find out before you make it again.",
+		s.intent.Time.UTC().Format(time.RFC3339))
+	if more != "" {
+		message += " " + more
+	}
+	return invoker.Failf(invoker.OutcomeUnknown, "%s", message)
+}
+
+// because joins a statement and its reason, which may be empty.
+func because(statement, reason string) string {
+	if reason == "" {
+		return statement + "."
+	}
+	return statement + ": " + reason
+}

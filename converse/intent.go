@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"github.com/consort-go/consort/canister"
+)
+
+// claim says whether a call that is to be made may be made.
+type claim int
+
+const (
+	claimGo   claim = iota // its intent is written down
+	claimOver              // the work has ended
+	claimPut               // it is for another work to make
+)
+
+// intentOf is what is written down before a call is made.
+func (b *batch) intentOf(c *call, r ruling) canister.Intent {
+	intent := canister.Intent{
+		Invocation: c.invocation.ID,
+		Attempt:    c.standing.attempts + 1,
+		Key:        c.key(),
+		Repeatable: c.tool.Definition().Hints.Repeatable(),
+		Wait:       r.wait,
+	}
+	if r.changed {
+		intent.Arguments = string(r.arguments)
+	}
+	return intent
+}
+
+// rules notes that it is known whether a call is to be made.
+func (b *batch) rules(c *call) {
+	if !c.ruled {
+		c.ruled = true
+		b.ruling--
+	}
+}
+
+// take takes in the calls that are to be made.
+func (b *batch) take(c *call) {
+	for more := true; more; {
+		b.claiming = append(b.claiming, c)
+		b.rules(c)
+		select {
+		case c = <-b.claims:
+		default:
+			more = false
+		}
+	}
+}
+
+// claimAll claims the calls that are to be made: those that were started together
+// at the same time, unless one may wait for somebody who approves it.
+func (b *batch) claimAll() {
+	if len(b.claiming) > 0 && (b.ruling == 0 || b.opts.Approve != nil) {
+		b.claim()
+	}
+}
+
+// claim writes down the intents of the calls that are to be made, in one append:
+// who finds that somebody else has gone on with the conversation makes none of
+// them.
+func (b *batch) claim() {
+	calls, may := b.claiming, claimPut
+	b.claiming = nil
+	func() {
+		defer func() { // also should the log panic
+			for _, c := range calls {
+				c.claimed <- may
+			}
+		}()
+		may = b.mayMake(calls)
+	}()
+	if may == claimGo {
+		for _, c := range calls {
+			b.emit(InvocationStarted{Invocation: c.invocation})
+		}
+	}
+}
+
+func (b *batch) mayMake(calls []*call) claim {
+	switch {
+	case b.suspended():
+		return claimPut
+	case b.ctx.Err() != nil:
+		return claimOver
+	}
+	var intents []canister.Canister
+	for _, c := range calls {
+		if b.opts.Log != nil || c.intent.Wait != "" || c.intent.Attempt > 1 {
+			c.intent.ID = b.opts.NewID()
+			b.unmadeIntents[c.intent.ID] = true // unless it is known that they are in the log
+			intents = append(intents, c.intent)
+		}
+	}
+	if len(intents) > 0 && !b.append(intents...) {
+		b.cancel(b.err)
+		return claimPut
+	}
+	for _, intent := range intents {
+		delete(b.unmadeIntents, intent.Header().ID)
+	}
+	return claimGo
+}

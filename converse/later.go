@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+)
+
+// Later is what Options.Ask returns, as its error, when the person will answer
+// later, maybe to another process, within the given time (0: Options.WaitFor).
+// Who names the only one who may; empty lets anybody.
+//
+// The call is then given up: a [canister.Wait] with the question enters the
+// history, which is answered with [Answer]. With the answer, or without one when
+// the time is up, the call is made again with the same key, and the same question
+// gets the answer from the history; an answer that did not come is
+// [invoker.Dismiss]. Questions that were answered at once are asked again.
+//
+// Only a call that can be made again is given up: of a tool that is read-only or
+// idempotent, or one of which nothing is under way ([invoker.ElicitRequest].Anew).
+// The tool of any other call is told at once that the person gave no answer.
+func Later(within time.Duration, who string) error { return &later{deferral{within, who}} }
+
+type later struct{ deferral }
+
+func (*later) Error() string { return "the person answers later" }
+
+// errLater ends a call that is made again when the person has answered.
+var errLater = errors.New("converse: the call waits for the answer of a person")
+
+// questionForm is a question in a wait, from which a person can be asked.
+type questionForm struct {
+	Server  string          `json:"server,omitzero"`
+	Key     string          `json:"key,omitzero"`
+	Message string          `json:"message"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	URL     string          `json:"url,omitzero"`
+}
+
+// formOfQuestion returns a question as JSON, which is the same for the same
+// question.
+func formOfQuestion(q *invoker.ElicitRequest) (string, error) {
+	text, err := json.Marshal(questionForm{q.Server, q.Key, q.Message, q.Schema, q.URL})
+	if err != nil {
+		return "", invoker.Failf(invoker.Internal, "The tool's question has a schema that is no JSON: %w", err)
+	}
+	return string(text), nil
+}
+
+// Question returns what the person is asked, of a wait for an elicitation.
+func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
+	var form questionForm
+	if err := json.Unmarshal(wait.Question, &form); err != nil {
+		return nil, fmt.Errorf("converse: the wait %s has no question: %w", clip(wait.ID), err)
+	}
+	return &invoker.ElicitRequest{Server: form.Server, Key: form.Key, Message: form.Message, Schema: form.Schema, URL: form.URL}, nil
+}
+
+// known returns the answer that the history has to a question. The second time
+// that a tool asks the same, it is about the second answer.
+func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	nth := q.put[form]
+	if q.put == nil {
+		q.put = map[string]int{}
+	}
+	q.put[form]++
+	for _, asked := range q.call.standing.asked {
+		if string(asked.Question) != form || asked.Conversation != q.opts.ID {
+			continue
+		}
+		if nth--; nth < 0 {
+			return resultOf(asked.answer), true
+		}
+	}
+	return nil, false
+}
+
+// resultOf is an answer as a tool gets it.
+func resultOf(answer canister.Answer) *invoker.ElicitResult {
+	switch answer.Verdict {
+	case canister.VerdictAccept:
+		result := &invoker.ElicitResult{Action: invoker.Accept}
+		if json.Unmarshal(answer.Arguments, &result.Content) == nil {
+			return result
+		}
+	case canister.VerdictDecline:
+		return &invoker.ElicitResult{Action: invoker.Decline}
+	}
+	return &invoker.ElicitResult{Action: invoker.Dismiss}
+}
+
+// wait gives the call up for the answer of a person, if it can be made again.
+func (q *questions) wait(d deferral, form string, anew bool) bool {
+	if !anew && !q.call.tool.Definition().Hints.Repeatable() {
+		return false
+	}
+	wait, failure := q.newWait(q.call, canister.WaitElicitation, d, string(q.call.arguments))
+	if failure != nil {
+		return false
+	}
+	wait.Question = json.RawMessage(form)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over {
+		return false
+	}
+	if q.later == nil { // of several questions at a time, one is waited for
+		q.later = wait
+		q.giveUp(errLater)
+	}
+	return true
+}
+
+// end returns what the call waits for, if it was given up.
+func (q *questions) end() *canister.Wait {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
+	return q.later
+}

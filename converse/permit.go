@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// ruling is what is to become of a call: it is made with the arguments, unless
+// one of the others is set.
+type ruling struct {
+	arguments json.RawMessage
+	changed   bool   // they are not the model's
+	wait      string // whose answer let the call be made
+	by        string // who answered
+
+	put     bool             // it is put down: another work carries it on
+	awaits  *canister.Wait   // for somebody
+	failure *invoker.Failure // it is not made, and this is why
+	done    bool             // it was made, and the content is what came of it
+	content []canister.Content
+}
+
+// rule finds out what is to become of a call, from the history first.
+func (b *batch) rule(c *call) ruling {
+	s := c.standing
+	switch {
+	case s.doubt:
+		return b.resolve(c)
+	case s.wait.For == canister.WaitOutcome:
+		return b.outcome(c)
+	}
+	arguments, failure := b.prepare(c)
+	switch {
+	case failure != nil:
+		return ruling{failure: failure}
+	case s.wait.For == canister.WaitApproval:
+		return b.approved(c, arguments)
+	case s.wait.For == canister.WaitElicitation && b.stillApproved(c):
+		return b.again(c)
+	case s.wait.For == canister.WaitElicitation:
+		return b.anew(c, arguments)
+	}
+	return b.decide(c, arguments)
+}
+
+// approved takes up the answer to an approval that was put off.
+func (b *batch) approved(c *call, arguments json.RawMessage) ruling {
+	wait, answer := c.standing.wait, c.standing.answer
+	switch {
+	case answer.ID == "":
+		return denied("The call was not started: it needs an approval, and nobody gave one before %s.", wait.Deadline.UTC().Format(time.RFC3339))
+	case !b.bound(c, wait) || wait.Arguments != string(arguments) || b.usedUp(c, wait):
+		return b.anew(c, arguments)
+	case answer.Verdict == canister.VerdictAllow:
+		return ruling{arguments: arguments, wait: wait.ID, by: answer.By}
+	case answer.Verdict == canister.VerdictChange && isObject(answer.Arguments):
+		return ruling{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By}
+	}
+	refused := denied("%s", because("The call was denied by "+clip(answer.By)+" and not started", answer.Reason))
+	refused.by = answer.By
+	return refused
+}
+
+// anew asks once more for an approval that does not hold any longer.
+func (b *batch) anew(c *call, arguments json.RawMessage) ruling {
+	if b.opts.Approve == nil {
+		return denied("The call was not started: its approval was for something else, and nobody can be asked again.")
+	}
+	return b.decide(c, arguments)
+}
+
+func denied(format string, args ...any) ruling {
+	return ruling{failure: invoker.Failf(invoker.Denied, format, args...)}
+}
+
+// bound reports whether an answer to a wait is about what the call is now.
+func (b *batch) bound(c *call, wait canister.Wait) bool {
+	identity, err := b.identity()
+	return err == nil && wait.Conversation == b.opts.ID && wait.Identity == identity && wait.Fingerprint == fingerprintOf(c)
+}
+
+// usedUp reports whether another call was made with the answer to a wait.
+func (b *batch) usedUp(c *call, wait canister.Wait) bool {
+	for _, other := range tail(b.before) {
+		if intent, ok := other.(canister.Intent); ok && intent.Wait == wait.ID && intent.Key != c.key() {
+			return true
+		}
+	}
+	return false
+}
+
+// newWait makes a wait for somebody who is asked about a call.
+func (b *batch) newWait(c *call, what canister.WaitFor, d deferral, arguments string) (*canister.Wait, *invoker.Failure) {
+	identity, err := b.identity()
+	if err != nil {
+		return nil, &invoker.Failure{Code: invoker.Internal, Message: "The call was not started: it cannot be said for whom.", Cause: err}
+	}
+	if d.within <= 0 {
+		d.within = b.opts.WaitFor
+	}
+	now := b.opts.Now()
+	return &canister.Wait{
+		Head:       canister.Head{Time: now},
+		For:        what,
+		Invocation: c.invocation.ID, Conversation: b.opts.ID,
+		Deadline: now.Add(d.within), Who: d.who,
+		Identity: identity, Fingerprint: fingerprintOf(c), Arguments: arguments,
+	}, nil
+}
+
+// identity stands for the trusted values that the work is done for. It is another
+// one in each conversation, so that it does not tell who is in both.
+func (t *turn) identity() (string, error) {
+	owner, err := ownerOf(t.ctx, t.opts.Identity)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append([]byte(t.opts.ID+"\x00"), owner[:]...))
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// fingerprintOf stands for the definition of the tool; empty if there is none.
+func fingerprintOf(c *call) string {
+	if c.tool == nil {
+		return ""
+	}
+	return pins.Fingerprint(c.tool.Definition())
+}
+
+// decide asks for approval.
+func (b *batch) decide(c *call, arguments json.RawMessage) ruling {
+	if b.opts.Approve == nil {
+		return ruling{arguments: arguments}
+	}
+	decision, err := b.askApproval(Approval{
+		Invocation: c.invocation,
+		Ensemble:   c.tool.Ensemble().Name(),
+		Tool:       c.tool.Definition().Name,
+		Definition: c.tool.Definition(),
+		Arguments:  arguments,
+	})
+	switch {
+	case errors.Is(err, ErrSuspended):
+		return ruling{put: true}
+	case err != nil && b.ctx.Err() != nil:
+		return ruling{failure: invoker.Failf(invoker.Canceled, "The call was not started: %s while it waited for approval.", b.whyOver())}
+	case err != nil:
+		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
+		return denied("The call was not started: it needs an approval, and no decision was reached.")
+	case decision.deferred != nil:
+		wait, failure := b.newWait(c, canister.WaitApproval, *decision.deferred, string(arguments))
+		return ruling{awaits: wait, failure: failure}
+	case decision.denied:
+		return denied("The call was denied and not started: %s", decision.reason)
+	case decision.changed && !isObject(decision.arguments):
+		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
+		return ruling{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
+	case decision.changed:
+		return ruling{arguments: decision.arguments, changed: true}
+	}
+	return ruling{arguments: arguments}
+}
+
+// askApproval calls the embedder's function, which may panic, and does not
+// wait for it longer than the work lasts, or begins anything.
+func (b *batch) askApproval(ask Approval) (Decision, error) {
+	type answer struct {
+		Decision
+		error
+	}
+	ctx, cancel := context.WithCancelCause(b.ctx)
+	defer cancel(nil)
+	answers := make(chan answer, 1)
+	b.strays.Go(func() {
+		reached := answer{error: errors.New("the approval function did not return")}
+		defer func() {
+			if value := recover(); value != nil {
+				reached = answer{error: fmt.Errorf("the approval function panicked: %v", value)}
+			}
+			answers <- reached
+		}()
+		decision, err := b.opts.Approve(ctx, ask)
+		reached = answer{decision, err}
+	})
+	select {
+	case reached := <-answers:
+		return reached.Decision, reached.error
+	case <-b.ctx.Done():
+		return Decision{}, context.Cause(b.ctx)
+	case <-b.working.suspended:
+		cancel(ErrSuspended)
+		return Decision{}, ErrSuspended
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"time"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// standing is what a history tells of an invocation that has no result.
+type standing struct {
+	attempts int64
+	key      string          // of the attempts
+	intent   canister.Intent // of the latest attempt that may have been made
+	doubt    bool            // nobody knows what came of it
+	wait     canister.Wait   // what was waited for last, behind that; ID is empty if nothing
+	answer   canister.Answer // to the wait; ID is empty if there was none in time
+	asked    []question      // what the tool asked a person in earlier attempts
+}
+
+// question is what a tool asked a person, and the answer, which may be missing.
+type question struct {
+	canister.Wait
+	answer canister.Answer
+}
+
+// tail returns what stands behind the last message of the model: everything that
+// is open is in it.
+func tail(history []canister.Canister) []canister.Canister {
+	for i := len(history); i > 0; i-- {
+		if history[i-1].Kind() == canister.KindAssistant {
+			return history[i:]
+		}
+	}
+	return history
+}
+
+// standings reads the history of what is open, by invocation. Intents that are
+// known not to have become calls count for nothing but their key and number.
+func standings(history []canister.Canister, unmade map[string]bool) map[string]*standing {
+	all := map[string]*standing{}
+	of := func(invocation string) *standing {
+		if all[invocation] == nil {
+			all[invocation] = &standing{}
+		}
+		return all[invocation]
+	}
+	waits := map[string]canister.Wait{}
+	for _, c := range tail(history) {
+		switch c := c.(type) {
+		case canister.Intent:
+			s := of(c.Invocation)
+			s.attempts, s.key = c.Attempt, c.Key
+			if !unmade[c.ID] {
+				s.intent, s.doubt = c, true
+				s.wait, s.answer = canister.Wait{}, canister.Answer{}
+			}
+		case canister.Wait:
+			waits[c.ID] = c
+			s := of(c.Invocation)
+			s.doubt, s.wait, s.answer = false, c, canister.Answer{}
+			if c.For == canister.WaitElicitation {
+				s.asked = append(s.asked, question{Wait: c})
+			}
+		case canister.Answer:
+			if wait, ok := waits[c.Wait]; ok && holds(wait, c) {
+				of(wait.Invocation).answered(wait, c)
+			}
+		}
+	}
+	return all
+}
+
+// holds reports whether an answer came in time, and from the one who may give it.
+func holds(wait canister.Wait, answer canister.Answer) bool {
+	return answer.Time.Before(wait.Deadline) && (wait.Who == "" || wait.Who == answer.By)
+}
+
+func (s *standing) answered(wait canister.Wait, answer canister.Answer) {
+	if s.wait.ID == wait.ID {
+		s.answer = answer
+	}
+	for i := range s.asked {
+		if s.asked[i].ID == wait.ID {
+			s.asked[i].answer = answer
+		}
+	}
+}
+
+// waited returns how long a conversation waited for somebody between an instant
+// and now, as the waits of a history tell. Times that overlap count once.
+func waited(history []canister.Canister, since, now time.Time) time.Duration {
+	answers := map[string]time.Time{}
+	for _, c := range history {
+		if answer, ok := c.(canister.Answer); ok {
+			answers[answer.Wait] = answer.Time
+		}
+	}
+	var sum time.Duration
+	covered := since
+	for _, c := range history {
+		wait, ok := c.(canister.Wait)
+		if !ok {
+			continue
+		}
+		end := earlier(wait.Deadline, now)
+		if answered, ok := answers[wait.ID]; ok {
+			end = earlier(end, answered)
+		}
+		begin := wait.Time
+		if begin.Before(covered) {
+			begin = covered
+		}
+		if end.After(begin) {
+			sum += end.Sub(begin)
+			covered = end
+		}
+	}
+	return sum
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
