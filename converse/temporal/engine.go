@@ -30,6 +30,10 @@ type Options struct {
 	// Open makes the conversation of a first message, so that its instructions
 	// come before it. Nil begins conversations without.
 	Open converse.OpenFunc
+	// Owner tells from the context of a Send for whom a conversation is that
+	// begins with it, and becomes its [history.Info.Owner] before any work. Nil,
+	// and an empty answer, leave that as it is.
+	Owner func(ctx context.Context) (string, error)
 	// Stream brings deltas from the workers, which have to have the same. Nil
 	// does without: Watch then yields what is in the log.
 	Stream engine.Stream
@@ -113,10 +117,31 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 		return err
 	}
 	defer next()
+	owner := ""
+	if e.opts.Owner != nil {
+		if owner, err = e.opts.Owner(ctx); err != nil {
+			return fmt.Errorf("temporal: the owner of %s: %w", conversation, err)
+		}
+	}
 	if err := e.post(ctx, conversation, message); err != nil {
 		return err
 	}
+	if err := e.own(ctx, conversation, owner); err != nil {
+		return err
+	}
 	return e.signal(ctx, conversation, wakeSignal)
+}
+
+// own says whose a conversation is, if nobody has said so.
+func (e *Engine) own(ctx context.Context, conversation, owner string) error {
+	if owner == "" {
+		return nil
+	}
+	info, err := e.store.Info(ctx, conversation)
+	if err != nil || info.Owner != "" {
+		return err
+	}
+	return e.store.Describe(ctx, conversation, history.Change{Owner: &owner})
 }
 
 // Answer implements [engine.Engine].

@@ -11,6 +11,7 @@ import (
 var (
 	eventSweepFailed  = named("temporal.sweep.failed")
 	eventSweepWoke    = named("temporal.sweep.woke")
+	eventSDKSaid      = named("temporal.sdk.said")
 	eventWorkerFailed = named("temporal.worker.failed")
 	eventTurnPanicked = named("temporal.turn.panicked")
 	eventCloseFailed  = named("temporal.conversation.close.failed")

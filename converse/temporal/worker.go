@@ -134,7 +134,13 @@ type Worker struct {
 	end    context.CancelFunc // of the sweep
 	ended  sync.WaitGroup
 	closed sync.Once
+	done   chan struct{} // closed when it has to stop
+	err    error         // why
 }
+
+// Done is closed when the worker has to stop, since the server wants nothing of
+// it any more; Close then tells why.
+func (w *Worker) Done() <-chan struct{} { return w.done }
 
 // NewWorker starts a worker: it takes up conversations of store as the server
 // behind c gives them to it, and opens each with open, whose ctx carries the
@@ -152,7 +158,7 @@ func NewWorker(c client.Client, store history.Store, open converse.OpenFunc, opt
 		return nil, err
 	}
 	w := &Worker{
-		opts: all, store: store, open: open,
+		opts: all, store: store, open: open, done: make(chan struct{}),
 		beat: func(ctx context.Context, token []byte) error { return c.RecordActivityHeartbeat(ctx, token) },
 	}
 	w.inner = worker.New(c, all.Queue, w.workerOptions())
@@ -176,6 +182,8 @@ func (w *Worker) workerOptions() worker.Options {
 		WorkerStopTimeout:                  w.opts.Grace + stopTimeout,
 		OnFatalError: func(err error) {
 			w.opts.Logger.Error("the worker has to stop", eventWorkerFailed, zap.Error(err))
+			w.err = fmt.Errorf("temporal: the worker had to stop: %w", err)
+			close(w.done)
 		},
 	}
 	if w.opts.Build != "" {
@@ -198,12 +206,18 @@ func (w *Worker) register(r worker.Registry) {
 
 // Close ends the worker: it takes up nothing more, lets calls of tools that are
 // under way end for as long as WorkerOptions.Grace says, puts everything else down for
-// another worker to carry on at once, and waits. It may be called twice.
+// another worker to carry on at once, and waits. It may be called twice. The error
+// says why the worker had to stop before.
 func (w *Worker) Close() error {
 	w.closed.Do(func() {
 		w.end()
 		w.inner.Stop()
 		w.ended.Wait()
 	})
-	return nil
+	select {
+	case <-w.done:
+		return w.err
+	default:
+		return nil
+	}
 }
