@@ -241,7 +241,7 @@ func (t *turn) complete(reason Reason, waits []canister.Wait) {
 	state := readTurn(t.history, t.opts.Limits)
 	summary := state.turn(reason)
 	summary.Waits = waits
-	summary.Spent, summary.Reached = t.bill.spent, t.bill.reached
+	summary.Spent, summary.Reached = t.bill.total(), t.bill.reached
 	t.done, t.reason = true, reason
 	t.emit(TurnCompleted{Turn: summary})
 }
