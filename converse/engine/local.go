@@ -30,6 +30,8 @@ type Local struct {
 	clock *clock
 	watch Watcher
 
+	failures failures
+
 	life     context.Context // ends with Close
 	stop     context.CancelFunc
 	ended    sync.WaitGroup // the goroutines beside the turns
@@ -56,7 +58,7 @@ func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Loca
 	}
 	l := &Local{store: store, open: open, opts: all, clock: newClock()}
 	l.desk = newDesk(all.Work, l.turn)
-	l.watch = Watcher{Log: store, Stream: all.Stream, Poll: all.Poll, Next: l.next}
+	l.watch = Watcher{Log: store, Stream: all.Stream, Poll: all.Poll, Next: l.next, Failed: l.failures.last}
 	l.life, l.stop = context.WithCancel(context.Background())
 	l.ended.Go(func() { l.clock.run(l.life, l.desk.wake) })
 	l.ended.Go(l.search)
@@ -137,6 +139,7 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 	err = Interrupt(ctx, l.store, conversation, time.Now())
 	if err == nil {
 		l.clock.forget(conversation)
+		l.failures.forget(conversation)
 		l.grown(ctx, conversation)
 	}
 	l.desk.give(t, false)

@@ -28,6 +28,9 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 	if len(message.Content) == 0 {
 		return errors.New("engine: a message needs content")
 	}
+	if err := history.CheckID(conversation); err != nil {
+		return err
+	}
 	if message.ID == "" {
 		message.ID = rand.Text()
 	}
@@ -61,6 +64,9 @@ func begin(ctx context.Context, open converse.OpenFunc, conversation string, mes
 	talk, err := open(ctx, conversation)
 	if err != nil {
 		return fmt.Errorf("engine: the conversation cannot be opened: %w", err)
+	}
+	if talk.ID() != conversation {
+		return fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", conversation)
 	}
 	return errors.Join(talk.Add(ctx, message), talk.Close(context.WithoutCancel(ctx)))
 }

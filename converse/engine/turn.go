@@ -23,6 +23,7 @@ import (
 // becomes of it. It is the work of the desk.
 func (l *Local) turn(t *talk) {
 	r := &run{Local: l, talk: t, ctx: t.ctx, attempt: l.attempt()}
+	l.failures.forget(t.id)
 	turn, err := r.carryOn()
 	var later *laterError
 	switch {
@@ -206,5 +207,12 @@ func (r *run) failed(err error) {
 		r.clock.set(r.talk.id, ended.Again, r.talk.tries)
 		r.opts.Logger.Warn("a turn failed and is tried again", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
+	if r.turn == "" { // it has not come so far
+		if canisters, err := read(r.ctx, r.store, r.talk.id); err == nil {
+			r.turn, r.place = turnOf(canisters), len(canisters)
+		}
+	}
+	ended.Turn = r.turn
+	r.failures.note(r.talk.id, ended)
 	r.end(ended)
 }

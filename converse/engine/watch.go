@@ -30,6 +30,10 @@ type Watcher struct {
 	// since that depends on its limits. Nil does without: who comes when a limit
 	// has ended the turn already is not told of the end.
 	Next func(ctx context.Context, conversation string) (converse.Command, error)
+	// Failed tells of the failure that the work on a conversation has ended with,
+	// if it has. Nil does without: who comes when it has failed already is not
+	// told. Ended.Turn may be empty.
+	Failed func(conversation string) (Ended, bool)
 }
 
 // Watch is [Engine.Watch]. It may be called concurrently.
@@ -113,7 +117,16 @@ func (v *view) look() error {
 	if err := v.read(); err != nil || v.left || v.place == before || v.told == v.place {
 		return err
 	}
-	if v.over() || v.Next == nil {
+	if v.over() {
+		return nil
+	}
+	if v.Failed != nil {
+		if failed, has := v.Failed(v.conversation); has {
+			v.end(failed)
+			return nil
+		}
+	}
+	if v.Next == nil {
 		return nil
 	}
 	command, err := v.Next(v.ctx, v.conversation)
@@ -129,7 +142,10 @@ func (v *view) look() error {
 // read yields what the log has behind the place.
 func (v *view) read() error {
 	for c, err := range v.Log.Read(v.ctx, v.conversation, v.place) {
-		if err != nil {
+		switch {
+		case err != nil && v.ctx.Err() != nil:
+			return context.Cause(v.ctx)
+		case err != nil:
 			return fmt.Errorf("engine: the log cannot be read: %w", err)
 		}
 		if c.Kind() == canister.KindUser {
@@ -191,6 +207,7 @@ func identities(waits []canister.Wait) []string {
 
 // end tells of an end once for each place. Failures are told each time.
 func (v *view) end(ended Ended) {
+	ended.Turn = cmp.Or(ended.Turn, v.id())
 	if ended.Error == "" {
 		if v.told == v.place {
 			return
