@@ -31,6 +31,10 @@ type StoreHarness struct {
 	// by several processes. The suite then opens a store again without closing
 	// the one before, as after a crash.
 	Shared bool
+	// Torn, if not nil, calls append, which appends to the store that was opened
+	// last, and opens another that has what a crash leaves in the middle of that:
+	// n, from 0 to 1, says how much of it was written. The suite closes it.
+	Torn func(append func(), n float64) (history.Store, error)
 	// Patience is how long the suite waits for what ought to happen soon;
 	// default 30 s.
 	Patience time.Duration

@@ -371,26 +371,35 @@ var storeBreaks = map[string]func(*brokenStore){
 		h.Unknown = nil
 		return canister.WithHead(c, h)
 	}),
-	"Canisters/large":     text(func(s string) string { return s[:min(len(s), 100_000)] }),
-	"List/order":          listing(func(infos []history.Info) { slices.Reverse(infos) }),
-	"List/filter open":    filtering(func(f *history.Filter) { f.Open = false }),
-	"List/filter tags":    filtering(func(f *history.Filter) { f.Tags = f.Tags[:min(len(f.Tags), 1)] }),
-	"List/filter owner":   filtering(func(f *history.Filter) { f.Owner = "" }),
-	"List/filter since":   filtering(func(f *history.Filter) { f.Since = time.Time{} }),
-	"List/filter until":   filtering(func(f *history.Filter) { f.Until = time.Time{} }),
-	"List/search":         filtering(func(f *history.Filter) { f.Text, _, _ = strings.Cut(strings.TrimSpace(f.Text), " ") }),
-	"List/limit":          filtering(func(f *history.Filter) { f.Limit = 0 }),
-	"Describe":            informing(func(info *history.Info) { slices.Reverse(info.Tags) }),
-	"Describe all":        func(b *brokenStore) { b.describe = b.describeAll },
-	"Info":                informing(func(info *history.Info) { info.Length = min(info.Length, 3) }),
-	"Info last":           informing(func(info *history.Info) { info.Last = canister.KindUser }),
-	"Fork/anywhere":       func(b *brokenStore) { b.fork = b.forkAtEven },
-	"Fork/of-fork":        func(b *brokenStore) { b.remove = b.removeForks },
-	"Fork/errors":         func(b *brokenStore) { b.fork = b.forkOver },
-	"Delete":              func(b *brokenStore) { b.remove = func(ctx context.Context, _ string) error { return ctx.Err() } },
-	"Identities/odd":      folding(strings.ToLower),
-	"Identities/odd path": folding(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
-	"Identities/bad":      func(b *brokenStore) { b.append = b.anyIdentity },
+	"Canisters/large": text(func(s string) string { return s[:min(len(s), 100_000)] }),
+	"Histories/whole": reading(func(c canister.Canister) canister.Canister {
+		if answer, ok := c.(canister.Answer); ok {
+			answer.By = ""
+			return answer
+		}
+		return c
+	}),
+	"Histories/whole again": func(b *brokenStore) { b.append = b.again },
+	"Histories/torn":        func(b *brokenStore) { b.read = b.allButOne },
+	"List/order":            listing(func(infos []history.Info) { slices.Reverse(infos) }),
+	"List/filter open":      filtering(func(f *history.Filter) { f.Open = false }),
+	"List/filter tags":      filtering(func(f *history.Filter) { f.Tags = f.Tags[:min(len(f.Tags), 1)] }),
+	"List/filter owner":     filtering(func(f *history.Filter) { f.Owner = "" }),
+	"List/filter since":     filtering(func(f *history.Filter) { f.Since = time.Time{} }),
+	"List/filter until":     filtering(func(f *history.Filter) { f.Until = time.Time{} }),
+	"List/search":           filtering(func(f *history.Filter) { f.Text, _, _ = strings.Cut(strings.TrimSpace(f.Text), " ") }),
+	"List/limit":            filtering(func(f *history.Filter) { f.Limit = 0 }),
+	"Describe":              informing(func(info *history.Info) { slices.Reverse(info.Tags) }),
+	"Describe all":          func(b *brokenStore) { b.describe = b.describeAll },
+	"Info":                  informing(func(info *history.Info) { info.Length = min(info.Length, 3) }),
+	"Info last":             informing(func(info *history.Info) { info.Last = canister.KindUser }),
+	"Fork/anywhere":         func(b *brokenStore) { b.fork = b.forkAtEven },
+	"Fork/of-fork":          func(b *brokenStore) { b.remove = b.removeForks },
+	"Fork/errors":           func(b *brokenStore) { b.fork = b.forkOver },
+	"Delete":                func(b *brokenStore) { b.remove = func(ctx context.Context, _ string) error { return ctx.Err() } },
+	"Identities/odd":        folding(strings.ToLower),
+	"Identities/odd path":   folding(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
+	"Identities/bad":        func(b *brokenStore) { b.append = b.anyIdentity },
 	"Errors/not-found": func(b *brokenStore) {
 		b.describe = func(ctx context.Context, _ string, _ history.Change) error { return ctx.Err() }
 	},
@@ -423,7 +432,11 @@ func TestBrokenStore(t *testing.T) {
 			storeBreaks[name](b)
 			return b, nil
 		}
-		return conversetest.StoreHarness{Open: open, Durable: true, Shared: true, Patience: 5 * time.Second}
+		torn := func(append func(), _ float64) (history.Store, error) {
+			append()
+			return open()
+		}
+		return conversetest.StoreHarness{Open: open, Durable: true, Shared: true, Torn: torn, Patience: 5 * time.Second}
 	})
 }
 

@@ -37,6 +37,8 @@ var storeCases = []storeCase{
 	{"Canisters/golden", "", "canisters of every version of the form come back equal", canistersGolden},
 	{"Canisters/odd", "", "unknown members, bytes that are no UTF-8 and values of others come back equal", canistersOdd},
 	{"Canisters/large", "", "contents of every type and size come back equal", canistersLarge},
+	{"Histories/whole", "", "what a loop writes, whatever happens to it, is read as it was written, and the same comes next", histories},
+	{"Histories/torn", "", "an append that a crash has torn is there or not, as a whole, and can be done again", historiesTorn},
 	{"List/order", "", "what was changed last comes first", listOrder},
 	{"List/filter", "", "tags, owner, open ones and times are filtered, all together", listFilter},
 	{"List/search", "", "a search finds words of the title and of all that is said, in any order and any case", listSearch},
