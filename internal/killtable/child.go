@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
@@ -41,6 +41,8 @@ type Spec struct {
 	Stop  bool
 	// Ask makes a question of what is in doubt.
 	Ask bool
+	// Defer makes the calls of one tool wait for somebody who allows them.
+	Defer string
 	// Parallel is how many calls run at a time; 0 is one.
 	Parallel int
 	// Offset is by how much the clock of the child is ahead.
@@ -97,10 +99,7 @@ func child(text string, engines map[string]Engine) error {
 	}
 	c.Store, c.Model = store, model
 	if c.Point != nil {
-		end := &death{Point: *c.Point, signal: syscall.SIGKILL}
-		if c.Stop {
-			end.signal = syscall.SIGSTOP
-		}
+		end := &death{Point: *c.Point, stop: c.Stop}
 		c.Store, c.Model = newMortalStore(store, end), mortalModel{model, end}
 	}
 	source := mcpadapter.HTTP(c.Tools, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}})
@@ -112,8 +111,8 @@ func child(text string, engines map[string]Engine) error {
 	return engine(ctx, c)
 }
 
-// OpenStore opens a store by its kind and where it is, such as files:DIR or
-// sqlite:FILE.
+// OpenStore opens a store by its kind and where it is, such as files:DIR,
+// sqlite:FILE or postgres:DSN.
 func OpenStore(place string) (history.Store, error) {
 	kind, where, _ := strings.Cut(place, ":")
 	switch kind {
@@ -121,13 +120,26 @@ func OpenStore(place string) (history.Store, error) {
 		return files.Open(where, nil)
 	case "sqlite":
 		return sqlite.Open(where, nil)
+	case "postgres":
+		return postgres.Open(context.Background(), where, nil)
 	}
 	return nil, fmt.Errorf("there is no store of the kind %q", kind)
 }
 
 // Options are those of the child's conversation.
 func (c *Child) Options() *converse.Options {
+	doubt := converse.DoubtReport
+	if c.Ask {
+		doubt = converse.DoubtAsk
+	}
 	return &converse.Options{
+		Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+			if ask.Tool == c.Defer {
+				return converse.Defer(0, ""), nil
+			}
+			return converse.Allow(), nil
+		},
+		Doubt:  doubt,
 		ID:     c.Conversation,
 		Log:    c.Store,
 		Now:    func() time.Time { return time.Now().Add(c.Offset) },

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"time"
 )
 
 // Column is a store and an engine.
@@ -79,11 +79,11 @@ func (c Column) kill(t *testing.T, point Point, want []json.RawMessage) string {
 		w.answer()
 		w.Start().Succeeds()
 	}
-	repeated := 0
+	requests := Exchanges + 1
 	if point.Moment == InStream || point.Moment == BeforeAnswer {
-		repeated = 1
+		requests++
 	}
-	w.ends(repeated)
+	w.ends(requests)
 	otherwise, struck := map[string]bool{}, "1"
 	for exchange := 1; exchange <= Exchanges; exchange++ {
 		for _, tool := range Tools {

@@ -6,7 +6,10 @@ package killtable
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"iter"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,18 +19,24 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// death is what strikes a child at its point: SIGKILL, or SIGSTOP, after which
-// it goes on when it is woken up.
+// death is what strikes a child at its point.
 type death struct {
 	Point
-	signal syscall.Signal
+	stop bool
 }
 
+// here is what a child says that is to stand still; its parent stops it then.
+const here = "here\n"
+
+// strike kills the process, or stands still until its parent lets it go on.
 func (d *death) strike() {
-	_ = syscall.Kill(syscall.Getpid(), d.signal)
-	if d.signal == syscall.SIGKILL {
-		select {} // which may reach this thread last
+	if d.stop {
+		fmt.Print(here)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
 	}
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	select {} // the signal may reach this thread last
 }
 
 // mortalStore is a store whose process dies at an append.
@@ -104,6 +113,8 @@ func (s *mortalStore) meets(c canister.Canister) bool {
 		return (s.death.Moment == BeforeAnswer || s.death.Moment == AfterAnswer) && s.exchanges[c.ID] == s.death.Exchange
 	case canister.Intent:
 		return (s.death.Moment == BeforeIntent || s.death.Moment == AfterIntent) && of(c.Invocation)
+	case canister.Wait:
+		return s.death.Moment == AfterWait && of(c.Invocation)
 	case canister.Result:
 		return (s.death.Moment == BeforeResult || s.death.Moment == AfterResult) && of(c.Invocation)
 	}

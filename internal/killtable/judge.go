@@ -42,13 +42,13 @@ func unkilled(w *World) []json.RawMessage {
 			}
 		}
 	}
-	w.ends(0)
+	w.ends(Exchanges + 1)
 	return w.told()
 }
 
 // ends checks how the conversation has ended: it is sound, it has its answer,
-// and the model was asked no more often than it had to be.
-func (w *World) ends(repeated int) {
+// and the model was asked as often as it had to be.
+func (w *World) ends(requests int) {
 	w.tb.Helper()
 	list := w.History(w.Store())
 	if open := canister.Pending(list); len(list) == 0 || len(open) > 0 {
@@ -61,8 +61,8 @@ func (w *World) ends(repeated int) {
 	if faults := w.Model.Faults(); len(faults) > 0 {
 		w.tb.Errorf("the model was asked what no model may be: %s", faults)
 	}
-	if n := len(w.Model.Requests()); n != Exchanges+1+repeated {
-		w.tb.Errorf("the model was asked %d times, want %d", n, Exchanges+1+repeated)
+	if n := len(w.Model.Requests()); n != requests {
+		w.tb.Errorf("the model was asked %d times, want %d", n, requests)
 	}
 }
 
@@ -89,14 +89,20 @@ func (w *World) call(exchange int, tool string) string {
 		cell += ", the same key"
 	}
 	result, asked := w.result(exchange, tool)
-	switch {
-	case asked:
+	if asked {
 		cell += ", asked"
-	case result.Code == string(invoker.OutcomeUnknown):
-		cell += ", unknown"
 	}
-	if known := result.Code == "" && result.Invocation != ""; !known && result.Code != string(invoker.OutcomeUnknown) {
+	switch invoker.Code(result.Code) {
+	case "":
+	case invoker.OutcomeUnknown:
+		cell += ", unknown"
+	case invoker.Denied:
+		cell += ", denied"
+	default:
 		w.tb.Errorf("the result of %s in exchange %d is %+v", tool, exchange, result)
+	}
+	if result.Invocation == "" {
+		w.tb.Errorf("the call of %s in exchange %d has no result", tool, exchange)
 	}
 	return cell
 }

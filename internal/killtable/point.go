@@ -37,6 +37,9 @@ const (
 	AfterEffect  Moment = "after the effect, before the call is answered"
 	BeforeResult Moment = "before the result is written"
 	AfterResult  Moment = "after the result is written"
+
+	// AfterWait is not in the table: see TestWaiting.
+	AfterWait Moment = "after the wait is written"
 )
 
 // Point is one place in the conversation.
@@ -77,7 +80,7 @@ func (p Point) appended() (before, after bool) {
 	switch p.Moment {
 	case BeforeUser, BeforeAnswer, BeforeIntent, BeforeResult:
 		return true, false
-	case AfterUser, AfterAnswer, AfterIntent, AfterResult:
+	case AfterUser, AfterAnswer, AfterIntent, AfterResult, AfterWait:
 		return false, true
 	}
 	return false, false

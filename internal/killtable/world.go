@@ -5,10 +5,12 @@
 package killtable
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,41 +38,73 @@ type World struct {
 	dir    string // of the ledger
 	struck int    // how many calls have to be at the point
 
+	// Stopped is closed when the first child of a Spec with Stop stands still in a
+	// call, which its server holds until Release is closed.
+	Stopped, Release chan struct{}
+
 	mu      sync.Mutex
-	child   *Process
-	at      int // calls that are at the point
+	child   *Process // the first
+	at      int      // calls that are at the point
 	started chan struct{}
 }
 
 // NewWorld starts the servers for a conversation that is to die, or to stand
 // still, at a point; the zero Point is nowhere. They end with the test.
 func NewWorld(tb testing.TB, spec Spec, point Point) *World {
-	w := &World{tb: tb, Spec: spec, dir: tb.TempDir(), struck: 1, started: make(chan struct{})}
+	w := &World{tb: tb, Spec: spec, dir: tb.TempDir(), struck: 1, started: make(chan struct{}), Stopped: make(chan struct{}), Release: make(chan struct{})}
 	if point.Moment != "" {
 		w.Spec.Point = &point
 	}
+	w.serve(w.script(point))
+	return w
+}
+
+// script is what the server of the tools does wrong: a call at the point gets no
+// answer, or a late one if the child only stands still.
+func (w *World) script(point Point) faultserver.Script {
 	script := faultserver.Script{Dir: w.dir}
 	place := map[Moment]faultserver.Place{InCall: faultserver.BeforeEffect, AfterEffect: faultserver.AfterEffect}[point.Moment]
-	switch {
-	case place != "" && point.Together:
-		w.Spec.Parallel, w.struck = len(Tools), len(Tools)
-		for _, tool := range Tools {
-			script.Rules = append(script.Rules, faultserver.Rule{Fault: faultserver.Silence, At: place, Tool: tool, Nth: point.Exchange})
+	if place == "" {
+		return script
+	}
+	tools := []string{point.Tool}
+	if point.Together {
+		w.Spec.Parallel, w.struck, tools = len(Tools), len(Tools), Tools
+	}
+	for _, tool := range tools {
+		rule := faultserver.Rule{Fault: faultserver.Silence, At: place, Tool: tool, Nth: point.Exchange}
+		if w.Spec.Stop {
+			rule.Fault, rule.Delay = faultserver.Slow, 1
 		}
-	case place != "":
-		script.Rules = []faultserver.Rule{{Fault: faultserver.Silence, At: place, Tool: point.Tool, Nth: point.Exchange}}
+		script.Rules = append(script.Rules, rule)
 	}
-	var err error
-	if w.Tools, err = faultserver.StartHTTP(script, &faultserver.Options{Struck: w.strike}); err != nil {
-		tb.Fatal(err)
+	return script
+}
+
+// serve starts the servers.
+func (w *World) serve(script faultserver.Script) {
+	w.tb.Helper()
+	tools, err := faultserver.StartHTTP(script, &faultserver.Options{Struck: w.strike})
+	if err != nil {
+		w.tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = w.Tools.Close() })
-	if w.Model, err = openaiserver.Start(Script(), nil); err != nil {
-		tb.Fatal(err)
+	w.tb.Cleanup(func() { _ = tools.Close() })
+	model, err := openaiserver.Start(Script(), nil)
+	if err != nil {
+		w.tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = w.Model.Close() })
-	w.Spec.Model, w.Spec.Tools = w.Model.URL(), w.Tools.URL()
-	return w
+	w.tb.Cleanup(func() { _ = model.Close() })
+	w.Tools, w.Model = tools, model
+	w.Spec.Model, w.Spec.Tools = model.URL(), tools.URL()
+}
+
+// Renew ends the servers and starts others, with the same ledger.
+func (w *World) Renew() {
+	w.tb.Helper()
+	if err := errors.Join(w.Tools.Close(), w.Model.Close()); err != nil {
+		w.tb.Fatal(err)
+	}
+	w.serve(faultserver.Script{Dir: w.dir})
 }
 
 // Script is what the model says.
@@ -107,21 +141,27 @@ func arguments(exchange int, tool string) string {
 func (w *World) strike(faultserver.Entry) {
 	<-w.started
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.at++; w.at != w.struck || w.Spec.Point == nil {
-		return
+	w.at++
+	all := w.at == w.struck
+	w.mu.Unlock()
+	switch {
+	case !all:
+	case w.child.stops:
+		_ = w.child.cmd.Process.Signal(syscall.SIGSTOP)
+		close(w.Stopped)
+		<-w.Release
+	default:
+		_ = w.child.cmd.Process.Kill()
 	}
-	signal := syscall.SIGKILL
-	if w.Spec.Stop {
-		signal = syscall.SIGSTOP
-	}
-	_ = w.child.cmd.Process.Signal(signal)
 }
 
 // Process is a child of a World.
 type Process struct {
 	tb     testing.TB
 	cmd    *exec.Cmd
+	stops  bool // it stands still at its point, and does not die
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
 	stderr bytes.Buffer
 	ended  chan struct{} // closed when it has
 	err    error
@@ -138,9 +178,10 @@ func (w *World) Start() *Process {
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	p := &Process{tb: w.tb, cmd: exec.Command(program), ended: make(chan struct{})}
+	p := &Process{tb: w.tb, cmd: exec.Command(program), stops: w.Spec.Stop, ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), Variable+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
+	p.pipes()
 	if err := p.cmd.Start(); err != nil {
 		w.tb.Fatal(err)
 	}
@@ -158,13 +199,48 @@ func (w *World) Start() *Process {
 	return p
 }
 
+// pipes are for a process that stands still at its point.
+func (p *Process) pipes() {
+	p.tb.Helper()
+	if !p.stops {
+		return
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		p.tb.Fatal(err)
+	}
+	p.stdout = bufio.NewReader(stdout)
+}
+
+// StandsStill waits until the process has come to its point, which is one where
+// it tells that itself, and stops all of it.
+func (p *Process) StandsStill() {
+	p.tb.Helper()
+	if line, err := p.stdout.ReadString('\n'); err != nil || line != here {
+		p.tb.Fatalf("the child says %q, %v: %s", line, err, p.stderr.String())
+	}
+	p.Signal(syscall.SIGSTOP)
+}
+
+// WakesUp lets a process go on that stands still.
+func (p *Process) WakesUp() {
+	p.tb.Helper()
+	p.Signal(syscall.SIGCONT)
+	if err := p.stdin.Close(); err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
 // Kill ends the process, if it has not ended, and waits for it.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 }
 
-// Signal sends a signal.
+// Signal sends a signal to a process that has not ended.
 func (p *Process) Signal(signal syscall.Signal) {
 	p.tb.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -190,12 +266,13 @@ func (p *Process) Succeeds() {
 	}
 }
 
-// Fails waits until the process has ended with an error, and returns its words.
-func (p *Process) Fails() string {
+// Ends waits until the process has ended by itself, and returns what it says
+// has failed, if anything has.
+func (p *Process) Ends() string {
 	p.tb.Helper()
 	p.wait()
-	if exit, ok := errors.AsType[*exec.ExitError](p.err); !ok || !exit.Exited() {
-		p.tb.Fatalf("the child was to fail and ended with %v: %s", p.err, p.stderr.String())
+	if !p.cmd.ProcessState.Exited() {
+		p.tb.Fatalf("the child ended with %v: %s", p.err, p.stderr.String())
 	}
 	return p.stderr.String()
 }
