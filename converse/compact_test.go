@@ -374,7 +374,7 @@ func TestCompactionCrashes(t *testing.T) {
 			}
 			ids := counter()
 			resume := func(log history.Log) (converse.Turn, error) {
-				talk := converse.New(model, newRoster(t, long(100)), &converse.Options{
+				talk := converse.New(model, newRoster(t, readOnly(long(100))), &converse.Options{
 					ID: "talk", Log: log, Compaction: &converse.Compaction{Window: 9000}, NewID: func() string { return "new-" + ids() },
 				})
 				return talk.Run(t.Context())

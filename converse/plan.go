@@ -50,32 +50,33 @@ func (p *planning) worth() int64 {
 	return max(1, p.window/50)
 }
 
-// find keeps as many exchanges as it can.
+// find keeps as many exchanges as it can and still gets far enough below the
+// window that some time passes before the next compaction.
 func (p *planning) find(ask bool) (Compact, bool) {
-	worth := p.worth()
-	enough := int64(p.At * float64(p.window) * 3 / 4)
+	enough := int64(p.At * float64(p.window) * 2 / 3)
+	best := Compact{After: p.before - p.worth() + 1}
 	for keep := p.Keep; keep > 0; keep /= 2 {
 		cut := p.cutBefore(keep)
-		trim := p.trim(cut)
-		gain := p.before - trim.After
-		if gain > 0 && trim.After <= enough {
-			return trim, true
-		}
+		found := []Compact{p.trim(cut)}
 		if ask {
-			if summary := p.summary(cut); p.before-summary.After >= worth {
-				return summary, true
+			found = append(found, p.summary(cut))
+		}
+		for _, c := range found {
+			if c.After < best.After {
+				best = c
+			}
+			if best.After <= enough {
+				return best, true
 			}
 		}
-		if gain >= worth {
-			return trim, true
+	}
+	if p.before >= p.window && best.Through == "" {
+		// The model cannot be told what it has just asked for.
+		if c := p.trim(len(p.history)); c.After < best.After {
+			best = c
 		}
 	}
-	if p.before < p.window {
-		return Compact{}, false
-	}
-	// The model cannot be told what it has just asked for.
-	trim := p.trim(len(p.history))
-	return trim, p.before-trim.After >= worth
+	return best, best.Through != ""
 }
 
 // cutBefore returns where the last exchanges begin: at a message of the model,
