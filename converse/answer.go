@@ -21,17 +21,20 @@ var ErrNotWaiting = errors.New("converse: nobody waits for that")
 
 // Waiting returns what a history waits for at a time: the waits that have no
 // answer and whose deadline is later, of invocations that have no result and of
-// the conversation as a whole, in their order.
+// the conversation as a whole, in their order. What stands before the last message
+// of the model is not waited for: the conversation has gone on. Its cost is that of
+// what stands behind.
 func Waiting(history []canister.Canister, now time.Time) []canister.Wait {
+	open := map[string]bool{"": true}
+	for _, invocation := range canister.Pending(history) {
+		open[invocation.ID] = true
+	}
+	history = tail(history)
 	answered := map[string]bool{}
 	for _, c := range history {
 		if answer, ok := c.(canister.Answer); ok {
 			answered[answer.Wait] = true
 		}
-	}
-	open := map[string]bool{"": true}
-	for _, invocation := range canister.Pending(history) {
-		open[invocation.ID] = true
 	}
 	var waits []canister.Wait
 	for _, c := range history {
@@ -99,6 +102,8 @@ func checkAnswer(history []canister.Canister, answer canister.Answer, now time.T
 		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", clip(wait.ID), clip(wait.Who), clip(answer.By))
 	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):
 		return errors.New("converse: the changed arguments have to be one JSON object")
+	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !isObject(answer.Arguments):
+		return errors.New("converse: what the person answers has to be one JSON object, or nothing")
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	text := strings.TrimSpace(c.invocation.Arguments)
 	switch {
 	case b.ctx.Err() != nil:
-		return nil, invoker.Failf(invoker.Canceled, "%s", b.unstarted(b.whyOver()))
+		return nil, b.abandoned(c.standing, b.whyOver())
 	case b.refused:
 		return nil, invoker.Failf(invoker.Denied, "The call was not started: no further tool calls are allowed in this turn.")
 	case b.bill.reached != nil:

@@ -157,7 +157,7 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 			w.fail(errors.New("converse: Send was given no content"))
 			return
 		}
-		w.answerPending("The call was interrupted before it had a result. It may or may not have taken effect.")
+		w.answerPending("the conversation went on without it", false)
 		w.append(canister.User{Content: slices.Clone(content)})
 		w.work()
 	})

@@ -4,10 +4,12 @@ package converse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
 )
 
 // Load takes up what Options.Log has of the conversation and the history lacks,
@@ -61,12 +63,39 @@ func answers(canisters []canister.Canister, owed canister.Canister) bool {
 	})
 }
 
+// write appends canisters to the log, behind answers that somebody has given
+// meanwhile: who answers does not carry the conversation on.
+func (t *turn) write(ctx context.Context, canisters []canister.Canister) error {
+	for {
+		err := t.opts.Log.Append(ctx, t.opts.ID, len(t.history), canisters...)
+		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict || !t.takeAnswers(ctx) {
+			return err
+		}
+	}
+}
+
+// takeAnswers adds to the history what the log has behind it, if that is nothing
+// but answers, and reports whether it did.
+func (t *turn) takeAnswers(ctx context.Context) bool {
+	var answers []canister.Canister
+	for c, err := range t.opts.Log.Read(ctx, t.opts.ID, len(t.history)) {
+		if err != nil || c.Kind() != canister.KindAnswer {
+			return false
+		}
+		answers = append(answers, c)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.history = append(t.history, answers...)
+	return len(answers) > 0
+}
+
 // keep writes canisters down before they enter the history. What has happened
 // is written down even when the turn was cancelled.
 func (t *turn) keep(canisters []canister.Canister) error {
 	ctx := context.WithoutCancel(t.ctx)
 	if t.opts.Log != nil {
-		if err := t.opts.Log.Append(ctx, t.opts.ID, len(t.history), canisters...); err != nil {
+		if err := t.write(ctx, canisters); err != nil {
 			return fmt.Errorf("converse: the log failed: %w", err)
 		}
 	}

@@ -70,7 +70,7 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 		return Done{Reason: t.final}
 	case t.answered:
 		return Done{Reason: reasonOf(t.last.Finish)}
-	case limits.Time > 0 && now.Sub(t.start) >= limits.Time:
+	case limits.Time > 0 && now.Sub(t.start)-waited(history[t.begin:], t.start, now) >= limits.Time:
 		return Done{Reason: ReasonTime}
 	case t.reached != "" && !limits.FinalAnswer:
 		return Done{Reason: t.reached}
@@ -161,8 +161,8 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 				t.usage = t.usage.Add(canister.Usage(spent.usageForm))
 				t.reached = cmp.Or(t.reached, limits.reached(0, t.usage))
 			}
-		case canister.Result:
-			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
+		case canister.Result, canister.Wait:
+			if spent := sampledIn(c.Header().Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges
 				t.usage = t.usage.Add(canister.Usage(spent.usageForm))
 				t.reached = limits.reached(t.exchanges, t.usage)

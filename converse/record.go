@@ -35,6 +35,7 @@ func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) 
 		Tool:         invocation.Name,
 		Arguments:    json.RawMessage(invocation.Arguments),
 		Approved:     o.approved,
+		By:           o.by,
 		Duration:     o.duration,
 	}
 	if tool := o.call.tool; tool != nil {

@@ -87,7 +87,7 @@ func (t *turn) finish() {
 		return
 	}
 	if t.over() && t.taken && (t.left || t.ctx.Err() != nil) && !t.suspended() {
-		t.answerPending(t.unstarted("the turn was interrupted first"))
+		t.answerPending("the turn was interrupted first", true)
 	}
 	if t.err != nil && !t.left {
 		t.left = true
@@ -159,15 +159,20 @@ func (t *turn) add(canisters []canister.Canister) {
 	t.done = t.append(whole[len(whole)-len(canisters):]...)
 }
 
-// answerPending gives each invocation that lacks a result one that says that
-// it was interrupted.
-func (t *turn) answerPending(message string) {
-	for _, invocation := range canister.Pending(t.history) {
-		failure := &invoker.Failure{Code: invoker.Canceled, Message: message}
+// answerPending gives each invocation that lacks a result one that says why it is
+// not carried on; those that wait for somebody are left to wait if they may.
+func (t *turn) answerPending(why string, mayWait bool) {
+	pending := canister.Pending(t.history)
+	if mayWait {
+		pending, _ = openOf(t.history, t.opts.Now())
+	}
+	known := standings(t.history, t.unmadeIntents)
+	for _, invocation := range pending {
+		failure := t.abandoned(known[invocation.ID], why)
 		result := canister.Result{
 			Invocation: invocation.ID,
 			Code:       string(failure.Code),
-			Content:    canister.Texts(message),
+			Content:    canister.Texts(failure.Message),
 		}
 		if t.append(result) {
 			t.recordUnstarted(outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
@@ -175,13 +180,19 @@ func (t *turn) answerPending(message string) {
 	}
 }
 
-// unstarted says why a call was not made in this work. One that was open when
-// the work began may have been made in an earlier one.
-func (t *turn) unstarted(why string) string {
-	if t.asked {
-		return "The call was not started: " + why + "."
+// abandoned says what is known of a call that is not carried on. One that was open
+// when the work began may have been made in an earlier one, and only a log would
+// tell.
+func (t *turn) abandoned(s *standing, why string) *invoker.Failure {
+	switch {
+	case s != nil && (s.doubt || s.wait.For == canister.WaitOutcome):
+		return s.unknown("")
+	case s != nil && s.wait.For == canister.WaitElicitation:
+		return invoker.Failf(invoker.Canceled, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
+	case s != nil && (s.attempts > 0 || s.wait.ID != "") || t.asked || t.opts.Log != nil:
+		return invoker.Failf(invoker.Canceled, "The call was not started: %s.", why)
 	}
-	return "The call was interrupted before it had a result: " + why + ". It may or may not have taken effect."
+	return invoker.Failf(invoker.Canceled, "The call was interrupted before it had a result: %s. It may or may not have taken effect.", why)
 }
 
 // work carries the history on until the turn is done.
@@ -195,7 +206,9 @@ func (t *turn) step(n int) {
 	state := readTurn(t.history, t.opts.Limits)
 	ctx, cancel := t.limitTime(state)
 	defer cancel()
-	if _, done := t.next().(Done); !done {
+	switch t.next().(type) {
+	case Await, Done:
+	default:
 		t.taken = true
 		t.openTools(ctx, state.begin)
 	}
@@ -215,6 +228,9 @@ func (t *turn) step(n int) {
 			}
 			t.invoke(ctx, command)
 		case Await:
+			if t.moved() {
+				continue
+			}
 			t.complete(ReasonWaiting, command.Waits)
 			return
 		case Done:
@@ -224,10 +240,22 @@ func (t *turn) step(n int) {
 	}
 }
 
+// moved reports whether somebody has answered meanwhile what is waited for.
+func (t *turn) moved() bool {
+	if !t.taken || t.opts.Log == nil { // what the log had is known
+		return false
+	}
+	length := len(t.history)
+	if err := t.load(); err != nil {
+		t.fail(err)
+	}
+	return t.err != nil || len(t.history) > length
+}
+
 // suspends reports whether the work is put down before a command.
 func (t *turn) suspends(command Command) bool {
 	switch command.(type) {
-	case Exchange, Invoke:
+	case Exchange, Compact, Invoke:
 		if t.suspended() {
 			t.fail(ErrSuspended)
 			return true
@@ -267,7 +295,8 @@ func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) 
 	if limit <= 0 || !state.begun {
 		return t.ctx, func() {}
 	}
-	remaining := state.start.Add(limit).Sub(t.opts.Now())
+	now := t.opts.Now()
+	remaining := limit - now.Sub(state.start) + waited(t.history[state.begin:], state.start, now)
 	return context.WithTimeoutCause(t.ctx, remaining, errTimeLimit)
 }
 

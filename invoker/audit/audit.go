@@ -40,6 +40,9 @@ type Record struct {
 	// Approved is what the tool was called with in place of Arguments, when an
 	// approval changed them; otherwise it is empty.
 	Approved json.RawMessage
+	// By is who decided about the call, or said what came of it, in a
+	// conversation that waited for that; otherwise it is empty.
+	By string
 	// Code is "OK", or the code of the failure.
 	Code string
 	// Error is what is known of the failure, its causes included; models and

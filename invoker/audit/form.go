@@ -24,6 +24,7 @@ type form struct {
 	Forged       []string                   `json:"forged,omitempty"`
 	Arguments    json.RawMessage            `json:"arguments,omitempty"`
 	Approved     json.RawMessage            `json:"approved,omitempty"`
+	By           string                     `json:"by,omitzero"`
 	Code         string                     `json:"code"`
 	Error        string                     `json:"error,omitzero"`
 	Duration     float64                    `json:"duration_ms,omitzero"`
@@ -38,7 +39,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(form{
 		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, Conversation: r.Conversation, Invocation: r.Invocation,
-		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments, Approved: r.Approved,
+		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments, Approved: r.Approved, By: r.By,
 		Code: r.Code, Error: r.Error, Duration: milliseconds(r.Duration), Bytes: r.Bytes,
 	})
 	if err != nil {
@@ -56,7 +57,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	}
 	*r = Record{
 		Time: f.Time, Asker: f.Asker, Client: f.Client, Conversation: f.Conversation, Invocation: f.Invocation,
-		Ensemble: f.Ensemble, Tool: f.Tool, Identity: f.Identity, Forged: f.Forged, Arguments: f.Arguments, Approved: f.Approved,
+		Ensemble: f.Ensemble, Tool: f.Tool, Identity: f.Identity, Forged: f.Forged, Arguments: f.Arguments, Approved: f.Approved, By: f.By,
 		Code: f.Code, Error: f.Error, Duration: time.Duration(math.Round(f.Duration*1000)) * time.Microsecond, Bytes: f.Bytes,
 	}
 	return nil

@@ -23,8 +23,8 @@ func documented() []audit.Record {
 		{
 			Time: at(30, 2250), Asker: "model", Conversation: "K7", Invocation: "c3", Ensemble: "tasks", Tool: "add_task",
 			Identity: clerk, Arguments: json.RawMessage(`{"title":"Buy a raincoat","token":"[omitted]"}`),
-			Approved: json.RawMessage(`{"title":"Buy a warm raincoat","token":"[omitted]"}`),
-			Code:     audit.OK, Duration: 4125 * time.Microsecond, Bytes: 58,
+			By: "dana", Approved: json.RawMessage(`{"title":"Buy a warm raincoat","token":"[omitted]"}`),
+			Code: audit.OK, Duration: 4125 * time.Microsecond, Bytes: 58,
 		},
 		{
 			Time: at(31, 0), Asker: "mcp", Client: "inspector 0.17.0", Ensemble: "tasks", Tool: "list_tasks",

@@ -56,7 +56,7 @@ type fields struct{ *Record }
 func (f fields) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	for _, text := range []struct{ name, value string }{
 		{"asker", f.Asker}, {"client", f.Client}, {"conversation", f.Conversation}, {"invocation", f.Invocation},
-		{"ensemble", f.Ensemble}, {"tool", f.Tool}, {"code", f.Code}, {"error", f.Error},
+		{"ensemble", f.Ensemble}, {"tool", f.Tool}, {"by", f.By}, {"code", f.Code}, {"error", f.Error},
 	} {
 		if text.value != "" {
 			to.AddString(text.name, text.value)
