@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// EngineHarness is a kind of engine under test, with what the suite needs to know
+// of it.
+type EngineHarness struct {
+	// Store has the conversations, of which there are none at first.
+	Store history.Store
+	// Start starts an engine over Store, as a process does that starts. The
+	// conversations that it carries on are made by what open returns, to which it
+	// gives their log: the Store, or what stands for it in that process.
+	Start func(open func(history.Log) converse.OpenFunc) (EngineProcess, error)
+	// Alone says that two engines at a time over the store are not meant to be.
+	Alone bool
+	// Patience is how long the suite waits for what ought to happen soon;
+	// default 30 s. An engine must have noticed by then that another process has
+	// died.
+	Patience time.Duration
+}
+
+// EngineProcess is an engine and the end of the process that it is in.
+type EngineProcess struct {
+	Engine engine.Engine
+	// Kill ends what is under way as if the process had died: nothing of it
+	// writes to the store any more, and no tool of it is called, once Kill has
+	// returned. See [NewMortal].
+	Kill func()
+}
+
+// TestEngine runs the suite that every [engine.Engine] must pass. It makes a fresh
+// harness for each case; what that starts is ended with t.Cleanup. Each case is a
+// subtest, and says when it fails what the rule is. An engine whose turns fail has
+// to try again within the harness's patience.
+func TestEngine(t *testing.T, newHarness func(t *testing.T) EngineHarness) {
+	for _, c := range engineCases {
+		t.Run(c.name, func(t *testing.T) {
+			s := &engineSubject{T: t, EngineHarness: newHarness(t), stage: newStage(t)}
+			if c.several && s.Alone {
+				t.Skip("the engine is to be alone with its store")
+			}
+			s.Patience = cmp.Or(s.Patience, 30*time.Second)
+			s.process = s.start()
+			defer func() {
+				if t.Failed() {
+					t.Log("the rule: " + c.rule)
+				}
+			}()
+			c.check(s)
+		})
+	}
+}
+
+// engineCase is one rule and how it is checked.
+type engineCase struct {
+	name    string
+	several bool // engines at a time
+	rule    string
+	check   func(*engineSubject)
+}
+
+// engineSubject is a kind of engine while a case runs.
+type engineSubject struct {
+	*testing.T
+	EngineHarness
+	stage   *stage
+	process EngineProcess
+}
+
+// start starts one more engine.
+func (s *engineSubject) start() EngineProcess {
+	s.Helper()
+	process, err := s.Start(s.stage.opens)
+	if err != nil {
+		s.Fatalf("Start: %v", err)
+	}
+	s.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = process.Engine.Close(ctx) // also of one that was killed
+	})
+	return process
+}
+
+// restart kills the engine and starts another.
+func (s *engineSubject) restart() {
+	s.Helper()
+	s.process.Kill()
+	s.process = s.start()
+}
+
+// context returns a context that ends when the suite's patience does.
+func (s *engineSubject) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// message is what a person says, under an identity.
+func message(id, text string) canister.User {
+	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
+}
+
+// send sends what has to be taken.
+func (s *engineSubject) send(conversation, id, text string) {
+	s.Helper()
+	if err := s.process.Engine.Send(s.context(), conversation, message(id, text)); err != nil {
+		s.Fatalf("Send of %q to %s: %v", text, conversation, err)
+	}
+}
+
+// log returns the canisters of a conversation, which must be sound.
+func (s *engineSubject) log(conversation string) []canister.Canister {
+	s.Helper()
+	list, err := collect(s.Store.Read(s.context(), conversation, 0))
+	if err != nil {
+		s.Fatalf("Read of %s: %v", conversation, err)
+	}
+	for _, problem := range canister.Check(list) {
+		if problem.Rule != canister.RuleOpen {
+			s.Errorf("the log of %s is broken: %v", conversation, problem)
+		}
+	}
+	return list
+}
+
+// wordsOf are what the persons, the model and the tools of a log said, in order.
+func wordsOf(list []canister.Canister) []string {
+	var said []string
+	for _, c := range list {
+		switch c.Kind() {
+		case canister.KindUser, canister.KindAssistant, canister.KindResult:
+			if text := canister.TextOf(canister.ContentOf(c)); text != "" {
+				said = append(said, text)
+			}
+		}
+	}
+	return said
+}
+
+// said checks the texts of a log.
+func (s *engineSubject) said(conversation string, want ...string) {
+	s.Helper()
+	if got := wordsOf(s.log(conversation)); !slices.Equal(got, want) {
+		s.Errorf("the log of %s says %q, want %q", conversation, got, want)
+	}
+}
+
+// watch yields what an engine has to tell until the suite's patience ends, which
+// fails the case.
+func (s *engineSubject) watch(e engine.Engine, conversation string, after int) iter.Seq[engine.Event] {
+	return func(yield func(engine.Event) bool) {
+		for event, err := range e.Watch(s.context(), conversation, after) {
+			if err != nil {
+				s.Fatalf("Watch of %s: %v; the log has %s", conversation, err, describe(s.log(conversation)))
+			}
+			if !yield(event) {
+				return
+			}
+		}
+		s.Fatalf("Watch of %s ended without an error", conversation)
+	}
+}
+
+// describe is a log in short.
+func describe(list []canister.Canister) []string {
+	var short []string
+	for _, c := range list {
+		short = append(short, string(c.Kind())+" "+clip(canister.TextOf(canister.ContentOf(c))))
+	}
+	return short
+}
+
+// ended waits for the end of a turn, and returns it with the events before it. A
+// failure that is tried again is no end, and a wait only if it is asked for.
+func (s *engineSubject) ended(conversation, turn string, waiting bool) (engine.Ended, []engine.Event) {
+	s.Helper()
+	var events []engine.Event
+	for event := range s.watch(s.process.Engine, conversation, 0) {
+		ended, ok := event.(engine.Ended)
+		if ok && ended.Turn == turn && ended.Again.IsZero() && (waiting || ended.Reason != converse.ReasonWaiting) {
+			return ended, events
+		}
+		events = append(events, event)
+	}
+	s.FailNow()
+	return engine.Ended{}, nil
+}
+
+// answered waits until a turn is answered.
+func (s *engineSubject) answered(conversation, turn string) {
+	s.Helper()
+	if ended, _ := s.ended(conversation, turn, false); ended.Reason != converse.ReasonAnswered {
+		s.Fatalf("the turn %s of %s ended with %+v, want it answered", turn, conversation, ended)
+	}
+}
+
+// soon checks that a function returns within the suite's patience.
+func (s *engineSubject) soon(what string, do func() error) error {
+	s.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(s.Patience):
+		s.Fatalf("%s has not returned within %v", what, s.Patience)
+		return nil
+	}
+}
+
+// reached waits until a model or a tool has begun with something.
+func (s *engineSubject) reached(what string) {
+	s.Helper()
+	select {
+	case <-s.stage.started(what):
+	case <-time.After(s.Patience):
+		s.Fatalf("%q has not begun within %v", what, s.Patience)
+	}
+}
+
+// effects checks how often the tools have done something.
+func (s *engineSubject) effects(what string, want int) {
+	s.Helper()
+	if got := s.stage.count(what); got != want {
+		s.Errorf("the effect %q happened %d times, want %d", what, got, want)
+	}
+}
+
+// ErrKilled is the error of a [Mortal] that was killed.
+var ErrKilled = errors.New("conversetest: the process was killed")
+
+// Mortal is a store as a process sees it that can die: once it was killed, its
+// methods do nothing and return ErrKilled. What was under way in the store then
+// has ended.
+type Mortal struct {
+	history.Store
+	calls  chan struct{} // tokens, all of which Kill takes
+	killed atomic.Bool
+}
+
+// mortalCalls is how many calls a Mortal lets through at the same time.
+const mortalCalls = 64
+
+// NewMortal returns what a process sees of a store. Its Close does not close that.
+func NewMortal(store history.Store) *Mortal {
+	return &Mortal{Store: store, calls: make(chan struct{}, mortalCalls)}
+}
+
+// Kill ends what the process can do to the store.
+func (m *Mortal) Kill() {
+	m.killed.Store(true)
+	for range mortalCalls {
+		m.calls <- struct{}{}
+	}
+	for range mortalCalls {
+		<-m.calls
+	}
+}
+
+// do does something unless the process was killed.
+func (m *Mortal) do(something func() error) error {
+	m.calls <- struct{}{}
+	defer func() { <-m.calls }()
+	if m.killed.Load() {
+		return ErrKilled
+	}
+	return something()
+}
+
+// Append implements [history.Log].
+func (m *Mortal) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+	return m.do(func() error { return m.Store.Append(ctx, conversation, length, canisters...) })
+}
+
+// Read implements [history.Log].
+func (m *Mortal) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		for c, err := range m.Store.Read(ctx, conversation, after) {
+			if m.killed.Load() {
+				c, err = nil, ErrKilled
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// List implements [history.Store].
+func (m *Mortal) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		for info, err := range m.Store.List(ctx, filter) {
+			if m.killed.Load() {
+				yield(history.Info{}, ErrKilled)
+				return
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// Describe implements [history.Store].
+func (m *Mortal) Describe(ctx context.Context, conversation string, change history.Change) error {
+	return m.do(func() error { return m.Store.Describe(ctx, conversation, change) })
+}
+
+// Fork implements [history.Store].
+func (m *Mortal) Fork(ctx context.Context, conversation string, length int, to string) error {
+	return m.do(func() error { return m.Store.Fork(ctx, conversation, length, to) })
+}
+
+// Delete implements [history.Store].
+func (m *Mortal) Delete(ctx context.Context, conversation string) error {
+	return m.do(func() error { return m.Store.Delete(ctx, conversation) })
+}
+
+// Close does nothing: the store is not the process's own.
+func (m *Mortal) Close() error { return nil }

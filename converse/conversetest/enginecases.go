@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/invoker"
+)
+
+// engineCases are the rules that every engine keeps.
+var engineCases = []engineCase{
+	{"Send/answered", false, "a message begins a conversation, behind its instructions, and is answered", sendAnswered},
+	{"Send/log-first", false, "when Send returns the message is in the log, also if the process dies then, and is answered", sendLogFirst},
+	{"Send/again", false, "a message that is sent again, also at the same time and to another process, is there once", sendAgain},
+	{"Send/queued", false, "messages for a conversation at work wait, enter in their order, and none is lost", sendQueued},
+	{"Send/waiting", false, "a message for a conversation that waits for an answer is refused with ErrWaiting", sendWaiting},
+	{"Send/bad", false, "what cannot be sent is an error, and nothing is in the log", sendBad},
+	{"Send/side-by-side", false, "many conversations are at work at the same time, and none is in the way of another", sendSideBySide},
+	{"Fail/retried", false, "a turn that fails and can succeed later is tried again, and nothing of the failure is in the log", failRetried},
+	{"Fail/ends", false, "a turn that cannot succeed ends with an error that Watch tells, and the next message is answered", failEnds},
+	{"Fail/panic", false, "a model that panics is the failure of one conversation", failPanic},
+	{"Answer/allow", false, "a call that waits for an approval is made when it is given, once, and the same answer given again is no error", answerAllow},
+	{"Answer/deny", false, "a call that is denied is not made, and the turn goes on", answerDeny},
+	{"Answer/nobody", false, "an answer that nobody waits for is ErrNotWaiting", answerNobody},
+	{"Answer/beside", false, "an answer takes nothing away from the calls beside the one that waited", answerBeside},
+	{"Answer/restart", false, "a wait outlives its process: an answer given to the next one, or to the log while there is none, is heeded", answerRestart},
+	{"Deadline/passes", false, "a wait that nobody answers ends at its deadline, and the turn goes on by itself", deadlinePasses},
+	{"Deadline/restart", false, "the same if the process died before", deadlineRestart},
+	{"Cancel/exchange", false, "a cancelled exchange leaves no text; it is not carried on, also after a restart, and the next message is answered", cancelExchange},
+	{"Cancel/call", false, "a cancelled call ends, is answered as interrupted, and its turn is not carried on", cancelCall},
+	{"Cancel/waiting", false, "a conversation that waits can be cancelled, and takes messages then", cancelWaiting},
+	{"Cancel/nothing", false, "to cancel when nothing is under way, or there is no conversation, changes nothing", cancelNothing},
+	{"Watch/order", false, "every canister is told once, in order, with its place, from any place on", watchOrder},
+	{"Watch/before", false, "a conversation that does not exist yet can be watched", watchBefore},
+	{"Watch/late", false, "who comes when a turn has ended is told so", watchLate},
+	{"Watch/deltas", false, "the text of a message is told while it is written, in order, before the message", watchDeltas},
+	{"Watch/attempts", false, "what an attempt has said that failed can be told from what the next one says", watchAttempts},
+	{"Watch/ends", false, "a Watch ends with its context, with its loop, and with the engine", watchEnds},
+	{"Close/finishes", false, "Close lets a turn go on that is under way, takes no message, and can be called again", closeFinishes},
+	{"Close/suspends", false, "what has not ended when the context of Close does is put down, and the next process carries it on", closeSuspends},
+	{"Crash/exchange", false, "an exchange that a process died over is made again, and the answer is there once", crashExchange},
+	{"Crash/call", false, "a call that a process died over is not made again if its tool does not allow that, and has a result", crashCall},
+	{"Crash/many", false, "many conversations that a process died over all end, with no effect twice", crashMany},
+	{"Two/split", true, "two engines on one store, each with conversations of its own, answer them all", twoSplit},
+	{"Two/one", true, "two engines that are sent messages of one conversation answer them all, say each once, and do nothing twice", twoOne},
+}
+
+const talk = "talk"
+
+func sendAnswered(s *engineSubject) {
+	s.send(talk, "m1", "say hello there")
+	s.answered(talk, "m1")
+	s.send(talk, "m2", "call effect one")
+	s.answered(talk, "m2")
+	list := s.log(talk)
+	if len(list) == 0 || list[0].Kind() != canister.KindSupervisor {
+		s.Errorf("the log begins with %v, want the instructions", describe(list))
+	}
+	s.said(talk, "say hello there", "hello there", "call effect one", "did one", "done")
+	s.effects("one", 1)
+}
+
+func sendLogFirst(s *engineSubject) {
+	for i := range 5 {
+		conversation := fmt.Sprint(talk, i)
+		s.send(conversation, "m1", "say hello")
+		if got := wordsOf(s.log(conversation)); len(got) == 0 || got[0] != "say hello" {
+			s.Fatalf("Send has returned, and the log says %q", got)
+		}
+		s.restart()
+		s.answered(conversation, "m1")
+		s.said(conversation, "say hello", "hello")
+	}
+}
+
+func sendAgain(s *engineSubject) {
+	again := func() {
+		var sent sync.WaitGroup
+		for range 8 {
+			sent.Go(func() {
+				if err := s.process.Engine.Send(s.context(), talk, message("m1", "say hello")); err != nil {
+					s.Errorf("Send: %v", err)
+				}
+			})
+		}
+		sent.Wait()
+		s.answered(talk, "m1")
+	}
+	again()
+	s.send(talk, "m2", "say more")
+	s.answered(talk, "m2")
+	again()
+	s.restart()
+	again()
+	s.said(talk, "say hello", "hello", "say more", "more")
+}
+
+func sendQueued(s *engineSubject) {
+	s.send(talk, "m0", "call slow first")
+	s.reached("first")
+	want := []string{"call slow first", "did first", "done"}
+	var sent sync.WaitGroup
+	for i := 1; i <= 3; i++ {
+		text := fmt.Sprintf("say word %d", i)
+		want = append(want, text, text[len("say "):])
+		begun := make(chan struct{})
+		sent.Go(func() {
+			close(begun)
+			if err := s.process.Engine.Send(s.context(), talk, message(fmt.Sprint("m", i), text)); err != nil {
+				s.Errorf("Send: %v", err)
+			}
+		})
+		<-begun
+		time.Sleep(50 * time.Millisecond) // until it stands in the queue, which nothing tells
+	}
+	short, cancel := context.WithTimeout(s.context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.process.Engine.Send(short, talk, message("m9", "say never")); !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("Send with a context that ends before the turn is %v, want its error", err)
+	}
+	s.stage.open("first")
+	sent.Wait()
+	s.answered(talk, "m3")
+	s.said(talk, want...)
+	s.effects("first", 1)
+}
+
+// waits brings a conversation to where it waits for an approval, and returns the
+// wait.
+func (s *engineSubject) waits(conversation, id, what string) string {
+	s.Helper()
+	s.send(conversation, id, "call approved "+what)
+	ended, _ := s.ended(conversation, id, true)
+	if ended.Reason != converse.ReasonWaiting || len(ended.Waits) != 1 {
+		s.Fatalf("the turn ended with %+v, want a wait; the log has %s", ended, describe(s.log(conversation)))
+	}
+	s.effects(what, 0)
+	return ended.Waits[0]
+}
+
+func answerTo(wait string, verdict canister.Verdict) canister.Answer {
+	return canister.Answer{Head: canister.Head{ID: "a-" + wait}, Wait: wait, Verdict: verdict, By: "ada"}
+}
+
+func sendWaiting(s *engineSubject) {
+	wait := s.waits(talk, "m1", "one")
+	err := s.soon("Send to a conversation that waits", func() error {
+		return s.process.Engine.Send(s.context(), talk, message("m2", "say hello"))
+	})
+	if !errors.Is(err, engine.ErrWaiting) {
+		s.Errorf("Send to a conversation that waits is %v, want ErrWaiting", err)
+	}
+	if err := s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow)); err != nil {
+		s.Fatalf("Answer: %v", err)
+	}
+	s.answered(talk, "m1")
+	s.send(talk, "m2", "say hello")
+	s.answered(talk, "m2")
+	s.said(talk, "call approved one", "did one", "done", "say hello", "hello")
+}
+
+func sendBad(s *engineSubject) {
+	if err := s.process.Engine.Send(s.context(), talk, canister.User{Head: canister.Head{ID: "m1"}}); err == nil {
+		s.Error("a message without content was sent")
+	}
+	for _, id := range []string{"", "a\nb", strings.Repeat("a", 2000)} {
+		if err := s.process.Engine.Send(s.context(), id, message("m1", "say hello")); err == nil {
+			s.Errorf("a message was sent to the conversation %q", clip(id))
+		}
+	}
+	s.said(talk)
+	s.send(talk, "m1", "say hello")
+	s.answered(talk, "m1")
+	for _, c := range s.log(talk) {
+		if c.Kind() == canister.KindAssistant {
+			if err := s.process.Engine.Send(s.context(), talk, message(c.Header().ID, "say bye")); err == nil {
+				s.Error("a message was sent with the identity of the model's")
+			}
+		}
+	}
+	s.said(talk, "say hello", "hello")
+}
+
+func sendSideBySide(s *engineSubject) {
+	const many = 20
+	for i := range many {
+		s.send(fmt.Sprint(talk, i), "m1", fmt.Sprint("hold word ", i))
+	}
+	for i := range many {
+		s.reached(fmt.Sprint("word ", i))
+	}
+	for i := many - 1; i >= 0; i-- {
+		s.stage.open(fmt.Sprint("word ", i))
+		s.answered(fmt.Sprint(talk, i), "m1")
+	}
+}
+
+func failRetried(s *engineSubject) {
+	s.send(talk, "m1", "fail 2 at last it works")
+	s.answered(talk, "m1")
+	s.said(talk, "fail 2 at last it works", "at last it works")
+}
+
+func failEnds(s *engineSubject) {
+	s.send(talk, "m1", "refuse")
+	ended, _ := s.ended(talk, "m1", false)
+	if ended.Error == "" || ended.Reason != "" {
+		s.Errorf("the turn ended with %+v, want an error", ended)
+	}
+	s.send(talk, "m2", "say hello")
+	s.answered(talk, "m2")
+	s.said(talk, "refuse", "say hello", "hello")
+}
+
+func failPanic(s *engineSubject) {
+	s.send("bad", "m1", "panic")
+	s.send(talk, "m1", "say hello")
+	s.answered(talk, "m1")
+	if ended, _ := s.ended("bad", "m1", false); ended.Error == "" {
+		s.Errorf("the turn ended with %+v, want an error", ended)
+	}
+	s.send("bad", "m2", "say hello")
+	s.answered("bad", "m2")
+}
+
+func answerAllow(s *engineSubject) {
+	wait := s.waits(talk, "m1", "one")
+	for range 2 {
+		if err := s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow)); err != nil {
+			s.Fatalf("Answer: %v", err)
+		}
+	}
+	s.answered(talk, "m1")
+	s.effects("one", 1)
+	s.said(talk, "call approved one", "did one", "done")
+}
+
+func answerDeny(s *engineSubject) {
+	wait := s.waits(talk, "m1", "one")
+	if err := s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictDeny)); err != nil {
+		s.Fatalf("Answer: %v", err)
+	}
+	s.answered(talk, "m1")
+	s.effects("one", 0)
+}
+
+func answerNobody(s *engineSubject) {
+	nobody := func(conversation, wait string) {
+		s.Helper()
+		err := s.process.Engine.Answer(s.context(), conversation, canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "ada"})
+		if !errors.Is(err, converse.ErrNotWaiting) {
+			s.Errorf("Answer to what nobody waits for is %v, want ErrNotWaiting", err)
+		}
+	}
+	nobody("none", "w1")
+	wait := s.waits(talk, "m1", "one")
+	nobody(talk, "w1")
+	if err := s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictDeny)); err != nil {
+		s.Fatalf("Answer: %v", err)
+	}
+	s.answered(talk, "m1")
+	nobody(talk, wait)
+}
+
+func answerBeside(s *engineSubject) {
+	s.send(talk, "m1", "call approved one slow two effect three")
+	s.reached("two")
+	var wait string
+	for event := range s.watch(s.process.Engine, talk, 0) {
+		if added, ok := event.(engine.Added); ok {
+			if w, ok := added.Canister.(canister.Wait); ok {
+				wait = w.ID
+				break
+			}
+		}
+	}
+	answered := make(chan error, 1)
+	go func() {
+		answered <- s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow))
+	}()
+	s.stage.open("two")
+	if err := s.soon("Answer", func() error { return <-answered }); err != nil {
+		s.Fatalf("Answer: %v", err)
+	}
+	s.answered(talk, "m1")
+	for _, what := range []string{"one", "two", "three"} {
+		s.effects(what, 1)
+		if !slices.Contains(wordsOf(s.log(talk)), "did "+what) {
+			s.Errorf("the log does not have the result of %s: %s", what, describe(s.log(talk)))
+		}
+	}
+}
+
+func answerRestart(s *engineSubject) {
+	first, second := s.waits(talk, "m1", "one"), s.waits("other", "m1", "two")
+	s.process.Kill()
+	if err := converse.Answer(s.context(), s.Store, talk, answerTo(first, canister.VerdictAllow), time.Now()); err != nil {
+		s.Fatalf("converse.Answer: %v", err)
+	}
+	s.process = s.start()
+	s.answered(talk, "m1")
+	if err := s.process.Engine.Answer(s.context(), "other", answerTo(second, canister.VerdictAllow)); err != nil {
+		s.Fatalf("Answer: %v", err)
+	}
+	s.answered("other", "m1")
+	s.effects("one", 1)
+	s.effects("two", 1)
+}
+
+func deadlinePasses(s *engineSubject) {
+	s.waits(talk, "m1", "hurried")
+	s.answered(talk, "m1")
+	s.effects("hurried", 0)
+}
+
+func deadlineRestart(s *engineSubject) {
+	s.waits(talk, "m1", "hurried")
+	s.restart()
+	s.answered(talk, "m1")
+	s.effects("hurried", 0)
+}
+
+// cancel cancels what has to end.
+func (s *engineSubject) cancel(conversation string) {
+	s.Helper()
+	if err := s.soon("Cancel", func() error { return s.process.Engine.Cancel(s.context(), conversation) }); err != nil {
+		s.Fatalf("Cancel of %s: %v", conversation, err)
+	}
+}
+
+// stays checks that nothing more happens in a conversation, also in the next
+// process.
+func (s *engineSubject) stays(conversation string) {
+	s.Helper()
+	length, asked := len(s.log(conversation)), s.stage.asked()
+	s.restart()
+	s.send("beside", fmt.Sprint("m", asked), "say hello") // something that comes later
+	s.answered("beside", fmt.Sprint("m", asked))
+	if now := len(s.log(conversation)); now != length || s.stage.asked() != asked+1 {
+		s.Errorf("after the restart the log has %d canisters and not %d, and the model was asked %d times: %s", now, length, s.stage.asked()-asked, describe(s.log(conversation)))
+	}
+}
+
+func cancelExchange(s *engineSubject) {
+	s.send(talk, "m1", "hold what was never said")
+	s.reached("what was never said")
+	s.cancel(talk)
+	s.stays(talk)
+	if said := strings.Join(wordsOf(s.log(talk)), " "); strings.Count(said, "what was never said") != 1 {
+		s.Errorf("the log says %q, which was cancelled", said)
+	}
+	s.send(talk, "m2", "say hello")
+	s.answered(talk, "m2")
+}
+
+func cancelCall(s *engineSubject) {
+	s.send(talk, "m1", "call slow one")
+	s.reached("one")
+	s.cancel(talk)
+	interrupted := slices.ContainsFunc(s.log(talk), func(c canister.Canister) bool {
+		result, ok := c.(canister.Result)
+		return ok && result.Code == string(invoker.Canceled)
+	})
+	if !interrupted || len(canister.Pending(s.log(talk))) > 0 {
+		s.Errorf("the call was not answered as interrupted: %s", describe(s.log(talk)))
+	}
+	s.stays(talk)
+	s.effects("one", 1)
+	s.send(talk, "m2", "say hello")
+	s.answered(talk, "m2")
+}
+
+func cancelWaiting(s *engineSubject) {
+	s.waits(talk, "m1", "one")
+	s.cancel(talk)
+	s.stays(talk)
+	s.send(talk, "m2", "say hello")
+	s.answered(talk, "m2")
+	s.effects("one", 0)
+}
+
+func cancelNothing(s *engineSubject) {
+	s.cancel("none")
+	s.said("none")
+	s.send(talk, "m1", "say hello")
+	s.answered(talk, "m1")
+	length := len(s.log(talk))
+	s.cancel(talk)
+	s.cancel(talk)
+	if now := len(s.log(talk)); now != length {
+		s.Errorf("the log has %d canisters, had %d, and nothing was to cancel", now, length)
+	}
+}

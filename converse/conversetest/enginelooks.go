@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conversetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+)
+
+func watchOrder(s *engineSubject) {
+	s.send(talk, "m1", "call effect one effect two")
+	s.answered(talk, "m1")
+	s.send(talk, "m2", "say hello")
+	_, events := s.ended(talk, "m2", false)
+	var got []canister.Canister
+	for _, event := range events {
+		if added, ok := event.(engine.Added); ok {
+			got = append(got, added.Canister)
+			if added.Place != len(got) {
+				s.Fatalf("canister %d is told with the place %d", len(got), added.Place)
+			}
+		}
+	}
+	list := s.log(talk)
+	sameIDs(s, got, list)
+	for after := range list {
+		var rest []canister.Canister
+		for event := range s.watch(s.process.Engine, talk, after) {
+			if added, ok := event.(engine.Added); ok {
+				rest = append(rest, added.Canister)
+			}
+			if len(rest) == len(list)-after {
+				break
+			}
+		}
+		sameIDs(s, rest, list[after:])
+	}
+}
+
+// sameIDs checks that canisters are the same.
+func sameIDs(s *engineSubject, got, want []canister.Canister) {
+	s.Helper()
+	same := func(a, b canister.Canister) bool { return a.Header().ID == b.Header().ID && a.Kind() == b.Kind() }
+	if !slices.EqualFunc(got, want, same) {
+		s.Errorf("Watch told %s, want %s", describe(got), describe(want))
+	}
+}
+
+func watchBefore(s *engineSubject) {
+	told := make(chan engine.Event, 100)
+	ctx, cancel := context.WithCancel(s.context())
+	defer cancel()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		for event := range s.process.Engine.Watch(ctx, talk, 0) {
+			select {
+			case told <- event:
+			default:
+			}
+		}
+	})
+	s.send(talk, "m1", "say hello")
+	s.answered(talk, "m1")
+	for {
+		select {
+		case event := <-told:
+			if ended, ok := event.(engine.Ended); ok && ended.Turn == "m1" {
+				return
+			}
+		case <-ctx.Done():
+			s.Fatal("who watched before the conversation began is not told of the end of its first turn")
+		}
+	}
+}
+
+func watchLate(s *engineSubject) {
+	s.send(talk, "m1", "say hello")
+	s.answered(talk, "m1")
+	s.waits("other", "m1", "one")
+	s.send("limited", "m1", "say hello")
+	s.answered("limited", "m1")
+	s.restart()
+	s.answered(talk, "m1")
+	if ended, _ := s.ended("other", "m1", true); ended.Reason != converse.ReasonWaiting || len(ended.Waits) != 1 {
+		s.Errorf("who comes late to what waits is told %+v", ended)
+	}
+}
+
+func watchDeltas(s *engineSubject) {
+	const words = "what is said in many small pieces, one after another"
+	s.send(talk, "m1", "hold "+words)
+	var text strings.Builder
+	index, done := -1, false
+	for event := range s.watch(s.process.Engine, talk, 0) {
+		switch e := event.(type) {
+		case engine.Delta:
+			if done || e.Turn != "m1" || e.Ended != nil || e.Event == nil || e.Index <= index {
+				s.Fatalf("a delta is %+v behind number %d of m1; the message is complete: %v", e, index, done)
+			}
+			index = e.Index
+			if text.WriteString(e.Text()); text.String() == words {
+				s.stage.open(words)
+			}
+		case engine.Added:
+			done = e.Canister.Kind() == canister.KindAssistant
+			if done && text.String() != words {
+				s.Errorf("the message came, and before it only %q", text.String())
+			}
+		case engine.Ended:
+			if done {
+				return
+			}
+		}
+	}
+}
+
+func watchAttempts(s *engineSubject) {
+	const words = "what fails and is said again from the beginning"
+	texts := map[int64]string{}
+	var last int64
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for event := range s.process.Engine.Watch(s.context(), talk, 0) {
+			if delta, ok := event.(engine.Delta); ok && delta.Text() != "" {
+				if delta.Attempt < last {
+					s.Errorf("a delta of attempt %d comes behind one of attempt %d", delta.Attempt, last)
+				}
+				last = delta.Attempt
+				texts[last] += delta.Text()
+			}
+			if ended, ok := event.(engine.Ended); ok && ended.Turn == "m1" && ended.Again.IsZero() {
+				return
+			}
+		}
+	}()
+	s.reachedWatch()
+	s.send(talk, "m1", "fail 2 "+words)
+	s.answered(talk, "m1")
+	_ = s.soon("Watch", func() error { <-told; return nil })
+	if len(texts) < 2 || texts[last] != words {
+		s.Errorf("the texts of the attempts are %v, want several, of which the last is %q", texts, words)
+	}
+}
+
+// reachedWatch gives a Watch the time to begin, of which nothing tells. If it has
+// not begun then, the case sees fewer deltas than there were.
+func (s *engineSubject) reachedWatch() { time.Sleep(100 * time.Millisecond) }
+
+func watchEnds(s *engineSubject) {
+	s.send(talk, "m1", "say hello")
+	s.answered(talk, "m1")
+	for range s.watch(s.process.Engine, talk, 0) {
+		break
+	}
+	ends := func(what string, end func(cancel context.CancelFunc), want error) {
+		ctx, cancel := context.WithCancel(s.context())
+		defer cancel()
+		err := s.soon("Watch after "+what, func() error {
+			for _, err := range s.process.Engine.Watch(ctx, talk, 0) {
+				if err != nil {
+					return err
+				}
+				end(cancel)
+			}
+			return nil
+		})
+		if !errors.Is(err, want) {
+			s.Errorf("after %s Watch ends with %v, want %v", what, err, want)
+		}
+	}
+	ends("the end of its context", func(cancel context.CancelFunc) { cancel() }, context.Canceled)
+	ends("the end of the engine", func(context.CancelFunc) {
+		if err := s.process.Engine.Close(s.context()); err != nil {
+			s.Errorf("Close: %v", err)
+		}
+	}, engine.ErrClosed)
+}
+
+func closeFinishes(s *engineSubject) {
+	s.send(talk, "m1", "hold hello")
+	s.reached("hello")
+	closed := make(chan error, 1)
+	go func() { closed <- s.process.Engine.Close(s.context()) }()
+	for start := time.Now(); ; {
+		err := s.process.Engine.Send(s.context(), "other", message(fmt.Sprint(time.Since(start)), "say hello"))
+		if errors.Is(err, engine.ErrClosed) {
+			break
+		}
+		if time.Since(start) > s.Patience {
+			s.Fatalf("Send after Close is %v, want ErrClosed", err)
+		}
+	}
+	s.stage.open("hello")
+	if err := s.soon("Close", func() error { return <-closed }); err != nil {
+		s.Errorf("Close: %v", err)
+	}
+	if err := s.process.Engine.Close(s.context()); err != nil {
+		s.Errorf("Close once more: %v", err)
+	}
+	for name, err := range map[string]error{
+		"Answer": s.process.Engine.Answer(s.context(), talk, answerTo("w1", canister.VerdictAllow)),
+		"Cancel": s.process.Engine.Cancel(s.context(), talk),
+	} {
+		if !errors.Is(err, engine.ErrClosed) {
+			s.Errorf("%s after Close is %v, want ErrClosed", name, err)
+		}
+	}
+	s.process = s.start()
+	s.answered(talk, "m1")
+	s.said(talk, "hold hello", "hello")
+}
+
+func closeSuspends(s *engineSubject) {
+	s.send(talk, "m1", "hold hello")
+	s.send("other", "m1", "call slow one")
+	s.reached("hello")
+	s.reached("one")
+	ctx, cancel := context.WithCancel(s.context())
+	cancel()
+	if err := s.soon("Close", func() error { return s.process.Engine.Close(ctx) }); err != nil {
+		s.Errorf("Close with a context that has ended: %v", err)
+	}
+	s.stage.open("hello")
+	s.process = s.start()
+	s.answered(talk, "m1")
+	s.answered("other", "m1")
+	s.said(talk, "hold hello", "hello")
+	s.effects("one", 1)
+}
+
+func crashExchange(s *engineSubject) {
+	s.send(talk, "m1", "hold hello")
+	s.reached("hello")
+	s.process.Kill()
+	s.stage.open("hello")
+	s.process = s.start()
+	s.answered(talk, "m1")
+	s.said(talk, "hold hello", "hello")
+}
+
+func crashCall(s *engineSubject) {
+	s.send(talk, "m1", "call slow one effect two")
+	s.reached("one")
+	s.restart()
+	s.answered(talk, "m1")
+	s.effects("one", 1)
+	if got := s.stage.count("two"); got > 1 {
+		s.Errorf("the effect of the call beside happened %d times", got)
+	}
+	if pending := canister.Pending(s.log(talk)); len(pending) > 0 {
+		s.Errorf("the call has no result: %s", describe(s.log(talk)))
+	}
+}
+
+func crashMany(s *engineSubject) {
+	const many = 30
+	name := func(i int) string { return fmt.Sprint("talk-", i) }
+	for i := range many {
+		text := fmt.Sprintf("call effect e%d effect f%d", i, i)
+		if i%3 == 0 {
+			text = fmt.Sprintf("call slow e%d effect f%d", i, i)
+		}
+		s.send(name(i), "m1", text)
+	}
+	s.reached(fmt.Sprint("e", many-many%3-3))
+	s.process.Kill()
+	for i := range many {
+		s.stage.open(fmt.Sprint("e", i)) // those that were not begun
+	}
+	s.process = s.start()
+	for i := range many {
+		s.answered(name(i), "m1")
+		for _, what := range []string{fmt.Sprint("e", i), fmt.Sprint("f", i)} {
+			if got := s.stage.count(what); got > 1 {
+				s.Errorf("the effect %s happened %d times", what, got)
+			}
+		}
+		if said := wordsOf(s.log(name(i))); said[len(said)-1] != "done" {
+			s.Errorf("the log of %s says %q", name(i), said)
+		}
+	}
+}
+
+func twoSplit(s *engineSubject) {
+	both := []EngineProcess{s.process, s.start()}
+	for i := range 10 {
+		s.process = both[i%2]
+		s.send(fmt.Sprint("talk-", i), "m1", fmt.Sprint("call effect e", i))
+	}
+	for i := range 10 {
+		s.process = both[(i+1)%2] // who watches need not be who works
+		s.answered(fmt.Sprint("talk-", i), "m1")
+		s.effects(fmt.Sprint("e", i), 1)
+	}
+}
+
+func twoOne(s *engineSubject) {
+	both := []EngineProcess{s.process, s.start()}
+	var sent sync.WaitGroup
+	for i := range 2 {
+		sent.Go(func() {
+			for n := range 3 {
+				for _, e := range []EngineProcess{both[i], both[1-i]} { // the same to both
+					m := message(fmt.Sprintf("m%d-%d", i, n), fmt.Sprintf("call effect e%d-%d", i, n))
+					if err := e.Engine.Send(s.context(), talk, m); err != nil {
+						s.Errorf("Send: %v", err)
+					}
+				}
+			}
+		})
+	}
+	sent.Wait()
+	list := s.log(talk)
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Kind() == canister.KindUser {
+			s.answered(talk, list[i].Header().ID)
+			break
+		}
+	}
+	said := wordsOf(s.log(talk))
+	for i := range 2 {
+		for n := range 3 {
+			if text := fmt.Sprintf("call effect e%d-%d", i, n); len(slices.DeleteFunc(slices.Clone(said), func(t string) bool { return t != text })) != 1 {
+				s.Errorf("the log does not say %q once: %q", text, said)
+			}
+			if got := s.stage.count(fmt.Sprintf("e%d-%d", i, n)); got > 1 {
+				s.Errorf("the effect e%d-%d happened %d times", i, n, got)
+			}
+		}
+	}
+}
