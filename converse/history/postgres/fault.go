@@ -85,6 +85,15 @@ func (s *Store) fault(ctx context.Context, conversation string, err error) error
 	return fmt.Errorf("history/postgres: %s: %w", s.place, err)
 }
 
+// late is the error of something whose time was bounded by ctx: the server says
+// no more than that the statement was cancelled, which was done from here then.
+func late(ctx context.Context, err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
 // errSilent stands for the end of a time that the caller did not set, and so is
 // not context.DeadlineExceeded.
 var errSilent = errors.New("the database is silent")

@@ -42,7 +42,7 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 		_, err := s.pool.Exec(bounded, "SELECT pg_notify($1, frame) FROM unnest($2::text[]) WITH ORDINALITY AS frames (frame, place) ORDER BY place",
 			s.channel('p', conversation), frames(payload))
 		if err == nil || try == tries || !pgconn.SafeToRetry(err) {
-			return s.fault(ctx, conversation, err)
+			return s.fault(ctx, conversation, late(bounded, err))
 		}
 	}
 }

@@ -103,13 +103,12 @@ func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to in
 		return err
 	}
 	for number := version + 1; number <= to; number++ {
-		step := fmt.Sprintf("migrations/%d.sql", number)
-		text, err := fs.ReadFile(from, step)
+		text, err := fs.ReadFile(from, step(number))
 		if err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, s.sql(string(text))); err != nil {
-			return fmt.Errorf("%s: %w", step, err)
+			return fmt.Errorf("%s: %w", step(number), err)
 		}
 	}
 	_, err = tx.Exec(ctx, s.sql("DELETE FROM @.consort_layout"))
@@ -118,3 +117,5 @@ func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to in
 	}
 	return err
 }
+
+func step(number int) string { return fmt.Sprintf("migrations/%d.sql", number) }

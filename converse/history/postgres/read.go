@@ -78,7 +78,7 @@ func (s *Store) query(ctx context.Context, conversation string, do func(context.
 			return err
 		}
 		if !lost(err) || try == 3 || bounded.Err() != nil {
-			return s.fault(ctx, conversation, err)
+			return s.fault(ctx, conversation, late(bounded, err))
 		}
 		s.pool.Reset() // the others will have been lost as well
 	}

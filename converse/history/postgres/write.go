@@ -38,7 +38,7 @@ func (s *Store) write(ctx context.Context, conversation string, do func(ctx cont
 			s.pool.Reset() // the others will have been lost as well
 		}
 		if try == tries || bounded.Err() != nil || !again(err) && !pgconn.SafeToRetry(err) {
-			return s.fault(ctx, conversation, err)
+			return s.fault(ctx, conversation, late(bounded, err))
 		}
 	}
 }
