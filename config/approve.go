@@ -3,7 +3,9 @@
 package config
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,12 +20,17 @@ const (
 	reasonNobody = "This call needs somebody's approval, and nobody is there to ask."
 )
 
+// ErrLater is what whoever is asked returns to put the decision off, with
+// [ActionAsk] and [ActionDefer], where conversations are kept.
+var ErrLater = errors.New("config: the decision is put off")
+
 // Func returns the rules as a function for a conversation; ask decides where
 // they say [ActionAsk], and when it is nil the call is denied because nobody is
-// there to ask. The function is nil when every call is allowed. The error says
+// there to ask. Lasts says that the conversation is kept, so that a decision can
+// be put off. The function is nil when every call is allowed. The error says
 // which actions are none.
-func (a *Approval) Func(ask converse.ApproveFunc) (converse.ApproveFunc, error) {
-	fallback, err := decider(a.Default, "", ask)
+func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
+	fallback, err := decider(Rule{Action: a.Default}, ask, lasts)
 	if err != nil {
 		return nil, fmt.Errorf("approval.default: %w", err)
 	}
@@ -32,7 +39,7 @@ func (a *Approval) Func(ask converse.ApproveFunc) (converse.ApproveFunc, error) 
 		if rule.Action == "" {
 			return nil, fmt.Errorf("approval.rules[%d]: the rule has no action", i)
 		}
-		if rules[i].decide, err = decider(rule.Action, rule.Reason, ask); err != nil {
+		if rules[i].decide, err = decider(rule, ask, lasts); err != nil {
 			return nil, fmt.Errorf("approval.rules[%d]: %w", i, err)
 		}
 		rules[i].Rule = rule
@@ -50,25 +57,39 @@ func (a *Approval) Func(ask converse.ApproveFunc) (converse.ApproveFunc, error) 
 	}, nil
 }
 
-// decider returns the function that does what action says.
-func decider(action Action, reason string, ask converse.ApproveFunc) (converse.ApproveFunc, error) {
+// decider returns the function that does what a rule says.
+func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	decided := converse.Allow()
-	switch action {
+	switch rule.Action {
 	case "", ActionAllow:
 	case ActionDeny:
-		if reason == "" {
-			reason = reasonDenied
+		decided = converse.Deny(cmp.Or(rule.Reason, reasonDenied))
+	case ActionAsk, ActionDefer:
+		later := converse.Deny(reasonNobody)
+		if lasts {
+			later = converse.Defer(rule.Within, rule.Who)
 		}
-		decided = converse.Deny(reason)
-	case ActionAsk:
 		if ask != nil {
-			return ask, nil
+			return puttingOff(ask, later), nil
 		}
-		decided = converse.Deny(reasonNobody)
+		if decided = later; rule.Action == ActionAsk {
+			decided = converse.Deny(reasonNobody)
+		}
 	default:
-		return nil, fmt.Errorf("unknown action %q", action)
+		return nil, fmt.Errorf("unknown action %q", rule.Action)
 	}
 	return func(context.Context, converse.Approval) (converse.Decision, error) { return decided, nil }, nil
+}
+
+// puttingOff is ask, with a decision for [ErrLater].
+func puttingOff(ask converse.ApproveFunc, later converse.Decision) converse.ApproveFunc {
+	return func(ctx context.Context, approval converse.Approval) (converse.Decision, error) {
+		decision, err := ask(ctx, approval)
+		if errors.Is(err, ErrLater) {
+			return later, nil
+		}
+		return decision, err
+	}
 }
 
 // compiledRule is a [Rule] ready for use.

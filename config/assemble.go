@@ -129,7 +129,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	var err error
 	for _, step := range []func(*Config, *AssembleOptions) error{
 		assembly.assembleTelemetry, assembly.assembleModel, assembly.assembleRoster, assembly.assembleTrusted, assembly.assembleAudit,
-		assembly.assembleOptions, assembly.assembleServe,
+		assembly.assembleOptions, assembly.assembleCompaction, assembly.assembleBudgets, assembly.assembleServe,
 	} {
 		err = errors.Join(err, step(config, &o))
 	}
@@ -491,7 +491,11 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 	a.Options = config.Conversation.options()
 	a.Options.Trusted, a.Options.Audit = a.Trusted, a.Audit
 	a.Options.Redact, a.Options.Logger, a.Options.Telemetry = o.redact, o.Logger, o.seen
-	a.Options.Approve, err = config.Approval.Func(o.Ask)
+	a.Options.Identity, a.Options.WaitFor = config.Conversation.Identity, config.Approval.Within
+	if config.History != nil {
+		a.Options.Doubt = config.History.Doubt
+	}
+	a.Options.Approve, err = config.Approval.Func(o.Ask, config.History != nil)
 	return err
 }
 

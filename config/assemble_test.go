@@ -190,11 +190,11 @@ tools = ["*/wipe"]
 		t.Fatal(err)
 	}
 	asked := converse.Deny("asked")
-	approve, err := c.Approval.Func(func(context.Context, converse.Approval) (converse.Decision, error) { return asked, nil })
+	approve, err := c.Approval.Func(func(context.Context, converse.Approval) (converse.Decision, error) { return asked, nil }, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := c.Approval.Func(nil)
+	alone, err := c.Approval.Func(nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ tools = ["*/wipe"]
 			}
 		}
 	}
-	if approve, err := (&config.Approval{}).Func(nil); approve != nil || err != nil {
+	if approve, err := (&config.Approval{}).Func(nil, false); approve != nil || err != nil {
 		t.Errorf("no rules: %v", err)
 	}
 }

@@ -18,6 +18,11 @@ type Config struct {
 	Model *Model
 	// Conversation are the choices of each conversation.
 	Conversation Conversation
+	// Compaction says what becomes of a conversation that outgrows its model;
+	// nil for nothing, so that it fails.
+	Compaction *Compaction
+	// Budgets say what conversations may spend; nil does not bound it.
+	Budgets *Budgets
 	// Approval says which invocations run.
 	Approval Approval
 	// MCP are the servers by name, those that were imported included. The name
@@ -135,13 +140,20 @@ type Conversation struct {
 	Spill Value
 	// Tools is how many tools a model is offered in all; default 1000.
 	Tools int
+	// Identity are the names of the trusted values that say who somebody is:
+	// approvals, budgets and the conversations of those who are served are
+	// bound to these. Nil means all.
+	Identity []string
 }
 
 // Approval decides about each invocation before it runs: the first rule that
 // fits does, and Default does where none fits.
 type Approval struct {
 	Default Action // empty means [ActionAllow]
-	Rules   []Rule
+	// Within is how long is waited for somebody where a rule does not say; 0
+	// means 24 hours.
+	Within time.Duration
+	Rules  []Rule
 }
 
 // Action is what a rule does with an invocation.
@@ -152,6 +164,10 @@ const (
 	ActionAllow Action = "allow" // it runs
 	ActionDeny  Action = "deny"  // it does not, and the model is told why
 	ActionAsk   Action = "ask"   // the program asks somebody
+	// ActionDefer lets the turn wait for somebody, who may answer in another
+	// process, days later. Whoever is there is asked first, and can put it off.
+	// Without [Config].History it is ActionAsk.
+	ActionDefer Action = "defer"
 )
 
 // Rule decides about the invocations that meet all its conditions. A condition
@@ -161,6 +177,10 @@ type Rule struct {
 	Action Action
 	// Reason is told to the model when Action is [ActionDeny]; may be empty.
 	Reason string
+	// Within is how long is waited with [ActionDefer]; 0 means [Approval].Within.
+	Within time.Duration
+	// Who names the one who may answer then; empty lets anybody.
+	Who string
 	// Ensembles and Tools are globs, of which one must match: the ensemble's
 	// name and the tool's own name in it. * matches any run of characters and
 	// ? any one.

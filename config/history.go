@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
@@ -43,6 +44,9 @@ type History struct {
 	Keep time.Duration
 	// Rules are exceptions, of which the first that fits decides.
 	Rules []KeepRule
+	// Doubt says what becomes of calls of which nobody knows whether they were
+	// made, since a process died; empty means converse.DoubtReport.
+	Doubt converse.Doubt
 	// PruneOpen lets those go too that do not end with an answer.
 	PruneOpen bool
 }
@@ -60,6 +64,7 @@ func (h *History) fields() []field {
 		{"store", choice(&h.Store, StoreSQLite, StoreFiles, StorePostgres)},
 		{"dsn", secret(&h.DSN)},
 		{"schema", text(&h.Schema)},
+		{"doubt", choice(&h.Doubt, converse.DoubtReport, converse.DoubtAsk)},
 		{"keep", duration(&h.Keep)},
 		{"rules", each(&h.Rules, func(rule *KeepRule) value { return tableOf(rule.fields(), rule.check) })},
 		{"prune_open", boolean(&h.PruneOpen)},

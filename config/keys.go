@@ -14,6 +14,8 @@ func (c *Config) fields() []field {
 	return []field{
 		{"model", optional(&c.Model, func(m *Model) value { return tableOf(m.fields(), m.check) })},
 		{"conversation", tableOf(c.Conversation.fields(), nil)},
+		{"compaction", optional(&c.Compaction, func(c *Compaction) value { return tableOf(c.fields(), c.check) })},
+		{"budgets", optional(&c.Budgets, func(b *Budgets) value { return tableOf(b.fields(), nil) })},
 		{"approval", tableOf(c.Approval.fields(), nil)},
 		{"mcp", byName(&c.MCP, server, serverName)},
 		{"grpc", byName(&c.GRPC, grpcServer, serverName)},
@@ -108,20 +110,24 @@ func (c *Conversation) fields() []field {
 		{"result_bytes", integer(&c.ResultBytes, 1)},
 		{"spill", directory(&c.Spill)},
 		{"tools", integer(&c.Tools, 1)},
+		{"identity", each(&c.Identity, text)},
 	}
 }
 
 func (a *Approval) fields() []field {
 	return []field{
-		{"default", choice(&a.Default, ActionAllow, ActionDeny, ActionAsk)},
+		{"default", choice(&a.Default, ActionAllow, ActionDeny, ActionAsk, ActionDefer)},
+		{"within", duration(&a.Within)},
 		{"rules", each(&a.Rules, func(rule *Rule) value { return tableOf(rule.fields(), rule.check) })},
 	}
 }
 
 func (rule *Rule) fields() []field {
 	return []field{
-		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk)},
+		{"action", choice(&rule.Action, ActionAllow, ActionDeny, ActionAsk, ActionDefer)},
 		{"reason", text(&rule.Reason)},
+		{"within", duration(&rule.Within)},
+		{"who", text(&rule.Who)},
 		{"ensembles", each(&rule.Ensembles, text)},
 		{"tools", each(&rule.Tools, text)},
 		{"read_only", optional(&rule.ReadOnly, boolean)},
@@ -133,10 +139,15 @@ func (rule *Rule) fields() []field {
 
 func (rule *Rule) check(r *reader, n *node) {
 	if n.member("action") == nil {
-		r.missing(n, "action", `missing: expected "allow", "deny" or "ask"`)
+		r.missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
 	}
-	if reason := n.member("reason"); reason != nil && (rule.Action == ActionAllow || rule.Action == ActionAsk) {
+	if reason := n.member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
 		r.add(r.problem(reason.keyAt, reason.path(), `only a rule with action = "deny" gives a reason`))
+	}
+	for _, key := range []string{"within", "who"} {
+		if stray := n.member(key); stray != nil && rule.Action != ActionDefer && rule.Action != "" {
+			r.add(r.problem(stray.keyAt, stray.path(), `only for a rule with action = "defer"`))
+		}
 	}
 }
 

@@ -55,6 +55,9 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 	if root := tomlTree(r.source, r.problems); root != nil {
 		r.table(root, config.fields())
 		distinctServers(r, root)
+		if budgets := root.member("budgets"); budgets != nil && config.Budgets != nil {
+			config.Budgets.check(r, budgets, config.Model)
+		}
 		config.imports(r, root, options)
 	}
 	if err := r.err(); err != nil {

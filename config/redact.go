@@ -60,6 +60,9 @@ func (c *Config) secrets() []string {
 		s.add(c.History.Path)
 		s.database(c.History.DSN)
 	}
+	if c.Compaction != nil {
+		s.add(c.Compaction.Model)
+	}
 	s.serve(c.Serve)
 	return s.texts
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/openaimodel"
+)
+
+// Compaction says what becomes of a conversation that outgrows its model. Zero
+// means the default, as in converse.Compaction.
+type Compaction struct {
+	// Window is how many tokens the model takes in all; 0 waits until the model
+	// says that a request is too long.
+	Window int64
+	// At is the share of Window at which compaction begins; 0 means 0.8.
+	At float64
+	// Keep is how many exchanges at the end stay as they are; 0 means 4.
+	Keep int
+	// Trim is to how many bytes results before these are cut first; nil means
+	// 2048, and 0 cuts none.
+	Trim *int
+	// Model is the model of the same API that writes the summaries; empty means
+	// that of the conversation.
+	Model Value
+	// Instructions tell it how; empty means those of the library.
+	Instructions string
+	// MaxTokens bounds a summary; 0 means 4096.
+	MaxTokens int64
+}
+
+func (c *Compaction) fields() []field {
+	return []field{
+		{"window", integer(&c.Window, 1)},
+		{"at", number(&c.At, 0.01, 1)},
+		{"keep", integer(&c.Keep, 1)},
+		{"trim", optional(&c.Trim, func(i *int) value { return integer(i, 0) })},
+		{"model", expanded(&c.Model)},
+		{"instructions", text(&c.Instructions)},
+		{"max_tokens", integer(&c.MaxTokens, 1)},
+	}
+}
+
+func (c *Compaction) check(r *reader, n *node) {
+	if at := n.member("at"); at != nil && n.member("window") == nil {
+		r.add(r.problem(at.keyAt, at.path(), "there is no window that this could be a share of; set window, in tokens"))
+	}
+}
+
+// assembleCompaction makes the compaction, and the model for it.
+func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error {
+	c := config.Compaction
+	if c == nil {
+		return nil
+	}
+	a.Options.Compaction = &converse.Compaction{Window: c.Window, At: c.At, Keep: c.Keep, Instructions: c.Instructions, MaxTokens: c.MaxTokens}
+	switch {
+	case c.Trim == nil:
+	case *c.Trim <= 0:
+		a.Options.Compaction.Trim = -1
+	default:
+		a.Options.Compaction.Trim = *c.Trim
+	}
+	if c.Model.Reveal() == "" || config.Model == nil {
+		return nil
+	}
+	options, err := config.Model.options()
+	if err != nil {
+		return errors.New("compaction.model: the model of the conversation is wrong, which has the same API")
+	}
+	options.Logger = o.Logger
+	model, err := openaimodel.New(c.Model.Reveal(), options)
+	if err != nil {
+		return fmt.Errorf("compaction.model: %w", err)
+	}
+	a.Options.Compaction.Model, a.closers = model, append(a.closers, model.Close)
+	return nil
+}
