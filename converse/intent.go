@@ -3,6 +3,8 @@
 package converse
 
 import (
+	"slices"
+
 	"github.com/consort-go/consort/canister"
 )
 
@@ -65,6 +67,7 @@ func (b *batch) claimAll() {
 func (b *batch) claim() {
 	calls, may := b.claiming, claimPut
 	b.claiming = nil
+	slices.SortFunc(calls, func(a, b *call) int { return a.place - b.place })
 	func() {
 		defer func() { // also should the log panic
 			for _, c := range calls {

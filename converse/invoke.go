@@ -42,6 +42,7 @@ type batch struct {
 
 // call is one invocation on its way to a result.
 type call struct {
+	place      int // among those of the batch
 	invocation canister.Invocation
 	tool       *ensemble.Tool   // nil when there is none of that name
 	standing   *standing        // what the history tells of it
@@ -102,6 +103,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {
 		b.calls[i] = call{
+			place:      i,
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
 			standing:   cmp.Or(known[invocation.ID], &standing{}),
