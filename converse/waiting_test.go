@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+)
+
+// defers puts off every decision about the tool act, for dana.
+func defers(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+	if ask.Tool == "act" {
+		return converse.Defer(0, "dana"), nil
+	}
+	return converse.Allow(), nil
+}
+
+// answer answers the only wait of a conversation.
+func answer(t testing.TB, store history.Log, id string, a canister.Answer) {
+	t.Helper()
+	var all []canister.Canister
+	for c, err := range store.Read(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	waits := converse.Waiting(all, time.Now())
+	if len(waits) != 1 {
+		t.Fatalf("it waits for %v", waits)
+	}
+	a.Wait = waits[0].ID
+	if a.By == "" {
+		a.By = "dana"
+	}
+	if err := converse.Answer(t.Context(), store, id, a, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An approval is waited for 6 hours, in which there is no process and nothing in
+// memory; of the other calls of the message nothing is lost. A refusal of one
+// loses nothing of the others either.
+func TestApprovalOutlivesEverything(t *testing.T) {
+	for _, verdict := range []canister.Verdict{canister.VerdictAllow, canister.VerdictDeny, canister.VerdictChange} {
+		t.Run(string(verdict), func(t *testing.T) {
+			folder := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				var l ledger
+				records := &recorder{}
+				open := func() (*files.Store, converse.Options, *ensemble.Roster) {
+					store, err := files.Open(folder, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return store, converse.Options{Approve: defers, Audit: audit.New(records, nil)}, newRoster(t, l.tool("act"), echo("other"))
+				}
+				store, options, roster := open()
+				talk := process(t, store, roster, options, asks(call("other", `{"n":0}`), call("act", `{"n":1}`), call("other", `{"n":2}`)))
+				events := play(t, talk, "Go.")
+				turn := last(t, events)
+				if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || len(results(talk.History())) != 2 || l.count() != 0 {
+					t.Fatalf("the turn is %+v; %d effects", turn, l.count())
+				}
+				if w := turn.Waits[0]; w.Who != "dana" || w.Arguments != `{"n":1}` || w.Identity == "" || w.Fingerprint == "" || w.Conversation != "talk" || w.Deadline.Sub(w.Time) != converse.DefaultWaitFor {
+					t.Errorf("it waits for %+v", w)
+				}
+				if !strings.Contains(names(events), "WaitStarted") {
+					t.Errorf("the events are %s", names(events))
+				}
+				if err := store.Close(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(6 * time.Hour)
+				store, options, roster = open()
+				defer store.Close()
+				answer(t, store, "talk", canister.Answer{Verdict: verdict, Reason: "as agreed", Arguments: changedIf(verdict)})
+				talk = process(t, store, roster, options, done)
+				names := ""
+				for event, err := range talk.Continue(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					names += fmt.Sprintf("%T ", event)
+				}
+				if !strings.Contains(names, "WaitEnded") {
+					t.Errorf("the events are %s", names)
+				}
+				sound(t, talk.History())
+				judgeApproval(t, verdict, &l, results(talk.History())[2], records, of[canister.Intent](t, store, "talk"), turn.Waits[0].ID)
+			})
+		})
+	}
+}
+
+func changedIf(verdict canister.Verdict) json.RawMessage {
+	if verdict == canister.VerdictChange {
+		return json.RawMessage(`{"n":9}`)
+	}
+	return nil
+}
+
+func judgeApproval(t *testing.T, verdict canister.Verdict, l *ledger, result canister.Result, records *recorder, intents []canister.Intent, wait string) {
+	t.Helper()
+	record := records.of(t, result.Invocation)
+	if record.By != "dana" {
+		t.Errorf("the audit says %+v", record)
+	}
+	text := canister.TextOf(result.Content)
+	switch verdict {
+	case canister.VerdictDeny:
+		if result.Code != "DENIED" || !strings.Contains(text, "dana") || !strings.Contains(text, "as agreed") || l.count() != 0 {
+			t.Errorf("the result is %v; %d effects", result, l.count())
+		}
+		return
+	case canister.VerdictChange:
+		if !strings.Contains(text, `changed arguments: {"n":9}`) || string(record.Approved) != `{"n":9}` {
+			t.Errorf("the result is %q, the record %+v", text, record)
+		}
+	}
+	intent := intents[len(intents)-1]
+	want := intent.Key + ` {"n":1}`
+	if verdict == canister.VerdictChange {
+		want = intent.Key + ` {"n":9}`
+	}
+	if !slices.Equal(l.calls, []string{want}) || intent.Wait != wait {
+		t.Errorf("the calls are %q, the intent %+v", l.calls, intent)
+	}
+}
+
+// recorder keeps records of an audit.
+type recorder struct{ records []audit.Record }
+
+func (r *recorder) Record(_ context.Context, record *audit.Record) error {
+	r.records = append(r.records, *record)
+	return nil
+}
+
+func (r *recorder) of(t *testing.T, invocation string) audit.Record {
+	t.Helper()
+	for _, record := range r.records {
+		if record.Invocation == invocation {
+			return record
+		}
+	}
+	t.Fatalf("there is no record of %s in %v", invocation, r.records)
+	return audit.Record{}
+}
+
+// redefined is an invoker of another definition.
+func redefined(i invoker.Invoker) invoker.Invoker {
+	i.Definition().Description = "Does more than before."
+	return i
+}
+
+// An approval lets one call be made, of the same conversation, identity, tool and
+// arguments; otherwise it is asked for again, or denied if nobody is to be asked.
+func TestApprovalIsBound(t *testing.T) {
+	user := func(name string) context.Context {
+		token, _ := json.Marshal(time.Now()) // another one each time
+		return invoker.WithTrusted(t.Context(), invoker.TrustedJSON("user", json.RawMessage(`"`+name+`"`)), invoker.TrustedJSON("token", token))
+	}
+	for _, test := range []struct {
+		name string
+		act  func(invoker.Invoker) invoker.Invoker
+		user string
+		fork string
+		edit func(*canister.Wait)
+		used bool
+		good bool
+	}{
+		{name: "the same", good: true},
+		{name: "another tool", act: redefined},
+		{name: "another identity", user: "mallory"},
+		{name: "a fork", fork: "fork"},
+		{name: "other arguments", edit: func(w *canister.Wait) { w.Arguments = `{"n":2}` }},
+		{name: "used up", used: true},
+	} {
+		for _, nobody := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, nobody to ask %v", test.name, nobody), func(t *testing.T) {
+				var l ledger
+				id := "talk"
+				options := converse.Options{Approve: defers, Identity: []string{"user"}}
+				store := history.NewMemory()
+				talk := process(t, store, newRoster(t, l.tool("act")), options, asks(call("act", `{"n":1}`), call("act", `{"n":1}`)))
+				if turn, err := talk.Ask(user("ann"), canister.Text("Go.")); err != nil || turn.Reason != converse.ReasonWaiting {
+					t.Fatal(turn, err)
+				}
+				store = onlyFirst(t, store, test.edit, test.used)
+				answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
+				if test.fork != "" {
+					id = test.fork
+					if err := store.Fork(t.Context(), "talk", len(of[canister.Canister](t, store, "talk")), id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				tool := l.tool("act")
+				if test.act != nil {
+					tool = test.act(tool)
+				}
+				if options.ID = id; nobody {
+					options.Approve = nil
+				}
+				who := "ann"
+				if test.user != "" {
+					who = test.user
+				}
+				talk = process(t, store, newRoster(t, tool), options, done)
+				turn, err := talk.Run(user(who))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, calls := converse.ReasonWaiting, 0
+				if nobody || test.good {
+					want = converse.ReasonAnswered
+				}
+				if test.good {
+					calls = 1
+				}
+				if turn.Reason != want || l.count() != calls {
+					t.Errorf("the turn ends as %s, want %s; %d calls", turn.Reason, want, l.count())
+				}
+				if r := results(talk.History()); nobody && !test.good && r[len(r)-1].Code != "DENIED" {
+					t.Errorf("the results are %v", r)
+				}
+			})
+		}
+	}
+}
+
+// onlyFirst is a store whose conversation lacks the wait of the second call, which
+// has a result instead. The wait is edited, or was used up by that call.
+func onlyFirst(t *testing.T, from history.Log, edit func(*canister.Wait), used bool) *history.Memory {
+	store := history.NewMemory()
+	var whole []canister.Canister
+	var first, second string
+	for _, c := range of[canister.Canister](t, from, "talk") {
+		switch held := c.(type) {
+		case canister.Invocation:
+			first, second = second, held.ID
+		case canister.Wait:
+			if held.Invocation == second {
+				continue
+			}
+			if edit != nil {
+				edit(&held)
+			}
+			c = held
+		}
+		whole = append(whole, c)
+	}
+	if used {
+		wait := whole[len(whole)-1].(canister.Wait)
+		whole = append(whole, canister.Intent{Head: head("t"), Invocation: second, Attempt: 1, Key: second, Wait: wait.ID})
+	}
+	whole = append(whole, canister.Result{Head: head("r"), Invocation: second})
+	if err := store.Append(t.Context(), "talk", 0, whole...); err != nil {
+		t.Fatal(err)
+	}
+	_ = first
+	return store
+}
+
+// Nobody may answer but the one who was asked, in time, once, and with what
+// answers the question.
+func TestWhoMayAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		store := history.NewMemory()
+		roster := newRoster(t, l.tool("act"))
+		options := converse.Options{Approve: defers}
+		talk := process(t, store, roster, options, asks(call("act", `{}`)))
+		wait := last(t, play(t, talk, "Go.")).Waits[0]
+		give := func(a canister.Answer) error {
+			a.Wait = wait.ID
+			return converse.Answer(t.Context(), store, "talk", a, time.Now())
+		}
+		for _, wrong := range []canister.Answer{
+			{Verdict: canister.VerdictAllow, By: "mallory"},
+			{Verdict: canister.VerdictAllow},
+			{Verdict: canister.VerdictDone, By: "dana"},
+			{Verdict: canister.VerdictChange, By: "dana", Arguments: json.RawMessage(`[]`)},
+		} {
+			if err := give(wrong); err == nil {
+				t.Errorf("%v was taken", wrong)
+			}
+		}
+		// One that went past Answer into the log does not count either.
+		forged := canister.Answer{Head: head("forged"), Wait: wait.ID, Verdict: canister.VerdictAllow, By: "mallory"}
+		if err := store.Fork(t.Context(), "talk", 4, "kept"); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Append(t.Context(), "talk", 4, forged); err != nil {
+			t.Fatal(err)
+		}
+		talk = process(t, store, roster, options, done)
+		carryOn(t, talk, converse.ReasonAnswered)
+		if r := results(talk.History()); r[0].Code != "DENIED" || l.count() != 0 {
+			t.Errorf("the result is %v; %d calls", r, l.count())
+		}
+		time.Sleep(25 * time.Hour)
+		if err := converse.Answer(t.Context(), store, "kept", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, converse.ErrNotWaiting) {
+			t.Errorf("after the deadline: %v", err)
+		}
+		talk = process(t, store, roster, converse.Options{ID: "kept", Approve: defers}, done)
+		carryOn(t, talk, converse.ReasonAnswered)
+		if r := results(talk.History()); r[0].Code != "DENIED" || !strings.Contains(canister.TextOf(r[0].Content), "nobody gave one before") || l.count() != 0 {
+			t.Errorf("the result is %v; %d calls", r, l.count())
+		}
+	})
+}
+
+// An answer that comes while other calls run does not get in the way of them, and
+// is taken up in the same work.
+func TestAnswerWhileTheTurnWorks(t *testing.T) {
+	var l ledger
+	store := history.NewMemory()
+	waits := make(chan struct{})
+	slow := fn("slow", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		<-waits
+		answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
+		return invoker.Output{Content: canister.Texts("slow")}, nil
+	})
+	talk := process(t, store, newRoster(t, l.tool("act"), slow), converse.Options{Approve: defers}, asks(call("slow", `{}`), call("act", `{}`)), done)
+	for event, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event := event.(type) {
+		case converse.WaitStarted:
+			close(waits)
+		case converse.TurnCompleted:
+			if event.Turn.Text() != "Done." || l.count() != 1 {
+				t.Errorf("the turn is %+v; %d calls", event.Turn, l.count())
+			}
+		}
+	}
+	sound(t, talk.History())
+	sameAs(t, store, "talk", talk.History())
+}
+
+// Leaving the loop loses no wait; Send ends it.
+func TestWaitSurvivesLeaving(t *testing.T) {
+	store := history.NewMemory()
+	talk := process(t, store, newRoster(t, echo("act"), waiter("long")), converse.Options{Approve: defers}, asks(call("act", `{}`), call("long", `{}`)), done)
+	for event := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if _, ok := event.(converse.WaitStarted); ok {
+			break
+		}
+	}
+	if turn := carryOn(t, talk, converse.ReasonWaiting); len(turn.Waits) != 1 || len(results(talk.History())) != 1 {
+		t.Errorf("the turn is %+v", turn)
+	}
+	play(t, talk, "Never mind.")
+	if r := results(talk.History()); len(r) != 2 || !strings.Contains(canister.TextOf(r[1].Content), "not started") {
+		t.Errorf("the results are %v", r)
+	}
+	sound(t, talk.History())
+}
+
+// asksTwice asks the person twice, and then has its effect.
+func asksTwice(l *ledger, errs *[]error) invoker.Invoker {
+	effect := l.tool("act")
+	return fn("act", func(ctx context.Context, c *invoker.Call) (invoker.Output, error) {
+		text := ""
+		for _, message := range []string{"Size?", "Size?", "Colour?"} {
+			result, err := c.Ask(ctx, &invoker.ElicitRequest{Message: message, Schema: json.RawMessage(`{"type":"object"}`)})
+			if err != nil {
+				*errs = append(*errs, err)
+				return invoker.Output{}, err
+			}
+			text += fmt.Sprint(result.Action, result.Content, " ")
+		}
+		_, err := effect.Invoke(ctx, c)
+		return invoker.Output{Content: canister.Texts(text)}, err
+	})
+}
+
+func TestQuestionsAreAnsweredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		var errs []error
+		asked := 0
+		store := history.NewMemory()
+		options := converse.Options{Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			asked++
+			return nil, converse.Later(time.Hour, "")
+		}}
+		run := func() *converse.Conversation {
+			return process(t, store, newRoster(t, idempotent(asksTwice(&l, &errs))), options, []conversetest.Line{asks(call("act", `{}`)), done}[len(of[canister.Assistant](t, store, "talk")):]...)
+		}
+		turn := last(t, play(t, run(), "Go."))
+		for i, a := range []canister.Answer{
+			{Verdict: canister.VerdictAccept, Arguments: json.RawMessage(`{"size":4}`)},
+			{Verdict: canister.VerdictDecline},
+			{},
+		} {
+			if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || l.count() != 0 {
+				t.Fatalf("question %d: the turn is %+v", i, turn)
+			}
+			if q, err := converse.Question(turn.Waits[0]); err != nil || q.Server != "local__act" || !strings.Contains(q.Message, "?") || len(q.Schema) == 0 {
+				t.Errorf("the question is %+v, %v", q, err)
+			}
+			if a.Verdict == "" {
+				time.Sleep(2 * time.Hour)
+			} else {
+				answer(t, store, "talk", a)
+			}
+			talk := run()
+			var err error
+			if turn, err = talk.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := of[canister.Result](t, store, "talk")
+		if turn.Text() != "Done." || len(r) != 1 || canister.TextOf(r[0].Content) != "acceptmap[size:4] declinemap[] cancelmap[] " || asked != 3 || l.count() != 1 {
+			t.Errorf("the turn is %+v, the results %v, %d questions, %d calls", turn, r, asked, l.count())
+		}
+		intents := of[canister.Intent](t, store, "talk")
+		if len(intents) != 4 || intents[3].Attempt != 4 || intents[3].Key != intents[0].Key {
+			t.Errorf("the intents are %+v", intents)
+		}
+	})
+}
+
+// The tool of a call that cannot be made again is told that there is no answer,
+// unless nothing is under way.
+func TestQuestionOfACallThatCannotBeMadeAgain(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		tool := fn("act", func(ctx context.Context, c *invoker.Call) (invoker.Output, error) {
+			result, err := c.Ask(ctx, &invoker.ElicitRequest{Message: "Size?", Anew: anew})
+			if err != nil {
+				return invoker.Output{}, err
+			}
+			return invoker.Output{Content: canister.Texts(string(result.Action))}, nil
+		})
+		options := converse.Options{Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return nil, converse.Later(0, "")
+		}}
+		talk := process(t, history.NewMemory(), newRoster(t, tool), options, asks(call("act", `{}`)), done)
+		turn := last(t, play(t, talk, "Go."))
+		if r := results(talk.History()); anew != (turn.Reason == converse.ReasonWaiting) || !anew && canister.TextOf(r[0].Content) != "cancel" {
+			t.Errorf("anew %v: the turn is %+v, the results %v", anew, turn, r)
+		}
+	}
+}
+
+// A timer holds the conversation, and what was waited does not count.
+func TestTimerAndTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		options := converse.Options{Limits: converse.Limits{Time: time.Minute}}
+		talk := process(t, store, nil, options, done)
+		if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}, canister.Wait{For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		if turn := carryOn(t, talk, converse.ReasonWaiting); turn.Waits[0].For != canister.WaitTimer {
+			t.Errorf("it waits for %v", turn.Waits)
+		}
+		time.Sleep(59 * time.Minute)
+		carryOn(t, talk, converse.ReasonWaiting)
+		time.Sleep(90 * time.Second)
+		carryOn(t, talk, converse.ReasonAnswered)
+
+		for _, late := range []time.Duration{30 * time.Second, 2 * time.Minute} {
+			id := late.String()
+			options.ID = id
+			talk = process(t, store, nil, options, done)
+			if err := talk.Add(t.Context(), canister.User{Content: canister.Texts("Go.")}, canister.Wait{For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Minute)
+			answer(t, store, id, canister.Answer{Verdict: canister.VerdictCancel})
+			time.Sleep(late)
+			want := converse.ReasonAnswered
+			if late > time.Minute {
+				want = converse.ReasonTime
+			}
+			carryOn(t, talk, want)
+		}
+	})
+}
+
+// Work that is cancelled with ErrSuspended leaves its calls in doubt, and what has
+// ended is written down.
+func TestCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		talk := process(t, store, newRoster(t, waiter("long"), echo("quick"), exclusive(echo("third"))), converse.Options{},
+			asks(call("long", `{}`), call("quick", `{}`), call("third", `{}`)))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Millisecond, func() { cancel(converse.ErrSuspended) })
+		if _, err := talk.Ask(ctx, canister.Text("Go.")); !errors.Is(err, converse.ErrSuspended) {
+			t.Errorf("err = %v", err)
+		}
+		if r := results(talk.History()); len(r) != 1 || canister.TextOf(r[0].Content) != "quick {}" {
+			t.Errorf("the results are %v", r)
+		}
+		heir := process(t, store, newRoster(t, echo("long"), echo("quick"), echo("third")), converse.Options{}, done)
+		carryOn(t, heir, converse.ReasonAnswered)
+		codes := map[string]bool{}
+		for _, r := range results(heir.History()) {
+			codes[r.Code+" "+canister.TextOf(r.Content)[:5]] = true
+		}
+		if len(codes) != 3 || !codes["OUTCOME_UNKNOWN The c"] || !codes[" third"] || len(of[canister.Intent](t, store, "talk")) != 3 {
+			t.Errorf("the results are %v", results(heir.History()))
+		}
+	})
+}
+
+// Suspend lets end what is under way and begins nothing more.
+func TestSuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		store := history.NewMemory()
+		slow := fn("slow", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+			select {
+			case <-time.After(time.Second):
+				return invoker.Output{Content: canister.Texts("ended")}, nil
+			case <-ctx.Done():
+				return invoker.Output{}, ctx.Err()
+			}
+		})
+		approve := func(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
+			if ask.Tool == "act" {
+				<-ctx.Done() // a person who takes her time
+			}
+			return converse.Allow(), ctx.Err()
+		}
+		for _, patient := range []bool{true, false} {
+			id := fmt.Sprint(patient)
+			talk := process(t, store, newRoster(t, slow, l.tool("act"), echo("third")), converse.Options{ID: id, Approve: approve, Limits: converse.Limits{Parallel: 2}},
+				asks(call("slow", `{}`), call("act", `{}`), call("third", `{}`)))
+			ended := make(chan error, 1)
+			go func() {
+				_, err := talk.Ask(t.Context(), canister.Text("Go."))
+				ended <- err
+			}()
+			time.Sleep(time.Millisecond)
+			within := time.Minute
+			if !patient {
+				within = time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			err := talk.Suspend(ctx)
+			cancel()
+			if patient != (err == nil) {
+				t.Errorf("patient %v: %v", patient, err)
+			}
+			if err := <-ended; !errors.Is(err, converse.ErrSuspended) {
+				t.Errorf("the turn ends with %v", err)
+			}
+			want := 1
+			if !patient {
+				want = 0
+			}
+			if r := results(talk.History()); len(r) != want || l.count() != 0 || len(of[canister.Intent](t, store, id)) != 1 {
+				t.Errorf("the results are %v", r)
+			}
+			if n := len(of[canister.Result](t, store, id)); n != want {
+				t.Errorf("the log has %d results", n)
+			}
+			if err := talk.Suspend(t.Context()); err != nil {
+				t.Error(err) // nothing is under way
+			}
+		}
+	})
+}
