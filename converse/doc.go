@@ -128,6 +128,19 @@
 // Of what a turn writes to Options.Logger, each line has the identity of the
 // conversation, and those of the trace and the span if there are any.
 //
+// # Long conversations
+//
+// With Options.Compaction, a conversation that nears the window of its model
+// becomes shorter for the model: old results are cut, or what is old is summarised.
+// The history loses nothing. [Next] says so with [Compact]; one Document with a
+// mark in its metadata is what comes of it, and requests follow from the history
+// and its marks, which makes them the same in every process. Instructions stay in
+// front, the user's last message and the last exchanges stay as they are, and no
+// call is parted from its results. A summary is an exchange, and counts as one;
+// [CompactionCompleted] tells of it. A request that the model refuses as too long,
+// with [CodeContextLength], is followed by a compaction, and tried again, as long
+// as there is something to gain. See docs/long-conversations.md.
+//
 // # Tools within a turn
 //
 // The tools are fixed when a turn begins, and so is their order: what servers

@@ -33,7 +33,9 @@ type Binder interface {
 	// time, each of whose histories usually begins with the one before. It
 	// gives the same answers to the same requests as the model itself, as long
 	// as a canister does not change: what it kept is known by the IDs alone.
-	// A conversation only ever adds to its history.
+	// What a conversation tells its model only ever grows, until a compaction,
+	// behind which it is another from some place on. A result that is cut then
+	// has another ID.
 	Bind() Model
 }
 

@@ -12,7 +12,10 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // SummaryInstructions are the default of [Compaction].Instructions.
@@ -159,6 +162,8 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 	if !t.append(document) {
 		return
 	}
+	event.Log(ctx, t.log, zapcore.InfoLevel, "the model is told less of what is long ago", event.Compacted,
+		zap.Int64("before", command.Before), zap.Int64("after", command.After), zap.Int("trimmed", command.Trim))
 	from := command.marks.through + 1
 	if command.Trim > 0 {
 		from = max(from, command.marks.trim+1)

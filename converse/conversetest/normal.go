@@ -4,7 +4,9 @@ package conversetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,8 +88,30 @@ func (a *aliases) canister(c canister.Canister) canister.Canister {
 	case canister.Result:
 		typed.Invocation = a.of(typed.Invocation)
 		c = typed
+	case canister.Document:
+		head.Metadata = a.mark(head.Metadata)
 	}
 	return canister.WithHead(c, head)
+}
+
+// compactionKey is the member of metadata that names another canister; see
+// docs/long-conversations.md.
+const compactionKey = "io.github.consort-go/compaction"
+
+// mark returns metadata with an alias in a mark.
+func (a *aliases) mark(metadata canister.Fields) canister.Fields {
+	var mark struct {
+		Through string `json:"through"`
+		Trim    int    `json:"trim,omitzero"`
+		Tokens  int64  `json:"tokens"`
+	}
+	if json.Unmarshal(metadata[compactionKey], &mark) != nil {
+		return metadata
+	}
+	mark.Through = a.of(mark.Through)
+	metadata = maps.Clone(metadata)
+	metadata[compactionKey], _ = json.Marshal(mark) // a string and numbers
+	return metadata
 }
 
 // lines returns the canonical lines of what happened: deltas that follow one
@@ -182,6 +206,10 @@ func (a *aliases) line(event converse.Event) (string, error) {
 		alias, event = e.Result.ID, e
 	case converse.ExchangeRetried:
 		e.Wait = 0
+		event = e
+	case converse.CompactionCompleted:
+		e.Document, _ = a.canister(e.Document).(canister.Document)
+		e.From, e.To, e.Duration = a.of(e.From), a.of(e.To), 0
 		event = e
 	case converse.ExchangeCompleted:
 		e.Duration = 0

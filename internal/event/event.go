@@ -62,6 +62,7 @@ var (
 	ToolRefused        = named("model.tool.refused")
 	ApprovalFailed     = named("approval.failed")
 	SpillFailed        = named("result.spill.failed")
+	Compacted          = named("conversation.compacted")
 	ConversationFailed = named("conversation.close.failed")
 	AuditKept          = named("audit.kept")
 	AuditFailed        = named("audit.failed")
