@@ -284,14 +284,13 @@ func answerBeside(s *engineSubject) {
 			}
 		}
 	}
-	answered := make(chan error, 1)
-	go func() {
-		answered <- s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow))
-	}()
-	s.stage.open("two")
-	if err := s.soon("Answer", func() error { return <-answered }); err != nil {
+	err := s.soon("Answer beside a call that is under way", func() error {
+		return s.process.Engine.Answer(s.context(), talk, answerTo(wait, canister.VerdictAllow))
+	})
+	if err != nil {
 		s.Fatalf("Answer: %v", err)
 	}
+	s.stage.open("two")
 	s.answered(talk, "m1")
 	for _, what := range []string{"one", "two", "three"} {
 		s.effects(what, 1)

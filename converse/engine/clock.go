@@ -58,7 +58,16 @@ func (c *clock) forget(conversation string) {
 	defer c.mu.Unlock()
 	if a := c.of[conversation]; a != nil {
 		heap.Remove(&c.heap, a.index)
-		delete(c.of, conversation)
+		c.drop(conversation)
+	}
+}
+
+// drop forgets an alarm that is not in the heap any more, and the room that many
+// of them took. The caller holds mu.
+func (c *clock) drop(conversation string) {
+	delete(c.of, conversation)
+	if len(c.of) == 0 {
+		c.of, c.heap = map[string]*alarm{}, nil
 	}
 }
 
@@ -72,7 +81,7 @@ func (c *clock) due(now time.Time) (due []*alarm, next time.Time) {
 			return due, c.heap[0].at
 		}
 		a := heap.Pop(&c.heap).(*alarm)
-		delete(c.of, a.conversation)
+		c.drop(a.conversation)
 		due = append(due, a)
 	}
 	return due, time.Time{}

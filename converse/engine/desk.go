@@ -29,7 +29,7 @@ type desk struct {
 // Its fields are those of the desk's mu, apart from tries, which are the holder's.
 type talk struct {
 	id     string
-	urgent []chan struct{} // who wants it before it is carried on
+	urgent []chan struct{} // who wants to cancel it, before it is carried on
 	queue  []chan struct{} // who wants it after that
 	wake   bool            // it is to be carried on
 	tries  tries
@@ -59,7 +59,7 @@ func (d *desk) take(ctx context.Context, id string) (*talk, error) {
 }
 
 // seize takes a conversation as soon as nobody holds it, before all turns and all
-// who wait in the queue. If cause is not nil, the turn that has it is cancelled.
+// who wait in the queue, and cancels the turn that has it.
 func (d *desk) seize(ctx context.Context, id string, cause error) (*talk, error) {
 	d.mu.Lock()
 	t, mine, err := d.claim(id)
@@ -70,7 +70,7 @@ func (d *desk) seize(ctx context.Context, id string, cause error) (*talk, error)
 		t.ready, t.wake, mine = false, true, nil
 	default:
 		t.urgent = append(t.urgent, mine)
-		if cause != nil && t.cancel != nil {
+		if t.cancel != nil {
 			t.cancel(cause)
 		}
 	}
@@ -141,20 +141,34 @@ func (d *desk) give(t *talk, wake bool) {
 	d.pass(t)
 }
 
-// wake has a conversation carried on as soon as it is free.
-func (d *desk) wake(id string, after tries) {
+// news has a conversation carried on whose log has grown.
+func (d *desk) news(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return
-	}
-	if t := d.talks[id]; t != nil {
+	d.wake(id, tries{}, true)
+}
+
+// check has a conversation carried on, if no turn has it already.
+func (d *desk) check(id string, after tries) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wake(id, after, false)
+}
+
+// wake has a conversation carried on as soon as it is free; again says that this is
+// also for one that a turn has. The caller holds mu.
+func (d *desk) wake(id string, after tries, again bool) {
+	t := d.talks[id]
+	switch {
+	case d.closed:
+	case t == nil:
+		t = &talk{id: id, wake: true, tries: after}
+		d.talks[id] = t
+		d.pass(t)
+	case t.ready:
+	case t.cancel == nil || again:
 		t.wake = true
-		return
 	}
-	t := &talk{id: id, wake: true, tries: after}
-	d.talks[id] = t
-	d.pass(t)
 }
 
 // pass hands a conversation on, which nobody holds now, or forgets it. The caller
@@ -162,7 +176,7 @@ func (d *desk) wake(id string, after tries) {
 func (d *desk) pass(t *talk) {
 	switch {
 	case d.closed:
-		delete(d.talks, t.id)
+		d.forget(t)
 	case len(t.urgent) > 0:
 		close(t.urgent[0])
 		t.urgent = t.urgent[1:]
@@ -177,7 +191,16 @@ func (d *desk) pass(t *talk) {
 		close(t.queue[0])
 		t.queue = t.queue[1:]
 	default:
-		delete(d.talks, t.id)
+		d.forget(t)
+	}
+}
+
+// forget lets go of a conversation that nobody has anything to do with, and of the
+// room that many of them took. The caller holds mu.
+func (d *desk) forget(t *talk) {
+	delete(d.talks, t.id)
+	if len(d.talks) == 0 {
+		d.talks, d.ready = map[string]*talk{}, nil
 	}
 }
 

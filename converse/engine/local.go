@@ -60,7 +60,7 @@ func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Loca
 	l.desk = newDesk(all.Work, l.turn)
 	l.watch = Watcher{Log: store, Stream: all.Stream, Poll: all.Poll, Next: l.next, Failed: l.failures.last}
 	l.life, l.stop = context.WithCancel(context.Background())
-	l.ended.Go(func() { l.clock.run(l.life, l.desk.wake) })
+	l.ended.Go(func() { l.clock.run(l.life, l.desk.check) })
 	l.ended.Go(l.search)
 	return l, nil
 }
@@ -118,15 +118,16 @@ func (l *Local) post(ctx context.Context, conversation string, message canister.
 	return l.store.Describe(ctx, conversation, history.Change{Owner: &owner})
 }
 
-// Answer implements [Engine]. It waits for a turn that is at work, which ends when
-// all that can be done without the answer has been done.
+// Answer implements [Engine]. It does not wait for a turn that is at work: that
+// finds the answer in the log.
 func (l *Local) Answer(ctx context.Context, conversation string, answer canister.Answer) error {
-	t, err := l.desk.seize(ctx, conversation, nil)
-	if err != nil {
-		return err
+	if l.life.Err() != nil {
+		return ErrClosed
 	}
-	err = converse.Answer(ctx, l.store, conversation, answer, time.Now())
-	l.desk.give(t, err == nil)
+	err := converse.Answer(ctx, l.store, conversation, answer, time.Now())
+	if err == nil {
+		l.desk.news(conversation)
+	}
 	return err
 }
 

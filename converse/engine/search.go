@@ -45,7 +45,7 @@ func (l *Local) found(filter history.Filter) bool {
 	whole := true
 	for info, err := range l.store.List(l.life, filter) {
 		if err == nil {
-			l.desk.wake(info.ID, tries{})
+			l.desk.check(info.ID, tries{})
 			continue
 		}
 		if l.life.Err() == nil {

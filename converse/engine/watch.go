@@ -114,29 +114,40 @@ func (v *view) emit(event Event) {
 // look reads what the log has, and tells if the turn is over.
 func (v *view) look() error {
 	before := v.place
-	if err := v.read(); err != nil || v.left || v.place == before || v.told == v.place {
+	if err := v.read(); err != nil || v.place == before {
 		return err
 	}
-	if v.over() {
-		return nil
-	}
-	if v.Failed != nil {
-		if failed, has := v.Failed(v.conversation); has {
-			v.end(failed)
+	for !v.left && v.told != v.place && !v.over() {
+		at := v.place
+		ended, is := v.known()
+		if !is {
+			return nil
+		}
+		// What is known now may be about canisters that were added meanwhile.
+		if err := v.read(); err != nil {
+			return err
+		}
+		if v.place == at {
+			v.end(ended)
 			return nil
 		}
 	}
+	return nil
+}
+
+// known tells of an end that the canisters do not show.
+func (v *view) known() (Ended, bool) {
+	if v.Failed != nil {
+		if failed, has := v.Failed(v.conversation); has {
+			return failed, true
+		}
+	}
 	if v.Next == nil {
-		return nil
+		return Ended{}, false
 	}
 	command, err := v.Next(v.ctx, v.conversation)
-	if err != nil {
-		return nil // who works on it tells what is wrong
-	}
-	if done, ok := command.(converse.Done); ok {
-		v.end(Ended{Turn: v.id(), Reason: done.Reason})
-	}
-	return nil
+	done, is := command.(converse.Done)
+	return Ended{Reason: done.Reason}, err == nil && is // what is wrong, who works on it tells
 }
 
 // read yields what the log has behind the place.
