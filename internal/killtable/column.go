@@ -19,7 +19,8 @@ import (
 type Column struct {
 	Name   string
 	Engine string // a name that Main was given
-	// Store makes an empty store, for [OpenStore].
+	// Store makes an empty store, for [OpenStore], or returns one that
+	// conversations share.
 	Store func(tb testing.TB) string
 	// Settings, if not nil, makes those of a child.
 	Settings func(tb testing.TB) string
@@ -61,7 +62,7 @@ func (c Column) Test(t *testing.T, page string) {
 }
 
 func (c Column) world(tb testing.TB, point Point) *World {
-	spec := Spec{Store: c.Store(tb), Engine: c.Engine, Conversation: "talk", Ask: point.Ask}
+	spec := Spec{Store: c.Store(tb), Engine: c.Engine, Conversation: point.String(), Ask: point.Ask}
 	if c.Settings != nil {
 		spec.Settings = c.Settings(tb)
 	}
