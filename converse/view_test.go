@@ -222,6 +222,40 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
+// far is a canister that nobody has any business with.
+type far struct{ canister.Canister }
+
+// The cost of a step does not grow with what came before the window: what a
+// summary stands for is not looked at again.
+func TestOldHistoryIsNotLookedAt(t *testing.T) {
+	g := &grower{t: t, random: rand.New(rand.NewPCG(1, 1)), usage: true, policy: Policy{Compaction: &Compaction{Window: 8000}}}
+	var growing view
+	turns := 0
+	for m := readMarks(nil); m.through < 30 || m.user >= 0; m = readMarks(g.history) {
+		g.turn(func() { growing.of(g.history) })
+		if turns++; turns > 100 {
+			t.Fatal("never compacted")
+		}
+	}
+	g.add(canister.User{Head: g.head(), Content: canister.Texts("again")})
+	want := growing.of(g.history)
+	through := readMarks(g.history).through
+	for i := range through {
+		g.history[i] = far{}
+	}
+	if _, ok := Next(g.history, g.policy, time.Unix(1, 0)).(Exchange); !ok {
+		t.Error("Next is another without what is long ago")
+	}
+	g.policy.Refused = load(g.history)
+	if _, ok := Next(g.history, g.policy, time.Unix(1, 0)).(Compact); !ok {
+		t.Error("no compaction without what is long ago")
+	}
+	g.add(canister.Document{Head: g.head(), Content: canister.Texts("more")})
+	if told := growing.of(g.history); len(told) != len(want)+1 {
+		t.Errorf("told %d canisters, were %d", len(told), len(want))
+	}
+}
+
 // FuzzView: whatever marks a history has, the view of it is sound if the history is.
 func FuzzView(f *testing.F) {
 	f.Add(uint64(1), "c3", 0, int64(7), uint8(5))
