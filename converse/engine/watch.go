@@ -59,6 +59,7 @@ type view struct {
 	left    bool // by the caller
 	place   int  // how many canisters have been read
 	turn    []canister.Canister
+	looked  int   // how many there were when it was asked whether the turn is over
 	told    int   // the place at which an end was told
 	attempt int64 // the latest of the turn
 	missed  int   // deltas that were lost, and nobody was told yet
@@ -113,12 +114,11 @@ func (v *view) emit(event Event) {
 
 // look reads what the log has, and tells if the turn is over.
 func (v *view) look() error {
-	before := v.place
-	if err := v.read(); err != nil || v.place == before {
+	if err := v.read(); err != nil || v.place == v.looked {
 		return err
 	}
+	v.looked = v.place
 	for !v.left && v.told != v.place && !v.over() {
-		at := v.place
 		ended, is := v.known()
 		if !is {
 			return nil
@@ -127,10 +127,11 @@ func (v *view) look() error {
 		if err := v.read(); err != nil {
 			return err
 		}
-		if v.place == at {
+		if v.place == v.looked {
 			v.end(ended)
 			return nil
 		}
+		v.looked = v.place
 	}
 	return nil
 }
