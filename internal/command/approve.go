@@ -4,9 +4,12 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/shown"
 )
@@ -20,8 +23,15 @@ func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Dec
 	for line := range strings.Lines(shown.JSON(ask.Arguments)) {
 		question.WriteString("  " + line)
 	}
-	question.WriteString("\n  run it? [y/N, or a reason why not] ")
+	choices := "y/N, or a reason why not"
+	if c.kept.store != nil {
+		choices = "y/N, later, or a reason why not"
+	}
+	question.WriteString("\n  run it? [" + choices + "] ")
 	answer, err := c.console.question(ctx, question.String())
+	if c.kept.store != nil && (errors.Is(err, io.EOF) || err == nil && strings.EqualFold(strings.TrimSpace(answer), "later")) {
+		return converse.Decision{}, config.ErrLater
+	}
 	if err != nil {
 		return converse.Decision{}, c.heard(err)
 	}

@@ -162,6 +162,8 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	case c.interrupted.Load() == 1:
 		c.screen.note("%s", c.screen.notes.faint("Cancelled. Ctrl-C again leaves."))
 		return false, nil
+	case statusOf(err) == statusWaits:
+		c.kept.adviseResume()
 	case err != nil && ctx.Err() == nil:
 		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
 	}

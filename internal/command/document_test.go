@@ -73,7 +73,9 @@ func TestTheDocumentsAreDocumented(t *testing.T) {
 		"### `check --json`":                         reflect.TypeFor[report](),
 		"### `pins --json` and `pins accept --json`": reflect.TypeFor[pinList](),
 		"### `history list --json`, `history search --json` and `history prune --json`": reflect.TypeFor[conversationList](),
-		"### `history show --json`": reflect.TypeFor[conversationShown](),
+		"### `approve --json`":                reflect.TypeFor[waitList](),
+		"### `approve --json` with an answer": reflect.TypeFor[answeredJSON](),
+		"### `history show --json`":           reflect.TypeFor[conversationShown](),
 	} {
 		documented, _ := rows(t, heading)
 		actual := below(of, "")
@@ -86,7 +88,7 @@ func TestTheDocumentsAreDocumented(t *testing.T) {
 
 func TestTheStatusesAreDocumented(t *testing.T) {
 	documented, _ := rows(t, "## Exit status")
-	if !slices.Equal(documented, []string{"0", "1", "2", "3", "4"}) {
+	if !slices.Equal(documented, []string{"0", "1", "2", "3", "4", "5"}) {
 		t.Errorf("documented are %q", documented)
 	}
 }

@@ -17,6 +17,7 @@ const (
 	statusUsage  status = 2 // the command line or the configuration is wrong
 	statusTool   status = 3 // the tool failed (call), or a server did (check)
 	statusLimit  status = 4 // a limit ended the turn
+	statusWaits  status = 5 // the turn waits for somebody
 )
 
 // exit is an error with the status that the process exits with.

@@ -202,9 +202,15 @@ func titleOf(canisters []canister.Canister) string {
 
 // adviseResume says how to carry on with what is left undone.
 func (k *kept) adviseResume() {
-	if k.store != nil && waits(k.talk) {
-		k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: consort resume "+word(k.talk.ID())))
+	if k.store == nil || !waits(k.talk) {
+		return
 	}
+	id := word(k.talk.ID())
+	if wait, waits := k.talk.Next().(converse.Await); waits {
+		k.screen.note("The turn waits for somebody, until %s: see for what, and answer, with: consort approve %s", wait.Deadline.Local().Format(time.DateTime), id)
+		return
+	}
+	k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: consort resume "+id))
 }
 
 // adviseContinue says how to come back.

@@ -153,7 +153,7 @@ func (p *program) rootCommand() *cobra.Command {
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, an object a line (default: the file's, or console)")
 	root.AddCommand(
-		p.demoCommand(), p.chatCommand(), p.runCommand(), p.resumeCommand(), p.historyCommand(), p.toolsCommand(), p.callCommand(),
+		p.demoCommand(), p.chatCommand(), p.runCommand(), p.resumeCommand(), p.approveCommand(), p.historyCommand(), p.toolsCommand(), p.callCommand(),
 		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(),
 		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
 	)

@@ -72,6 +72,10 @@ func shortfall(t converse.Turn) error {
 		return &exit{statusLimit, fmt.Errorf("the turn reached its limit of time (conversation.time)")}
 	case converse.ReasonTokens:
 		return &exit{statusLimit, fmt.Errorf("the turn ended after %d tokens, the limit (conversation.tokens)", t.Usage.Total())}
+	case converse.ReasonBudget:
+		return &exit{statusLimit, fmt.Errorf("the turn ended, since a cap of [budgets] is reached: %w", t.Reached)}
+	case converse.ReasonWaiting:
+		return &exit{statusWaits, nil} // which the advice is about
 	case converse.ReasonLength:
 		return &exit{statusLimit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut")}
 	case converse.ReasonContentFilter:

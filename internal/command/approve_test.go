@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+// effects is the table of a server whose tool effect leaves a trace, and what
+// counts the traces.
+func effects(t *testing.T) (table string, count func() int) {
+	t.Helper()
+	dir := t.TempDir()
+	server, err := faultserver.StartHTTP(faultserver.Script{Dir: dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return fmt.Sprintf("[mcp.world]\ntransport = \"http\"\nurl = %q\n", server.URL()), func() int {
+		ledger, err := faultserver.ReadLedger(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ledger.Effects())
+	}
+}
+
+const defers = "[approval]\ndefault = \"defer\"\n"
+
+// waitsFor are what approve --json lists.
+func waitsFor(t *testing.T, path, id string) []waitJSON {
+	t.Helper()
+	var list waitList
+	if err := json.Unmarshal([]byte(consort(t, "approve", id, "--json", "--config", path).expect(t, statusDone).stdout), &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Waits
+}
+
+// TestAnApprovalThatWaits: the turn ends, nothing has happened, and somebody
+// answers in another process, whose name is kept.
+func TestAnApprovalThatWaits(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), world, historyTable, defers)
+	o := consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	contains(t, "standard error", o.stderr, "waits for somebody", "consort approve pay")
+	if count() != 0 {
+		t.Fatal("it happened before anybody was asked")
+	}
+	o = consort(t, "resume", "pay", "--config", path).expect(t, statusWaits)
+	contains(t, "standard error", o.stderr, "consort approve pay")
+	o = consort(t, "approve", "pay", "--config", path).expect(t, statusDone)
+	contains(t, "the list", o.stdout, "approval until", "world__effect", `"key": "a"`)
+	contains(t, "standard error", o.stderr, "--allow, --deny, --arguments")
+	waits := waitsFor(t, path, "pay")
+	if len(waits) != 1 || waits[0].Tool != "world__effect" || waits[0].For != "approval" || time.Until(waits[0].Deadline) < 23*time.Hour {
+		t.Fatalf("%+v", waits)
+	}
+	consort(t, "approve", "pay", "nothing-like-it", "--config", path).expect(t, statusUsage)
+	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, statusUsage).stderr, "--again does not answer a wait for approval", "--allow, --deny")
+	o = consort(t, "approve", "pay", waits[0].ID[:6], "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "consort resume pay")
+	if count() != 0 {
+		t.Error("an answer alone does nothing")
+	}
+	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, statusUsage).stderr, "has answered", "already: allow")
+	o = consort(t, "resume", "pay", "--config", path).expect(t, statusDone)
+	if count() != 1 || o.stdout != "Paid.\n" {
+		t.Errorf("%d effects; standard output: %q", count(), o.stdout)
+	}
+	contains(t, "standard error", consort(t, "approve", "pay", "--config", path).expect(t, statusDone).stderr, "Nothing is waited for")
+	consort(t, "approve", "pay", "--allow", "--config", path).expect(t, statusUsage)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if by := answers(t, open(t, path), "pay")[0].By; by != me.Username {
+		t.Errorf("answered by %q", by)
+	}
+	contains(t, "the conversation", consort(t, "history", "show", "pay", "--config", path).stdout, "answer allow by "+me.Username)
+}
+
+// answers are those of a conversation.
+func answers(t *testing.T, store history.Store, id string) (found []canister.Answer) {
+	t.Helper()
+	for c, err := range store.Read(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, ok := c.(canister.Answer); ok {
+			found = append(found, answer)
+		}
+	}
+	return found
+}
+
+// TestAnswersToSeveral: each is answered by itself, and carried on with at the end.
+func TestAnswersToSeveral(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, model(t,
+		says("", calls("world__effect", `{"key":"one"}`), calls("world__effect", `{"key":"two"}`), calls("world__effect", `{"key":"three"}`)),
+		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"too dear"}}, Reply: openaiserver.Message{Text: "Two of them."}},
+	), world, historyTable, "[[approval.rules]]\naction = \"defer\"\nwithin = \"1h\"\nwho = \"ann\"\n")
+	consort(t, "run", "--conversation", "many", "Go.", "--config", path).expect(t, statusWaits)
+	waits := waitsFor(t, path, "many")
+	if len(waits) != 3 || waits[0].Who != "ann" || time.Until(waits[0].Deadline) > time.Hour {
+		t.Fatalf("%+v", waits)
+	}
+	does := func(want status, args ...string) outcome {
+		t.Helper()
+		return consort(t, append([]string{"approve", "many", "--config", path}, args...)...).expect(t, want)
+	}
+	contains(t, "standard error", does(statusUsage, "--deny", "too dear").stderr, "3 things are waited for")
+	contains(t, "standard error", does(statusUsage, waits[0].ID, "--as", "ben").stderr, "ann", "ben")
+	contains(t, "standard error", does(statusUsage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
+	contains(t, "standard error", does(statusUsage, "--resume").stderr, "consort resume many")
+	var answered answeredJSON
+	if err := json.Unmarshal([]byte(does(statusDone, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout), &answered); err != nil || answered != (answeredJSON{"many", waits[0].ID, "deny", "ann"}) {
+		t.Errorf("%+v, %v", answered, err)
+	}
+	does(statusDone, waits[1].ID, "--as", "ann")
+	o := does(statusDone, waits[2].ID, "--arguments", `{"key":"four"}`, "--as", "ann", "--resume")
+	if o.stdout != "Two of them.\n" || count() != 2 {
+		t.Errorf("%q, %d effects", o.stdout, count())
+	}
+}
+
+// TestAnswersThatComeTooLate: nothing happens, and the error says why.
+func TestAnswersThatComeTooLate(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("nobody gave one before", "Nobody answered.")), world, historyTable, defers+"within = \"1ms\"\n")
+	consort(t, "run", "--conversation", "late", "Go.", "--config", path) // waits, or has waited already
+	var wait string
+	for c, err := range open(t, path).Read(t.Context(), "late", 0) {
+		if w, ok := c.(canister.Wait); ok && err == nil {
+			wait = w.ID
+		}
+	}
+	contains(t, "standard error", consort(t, "approve", "late", wait, "--config", path).expect(t, statusUsage).stderr, "the time to answer "+wait+" ended at")
+	consort(t, "resume", "late", "--config", path).expect(t, statusDone)
+	if count() != 0 {
+		t.Error("it happened")
+	}
+}
+
+// begun is a conversation whose process died in a call.
+func begun(t *testing.T, store history.Store, id string) {
+	t.Helper()
+	err := store.Append(t.Context(), id, 0,
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Pay.")},
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "c", Name: "world__effect", Arguments: `{"key":"a"}`},
+		canister.Intent{Head: canister.Head{ID: "n"}, Invocation: "i", Attempt: 1, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDoubt: of a call that may have been made, somebody says what came of it, or
+// has it made.
+func TestDoubt(t *testing.T) {
+	world, count := effects(t)
+	asks := historyTable + "doubt = \"ask\"\n"
+	for _, test := range []struct {
+		flag    []string
+		result  string
+		effects int
+	}{
+		{[]string{"--happened", "receipt 4711"}, "receipt 4711", 0},
+		{[]string{"--again"}, "a", 1},
+		{[]string{"--unknown"}, "may or may not", 1},
+	} {
+		const id = "pay"
+		path := file(t, model(t, says(""), expects(test.result, "So be it.")), world, asks)
+		begun(t, open(t, path), id)
+		contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, statusWaits).stderr, "consort approve "+id)
+		contains(t, "the list", consort(t, "approve", id, "--config", path).expect(t, statusDone).stdout, "outcome until", "world__effect")
+		o := consort(t, append([]string{"approve", id, "--resume", "--config", path}, test.flag...)...).expect(t, statusDone)
+		if o.stdout != "So be it.\n" || count() != test.effects {
+			t.Errorf("%s: %q, %d effects", test.flag, o.stdout, count())
+		}
+	}
+	reports := file(t, model(t, says(""), expects("may or may not", "Who knows.")), world, historyTable)
+	begun(t, open(t, reports), "pay")
+	consort(t, "resume", "pay", "--config", reports).expect(t, statusDone)
+}
+
+// TestAQuestionIsAnswered: of a tool, which is asked for in a form.
+func TestAQuestionIsAnswered(t *testing.T) {
+	path := file(t, model(t), historyTable)
+	store := open(t, path)
+	err := store.Append(t.Context(), "ask", 0,
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Book.")},
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "m", CallID: "c", Name: "world__book", Arguments: `{}`},
+		canister.Wait{Head: canister.Head{ID: "w1"}, For: canister.WaitElicitation, Invocation: "i", Deadline: time.Now().Add(time.Hour), Conversation: "ask",
+			Question: json.RawMessage(`{"message":"Which \u001b[31mseat?","schema":{"type":"object","properties":{"seat":{"type":"string"}}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "the list", consort(t, "approve", "ask", "--config", path).expect(t, statusDone).stdout, "elicitation until", "asks: Which [31mseat?")
+	consort(t, "approve", "ask", "--answer", `{"seat":"4A"}`, "--config", path, "--as", "ann").expect(t, statusDone)
+	if got := answers(t, store, "ask"); len(got) != 1 || got[0].Verdict != canister.VerdictAccept || string(got[0].Arguments) != `{"seat":"4A"}` || got[0].By != "ann" {
+		t.Errorf("%+v", got)
+	}
+	contains(t, "standard error", consort(t, "approve", "none", "--config", path).expect(t, statusUsage).stderr, "no conversation none")
+}
+
+// TestChatPutsOff: whoever is there is asked, and can answer later.
+func TestChatPutsOff(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, model(t,
+		says("", calls("world__effect", `{"key":"a"}`)), expects("a", "One."),
+		says("", calls("world__effect", `{"key":"b"}`))), world, historyTable, defers)
+	o := run{stdin: "First.\ny\nSecond.\nlater\n"}.consort(t, "chat", "--config", path)
+	contains(t, "standard error", o.stderr, "y/N, later, or a reason why not", "waits for somebody")
+	contains(t, "standard output", o.stdout, "One.")
+	infos := all(t, open(t, path))
+	if count() != 1 || len(infos) != 1 || o.status != int(statusWaits) {
+		t.Fatalf("%d effects, %+v, status %d", count(), infos, o.status)
+	}
+	if waits := waitsFor(t, path, infos[0].ID); len(waits) != 1 || !strings.Contains(string(waits[0].Arguments), `"b"`) {
+		t.Errorf("%+v", waits)
+	}
+	nothing := file(t, model(t, says("", calls("world__effect", `{"key":"c"}`)), expects("later", "Not now.")), world, defers)
+	o = run{stdin: "First.\nlater\n"}.consort(t, "chat", "--config", nothing).expect(t, statusDone)
+	lacks(t, "standard error", o.stderr, "y/N, later")
+	if count() != 1 {
+		t.Error("it happened")
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/shown"
+)
+
+// waitList is what approve prints without an answer.
+type waitList struct {
+	Conversation string     `json:"conversation"`
+	Waits        []waitJSON `json:"waits"`
+}
+
+// waitJSON is something that is waited for.
+type waitJSON struct {
+	ID        string          `json:"id"`
+	For       string          `json:"for"`
+	Deadline  time.Time       `json:"deadline"`
+	Who       string          `json:"who,omitempty"`
+	Tool      string          `json:"tool,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Question  json.RawMessage `json:"question,omitempty"`
+}
+
+// answeredJSON is what approve prints with one.
+type answeredJSON struct {
+	Conversation string `json:"conversation"`
+	Wait         string `json:"wait"`
+	Verdict      string `json:"verdict"`
+	By           string `json:"by"`
+}
+
+// waitsOf are the forms of waits of a history.
+func waitsOf(waits []canister.Wait, canisters []canister.Canister) []waitJSON {
+	forms := []waitJSON{}
+	for _, wait := range waits {
+		form := waitJSON{ID: wait.ID, For: string(wait.For), Deadline: wait.Deadline.UTC(), Who: wait.Who, Question: wait.Question}
+		arguments := wait.Arguments
+		for _, c := range canisters {
+			if invocation, ok := c.(canister.Invocation); ok && invocation.ID == wait.Invocation {
+				form.Tool, arguments = invocation.Name, cmp.Or(arguments, invocation.Arguments)
+			}
+		}
+		if json.Valid([]byte(arguments)) {
+			form.Arguments = json.RawMessage(arguments)
+		}
+		forms = append(forms, form)
+	}
+	return forms
+}
+
+// showWaits prints what a conversation waits for.
+func (s *shelf) showWaits(id string, waits []canister.Wait, canisters []canister.Canister) error {
+	forms := waitsOf(waits, canisters)
+	switch {
+	case s.json:
+		return s.document(waitList{id, forms})
+	case len(forms) == 0:
+		s.screen.note("%s", s.screen.notes.faint("Nothing is waited for in the conversation "+word(id)+"."))
+		return nil
+	}
+	for i, form := range forms {
+		if i > 0 {
+			s.screen.result("\n")
+		}
+		s.screen.result(s.waitText(form, waits[i]))
+	}
+	s.screen.note("%s", s.screen.notes.faint("Answer with: consort approve "+word(id)+" WAIT, and one of "+flagsFor(waits[0].For)))
+	return s.screen.failure()
+}
+
+// waitText is something that is waited for, for people.
+func (s *shelf) waitText(form waitJSON, wait canister.Wait) string {
+	paint := s.screen.results
+	head := fmt.Sprintf("%s  %s until %s", paint.name(shown.Line(form.ID)), shown.Line(form.For), form.Deadline.Local().Format(time.DateTime))
+	if form.Who != "" {
+		head += ", for " + shown.Line(form.Who) + " to answer"
+	}
+	lines := []string{head}
+	if form.Tool != "" {
+		lines = append(lines, "  "+paint.bold(shown.Line(form.Tool)))
+	}
+	if question, err := converse.Question(wait); err == nil {
+		lines = append(lines, "  asks: "+shown.Line(question.Message))
+	}
+	if len(form.Arguments) > 0 {
+		for line := range strings.Lines(shown.JSON(form.Arguments)) {
+			lines = append(lines, "  "+strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
