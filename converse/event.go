@@ -132,7 +132,8 @@ type Turn struct {
 	Usage canister.Usage
 	// Spent is what this piece of work, which may be a part of the turn, has
 	// spent of Options.Budget: what its answers were allowed to have where their
-	// usage is not known. Money is 0 if the model has no price.
+	// usage is not known. Money is 0 if the model has no price, and Time if no
+	// cap is one of time.
 	Spent budget.Amount
 	// Reached says which cap ended the turn if Reason is ReasonBudget, and is
 	// nil otherwise.

@@ -102,7 +102,7 @@ func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, r
 		hold, err := t.reserve(ctx, budget.Need{
 			ID: "answer to " + lastID(request.History), Model: info.Name, Exchange: true,
 			Input: t.mostTokens(request, own), Answer: least(info.MaxTokens, request.MaxTokens),
-			Time: !t.bill.timed.Load(),
+			Time: t.opts.Budget.LimitsTime() && !t.bill.timed.Load(),
 		})
 		if err != nil {
 			yield(nil, err)
