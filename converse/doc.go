@@ -28,7 +28,9 @@
 // and an [ExchangeCompleted]. The invocations of one message then run side by
 // side, up to Limits.Parallel; each yields an [InvocationStarted] if it really
 // runs, its progress, and an [InvocationCompleted]. Whatever order they finish
-// in, their results enter the history in the order of the request.
+// in, their results enter the history in the order of the request; with a log they
+// enter as they come, and the model is told of them in that order. A call that waits
+// for somebody yields a [WaitStarted] instead, and a [WaitEnded] when it goes on.
 //
 // [MarshalEvent] gives each event the JSON form of docs/events.md.
 //
@@ -61,10 +63,39 @@
 // canister before it enters the history, and identities and times come from
 // Options.NewID and Options.Now.
 //
-// With Options.Log, a [history.Log] of package history, a conversation does so
-// by itself: it begins with what the log has under its ID, and appends to it
-// before anything enters the history. Of two processes that carry on the same
-// conversation, one is told that the other was faster.
+// # Conversations that last
+//
+// With Options.Log, a [history.Log] of package history, a conversation outlives its
+// process: it begins with what the log has under its ID, and appends to it before
+// anything enters the history. [Conversation.Run] can be called again after any
+// crash, in any process. Of two that carry on the same conversation, one is told
+// that the other was faster, and stops before its next call: each call is preceded
+// by a [canister.Intent] in the log.
+//
+// An intent without a result is a call that was made or not when a process died. If
+// the tool is read-only or idempotent the call is made again with the same
+// [invoker.Call] ID; otherwise Options.Doubt says whether the model is told
+// OUTCOME_UNKNOWN or somebody is asked.
+//
+// A decision or an answer that takes longer than a process lasts is waited for in the
+// log. Options.Approve returns [Defer], Options.Ask returns [Later], and a
+// [canister.Wait] enters the history. When nothing else is left to do the turn ends
+// with [ReasonWaiting], and nothing of it stays in memory. [Answer] answers the wait,
+// from anywhere, and the next Run carries on:
+//
+//	turn, err := talk.Run(ctx)
+//	if turn.Reason == converse.ReasonWaiting {
+//		show(turn.Waits)
+//	}
+//	// days later, in another process:
+//	err = converse.Answer(ctx, store, id, canister.Answer{Wait: wait, Verdict: canister.VerdictAllow, By: "dana"}, time.Now())
+//
+// A wait for a [canister.WaitTimer] that a program adds ([Conversation.Add]) holds the
+// whole conversation until its deadline.
+//
+// [Conversation.Suspend], or a context that is cancelled with [ErrSuspended], puts work
+// down without giving open calls a result. docs/durability.md has a table of what
+// follows from what.
 //
 // # Trusted values and the audit
 //

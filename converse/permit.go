@@ -201,7 +201,7 @@ func (b *batch) askApproval(ask Approval) (Decision, error) {
 		return reached.Decision, reached.error
 	case <-b.ctx.Done():
 		return Decision{}, context.Cause(b.ctx)
-	case <-b.working.suspended:
+	case <-b.piece.suspended:
 		cancel(ErrSuspended)
 		return Decision{}, ErrSuspended
 	}
