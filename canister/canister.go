@@ -145,6 +145,7 @@ const (
 	FinishLength        Finish = "length"         // the limit of output tokens
 	FinishContentFilter Finish = "content_filter" // the server held text back
 	FinishRefusal       Finish = "refusal"        // the model declined
+	FinishCancelled     Finish = "cancelled"      // nothing was asked of it: a person ended the turn
 )
 
 // Usage counts the tokens of one exchange, or the sum of several.

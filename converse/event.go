@@ -155,6 +155,7 @@ const (
 	ReasonLength        Reason = "length"         // the model reached its limit of output tokens
 	ReasonContentFilter Reason = "content_filter" // the model's server held text back
 	ReasonRefusal       Reason = "refusal"        // the model declined
+	ReasonCancelled     Reason = "cancelled"      // a person ended it, with a canister that says so
 	ReasonNothing       Reason = "nothing"        // there was nothing to do
 	ReasonExchanges     Reason = "exchange_limit" // Limits.Exchanges
 	ReasonTime          Reason = "time_limit"     // Limits.Time

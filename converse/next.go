@@ -110,6 +110,8 @@ func reasonOf(finish canister.Finish) Reason {
 		return ReasonContentFilter
 	case canister.FinishRefusal:
 		return ReasonRefusal
+	case canister.FinishCancelled:
+		return ReasonCancelled
 	}
 	return ReasonAnswered
 }
