@@ -21,8 +21,8 @@
 // that names the table and the row.
 //
 // A search finds words that stand anywhere in a text, also within longer words,
-// as in the other stores. The server looks through all texts for it, about a
-// second for each GiB. An index of pg_trgm, if somebody makes one, is used:
+// as in the other stores. The server looks through all texts for it, about 2 s
+// for each GiB. An index of pg_trgm, if somebody makes one, is used:
 // docs/durability.md says how, and what it costs.
 //
 // Beside the conversations, a store carries what does not last: [Store.Notify]
