@@ -337,6 +337,14 @@ func (s *engineSubject) cancel(conversation string) {
 	}
 }
 
+// cancelled checks that who watches is told that a turn was cancelled.
+func (s *engineSubject) cancelled(conversation, turn string) {
+	s.Helper()
+	if ended, _ := s.ended(conversation, turn, false); ended.Reason != converse.ReasonCancelled {
+		s.Errorf("the turn ended with %+v, want it cancelled", ended)
+	}
+}
+
 // stays checks that nothing more happens in a conversation, also in the next
 // process.
 func (s *engineSubject) stays(conversation string) {
@@ -354,6 +362,7 @@ func cancelExchange(s *engineSubject) {
 	s.send(talk, "m1", "hold what was never said")
 	s.reached("what was never said")
 	s.cancel(talk)
+	s.cancelled(talk, "m1")
 	s.stays(talk)
 	if said := strings.Join(wordsOf(s.log(talk)), " "); strings.Count(said, "what was never said") != 1 {
 		s.Errorf("the log says %q, which was cancelled", said)
@@ -382,6 +391,7 @@ func cancelCall(s *engineSubject) {
 func cancelWaiting(s *engineSubject) {
 	s.waits(talk, "m1", "one")
 	s.cancel(talk)
+	s.cancelled(talk, "m1")
 	s.stays(talk)
 	s.send(talk, "m2", "say hello")
 	s.answered(talk, "m2")

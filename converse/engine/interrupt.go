@@ -13,16 +13,12 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// FinishCancelled is the Finish of the Assistant with which [Interrupt] ends a
-// turn.
-const FinishCancelled canister.Finish = "cancelled"
-
 // cancelled is what the model reads of it in later turns.
 const cancelled = "(The turn was cancelled by the user.)"
 
 // Interrupt ends the turn of a conversation in its log, from any process: what
 // the Cancel of an engine comes down to. Each invocation that lacks a result
-// gets one with the code CANCELED, and an Assistant with [FinishCancelled] says
+// gets one with the code CANCELED, and an Assistant with [canister.FinishCancelled] says
 // that the turn is over, so that nobody who finds the conversation later carries
 // it on. Who is at work on it is told by a conflict at the next append. A
 // conversation in which nothing is open stays as it is.
@@ -64,5 +60,5 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 			Head: head(), Invocation: invocation.ID, Code: string(invoker.Canceled), Content: canister.Texts(text),
 		})
 	}
-	return append(ending, canister.Assistant{Head: head(), Content: canister.Texts(cancelled), Finish: FinishCancelled})
+	return append(ending, canister.Assistant{Head: head(), Content: canister.Texts(cancelled), Finish: canister.FinishCancelled})
 }
