@@ -56,11 +56,11 @@ type Engine struct {
 	store history.Store
 	opts  Options
 
-	ctx   context.Context // ends with the engine
-	end   context.CancelFunc
-	mu    sync.Mutex
-	calls sync.WaitGroup
-	lines lines // of those who send
+	ctx     context.Context // ends with the engine
+	end     context.CancelFunc
+	mu      sync.Mutex
+	readers sync.WaitGroup // of streams
+	lines   lines          // of those who send
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -98,10 +98,9 @@ func (e *Engine) enter(ctx context.Context) (context.Context, func(), error) {
 	if e.ctx.Err() != nil {
 		return nil, nil, engine.ErrClosed
 	}
-	e.calls.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(e.ctx, func() { cancel(engine.ErrClosed) })
-	return ctx, func() { unhook(); cancel(nil); e.calls.Done() }, nil
+	return ctx, func() { unhook(); cancel(nil) }, nil
 }
 
 // Send implements [engine.Engine].
@@ -203,18 +202,12 @@ func (e *Engine) next() func(context.Context, string) (converse.Command, error) 
 	}
 }
 
-// Close ends the calls that wait, Watch among them, and waits until all have
-// returned, or for the end of ctx. The workers go on.
-func (e *Engine) Close(ctx context.Context) error {
+// Close implements [engine.Engine]: what waits, Watch among it, ends with
+// [engine.ErrClosed]. The turns are the workers', and go on.
+func (e *Engine) Close(context.Context) error {
 	e.mu.Lock()
 	e.end()
 	e.mu.Unlock()
-	ended := make(chan struct{})
-	go func() { e.calls.Wait(); close(ended) }()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("temporal: closing, a call has not ended: %w", context.Cause(ctx))
-	}
+	e.readers.Wait()
+	return nil
 }

@@ -30,12 +30,14 @@ import (
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/killtable"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 )
 
 func TestMain(m *testing.M) {
+	killtable.Main(map[string]killtable.Engine{"temporal": killedWorker})
 	if form := os.Getenv(workerVariable); form != "" {
 		os.Exit(beWorker(form))
 	}

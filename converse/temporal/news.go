@@ -32,13 +32,16 @@ func (n news) Subscribe(ctx context.Context, conversation string) (<-chan engine
 			return nil, err
 		}
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() != nil {
+		return nil, engine.ErrClosed
+	}
 	all := make(chan engine.Delta)
-	n.calls.Add(1) // beside the Watch that it is for
-	go func() {
-		defer n.calls.Done()
+	n.readers.Go(func() {
 		defer close(all)
 		n.merge(ctx, conversation, deltas, all)
-	}()
+	})
 	return all, nil
 }
 

@@ -38,6 +38,10 @@ const (
 // stopTimeout is how long work that was told to stop gets for it.
 const stopTimeout = 10 * time.Second
 
+// stickyTimeout is how long a step of a workflow waits for the worker that did
+// the one before.
+const stickyTimeout = 2 * time.Second
+
 // maxBackoff is the longest pause between two attempts.
 const maxBackoff = time.Minute
 
@@ -180,6 +184,8 @@ func (w *Worker) workerOptions() worker.Options {
 	o := worker.Options{
 		MaxConcurrentActivityExecutionSize: w.opts.Parallel,
 		WorkerStopTimeout:                  w.opts.Grace + stopTimeout,
+		// What a dead worker was to be given is given to another after this.
+		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError: func(err error) {
 			w.opts.Logger.Error("the worker has to stop", eventWorkerFailed, zap.Error(err))
 			w.err = fmt.Errorf("temporal: the worker had to stop: %w", err)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/internal/killtable"
+	"github.com/consort-go/consort/internal/pgtest"
+)
+
+// A worker is killed at every step of a conversation, and another one carries it
+// on when the heartbeats have failed to come: the columns of docs/durability.md.
+func TestKilledAtEveryStep(t *testing.T) {
+	address := startServer(t)
+	shared := pgtest.DSN(t)
+	for _, column := range []killtable.Column{
+		{Name: "PostgreSQL, Temporal", Store: func(testing.TB) string { return "postgres:" + shared }},
+		{Name: "SQLite, Temporal", Store: func(tb testing.TB) string { return "sqlite:" + killtable.In(tb, "talks.db") }, Exchanges: []int{3}},
+		{Name: "files, Temporal", Store: func(tb testing.TB) string { return "files:" + killtable.In(tb, "store") }, Exchanges: []int{3}},
+	} {
+		column.Engine, column.Parallel = "temporal", 6
+		column.Settings = func(testing.TB) string { return address + " " + rand.Text() }
+		column.Test(t, "../../docs/durability.md")
+	}
+}
+
+// killedWorker is the child of the kill table: a worker, and an engine that sends
+// the message once more each time. Its settings are the address of the server and
+// a queue that only the children of one conversation have.
+func killedWorker(ctx context.Context, c *killtable.Child) error {
+	address, name, _ := strings.Cut(c.Settings, " ")
+	connection, err := dial(address)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	open := func(context.Context, string) (*converse.Conversation, error) {
+		return converse.New(c.Model, c.Roster, c.Options()), nil
+	}
+	stream := engine.NewStream()
+	worker, err := NewWorker(connection, c.Store, open, &WorkerOptions{
+		Queue: name, Prefix: name + "/", Stream: stream,
+		Heartbeat: time.Second, Backoff: 50 * time.Millisecond, Sweep: -1,
+	})
+	if err != nil {
+		return err
+	}
+	e, err := NewEngine(connection, c.Store, &Options{Queue: name, Prefix: name + "/", Stream: stream, Poll: 50 * time.Millisecond})
+	if err == nil {
+		err = e.Send(ctx, c.Conversation, c.Message())
+	}
+	if err == nil {
+		err = errors.Join(killtable.Watch(ctx, e, c.Conversation), e.Close(ctx))
+	}
+	return errors.Join(err, worker.Close())
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package temporal
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// What every engine must do, on a real server.
+func TestEngine(t *testing.T) {
+	address := startServer(t)
+	var cases atomic.Int64
+	conversetest.TestEngine(t, func(t *testing.T) conversetest.EngineHarness {
+		h := &harness{t: t, address: address, name: "case-" + strconv.FormatInt(cases.Add(1), 10), store: history.NewMemory(), stream: engine.NewStream()}
+		return conversetest.EngineHarness{Store: h.store, Start: h.start}
+	})
+}
+
+// harness starts engines with a worker each, of which those of one case share a
+// queue.
+type harness struct {
+	t             *testing.T
+	address, name string
+	store         history.Store
+	stream        engine.Stream
+}
+
+func (h *harness) start(open func(history.Log) converse.OpenFunc) (conversetest.EngineProcess, error) {
+	c, err := dial(h.address)
+	if err != nil {
+		return conversetest.EngineProcess{}, err
+	}
+	mortal := conversetest.NewMortal(h.store)
+	w, err := NewWorker(c, mortal, open(mortal), &WorkerOptions{
+		Queue: h.name, Prefix: h.name + "/", Stream: h.stream,
+		Heartbeat: time.Second, Backoff: 50 * time.Millisecond, Idle: time.Second, Sweep: time.Second, Grace: time.Second,
+	})
+	if err != nil {
+		return conversetest.EngineProcess{}, err
+	}
+	e, err := NewEngine(c, mortal, &Options{Queue: h.name, Prefix: h.name + "/", Stream: h.stream, Open: open(mortal), Poll: 50 * time.Millisecond})
+	p := &inProcess{Engine: e, worker: w}
+	return conversetest.EngineProcess{Engine: p, Kill: func() {
+		mortal.Kill()
+		c.Close() // and with it the heartbeats
+		ended := make(chan struct{})
+		go func() { // what is left of it says nothing to anybody
+			defer close(ended)
+			_ = p.Close(context.Background())
+		}()
+		h.t.Cleanup(func() { <-ended })
+	}}, err
+}
+
+// inProcess is an engine and a worker in one process.
+type inProcess struct {
+	*Engine
+	worker *Worker
+}
+
+// Close lets turns go on until ctx ends, and then puts them down.
+func (p *inProcess) Close(ctx context.Context) error {
+	err := p.Engine.Close(ctx)
+	if closed := p.worker.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
