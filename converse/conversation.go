@@ -101,6 +101,11 @@ func (c *Conversation) checkStart() error {
 	if c.model == nil {
 		return errors.New("converse: New was given no model")
 	}
+	switch c.opts.Doubt {
+	case "", DoubtReport, DoubtAsk:
+	default:
+		return fmt.Errorf("converse: Options.Doubt is %q: want %q or %q", c.opts.Doubt, DoubtReport, DoubtAsk)
+	}
 	if c.opts.Log != nil && len(c.history) > 0 {
 		return errors.New("converse: Options has a History and a Log; a log has its own")
 	}
@@ -149,8 +154,9 @@ func (c *Conversation) policy() Policy {
 // The user's message stays in the history whatever happens after it: Continue
 // tries again, another Send would say it twice.
 //
-// If the history ends with invocations that lack a result, because a process
-// died while they ran, Send first answers them as interrupted.
+// If the history ends with invocations that lack a result, because they wait for
+// somebody or a process died while they ran, Send first answers them with what is
+// known of them: see [Conversation.Continue], which carries them on.
 func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) {
 		if len(content) == 0 {
@@ -174,9 +180,10 @@ func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Tu
 // history that was put down after any step, and does nothing more than yield
 // a [TurnCompleted] when there is nothing to do.
 //
-// A history does not tell whether an invocation that lacks a result was under
-// way when a process died. Continue runs it, maybe for a second time, under the
-// same [invoker.Call] ID; Send does not, and tells the model.
+// With Options.Log the history tells of an invocation that lacks a result whether
+// its call was begun. If not, it runs. If it was, it runs for a second time if its
+// tool is read-only or idempotent, under the same [invoker.Call] ID; otherwise see
+// Options.Doubt. Without a log Continue runs it, maybe for a second time.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, (*turn).work)
 }

@@ -83,9 +83,10 @@ type Options struct {
 	// Log keeps the conversation under its ID, which is to be given then. Each
 	// piece of work begins with what the log has, so that another process can
 	// carry on with Continue; each canister is appended before it enters the
-	// history. If somebody else has gone on with the conversation meanwhile,
-	// the work ends with a [*history.ConflictError], what it had under way is
-	// cancelled, and the next piece of work begins with what the other did.
+	// history, and an intent before each call. If somebody else has gone on with
+	// the conversation meanwhile, and not only answered what it waits for, the work
+	// ends with a [*history.ConflictError], what it had under way is cancelled, and
+	// the next piece of work begins with what the other did.
 	// Results that a log did not take are given to it again with the next work.
 	Log history.Log
 	// Journal is called with canisters before they enter the history, in

@@ -26,6 +26,7 @@ func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
 // record keeps what came of a call, in the audit and in the log. There is one
 // call of it for each result. The context is that of the call.
 func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) {
+	t.spent.invocation()
 	invocation := o.call.invocation
 	record := audit.Record{
 		Time:         invocation.Time,

@@ -144,7 +144,6 @@ func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *i
 		}
 	}
 	span.End(result.Content, fault)
-	t.spent.invocation()
 }
 
 // fault is an error of the runtime as traces see it.

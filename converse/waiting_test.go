@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,9 +146,14 @@ func judgeApproval(t *testing.T, verdict canister.Verdict, l *ledger, result can
 }
 
 // recorder keeps records of an audit.
-type recorder struct{ records []audit.Record }
+type recorder struct {
+	mu      sync.Mutex
+	records []audit.Record
+}
 
 func (r *recorder) Record(_ context.Context, record *audit.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.records = append(r.records, *record)
 	return nil
 }
@@ -249,11 +255,11 @@ func TestApprovalIsBound(t *testing.T) {
 func onlyFirst(t *testing.T, from history.Log, edit func(*canister.Wait), used bool) *history.Memory {
 	store := history.NewMemory()
 	var whole []canister.Canister
-	var first, second string
+	var second string
 	for _, c := range of[canister.Canister](t, from, "talk") {
 		switch held := c.(type) {
 		case canister.Invocation:
-			first, second = second, held.ID
+			second = held.ID
 		case canister.Wait:
 			if held.Invocation == second {
 				continue
@@ -273,7 +279,6 @@ func onlyFirst(t *testing.T, from history.Log, edit func(*canister.Wait), used b
 	if err := store.Append(t.Context(), "talk", 0, whole...); err != nil {
 		t.Fatal(err)
 	}
-	_ = first
 	return store
 }
 
