@@ -126,7 +126,7 @@ func TestLongConversations(t *testing.T) {
 			model := &test.model
 			model.window, model.summary, model.finish = 20000, "They talked.", canister.FinishStop
 			test.options.Window = test.window
-			talk := converse.New(model, newRoster(t, long(3000)), &converse.Options{Compaction: &test.options, NewID: counter()})
+			talk := converse.New(model, newRoster(t, long(3000)), &converse.Options{Compaction: &test.options})
 			compactions := held(t, talk, 60)
 			if model.refused > test.refused {
 				t.Errorf("refused %d times", model.refused)
@@ -368,14 +368,13 @@ func TestCompactionCrashes(t *testing.T) {
 		for _, behind := range []bool{false, true} {
 			log := history.NewMemory()
 			model := &narrow{}
-			first := grown(t, model, converse.Options{ID: "talk", Log: log, NewID: counter()})
+			first := grown(t, model, converse.Options{ID: "talk", Log: log})
 			if err := first.Load(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			ids := counter()
 			resume := func(log history.Log) (converse.Turn, error) {
 				talk := converse.New(model, newRoster(t, readOnly(long(100))), &converse.Options{
-					ID: "talk", Log: log, Compaction: &converse.Compaction{Window: 9000}, NewID: func() string { return "new-" + ids() },
+					ID: "talk", Log: log, Compaction: &converse.Compaction{Window: 9000},
 				})
 				return talk.Run(t.Context())
 			}

@@ -222,6 +222,75 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
+// What a request has is what the server counted last, without what the model
+// only thought, and what came since.
+func TestLoad(t *testing.T) {
+	said := canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Input: 1000, Output: 300, Reasoning: 250}}
+	user := canister.User{Head: canister.Head{ID: "u"}, Content: []canister.Content{canister.Text(strings.Repeat("x", 300)), canister.ImageContent{Data: make([]byte, 1<<20)}}}
+	marked := canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: markedBy(mark{Through: "m", Tokens: 77}, nil)}}}
+	wait := canister.Wait{Head: canister.Head{ID: "w"}}
+	for i, test := range []struct {
+		history []canister.Canister
+		want    int64
+	}{
+		{nil, 0},
+		{[]canister.Canister{user}, 1108},
+		{[]canister.Canister{user, said}, 1050},
+		{[]canister.Canister{said, wait, user}, 2158},
+		{[]canister.Canister{said, marked, user}, 1185},
+		{[]canister.Canister{user, canister.Assistant{Head: canister.Head{ID: "m"}, Usage: &canister.Usage{Output: 5}}}, 1116},
+	} {
+		if got := load(test.history); got != test.want {
+			t.Errorf("%d: %d tokens, want %d", i, got, test.want)
+		}
+	}
+}
+
+// A result that is cut is never longer for it.
+func TestCutsAreShorter(t *testing.T) {
+	for size := range 3000 {
+		result := canister.Result{Head: canister.Head{ID: "r"}, Content: []canister.Content{
+			canister.Text(strings.Repeat("x", size)), canister.ResourceContent{URI: "u", Text: strings.Repeat("y", size/2)},
+		}}
+		cut := trimmed(result, 1000)
+		if tokensOf(cut) > tokensOf(result) {
+			t.Fatalf("of %d bytes: %d tokens were %d", size, tokensOf(cut), tokensOf(result))
+		}
+		if changed := !reflect.DeepEqual(cut, result); changed != (cut.ID != result.ID) {
+			t.Fatalf("of %d bytes: another result has the identity %s", size, cut.ID)
+		}
+	}
+}
+
+// Where the exchanges that stay fill the window, nothing is compacted for little.
+func TestNothingToGain(t *testing.T) {
+	var history []canister.Canister
+	add := func(id string, bytes int, usage *canister.Usage) {
+		history = append(history,
+			canister.User{Head: canister.Head{ID: "u" + id}, Content: canister.Texts(strings.Repeat("x", bytes))},
+			canister.Assistant{Head: canister.Head{ID: "m" + id}, Usage: usage})
+	}
+	add("1", 300, nil)
+	add("2", 24000, nil)
+	history = append(history, canister.User{Head: canister.Head{ID: "u3"}, Content: canister.Texts("more")})
+	policy := Policy{Compaction: &Compaction{Window: 9000, Keep: 1}}
+	if command, ok := Next(history, policy, time.Unix(0, 0)).(Exchange); !ok {
+		t.Errorf("%d of 9000 tokens, and next is %+v", load(history), command)
+	}
+	policy.Compaction.Window = 8000 // which is full: what there is has to go
+	if _, ok := Next(history, policy, time.Unix(0, 0)).(Compact); ok {
+		t.Error("a hundred tokens are not worth a summary")
+	}
+	policy.Compaction.Keep, policy.Compaction.Window = 4, 9000
+	history = history[:0]
+	add("1", 6000, nil)
+	add("2", 18000, nil)
+	history = append(history, canister.User{Head: canister.Head{ID: "u3"}, Content: canister.Texts("more")})
+	if command, ok := Next(history, policy, time.Unix(0, 0)).(Compact); !ok || command.Through != "m1" || command.Trim != 0 {
+		t.Errorf("next is %+v", command)
+	}
+}
+
 // far is a canister that nobody has any business with.
 type far struct{ canister.Canister }
 
@@ -243,6 +312,7 @@ func TestOldHistoryIsNotLookedAt(t *testing.T) {
 	for i := range through {
 		g.history[i] = far{}
 	}
+	g.history[through-1] = canister.Document{Head: canister.Head{Extra: canister.Extra{Metadata: markedBy(mark{Through: "nobody"}, nil)}}}
 	if _, ok := Next(g.history, g.policy, time.Unix(1, 0)).(Exchange); !ok {
 		t.Error("Next is another without what is long ago")
 	}
