@@ -24,20 +24,17 @@ type Column struct {
 	Store func(tb testing.TB) string
 	// Settings, if not nil, makes those of a child.
 	Settings func(tb testing.TB) string
+	// Exchanges are those that are struck; nil is all five, and one with -short.
+	Exchanges []int
 	// Parallel is how many conversations are held at a time; default 2.
 	Parallel int
 }
 
 // Test kills the conversation at every point, and compares what becomes of it
-// with the column of the table in a page. With -short, one exchange of five is
-// struck.
+// with the column of the table in a page.
 func (c Column) Test(t *testing.T, page string) {
 	t.Helper()
-	exchanges := []int{1, 2, 3, 4, 5}
-	if testing.Short() {
-		exchanges = []int{3}
-	}
-	points := Points(exchanges...)
+	points := Points(c.exchanges()...)
 	cells := make([]string, len(points))
 	want := unkilled(c.world(t, Point{}))
 	t.Run("points", func(t *testing.T) {
@@ -59,6 +56,16 @@ func (c Column) Test(t *testing.T, page string) {
 		rows.add(point.row(), cells[i])
 	}
 	rows.compare(t, page, c.Name)
+}
+
+func (c Column) exchanges() []int {
+	switch {
+	case c.Exchanges != nil:
+		return c.Exchanges
+	case testing.Short():
+		return []int{3}
+	}
+	return []int{1, 2, 3, 4, 5}
 }
 
 func (c Column) world(tb testing.TB, point Point) *World {

@@ -29,15 +29,18 @@ func Local(ctx context.Context, c *Child) error {
 }
 
 // Watch waits until the turn of a conversation has ended, or waits for somebody.
+// A failure after which it is tried again is none.
 func Watch(ctx context.Context, e engine.Engine, conversation string) error {
 	for event, err := range e.Watch(ctx, conversation, 0) {
 		if err != nil {
 			return err
 		}
-		if ended, ok := event.(engine.Ended); ok {
-			if ended.Error != "" {
-				return errors.New(ended.Error)
-			}
+		ended, ok := event.(engine.Ended)
+		switch {
+		case !ok || !ended.Again.IsZero():
+		case ended.Error != "":
+			return errors.New(ended.Error)
+		default:
 			return nil
 		}
 	}
