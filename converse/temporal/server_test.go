@@ -4,12 +4,17 @@ package temporal
 
 import (
 	"log/slog"
+	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"go.temporal.io/sdk/client"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -84,4 +89,121 @@ func TestAZombieStops(t *testing.T) {
 	if again := w.history("talk"); len(again) != len(canisters) {
 		t.Errorf("the zombie wrote %v", kinds(again[len(canisters):]))
 	}
+}
+
+// A conversation that waits goes on with the build that is current then; that
+// which began it is gone.
+func TestADeployWhileAConversationWaits(t *testing.T) {
+	w := newWorld(t, workerForm{Heartbeat: time.Second, Approve: true, Build: "a"})
+	old := startWorker(t, w.form)
+	w.current("a")
+	w.say("talk", "m1", 1)
+	waits := w.waits("talk")
+	w.form.Build = "b"
+	startWorker(t, w.form)
+	w.current("b")
+	old.kill()
+	w.allow("talk", waits[0])
+	w.answered("talk")
+	if n := len(w.effects()); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}
+
+// current makes a build the current one, as an operator does.
+func (w *world) current(build string) {
+	w.t.Helper()
+	var err error
+	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		if _, err = w.client.WorkerDeploymentClient().GetHandle("consort").SetCurrentVersion(w.t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: build}); err == nil {
+			return
+		}
+	}
+	w.t.Fatalf("build %s does not become the current one: %v", build, err)
+}
+
+// waits waits until a conversation waits, and returns what for.
+func (w *world) waits(conversation string) []canister.Wait {
+	w.t.Helper()
+	return converse.Waiting(w.until(conversation, "begun to wait", func(canisters []canister.Canister) bool {
+		return len(converse.Waiting(canisters, time.Now())) > 0
+	}), time.Now())
+}
+
+func (w *world) allow(conversation string, wait canister.Wait) {
+	w.t.Helper()
+	if err := w.engine.Answer(w.t.Context(), conversation, canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "ann"}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Waiting for an approval survives the death of everything, also of Temporal's
+// server with all that it knew: an answer that comes from a process that speaks
+// with no server is found by the next worker.
+func TestEverythingDiesWhileAConversationWaits(t *testing.T) {
+	w := newWorld(t, workerForm{Heartbeat: time.Second, Approve: true})
+	worker := startWorker(t, w.form)
+	w.say("talk", "m1", 1)
+	waits := w.waits("talk")
+	worker.kill()
+	w.form.Address = startServer(t) // one that knows of nothing
+	answer := canister.Answer{Wait: waits[0].ID, Verdict: canister.VerdictAllow, By: "ann"}
+	if err := converse.Answer(t.Context(), w.store, "talk", answer, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	startWorker(t, w.form)
+	w.answered("talk")
+	if n := len(w.effects()); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}
+
+// A message whose sender died before the server heard of it is found while a
+// worker is at work.
+func TestALostWakeUp(t *testing.T) {
+	w := newWorld(t, workerForm{Heartbeat: time.Second})
+	startWorker(t, w.form)
+	w.say("first", "m1", 0)
+	w.answered("first")
+	message := canister.User{Head: canister.Head{ID: "m1"}, Content: canister.Texts("0 calls, please.")}
+	if err := engine.Post(t.Context(), w.store, w.form.open(w.store, nil), "lost", message, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.answered("lost")
+	// And when the workflow is there and rests.
+	message.ID = "m2"
+	if err := engine.Post(t.Context(), w.store, nil, "first", message, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.answered("first")
+}
+
+// A model that refuses ends the turn: those who watch are told, also later, and
+// the same message again tries once more.
+func TestATurnThatFails(t *testing.T) {
+	w := newWorld(t, workerForm{Heartbeat: time.Second})
+	w.status = http.StatusUnauthorized
+	startWorker(t, w.form)
+	w.say("talk", "m1", 0)
+	for range 2 { // the second comes when all is over
+		for event, err := range w.engine.Watch(t.Context(), "talk", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := event.(engine.Ended); ok {
+				if !strings.Contains(e.Error, "the model is unwell") || !e.Again.IsZero() {
+					t.Errorf("Watch says %+v, want why the turn has failed for good", e)
+				}
+				break
+			}
+		}
+	}
+	if n := len(w.questions()); n != 1 {
+		t.Errorf("the model was asked %d times, want once: it has refused", n)
+	}
+	w.mu.Lock()
+	w.status = 0
+	w.mu.Unlock()
+	w.say("talk", "m1", 0)
+	w.answered("talk")
 }
