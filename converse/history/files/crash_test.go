@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 var children = map[string]func(args []string) error{
-	"die": die, "full": full, "readonly": readonly, "append": appendSome,
+	"die": die, "full": full, "readonly": readonly, "append": appendSome, "spend": spendTogether,
 }
 
 // child is a process that does something with the store in a folder.

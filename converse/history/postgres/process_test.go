@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case name == "":
 		err = writeForEver(dsn)
+	case strings.HasPrefix(name, "spend "):
+		err = spendTogether(dsn, name)
 	default:
 		err = writeTogether(dsn, name)
 	}

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case name == "":
 		err = writeForEver(path)
+	case strings.HasPrefix(name, "spend "):
+		err = spendTogether(path, name)
 	default:
 		err = writeTogether(path, name)
 	}

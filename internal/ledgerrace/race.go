@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledgerrace has processes race for what an account has left. It is for
+// the tests of the ledgers that processes share: the test program starts itself
+// again, and that calls [Spend].
+package ledgerrace
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse/budget"
+)
+
+const (
+	account = "race"
+	limit   = 8000
+	least   = 20
+	most    = 50
+)
+
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+// victim is the process that is killed, behind so many reservations.
+const (
+	victim = "p0"
+	killed = 10
+)
+
+// Spend waits for the end of its standard input, and then reserves and settles until
+// there is nothing left. It writes a line behind each of both: of what it may
+// spend, and of what it has. The victim stops in between, to be killed.
+func Spend(ledger budget.Ledger, name string, out io.Writer) error {
+	ctx := context.Background()
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		id := fmt.Sprint(name, "/", n)
+		granted, err := ledger.Reserve(ctx, budget.Reservation{
+			ID: id, Now: noon, Expires: noon.Add(24 * time.Hour),
+			Lines: []budget.Line{{Account: account, Limit: limit, Least: least, Most: most}, {Account: "of " + name, Limit: budget.MaxAmount, Most: most}},
+		})
+		if denied := new(budget.DeniedError); errors.As(err, &denied) {
+			if denied.Balance.Spent+least+most > limit {
+				return nil
+			}
+			continue // others give some back
+		} else if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "may", granted[0])
+		if name == victim && n == killed {
+			time.Sleep(time.Hour) // it is killed
+		}
+		if err := ledger.Settle(ctx, id, map[string]int64{account: granted[0] - 7}); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "has", granted[0]-7)
+	}
+}
+
+// Test starts three processes that start makes. The first is killed between a
+// reservation and its settlement, and the others race for what is left: all
+// together are granted no more than the limit, and what was acknowledged is in
+// the account.
+func Test(t *testing.T, ledger budget.Ledger, start func(name string) *exec.Cmd) {
+	if testing.Short() {
+		t.Skip("it starts processes")
+	}
+	var mu sync.Mutex
+	var spent, open int64 // by all, and by the one that was killed
+	var wait sync.WaitGroup
+	began := make(chan struct{}) // the others, when one is dead
+	for i := range 3 {
+		cmd := start(fmt.Sprint("p", i))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait.Go(func() {
+			if i > 0 {
+				<-began
+			}
+			if err := gate.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		wait.Go(func() {
+			own, lines := int64(0), bufio.NewScanner(out)
+			for n := 1; lines.Scan(); n++ {
+				var word string
+				var amount int64
+				if _, err := fmt.Sscan(lines.Text(), &word, &amount); err != nil {
+					t.Errorf("the process says %q", lines.Text())
+				}
+				mu.Lock()
+				if own = 0; word == "may" {
+					own = amount
+				} else {
+					spent += amount
+				}
+				mu.Unlock()
+				if i == 0 && n == 2*killed+1 {
+					_ = cmd.Process.Kill()
+				}
+			}
+			mu.Lock()
+			open += own
+			mu.Unlock()
+			if err := cmd.Wait(); (err != nil) != (i == 0) {
+				t.Errorf("process %d ended with %v", i, err)
+			}
+			if i == 0 {
+				close(began)
+			}
+		})
+	}
+	wait.Wait()
+	balances, err := ledger.Balances(t.Context(), account, "of p0", "of p1", "of p2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := balances[0]
+	if held.Held() > limit || held.Held() < limit-least-most || held.Reserved != open || held.Spent != spent {
+		t.Errorf("of %d there are %+v; the processes say that %d are spent and %d open", limit, held, spent, open)
+	}
+	if balances[1].Reserved == 0 || balances[2].Spent+balances[3].Spent == 0 {
+		t.Errorf("not all processes came to it: %+v", balances)
+	}
+}
+
+// Bench measures a reservation on three accounts with its settlement, one after
+// another and by many at once, of whom each has an account of its own beside two
+// that they share.
+func Bench(b *testing.B, ledger budget.Ledger) {
+	var worker atomic.Int64
+	spend := func(pb func() bool) {
+		name := fmt.Sprint("w", worker.Add(1))
+		spent := map[string]int64{"all": 9, "today": 9, name: 9}
+		for n := 0; pb(); n++ {
+			r := budget.Reservation{ID: fmt.Sprint(name, "/", n), Now: noon, Expires: noon.Add(24 * time.Hour)}
+			for _, account := range []string{"all", "today", name} {
+				r.Lines = append(r.Lines, budget.Line{Account: account, Limit: budget.MaxAmount, Least: 1, Most: 10})
+			}
+			if _, err := ledger.Reserve(b.Context(), r); err != nil {
+				b.Error(err)
+				return
+			}
+			if err := ledger.Settle(b.Context(), r.ID, spent); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	}
+	b.Run("one", func(b *testing.B) { spend(b.Loop) })
+	b.Run("32", func(b *testing.B) {
+		b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
+		b.RunParallel(func(pb *testing.PB) { spend(pb.Next) })
+	})
+}
