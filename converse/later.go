@@ -43,10 +43,14 @@ type questionForm struct {
 	URL     string          `json:"url,omitzero"`
 }
 
-// formOfQuestion returns a question as JSON, which is the same for the same
-// question.
-func formOfQuestion(q *invoker.ElicitRequest) (string, error) {
-	text, err := json.Marshal(questionForm{q.Server, q.Key, q.Message, q.Schema, q.URL})
+// form returns a question as JSON, which is the same for the same question, with
+// nothing secret in it.
+func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
+	form := questionForm{Server: q.clean.text(asked.Server), Key: asked.Key, Message: q.clean.text(asked.Message), URL: q.clean.text(asked.URL)}
+	if len(asked.Schema) > 0 {
+		form.Schema = q.clean.fields(canister.Fields{"schema": asked.Schema})["schema"]
+	}
+	text, err := json.Marshal(form)
 	if err != nil {
 		return "", invoker.Failf(invoker.Internal, "The tool's question has a schema that is no JSON: %w", err)
 	}

@@ -111,7 +111,7 @@ type Options struct {
 	// Redact takes what is secret out of a text; nil leaves texts as they are.
 	// Through it pass, before they enter the history, an event or an error:
 	// the texts, URIs, JSON strings, metadata and embedded resources of
-	// results and reports of progress, what tools log and ask the model, why tools are set aside or ensembles away,
+	// results and reports of progress, what tools log and ask the model, their questions that are waited for, why tools are set aside or ensembles away,
 	// and the texts of errors. It does not see images and sounds, what users
 	// and the model say, the definitions of tools, and what Logger is given. It
 	// is called concurrently.

@@ -53,7 +53,7 @@ func (q *questions) person() askFunc {
 
 // ask finds the answer in the history, or puts the question to the person.
 func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	form, err := formOfQuestion(question)
+	form, err := q.form(question)
 	if err != nil {
 		return nil, err
 	}

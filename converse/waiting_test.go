@@ -466,6 +466,25 @@ func TestQuestionOfACallThatCannotBeMadeAgain(t *testing.T) {
 	}
 }
 
+// What is secret in a question does not enter the history with it.
+func TestQuestionsAreRedacted(t *testing.T) {
+	tool := fn("act", func(ctx context.Context, c *invoker.Call) (invoker.Output, error) {
+		_, err := c.Ask(ctx, &invoker.ElicitRequest{Message: "Is it sesame?", URL: "https://sesame/", Schema: json.RawMessage(`{"title":"sesame"}`), Anew: true})
+		return invoker.Output{}, err
+	})
+	options := converse.Options{
+		Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return nil, converse.Later(0, "")
+		},
+		Redact: func(text string) string { return strings.ReplaceAll(text, "sesame", "[secret]") },
+	}
+	talk := process(t, history.NewMemory(), newRoster(t, tool), options, asks(call("act", `{}`)))
+	wait := last(t, play(t, talk, "Go.")).Waits[0]
+	if text := string(wait.Question); strings.Contains(text, "sesame") || strings.Count(text, "[secret]") != 3 {
+		t.Errorf("the question is %s", text)
+	}
+}
+
 // A timer holds the conversation, and what was waited does not count.
 func TestTimerAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
