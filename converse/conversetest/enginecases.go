@@ -377,7 +377,7 @@ func cancelCall(s *engineSubject) {
 	s.cancel(talk)
 	interrupted := slices.ContainsFunc(s.log(talk), func(c canister.Canister) bool {
 		result, ok := c.(canister.Result)
-		return ok && result.Code == string(invoker.Canceled)
+		return ok && (result.Code == string(invoker.Canceled) || result.Code == string(invoker.OutcomeUnknown))
 	})
 	if !interrupted || len(canister.Pending(s.log(talk))) > 0 {
 		s.Errorf("the call was not answered as interrupted: %s", describe(s.log(talk)))

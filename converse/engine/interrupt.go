@@ -17,11 +17,12 @@ import (
 const cancelled = "(The turn was cancelled by the user.)"
 
 // Interrupt ends the turn of a conversation in its log, from any process: what
-// the Cancel of an engine comes down to. Each invocation that lacks a result
-// gets one with the code CANCELED, and an Assistant with [canister.FinishCancelled] says
-// that the turn is over, so that nobody who finds the conversation later carries
-// it on. Who is at work on it is told by a conflict at the next append. A
-// conversation in which nothing is open stays as it is.
+// the Cancel of an engine comes down to. Each invocation that lacks a result gets
+// one, with the code OUTCOME_UNKNOWN if its call was begun and CANCELED if not, and
+// an Assistant with [canister.FinishCancelled] says that the turn is over, so that
+// nobody who finds the conversation later carries it on. Who is at work on it is
+// told by a conflict at the next append. A conversation in which nothing is open
+// stays as it is.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
 	for {
 		canisters, err := read(ctx, log, conversation)
@@ -52,12 +53,12 @@ func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister 
 	head := func() canister.Head { return canister.Head{ID: rand.Text(), Time: now} }
 	var ending []canister.Canister
 	for _, invocation := range canister.Pending(canisters) {
-		text := "The call was not started: the turn was cancelled first."
+		code, text := invoker.Canceled, "The call was not started: the turn was cancelled first."
 		if begun[invocation.ID] {
-			text = "The call was interrupted before it had a result, since the turn was cancelled. It may or may not have taken effect."
+			code, text = invoker.OutcomeUnknown, "The call was interrupted before it had a result, since the turn was cancelled. It may or may not have taken effect."
 		}
 		ending = append(ending, canister.Result{
-			Head: head(), Invocation: invocation.ID, Code: string(invoker.Canceled), Content: canister.Texts(text),
+			Head: head(), Invocation: invocation.ID, Code: string(code), Content: canister.Texts(text),
 		})
 	}
 	return append(ending, canister.Assistant{Head: head(), Content: canister.Texts(cancelled), Finish: canister.FinishCancelled})

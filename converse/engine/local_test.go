@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
@@ -454,4 +455,39 @@ func TestCloseGivesUp(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	})
+}
+
+// Attempts grow from one process to the next, so that a client who watches across
+// the death of one can tell them apart.
+func TestAttemptsGrowAcrossProcesses(t *testing.T) {
+	store, stream := history.NewMemory(), engine.NewStream()
+	deltas, err := stream.Subscribe(t.Context(), "talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last int64
+	for i := range 3 {
+		local, err := engine.NewLocal(store, func(_ context.Context, id string) (*converse.Conversation, error) {
+			return converse.New(conversetest.NewScript(conversetest.Line{Text: "hello"}), nil, &converse.Options{ID: id, Log: store}), nil
+		}, &engine.Options{Stream: stream})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(t, local, "talk", fmt.Sprint("m", i), "hello")
+		if err := local.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for len(deltas) > 0 {
+			if d := <-deltas; d.Text() != "" {
+				if text += d.Text(); d.Attempt <= last || d.Attempt >= 1<<53 {
+					t.Errorf("a delta of process %d has attempt %d, after %d", i, d.Attempt, last)
+				}
+				last = max(last, d.Attempt-1)
+			}
+		}
+		if last++; text != "hello" {
+			t.Errorf("the deltas of process %d say %q", i, text)
+		}
+	}
 }
