@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// spends reserves on an account, and settles with less.
+func spends(t *testing.T, s *Store, id string) error {
+	t.Helper()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	r := budget.Reservation{ID: id, Now: now, Expires: now.Add(time.Hour), Lines: []budget.Line{{Account: "a", Limit: budget.MaxAmount, Most: 10}}}
+	if _, err := s.Ledger().Reserve(t.Context(), r); err != nil {
+		return err
+	}
+	return s.Ledger().Settle(t.Context(), id, map[string]int64{"a": 3})
+}
+
+// account checks what the account has spent.
+func account(t *testing.T, s *Store, spent int64) {
+	t.Helper()
+	balances, err := s.Ledger().Balances(t.Context(), "a")
+	if err != nil || balances[0] != (budget.Balance{Spent: spent}) {
+		t.Errorf("the account has %+v, %v; want %d", balances, err, spent)
+	}
+}
+
+// Half a line at the end is what a crash has left: it counts for nothing, whatever
+// its length, and goes with the next change.
+func TestLedgerTorn(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer s.Close()
+	if err := errors.Join(spends(t, s, "r1"), spends(t, s, "r2")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, ".ledger.jsonl")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
+	for n := range last {
+		text := append(bytes.Clone(whole), last[:n]...)
+		if n%10 == 9 {
+			text = append(bytes.Clone(whole), make([]byte, n)...)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fresh := open(t, dir)
+		account(t, fresh, 6)
+		account(t, s, 6)
+		if err := spends(t, fresh, "r3"); err != nil {
+			t.Fatalf("behind %d bytes: %v", n, err)
+		}
+		account(t, s, 9)
+		if err := fresh.Close(); err != nil {
+			t.Error(err)
+		}
+		s.Ledger().(*ledger).head = nil // the test has put the file back
+	}
+}
+
+// A bit that has changed is noticed, wherever it is, and so is a file of a newer
+// program; neither is written to.
+func TestLedgerDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := errors.Join(spends(t, s, "r1"), spends(t, s, "r2"), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, ".ledger.jsonl")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(text []byte, good func(error) bool) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, dir)
+		defer s.Close()
+		err := spends(t, s, "r3")
+		if is, _ := os.ReadFile(path); !good(err) || !bytes.Equal(is, text) {
+			t.Errorf("%v; the file was changed: %v", err, !bytes.Equal(is, text))
+		}
+		if _, err := s.Ledger().Balances(t.Context(), "a"); !good(err) {
+			t.Error(err)
+		}
+	}
+	for at := range whole {
+		if whole[at] == '\n' || whole[at]^1 == '\n' {
+			continue // a line that is longer, or two
+		}
+		text := bytes.Clone(whole)
+		text[at] ^= 1
+		check(text, func(err error) bool {
+			corrupt := new(history.CorruptError)
+			return errors.As(err, &corrupt) && strings.HasPrefix(corrupt.Place, path)
+		})
+	}
+	newer := appendLine(nil, []byte(`{"v":2,"name":"x","book":{}}`), 0)
+	check(newer, func(err error) bool { return errors.Is(err, history.ErrNewer) })
+}
+
+// The file does not grow with what was settled, and who had it open goes on.
+func TestLedgerIsWrittenAnew(t *testing.T) {
+	dir := t.TempDir()
+	s, other := open(t, dir), open(t, dir)
+	defer s.Close()
+	defer other.Close()
+	s.sync = func(*os.File) error { return nil } // it takes long
+	rewritten := 0
+	var size int64
+	for n := range 3000 {
+		if err := spends(t, s, fmt.Sprint("r", n)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(dir, ".ledger.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() < size {
+			rewritten++
+			account(t, other, int64(3*(n+1)))
+		}
+		if size = info.Size(); size > rewriteFrom+4096 {
+			t.Fatalf("after %d reservations the file has %d bytes", n, size)
+		}
+	}
+	account(t, s, 9000)
+	account(t, other, 9000)
+	if rewritten == 0 {
+		t.Error("the file was never written anew")
+	}
+}
+
+// What cannot be written is an error, and counts for nothing then.
+func TestLedgerDoesNotFit(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer s.Close()
+	if err := spends(t, s, "r1"); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("the disk is full")
+	write := s.write
+	s.write = func(file *os.File, text []byte, at int64) (int, error) {
+		n, _ := write(file, text[:len(text)/2], at)
+		return n, full
+	}
+	if err := spends(t, s, "r2"); !errors.Is(err, full) || !strings.HasPrefix(err.Error(), "files: the ledger: ") {
+		t.Error(err)
+	}
+	s.write = write
+	account(t, s, 3)
+	if err := spends(t, s, "r2"); err != nil {
+		t.Error(err)
+	}
+	account(t, s, 6)
+}
