@@ -172,6 +172,15 @@
 // with [CodeContextLength], is followed by a compaction, and tried again, as long
 // as there is something to gain. See docs/long-conversations.md.
 //
+// # Budgets
+//
+// Options.Budget bounds what conversations spend of tokens, money and time, each
+// by itself, those of one person, or all that share a ledger; see package budget.
+// What an exchange may cost is reserved before the model is asked, so that those
+// side by side cannot spend the same twice, and the answer is bounded by what is
+// left. Where too little is left, the turn ends with [ReasonBudget] and names the
+// cap. Nothing of that is in the history: Continue tries again.
+//
 // # Tools within a turn
 //
 // The tools are fixed when a turn begins, and so is their order: what servers
