@@ -172,12 +172,12 @@ func TestResume(t *testing.T) {
 		rolled = r.Messages[len(r.Messages)-1].Text
 		return openaiserver.Message{Text: "You rolled " + rolled + "."}
 	})})
-	file := filepath.Join(t.TempDir(), "talk.jsonl")
-	same(t, s.run("", "resume", file, "Roll a die."), "model: ", "asked for dice__roll", "next: converse.Invoke")
-	result := s.run("", "resume", file)
-	same(t, s.run("", "resume", file), "model: You rolled "+rolled+".", "next: converse.Done")
+	folder := filepath.Join(t.TempDir(), "talks")
+	same(t, s.run("", "resume", folder, "Roll a die."), "model: ", "asked for dice__roll", "next: converse.Invoke")
+	result := s.run("", "resume", folder)
+	same(t, s.run("", "resume", folder), "model: You rolled "+rolled+".", "next: converse.Done")
 	same(t, result, "result: "+rolled, "next: converse.Exchange")
-	same(t, s.run("", "resume", file), "next: converse.Done")
+	same(t, s.run("", "resume", folder), "next: converse.Done")
 }
 
 func TestMixed(t *testing.T) {
