@@ -562,8 +562,11 @@ func TestSuspend(t *testing.T) {
 			}
 		})
 		approve := func(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-			if ask.Tool == "act" {
+			switch ask.Tool {
+			case "act":
 				<-ctx.Done() // a person who takes her time
+			case "third":
+				t.Error("somebody was asked about a call after the work was suspended")
 			}
 			return converse.Allow(), ctx.Err()
 		}
