@@ -132,19 +132,24 @@ func (c *Child) Options() *converse.Options {
 	if c.Ask {
 		doubt = converse.DoubtAsk
 	}
-	return &converse.Options{
-		Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {
-			if ask.Tool == c.Defer {
-				return converse.Defer(0, ""), nil
-			}
-			return converse.Allow(), nil
-		},
-		Doubt:  doubt,
+	opts := &converse.Options{
 		ID:     c.Conversation,
 		Log:    c.Store,
+		Doubt:  doubt,
 		Now:    func() time.Time { return time.Now().Add(c.Offset) },
 		Limits: converse.Limits{Parallel: cmp.Or(c.Parallel, 1)},
 	}
+	if c.Defer != "" {
+		opts.Approve = c.approve
+	}
+	return opts
+}
+
+func (c *Child) approve(_ context.Context, ask converse.Approval) (converse.Decision, error) {
+	if ask.Tool == c.Defer {
+		return converse.Defer(0, ""), nil
+	}
+	return converse.Allow(), nil
 }
 
 // Message is what the user says, with the same identity each time.
