@@ -169,4 +169,3 @@ func historyOf(t *testing.T, c client.Client, id, run string) []byte {
 	pretty.WriteByte('\n')
 	return pretty.Bytes()
 }
-
