@@ -417,3 +417,19 @@ func TestBudgetInEvents(t *testing.T) {
 		t.Errorf("%s, %v", line, err)
 	}
 }
+
+// A summary is paid for as an answer is; where it cannot be, the turn ends.
+func TestBudgetOfSummaries(t *testing.T) {
+	p, model := policy(tokens(1_000_000)), &narrow{}
+	p.Answer = 500
+	turn := last(t, play(t, grown(t, model, converse.Options{ID: "talk", Budget: p}), "hello"))
+	if len(model.summaries) != 1 || model.summaries[0].MaxTokens != 500 || turn.Spent.Tokens != turn.Usage.Total() {
+		t.Errorf("%d summaries; %d tokens are spent, and used are %+v", len(model.summaries), turn.Spent.Tokens, turn.Usage)
+	}
+	spent(t, p, turn.Usage.Total(), turn.Usage.Total())
+	p, model = policy(tokens(15_000)), &narrow{}
+	ended(t, last(t, play(t, grown(t, model, converse.Options{ID: "talk", Budget: p}), "hello")), "0 tokens spent")
+	if len(model.summaries) != 0 || len(model.requests) != 0 {
+		t.Errorf("%d summaries and %d answers", len(model.summaries), len(model.requests))
+	}
+}
