@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 // defers puts off every decision about the tool act, for dana.
@@ -358,6 +359,48 @@ func TestAnswerWhileTheTurnWorks(t *testing.T) {
 	}
 	sound(t, talk.History())
 	sameAs(t, store, "talk", talk.History())
+}
+
+// An answer that comes after the last append of the turn is not overlooked.
+func TestAnswerBeforeTheTurnWaits(t *testing.T) {
+	var l ledger
+	store := history.NewMemory()
+	talk := process(t, store, newRoster(t, l.tool("act")), converse.Options{Approve: defers}, asks(call("act", `{}`)), done)
+	for event, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event := event.(type) {
+		case converse.WaitStarted:
+			answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
+		case converse.TurnCompleted:
+			if event.Turn.Text() != "Done." || l.count() != 1 {
+				t.Errorf("the turn is %+v; %d calls", event.Turn, l.count())
+			}
+		}
+	}
+}
+
+// A call is in traces, and counted, when it has its result.
+func TestTraceOfAWait(t *testing.T) {
+	s := newSeen(t, telemetry.Options{})
+	store := history.NewMemory()
+	options := converse.Options{Approve: defers, Telemetry: s.Telemetry}
+	play(t, process(t, store, newRoster(t, echo("act")), options, asks(call("act", `{}`))), "Go.")
+	answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictDeny, Reason: "no"})
+	carryOn(t, process(t, store, newRoster(t, echo("act")), options, done), converse.ReasonAnswered)
+	wantTree(t, s,
+		"invoke_agent waiting",
+		"  chat script",
+		"invoke_agent answered",
+		"  execute_tool local__act DENIED",
+		"  chat script",
+	)
+	for n, want := range []string{"", "1"} {
+		if got := attributeOf(s.find(t, "invoke_agent", n), "consort.turn.invocations"); got != want && got+want != "0" {
+			t.Errorf("work %d counts %q invocations, want %q", n, got, want)
+		}
+	}
 }
 
 // Leaving the loop loses no wait; Send ends it.
