@@ -247,6 +247,12 @@ func TestWaitingForALock(t *testing.T) {
 	if got := texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("readers have %q", got)
 	}
+	for _, conn := range s.pool.AcquireAllIdle(t.Context()) { // a late cancellation would hit what comes next
+		if conn.Conn().PgConn().CustomData()[cancelled] != nil {
+			t.Error("a connection with a cancelled statement is used again")
+		}
+		conn.Release()
+	}
 	until(t, "nobody waits in the server", func() bool {
 		return value[int](t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 0
 	})

@@ -98,7 +98,7 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	defer cancel()
 	if err := s.migrate(bounded, migrations); err != nil {
 		s.pool.Close()
-		return nil, s.fault(ctx, "", err)
+		return nil, s.fault(ctx, "", late(bounded, err))
 	}
 	listening := config.ConnConfig.Copy()
 	listening.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -138,12 +138,30 @@ func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 	if conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = "consort"
 	}
-	// A statement whose context ends is cancelled in the server, and does not
-	// wait there for a lock that nobody wants any more.
 	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}
+		return &canceller{pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: time.Second}}
+	}
+	config.PrepareConn = func(_ context.Context, c *pgx.Conn) (bool, error) {
+		return c.PgConn().CustomData()[cancelled] == nil, nil
 	}
 	return config, nil
+}
+
+// canceller has the server cancel a statement whose context ends, so that it does
+// not wait there for a lock that nobody wants any more. The server may take its
+// time for that, and then cancel what comes next on the connection: such a
+// connection is not used again.
+type canceller struct {
+	pgconn.CancelRequestContextWatcherHandler
+}
+
+// cancelled is a key of what a connection knows.
+const cancelled = "cancelled"
+
+// HandleUnwatchAfterCancel implements [ctxwatch.Handler].
+func (c *canceller) HandleUnwatchAfterCancel() {
+	c.CancelRequestContextWatcherHandler.HandleUnwatchAfterCancel()
+	c.Conn.CustomData()[cancelled] = true
 }
 
 func placeOf(config *pgconn.Config) string {
