@@ -90,8 +90,9 @@ type Assembly struct {
 	// ([telemetry.With]).
 	Telemetry *telemetry.Telemetry
 
-	tool    *converse.Tool // nil unless it is served
-	closers []func() error // run in their reverse order, after the roster's
+	tool      *converse.Tool    // nil unless it is served
+	certified [][]invoker.Value // of the clients that are known by their certificates
+	closers   []func() error    // run in their reverse order, after the roster's
 
 	opening     sync.Mutex // guards what follows
 	history     history.Store

@@ -3,7 +3,6 @@
 package config
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -33,7 +32,9 @@ type Serve struct {
 	// OwnNames offers tools and prompts under their own names where those are
 	// unique, and not as NAME__TOOL.
 	OwnNames bool
-	// Converse offers the tool converse too, which talks with the model.
+	// Converse offers the tool converse too, which talks with the model. Where
+	// there is [Config].History, whoever serves offers it, on an engine:
+	// [Assemble] does not.
 	Converse bool
 	// ShutdownTimeout is how long calls under way may take when the server is
 	// to end.
@@ -364,11 +365,12 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		options.Trusted = a.Trusted
 	}
 	for i, client := range s.Clients {
-		if client.Certificate != "" {
-			continue // see withTLS
-		}
 		path := fmt.Sprintf("serve.clients[%d]", i)
 		values, err := trustedValues(path+".trusted", client.Trusted)
+		if client.Certificate != "" {
+			a.certified = append(a.certified, values)
+			continue // see withTLS, which says what is wrong
+		}
 		if client.Token.Reveal() == "" {
 			err = errors.Join(err, fmt.Errorf("%s.token: there is none", path))
 		}
@@ -385,7 +387,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	switch {
 	case s.Converse && config.Model == nil:
 		errs = append(errs, errors.New("serve.converse: there is no model to converse with"))
-	case s.Converse:
+	case s.Converse && config.History == nil:
 		errs = append(errs, a.offerConversations(o))
 	}
 	a.ServeGRPC = overGRPC(options)
@@ -414,11 +416,7 @@ func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 // offerConversations adds the tool converse. Its conversations act for whoever
 // calls it, and not for whoever runs the program.
 func (a *Assembly) offerConversations(o *AssembleOptions) error {
-	tool, err := converse.NewTool(func(_ context.Context, id string) (*converse.Conversation, error) {
-		options := *a.Options
-		options.ID, options.Trusted = id, nil
-		return converse.New(a.Model, a.Roster, &options), nil
-	}, &converse.ToolOptions{Logger: o.Logger})
+	tool, err := converse.NewTool(a.OpenServed(nil), &converse.ToolOptions{Identity: a.Options.Identity, Logger: o.Logger})
 	if err != nil {
 		return fmt.Errorf("serve.converse: %w", err)
 	}

@@ -154,7 +154,7 @@ func (p *program) rootCommand() *cobra.Command {
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, an object a line (default: the file's, or console)")
 	root.AddCommand(
 		p.demoCommand(), p.chatCommand(), p.runCommand(), p.resumeCommand(), p.approveCommand(), p.historyCommand(), p.toolsCommand(), p.callCommand(),
-		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(),
+		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(), p.workerCommand(),
 		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
 	)
 	return root

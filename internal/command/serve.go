@@ -29,6 +29,11 @@ type serving struct {
 	// The flags; those that are empty leave it to the file.
 	http, grpc, health string
 	stdio, converse    bool
+
+	engine    string             // who carries on conversations; empty is this process
+	addresses map[string]*string // of engines
+	ending    context.Context    // ends when the process is to end
+	end       context.CancelFunc
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -49,6 +54,8 @@ func (p *program) serveCommand() *cobra.Command {
 	flags.BoolVar(&s.stdio, "stdio", false, "serve over standard input and output, whatever the configuration says")
 	flags.StringVar(&s.health, "health", "", "tell over HTTP at `ADDRESS` how the servers do")
 	flags.BoolVar(&s.converse, "converse", false, "offer the tool converse too, which talks with the model")
+	flags.StringVar(&s.engine, "engine", "", "have conversations carried on by the engine `NAME`, such as temporal, and its workers (default: by this process)")
+	s.addresses = s.withEngines(cmd)
 	return cmd
 }
 
@@ -75,6 +82,15 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close(assembly)) }()
 	assembly.Serve.Version = version()
+	s.ending, s.end = context.WithCancel(ctx)
+	defer s.end()
+	if settings.Converse && cfg.History != nil {
+		var stop func() error
+		if stop, err = s.offerTalks(ctx, cfg, assembly); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
 	stop, err := s.tellHealth(settings.Health.Reveal(), assembly.Roster)
 	if err != nil {
 		return err
@@ -133,6 +149,16 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 		*settings = *cfg.Serve
 	}
 	settings.Converse = settings.Converse || s.converse
+	if s.engine != "" {
+		switch _, err := s.engineNamed(s.engine); {
+		case err != nil:
+			return nil, err
+		case !settings.Converse:
+			return nil, usagef("--engine is for the tool converse; offer it with --converse")
+		case cfg.History == nil:
+			return nil, s.noStore()
+		}
+	}
 	if s.health != "" {
 		settings.Health = config.Plain(s.health)
 	}
@@ -231,7 +257,7 @@ func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, pati
 		defer cancel()
 		closed <- server.Close(bounded)
 	})
-	err := server.Serve(context.WithoutCancel(ctx), closable(s.stdin), s.screen.stdout)
+	err := server.Serve(context.WithoutCancel(ctx), closable(s.stdin, s.end), s.screen.stdout)
 	if over() {
 		return errors.Join(err, server.Close(ctx))
 	}
@@ -239,11 +265,12 @@ func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, pati
 }
 
 // closable returns what reads file and can be closed at any time: a read of
-// standard input may end only with the process.
-func closable(file io.Reader) io.ReadCloser {
+// standard input may end only with the process. Over is called at its end.
+func closable(file io.Reader, over func()) io.ReadCloser {
 	reader, writer := io.Pipe()
 	go func() {
 		_, err := io.Copy(writer, file)
+		over()
 		writer.CloseWithError(err)
 	}()
 	return reader

@@ -73,6 +73,7 @@ var (
 var (
 	HistoryPruned      = named("history.pruned")
 	HistoryPruneFailed = named("history.prune.failed")
+	WakeFailed         = named("conversation.wake.failed")
 )
 
 // Engines.

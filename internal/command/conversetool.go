@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
+)
+
+// talks is the tool converse over an engine: each conversation is kept, belongs to
+// whoever began it, and goes on whoever is there.
+type talks struct {
+	engine engine.Engine
+	store  history.Store
+	open   converse.OpenFunc
+	owner  func(context.Context) (string, error)
+	// ending ends when the process is to: turns are put down then, and otherwise
+	// cancelled with the call that they are for.
+	ending context.Context
+}
+
+// said are the arguments of the tool.
+type said struct {
+	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it the call waits for the answer to what was said last"`
+	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
+}
+
+// heard is what the tool returns.
+type heard struct {
+	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
+	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
+	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
+	Waits        []waiting       `json:"waits,omitempty" jsonschema:"what is waited for, if the reason is waiting"`
+}
+
+// waiting is what a turn waits for, as far as its caller may know.
+type waiting struct {
+	For      string    `json:"for" jsonschema:"approval, outcome, elicitation or timer"`
+	Tool     string    `json:"tool,omitempty"`
+	Deadline time.Time `json:"deadline"`
+}
+
+const conversesText = "Talk with an assistant that has tools of its own. Each call is one message; send the conversation " +
+	"that a call returned with the next one to go on, or none to begin anew. Conversations last; with a conversation and no message " +
+	"the call waits for the answer to what was said last."
+
+func (t *talks) tool() (invoker.Invoker, error) {
+	return invoker.New("converse", conversesText, t.say, nil)
+}
+
+// say is one call of the tool.
+func (t *talks) say(ctx context.Context, s said) (heard, error) {
+	owner, err := t.owner(ctx)
+	if err != nil {
+		return heard{}, err
+	}
+	turn := &servedTurn{talks: t, id: s.Conversation, report: invoker.CallFrom(ctx)}
+	switch {
+	case s.Conversation == "" && s.Message == "":
+		return heard{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
+	case s.Conversation == "":
+		err = turn.begin(ctx, owner, s.Message)
+	default:
+		err = turn.goOn(ctx, owner, s.Message)
+	}
+	if err != nil {
+		return heard{}, turn.failed(ctx, err)
+	}
+	ended, err := turn.follow(ctx)
+	if err != nil {
+		return heard{}, turn.failed(ctx, err)
+	}
+	return heard{Conversation: turn.id, Answer: turn.answer, Reason: ended.Reason, Waits: turn.waits(ended)}, nil
+}
+
+// servedTurn is one turn of a conversation, for one call of the tool.
+type servedTurn struct {
+	*talks
+	report *invoker.Call
+	id     string // of the conversation
+	turn   string // the identity of the message that the turn begins with
+	after  int    // canisters before it
+	ours   bool   // this call has said it
+
+	canisters []canister.Canister // of the turn
+	answer    string
+	piece     strings.Builder // said by the model and not reported yet
+	steps     float64
+}
+
+// begin makes a conversation of its owner before anything works on it.
+func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
+	t.id, t.turn = rand.Text(), rand.Text()
+	message := canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)}
+	if err := engine.Post(ctx, t.store, t.open, t.id, message, time.Now()); err != nil {
+		return err
+	}
+	if err := t.store.Describe(ctx, t.id, history.Change{Owner: &owner}); err != nil {
+		return err
+	}
+	t.ours = true
+	return t.engine.Send(ctx, t.id, message)
+}
+
+// goOn says something in a conversation of the owner; with no text it looks for
+// what was said last.
+func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
+	info, err := t.store.Info(ctx, t.id)
+	if history.CheckID(t.id) != nil || errors.Is(err, history.ErrNotFound) || err == nil && info.Owner != owner {
+		return &invoker.Failure{Code: invoker.NotFound, Message: "There is no such conversation. Leave it out to begin a new one.", Pointer: "/conversation"}
+	}
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		last, place, err := lastMessage(ctx, t.store, t.id)
+		t.turn, t.after = last.ID, place-1
+		return err
+	}
+	t.after, t.turn = info.Length, rand.Text()
+	if err := t.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)}); err != nil {
+		return err
+	}
+	t.ours = true
+	return nil
+}
+
+// lastMessage is what the user of a conversation has said last, and its place.
+func lastMessage(ctx context.Context, store history.Log, id string) (last canister.User, place int, err error) {
+	n := 0
+	for c, err := range store.Read(ctx, id, 0) {
+		if err != nil {
+			return last, 0, err
+		}
+		n++
+		if user, ok := c.(canister.User); ok {
+			last, place = user, n
+		}
+	}
+	if place == 0 {
+		return last, 0, invoker.Failf(invoker.NotFound, "Nothing was said in the conversation yet.")
+	}
+	return last, place, nil
+}
+
+// follow reports what happens until the turn ends.
+func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
+	for happened, err := range t.engine.Watch(ctx, t.id, t.after) {
+		if err != nil {
+			return engine.Ended{}, err
+		}
+		switch e := happened.(type) {
+		case engine.Added:
+			t.add(e.Canister)
+		case engine.Delta:
+			t.delta(e)
+		case engine.Ended:
+			if e.Turn != t.turn {
+				continue
+			}
+			if t.tell(""); e.Error == "" {
+				return e, nil
+			}
+			if e.Again.IsZero() {
+				return e, errFailed
+			}
+			t.tell("that failed, and is tried again")
+		}
+	}
+	return engine.Ended{}, engine.ErrClosed
+}
+
+// errFailed says that a turn has failed, for reasons that the log has.
+var errFailed = errors.New("the turn has failed")
+
+func (t *servedTurn) add(c canister.Canister) {
+	switch c := c.(type) {
+	case canister.User:
+		if c.ID != t.turn {
+			return
+		}
+		t.canisters, t.answer = nil, ""
+	case canister.Assistant:
+		t.answer = canister.TextOf(c.Content)
+	case canister.Result:
+		t.tell("a tool " + cmp.Or(c.Code, "returned"))
+	}
+	t.canisters = append(t.canisters, c)
+}
+
+// pieceBytes is how much text is collected for one report.
+const pieceBytes = 64
+
+func (t *servedTurn) delta(d engine.Delta) {
+	if d.Turn != t.turn {
+		return
+	}
+	if t.piece.WriteString(d.Text()); t.piece.Len() >= pieceBytes {
+		t.tell("")
+	}
+}
+
+// tell reports the text so far, and what happens.
+func (t *servedTurn) tell(happens string) {
+	progress := invoker.Progress{Message: happens}
+	if t.piece.Len() > 0 {
+		progress.Partial = canister.Texts(t.piece.String())
+		t.piece.Reset()
+	} else if happens == "" {
+		return
+	}
+	t.steps++
+	progress.Done = t.steps
+	t.report.Report(progress)
+}
+
+// waits are what the turn waits for.
+func (t *servedTurn) waits(ended engine.Ended) []waiting {
+	var all []waiting
+	if ended.Reason != converse.ReasonWaiting {
+		return nil
+	}
+	for _, wait := range waitsOf(converse.Waiting(t.canisters, time.Now()), t.canisters) {
+		all = append(all, waiting{wait.For, wait.Tool, wait.Deadline})
+	}
+	return all
+}
+
+// failed is what whoever calls is told of a turn that failed. One whose caller has
+// gone is cancelled, unless the process ends: then it is for the next one.
+func (t *servedTurn) failed(ctx context.Context, err error) error {
+	known := new(invoker.Failure)
+	switch {
+	case ctx.Err() != nil && t.ending.Err() == nil:
+		if t.ours {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			defer cancel()
+			err = errors.Join(ctx.Err(), t.engine.Cancel(bounded, t.id))
+		}
+		return err
+	case ctx.Err() != nil, errors.Is(err, engine.ErrClosed):
+		return &invoker.Failure{Code: invoker.Canceled, Message: t.keeps("The program is shut down."), Cause: err}
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, engine.ErrWaiting):
+		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for somebody to answer, and takes no message before.", Cause: err}
+	}
+	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.keeps("The assistant failed."), Cause: err}
+}
+
+// keeps adds to a text that the conversation is kept.
+func (t *servedTurn) keeps(text string) string {
+	form, _ := json.Marshal(t.id) // a string always has a form
+	return text + " The conversation " + string(form) + " is kept."
+}

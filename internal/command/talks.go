@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+)
+
+// temporalName is the engine that the command knows of and does not bring along.
+const temporalName = "temporal"
+
+// withEngines adds the flags of engines to a command: the addresses, and what each
+// engine has of its own. The map has the addresses by the engines' names.
+func (p *program) withEngines(cmd *cobra.Command) map[string]*string {
+	addresses := map[string]*string{}
+	names := []string{temporalName}
+	for _, e := range p.engines {
+		if !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+		if e.Flags != nil {
+			e.Flags(cmd.Flags())
+		}
+	}
+	for _, name := range names {
+		addresses[name] = cmd.Flags().String(name, "", "the `ADDRESS` of the "+name+" server, such as 127.0.0.1:7233")
+	}
+	return addresses
+}
+
+// engineNamed returns an engine that the program brings along.
+func (p *program) engineNamed(name string) (Engine, error) {
+	for _, e := range p.engines {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	if name == temporalName {
+		return Engine{}, usagef("this program is built without the engine temporal, for which few want to pay. It comes with another one of the same name:\n\n    go install github.com/consort-go/consort/converse/temporal/cmd/consort@latest")
+	}
+	return Engine{}, usagef("there is no engine %q; without --engine conversations are carried on by this process", name)
+}
+
+// theirs is a store of which only the conversations of those who are served are
+// listed: those of others are not for an engine to carry on.
+type theirs struct{ history.Store }
+
+// List implements [history.Store].
+func (s theirs) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		limit, n := filter.Limit, 0
+		filter.Limit = 0
+		for info, err := range s.Store.List(ctx, filter) {
+			if err == nil && !strings.HasPrefix(info.Owner, config.OwnerPrefix) {
+				continue
+			}
+			if n++; !yield(info, err) || n == limit {
+				return
+			}
+		}
+	}
+}
+
+// parts are what an engine works with.
+func parts(assembly *config.Assembly, store history.Store) Parts {
+	p := Parts{Store: theirs{store}, Open: assembly.OpenServed(store), Values: assembly.ValuesOf, Logger: assembly.Logger}
+	p.Notifier, _ = store.(Notifier)
+	return p
+}
+
+// openEngine returns the engine of a name at an address; an empty name is that of
+// this process.
+func (p *program) openEngine(ctx context.Context, name, address string, cfg *config.Config, with Parts) (engine.Engine, error) {
+	if name == "" {
+		return engine.NewLocal(with.Store, with.Open, &engine.Options{Values: with.Values, Others: others(cfg), Logger: with.Logger})
+	}
+	e, err := p.engineNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	if address == "" {
+		return nil, usagef("--engine %s: say where its server is, with --%[1]s ADDRESS", name)
+	}
+	bounded, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	return e.Open(bounded, address, with)
+}
+
+// others is how long another process may be at work on a conversation without a
+// sign of it; 0 if there can be none. It is longer than any call.
+func others(cfg *config.Config) time.Duration {
+	if cfg.History.Store != config.StorePostgres {
+		return 0
+	}
+	longest := ensemble.DefaultCallLimit
+	for _, server := range cfg.Supervised() {
+		longest = max(longest, server.CallLimit)
+	}
+	return longest + time.Minute
+}
+
+// offerTalks offers the tool converse with conversations that last. The function
+// that it returns ends the engine, and puts down what is under way.
+func (s *serving) offerTalks(ctx context.Context, cfg *config.Config, assembly *config.Assembly) (stop func() error, err error) {
+	store, err := assembly.History(ctx)
+	if err != nil {
+		return nil, usagef("%s: %w", s.configFile, err)
+	}
+	with := parts(assembly, store)
+	address := ""
+	if given := s.addresses[s.engine]; given != nil {
+		address = *given
+	}
+	carries, err := s.openEngine(ctx, s.engine, address, cfg, with)
+	if err != nil {
+		return nil, err
+	}
+	t := &talks{engine: carries, store: store, open: with.Open, owner: assembly.OwnerOf, ending: s.ending}
+	tool, err := t.tool()
+	if err != nil {
+		return nil, errors.Join(err, carries.Close(ctx))
+	}
+	assembly.Serve.Tools = append(assembly.Serve.Tools, tool)
+	assembly.ServeGRPC.Tools = append(assembly.ServeGRPC.Tools, tool)
+	end := t.wakes(assembly.Logger)
+	return func() error {
+		end()
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		return carries.Close(now)
+	}, nil
+}
+
+// wakeEvery is how often answers of other processes are looked for.
+const wakeEvery = 2 * time.Second
+
+// wakes has the engine carry on conversations whose last canister is an answer, such
+// as that of consort approve, on a goroutine that the function which it returns ends.
+func (t *talks) wakes(log *zap.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		again := time.NewTicker(wakeEvery)
+		defer again.Stop()
+		since := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+			began := time.Now()
+			t.wake(ctx, history.Filter{Open: true, Since: since.Add(-wakeEvery)}, log)
+			since = began
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// wake says once more what was said last, where an answer came since: that does
+// nothing but have the conversation looked at.
+func (t *talks) wake(ctx context.Context, changed history.Filter, log *zap.Logger) {
+	for info, err := range (theirs{t.store}).List(ctx, changed) {
+		if err == nil && info.Last != canister.KindAnswer {
+			continue
+		}
+		if err == nil {
+			var last canister.User
+			if last, _, err = lastMessage(ctx, t.store, info.ID); err == nil {
+				bounded, cancel := context.WithTimeout(ctx, wakeEvery)
+				err = t.engine.Send(bounded, info.ID, last)
+				cancel()
+			}
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // which is at work, then
+			event.Log(ctx, log, zap.WarnLevel, "a conversation that has an answer could not be carried on", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
+		}
+	}
+}
+
+func (p *program) workerCommand() *cobra.Command {
+	var addresses map[string]*string
+	cmd := p.withHistory(&cobra.Command{
+		Use:   "worker",
+		Short: "Carry on conversations that others serve",
+		Long: "Worker carries on the conversations of consort serve --engine NAME, on this machine and\n" +
+			"beside any number of others, with the tools and the model of the configuration. It\n" +
+			"ends with a signal, and leaves what is under way to the others.",
+		Example: "  consort worker --temporal 127.0.0.1:7233",
+		Args:    cobra.NoArgs,
+		RunE:    does(func(ctx context.Context, _ []string) error { return p.work(ctx, addresses) }),
+	})
+	addresses = p.withEngines(cmd)
+	return cmd
+}
+
+func (p *program) work(ctx context.Context, addresses map[string]*string) (err error) {
+	var named []string
+	for name, address := range addresses {
+		if *address != "" {
+			named = append(named, name)
+		}
+	}
+	if len(named) != 1 {
+		return usagef("say which engine to work for, and where its server is, such as --temporal 127.0.0.1:7233")
+	}
+	e, err := p.engineNamed(named[0])
+	if err != nil {
+		return err
+	}
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	if cfg.History == nil {
+		return p.noStore()
+	}
+	p.watched = true
+	assembly, err := p.withModel(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	store, err := assembly.History(ctx)
+	if err != nil {
+		return usagef("%s: %w", p.configFile, err)
+	}
+	address := *addresses[e.Name]
+	err = e.Work(ctx, address, parts(assembly, store), func() { p.screen.note("working for %s at %s", e.Name, address) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/consort-go/consort/converse/history"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	adaToken = "ada-0123456789abcdef"
+	benToken = "ben-0123456789abcdef"
+	people   = "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{token = \"" + adaToken + "\", trusted = {user = \"ada\"}}, {token = \"" + benToken + "\", trusted = {user = \"ben\"}}]\n"
+)
+
+// says says something to the tool converse, and returns what it answers, or the
+// text of its failure.
+func (s *service) says(token, message, conversation string) (heard, string) {
+	s.t.Helper()
+	form, err := json.Marshal(said{message, conversation})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
+	defer cancel()
+	result, err := s.connect(token).CallTool(ctx, &mcp.CallToolParams{Name: "converse", Arguments: json.RawMessage(form)})
+	if err != nil {
+		s.t.Fatalf("%v\nstandard error: %s", err, s.stderr.String())
+	}
+	if result.IsError {
+		return heard{}, result.Content[0].(*mcp.TextContent).Text
+	}
+	var h heard
+	text, err := json.Marshal(result.StructuredContent)
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h, ""
+}
+
+// TestServedConversationsLast: they go on after a restart, belong to whoever began
+// them, and are not those of whoever runs the program.
+func TestServedConversationsLast(t *testing.T) {
+	table, _ := library(t, forPerson)
+	path := file(t, table, model(t, says("", calls("library__echo", `{"text":"x"}`)), expecting("You are ada.", `"user_id":"ada"`), expecting("Still.", "And now?")),
+		historyTable, people, "[trusted]\nuser = \"root\"\n")
+	s := serve(t, true, "--config", path)
+	first, failure := s.says(adaToken, "Who am I?", "")
+	if first.Answer != "You are ada." || first.Reason != "answered" || first.Conversation == "" {
+		t.Fatalf("%+v, %s", first, failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+
+	s = serve(t, true, "--config", path)
+	if again, failure := s.says(adaToken, "", first.Conversation); again.Answer != "You are ada." {
+		t.Errorf("what was said last: %+v, %s", again, failure)
+	}
+	if now, failure := s.says(adaToken, "And now?", first.Conversation); now.Answer != "Still." {
+		t.Errorf("after the restart: %+v, %s", now, failure)
+	}
+	for _, asked := range []string{first.Conversation, "nothing-like-it", "\x00"} {
+		if h, failure := s.says(benToken, "What did she say?", asked); !strings.Contains(failure, "no such conversation") {
+			t.Errorf("ben, of %q: %+v, %s", asked, h, failure)
+		}
+	}
+	if _, failure := s.says(adaToken, "", ""); !strings.Contains(failure, "neither a message nor a conversation") {
+		t.Errorf("nothing: %s", failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+	info, err := open(t, path).Info(t.Context(), first.Conversation)
+	if err != nil || !strings.HasPrefix(info.Owner, "served-") || strings.Contains(info.Owner, "ada") {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if o := consort(t, "chat", "--continue", "--config", path).expect(t, statusUsage); !strings.Contains(o.stderr, "no conversation to continue yet") {
+		t.Errorf("%s", o.stderr)
+	}
+}
+
+// TestServedConversationsOutliveTheServer: one that dies in a turn leaves it to the
+// next, which carries it on for the same person, by itself, and leaves alone what
+// others keep in the same store.
+func TestServedConversationsOutliveTheServer(t *testing.T) {
+	table, folder := library(t, forPerson)
+	path := file(t, table, model(t, says("", calls("library__wait", "{}"), calls("library__echo", `{"text":"x"}`)),
+		expecting("It is done.", `"user_id":"ada"`), expecting("Yes.", "Sure?")), historyTable, people)
+	begun(t, open(t, path), "of-others")
+	s := serve(t, true, "--config", path)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	session := s.connect(adaToken)
+	go func() {
+		defer close(ended)
+		session.CallTool(ctx, &mcp.CallToolParams{Name: "converse", Arguments: json.RawMessage(`{"message":"Go."}`)})
+	}()
+	waitFor(t, "a call", func() bool { return isThere(filepath.Join(folder, "waiting")) })
+	s.cmd.Process.Signal(syscall.SIGKILL)
+	s.cmd.Wait()
+	cancel()
+	<-ended
+	touch(filepath.Join(folder, "go"))
+
+	s = serve(t, true, "--config", path)
+	store := open(t, path)
+	var talk history.Info
+	waitFor(t, "an end to the turn", func() bool {
+		for _, info := range all(t, store) {
+			if strings.HasPrefix(info.Owner, "served-") {
+				talk = info
+			}
+		}
+		return talk.Last == "assistant" && talk.Length > 3
+	})
+	if h, failure := s.says(adaToken, "", talk.ID); h.Answer != "It is done." {
+		t.Errorf("%+v, %s", h, failure)
+	}
+	if h, failure := s.says(adaToken, "Sure?", talk.ID); h.Answer != "Yes." {
+		t.Errorf("%+v, %s", h, failure)
+	}
+	if got := kinds(t, store, "of-others"); got != "user assistant invocation intent" {
+		t.Errorf("the conversation of others: %s", got)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+}
+
+// TestServedConversationsWait: for an approval that comes from another process, and
+// go on then.
+func TestServedConversationsWait(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, world, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), historyTable, people, defers)
+	s := serve(t, true, "--config", path)
+	h, failure := s.says(adaToken, "Pay.", "")
+	if h.Reason != "waiting" || len(h.Waits) != 1 || h.Waits[0].Tool != "world__effect" || h.Waits[0].For != "approval" || count() != 0 {
+		t.Fatalf("%+v, %s", h, failure)
+	}
+	if _, failure := s.says(adaToken, "Hurry.", h.Conversation); !strings.Contains(failure, "waits for somebody") {
+		t.Errorf("a message meanwhile: %s", failure)
+	}
+	consortBesideDone(t, "approve", h.Conversation, "--allow", "--config", path)
+	waitFor(t, "the effect", func() bool { return count() == 1 })
+	store := open(t, path)
+	waitFor(t, "the end", func() bool {
+		info, err := store.Info(t.Context(), h.Conversation)
+		return err == nil && info.Last == "assistant"
+	})
+	if h, failure := s.says(adaToken, "", h.Conversation); h.Answer != "Paid." {
+		t.Errorf("%+v, %s", h, failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+}
+
+// TestACallThatIsGivenUp: its turn is cancelled, and the conversation goes on.
+func TestACallThatIsGivenUp(t *testing.T) {
+	table, folder := library(t, forPerson)
+	path := file(t, table, model(t, says("", calls("library__wait", "{}"))), historyTable, people)
+	s := serve(t, true, "--config", path)
+	session := s.connect(adaToken)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "converse", Arguments: json.RawMessage(`{"message":"Go."}`)})
+		ended <- err
+	}()
+	waitFor(t, "a call", func() bool { return isThere(filepath.Join(folder, "waiting")) })
+	cancel()
+	<-ended
+	store := open(t, path)
+	waitFor(t, "an end to the turn", func() bool { return all(t, store)[0].Last == "assistant" })
+	touch(filepath.Join(folder, "go"))
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+}
+
+// TestEnginesThatAreNotThere: how to get one is told.
+func TestEnginesThatAreNotThere(t *testing.T) {
+	path := file(t, model(t), historyTable, people)
+	unkept := file(t, model(t), people)
+	for args, want := range map[string]string{
+		"serve --engine temporal --temporal 127.0.0.1:7233 --config " + path:         "go install github.com/consort-go/consort/converse/temporal/cmd/consort@latest",
+		"worker --temporal 127.0.0.1:7233 --config " + path:                          "go install github.com/consort-go/consort/converse/temporal/cmd/consort@latest",
+		"serve --engine steam --config " + path:                                      `no engine "steam"`,
+		"worker --config " + unkept:                                                  "--temporal 127.0.0.1:7233",
+		"worker --temporal 127.0.0.1:7233 --trust x=y --config nothing-is-here.toml": "unknown flag",
+	} {
+		contains(t, args, consort(t, strings.Fields(args)...).expect(t, statusUsage).stderr, want)
+	}
+}
+
+// TestServePrunes: what need not be kept goes while the server stays.
+func TestServePrunes(t *testing.T) {
+	path, store := shelved(t)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(text, "keep = \"1ns\"\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, true, "--http", "127.0.0.1:0", "--log-level", "info", "--config", path)
+	waitFor(t, "an end of talk", func() bool { return len(all(t, store)) == 1 })
+	waitFor(t, "a line", func() bool { return strings.Contains(s.stderr.String(), "history.pruned") })
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+}
