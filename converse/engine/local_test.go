@@ -132,6 +132,28 @@ func TestRetriesBackOff(t *testing.T) {
 	})
 }
 
+// What the model's server refuses is not tried again.
+func TestPermanentFailuresAreNotRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		asked := 0
+		m := model(func(context.Context, []canister.Canister) (string, error) {
+			asked++
+			return "", &converse.ModelError{Message: "no", Status: 400}
+		})
+		local := start(t, store, opens(m, store, converse.Options{}), nil)
+		synctest.Wait()
+		send(t, local, "talk", "m1", "hello")
+		if ended := waitFor(t, local, "talk", "m1"); ended.Error == "" {
+			t.Errorf("the turn ended with %+v", ended)
+		}
+		time.Sleep(time.Hour)
+		if asked != 1 {
+			t.Errorf("the model was asked %d times", asked)
+		}
+	})
+}
+
 // contested is a store in which another process is always faster.
 type contested struct {
 	history.Store
@@ -313,6 +335,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			send(t, second, "talk", "m1", "call local__tool") // again: it has a look at it too
 			began := time.Now()
 			ended := waitFor(t, second, "talk", "m1")
 			took := time.Since(began)
