@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +26,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/postgres"
+	"github.com/consort-go/consort/converse/temporal/internal/devserver"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/internal/killtable"
@@ -44,54 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// devServer is the program of Temporal's development server, without which the
-// test is skipped, or fails if CONSORT_REAL is "required".
-func devServer(t testing.TB) string {
-	t.Helper()
-	if program, err := exec.LookPath("temporal"); err == nil {
-		return program
-	}
-	if cache, err := os.UserCacheDir(); err == nil {
-		if found, _ := filepath.Glob(filepath.Join(cache, "consort-ci", "temporal-*", "temporal")); len(found) > 0 {
-			return found[0]
-		}
-	}
-	const how = "Temporal's development server is not there: .ci/temporal-server dev builds it, in some minutes"
-	if os.Getenv("CONSORT_REAL") == "required" {
-		t.Fatal(how)
-	}
-	t.Skip(how)
-	return ""
-}
-
-// startServer starts a development server in memory that ends with the test, and
-// returns its address.
-func startServer(t testing.TB) string {
-	t.Helper()
-	program := devServer(t)
-	port := freePort(t)
-	cmd := exec.Command(program, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--http-port", freePort(t), "--metrics-port", freePort(t),
-		"--log-level", "error", "--dynamic-config-value", "history.transferProcessorMaxPollRPS=2000")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return net.JoinHostPort("127.0.0.1", port)
-}
-
-func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
+// startServer starts a development server and returns its address.
+func startServer(t testing.TB) string { return devserver.Start(t) }
 
 // dial connects to a server, which may just be starting.
 func dial(address string) (client.Client, error) {
@@ -210,7 +163,7 @@ func startWorker(t testing.TB, f workerForm) *process {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVariable+"="+string(form))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	devserver.Bind(cmd)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

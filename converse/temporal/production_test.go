@@ -14,11 +14,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"text/template"
 	"time"
 
+	"github.com/consort-go/consort/converse/temporal/internal/devserver"
 	"github.com/consort-go/consort/internal/pgtest"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -102,7 +102,7 @@ func serve(t *testing.T, cmd *exec.Cmd, address string) string {
 	}
 	defer logs.Close()
 	cmd.Stdout, cmd.Stderr = logs, logs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	devserver.Bind(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/converse/temporal/internal/devserver"
+	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/pgtest"
+)
+
+// The test binary is the command too.
+const variable = "CONSORT_TEMPORAL_TEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(variable) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func consort(t *testing.T, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), variable+"=1")
+	devserver.Bind(cmd)
+	return cmd
+}
+
+// text is what a process says, which may be read meanwhile.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *text) Write(p []byte) (int, error) { s.mu.Lock(); defer s.mu.Unlock(); return s.b.Write(p) }
+func (s *text) String() string              { s.mu.Lock(); defer s.mu.Unlock(); return s.b.String() }
+
+// start starts the command and waits until it says what matches.
+func start(t *testing.T, want string, args ...string) (cmd *exec.Cmd, match []string) {
+	t.Helper()
+	cmd = consort(t, args...)
+	var said text
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() > 0 && !t.Failed() {
+			t.Errorf("consort %v ended with %v: %s", args, err, said.String())
+		}
+	})
+	pattern := regexp.MustCompile(want)
+	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if match = pattern.FindStringSubmatch(said.String()); match != nil {
+			return cmd, match
+		}
+		if time.Now().After(until) {
+			t.Fatalf("consort %v does not say %q: %s", args, want, said.String())
+		}
+	}
+}
+
+func write(t *testing.T, name, form string, values ...any) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, fmt.Appendf(nil, form, values...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// One process serves a conversation, and another works on it.
+func TestServeAndWorker(t *testing.T) {
+	address := devserver.Start(t)
+	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Message{Text: "A raincoat."}}, {Reply: openaiserver.Message{Text: "And boots."}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	path := write(t, "consort.toml", "[model]\nname = \"scripted\"\nbase_url = %q\n[history]\nstore = \"postgres\"\ndsn = %q\n[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{token = \"0123456789abcdef0123\", trusted = {user = \"ada\"}}]\n",
+		model.URL(), pgtest.DSN(t))
+	start(t, `working for temporal`, "worker", "--temporal", address, "--config", path, "--log-level", "info")
+	_, match := start(t, `serving at (http://\S+/mcp)`, "serve", "--engine", "temporal", "--temporal", address, "--config", path)
+	host := write(t, "host.toml", "[mcp.served]\ntransport = \"http\"\nurl = %q\nheaders = {Authorization = \"Bearer 0123456789abcdef0123\"}\n", match[1])
+	first := say(t, host, `{"message":"What should I wear?"}`)
+	if first.Answer != "A raincoat." {
+		t.Fatalf("the answer is %+v", first)
+	}
+	again, _ := json.Marshal(map[string]string{"message": "What else?", "conversation": first.Conversation})
+	if second := say(t, host, string(again)); second.Answer != "And boots." {
+		t.Errorf("the second answer is %+v", second)
+	}
+}
+
+type answer struct{ Conversation, Answer string }
+
+// say calls the tool of the server.
+func say(t *testing.T, host, arguments string) (a answer) {
+	t.Helper()
+	cmd := consort(t, "call", "served", "converse", arguments, "--json", "--config", host)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s%s", err, out, &stderr)
+	}
+	found := regexp.MustCompile(`\{[^{}]*"answer"[^{}]*\}`).Find(out)
+	if err := json.Unmarshal(found, &a); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return a
+}
+
+// What is wrong is said before anything begins.
+func TestNobodyIsThere(t *testing.T) {
+	path := write(t, "consort.toml", "[model]\nname = \"scripted\"\nbase_url = \"http://127.0.0.1:1\"\n[history]\npath = \"talks\"\n")
+	for args, want := range map[string]string{
+		"worker --temporal 127.0.0.1:1 --config " + path:                                            "the Temporal server at 127.0.0.1:1",
+		"worker --temporal 127.0.0.1:1 --temporal-tls-ca nothing.pem --config " + path:              "--temporal-tls-ca",
+		"worker --temporal 127.0.0.1:1 --temporal-tls-cert a --temporal-tls-key b --config " + path: "--temporal-tls-cert",
+		"serve --converse --engine temporal --config " + path:                                       "--temporal",
+	} {
+		out, err := consort(t, strings.Fields(args)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("consort %s: %v, %s; want an error with %q", args, err, out, want)
+		}
+	}
+}
