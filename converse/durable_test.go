@@ -193,6 +193,42 @@ func TestIntentsComeFirst(t *testing.T) {
 	sameAs(t, log, "talk", talk.History())
 }
 
+// With a log a result is written as it comes, whatever was asked for before.
+func TestResultsAreWrittenAsTheyCome(t *testing.T) {
+	store, release := history.NewMemory(), make(chan struct{})
+	slow := fn("slow", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		<-release
+		return invoker.Output{}, nil
+	})
+	talk := process(t, store, newRoster(t, slow, echo("quick")), converse.Options{}, asks(call("slow", `{}`), call("quick", `{}`)), done)
+	for event, err := range talk.Send(t.Context(), canister.Text("Go.")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended, ok := event.(converse.InvocationCompleted); ok && ended.Invocation.Name == "local__quick" {
+			if r := of[canister.Result](t, store, "talk"); len(r) != 1 || r[0].Invocation != ended.Invocation.ID {
+				t.Errorf("the log has the results %v", r)
+			}
+			close(release)
+		}
+	}
+}
+
+// A timer holds calls that are open, too.
+func TestTimerHoldsCalls(t *testing.T) {
+	var l ledger
+	store := put(t, canister.Wait{Head: head("w"), For: canister.WaitTimer, Deadline: time.Now().Add(time.Hour)})
+	carryOn(t, process(t, store, newRoster(t, l.tool("act")), converse.Options{}), converse.ReasonWaiting)
+	if l.count() != 0 {
+		t.Error("a call was made")
+	}
+	answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictCancel})
+	carryOn(t, process(t, store, newRoster(t, l.tool("act")), converse.Options{}, done), converse.ReasonAnswered)
+	if l.count() != 1 {
+		t.Errorf("%d calls", l.count())
+	}
+}
+
 // A process that wakes up late, with its call approved, does not make it.
 func TestZombieStopsBeforeItsEffect(t *testing.T) {
 	var l ledger
