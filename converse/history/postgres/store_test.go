@@ -209,6 +209,30 @@ func TestSharedContentsWhileOthersDelete(t *testing.T) {
 	}
 }
 
+// Of two that delete conversations with the same content at the same time, the
+// last one removes it.
+func TestTheLastRemovesIt(t *testing.T) {
+	s := open(t)
+	long := strings.Repeat("long", 1000)
+	add(t, s, "a", 0, long)
+	add(t, s, "b", 0, long)
+	deleted := make(chan error, 1)
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { // as Delete of a does
+		_, err := tx.Exec(t.Context(), s.sql("SELECT FROM @.contents FOR UPDATE; DELETE FROM @.parts WHERE conversation = 1; DELETE FROM @.canisters WHERE conversation = 1; DELETE FROM @.conversations WHERE key = 1"))
+		if err != nil {
+			return err
+		}
+		go func() { deleted <- s.Delete(t.Context(), "b") }()
+		until(t, "the other one waits, or has gone ahead", func() bool {
+			return len(deleted) == 1 || value[int](t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+		})
+		return nil
+	})
+	if err := errors.Join(err, <-deleted); err != nil || count(t, s, "contents") != 0 {
+		t.Errorf("a content is left; %v", err)
+	}
+}
+
 func TestSearch(t *testing.T) {
 	s := open(t)
 	add(t, s, "rain", 0, "Is it RAINING in Oslo?", "Yes, it is.")
