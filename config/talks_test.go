@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
 )
 
 // TestDecisionsThatArePutOff: where conversations are kept, and only there.
@@ -143,5 +146,43 @@ func TestBudgets(t *testing.T) {
 	c := &config.Config{Model: &config.Model{Name: config.Plain("m"), BaseURL: config.Plain("http://x")}, Budgets: &config.Budgets{Caps: []config.Cap{{Scope: budget.Roster}}}}
 	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "budgets: ") {
 		t.Errorf("a cap of nothing: %v", err)
+	}
+}
+
+// TestWhoseConversationsAre: those who are served are found again by what stands
+// for them, which tells nothing of them; of somebody else nothing is known.
+func TestWhoseConversationsAre(t *testing.T) {
+	parts := talking(t, `
+[conversation]
+identity = ["user"]
+[serve]
+http = "127.0.0.1:0"
+clients = [
+  {token = "ada-0123456789abcdef", trusted = {user = "ada", key = {value = "old", secret = true}}},
+  {token = "ben-0123456789abcdef", trusted = {user = "ben"}},
+]
+`)
+	owner := func(values ...invoker.Value) string {
+		owner, err := parts.OwnerOf(invoker.WithTrusted(t.Context(), values...))
+		if err != nil || !strings.HasPrefix(owner, config.OwnerPrefix) {
+			t.Fatal(owner, err)
+		}
+		return owner
+	}
+	ada, renewed := owner(invoker.TrustedJSON("user", json.RawMessage(`"ada"`))), owner(invoker.TrustedJSON("user", json.RawMessage(`"ada"`)), invoker.TrustedJSON("key", json.RawMessage(`"new"`)))
+	if ada != renewed || ada == owner(invoker.TrustedJSON("user", json.RawMessage(`"ben"`))) || ada == owner() || strings.Contains(ada, "ada") {
+		t.Errorf("%s, %s", ada, renewed)
+	}
+	values, err := parts.ValuesOf(t.Context(), history.Info{Owner: ada})
+	if err != nil || len(values) != 2 {
+		t.Errorf("ada: %v, %v", values, err)
+	}
+	if values, err := parts.ValuesOf(t.Context(), history.Info{Owner: owner()}); err != nil || len(values) != 0 {
+		t.Errorf("nobody: %v, %v", values, err)
+	}
+	for _, stranger := range []string{"", "ann", owner(invoker.TrustedJSON("user", json.RawMessage(`"eve"`)))} {
+		if values, err := parts.ValuesOf(t.Context(), history.Info{ID: "talk", Owner: stranger}); err == nil || values != nil {
+			t.Errorf("%q: %v", stranger, values)
+		}
 	}
 }

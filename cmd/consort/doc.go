@@ -7,6 +7,7 @@
 //	consort chat            talk with the model of ./consort.toml
 //	consort run "PROMPT"    one turn, the answer on standard output
 //	consort resume ID       carry on with a turn that was not done
+//	consort approve ID      what a turn waits for, and the answer to it
 //	consort history         the conversations that are kept
 //	consort tools           the tools on offer
 //	consort call E TOOL {}  one call of one tool, without a model
