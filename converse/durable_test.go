@@ -318,6 +318,7 @@ func TestDoubt(t *testing.T) {
 		{name: "it was made", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts("all well")}, want: " all well"},
 		{name: "nobody knows", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictUnknown, Reason: "no trace"}, want: "OUTCOME_UNKNOWN says dana: no trace"},
 		{name: "an answer in a fork", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictAllow}, id: "fork", want: "wait"},
+		{name: "an outcome in a fork", tool: plain, doubt: converse.DoubtAsk, waits: true, answer: &canister.Answer{Verdict: canister.VerdictDone}, id: "fork", want: "wait"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
