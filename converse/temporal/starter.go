@@ -38,11 +38,16 @@ func (s starter) id(conversation string) string {
 	return s.prefix + name
 }
 
+// taskTimeout is after how long a worker that was given a step of a workflow, which
+// takes milliseconds, is taken for dead.
+const taskTimeout = 5 * time.Second
+
 // signal sends a signal to the workflow of a conversation, which it starts if
 // there is none at work.
 func (s starter) signal(ctx context.Context, conversation, name string) error {
 	_, err := s.client.SignalWithStartWorkflow(ctx, s.id(conversation), name, nil, client.StartWorkflowOptions{
 		TaskQueue:             s.queue,
+		WorkflowTaskTimeout:   taskTimeout,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	}, workflowName, order{Conversation: conversation})
 	if err != nil {
