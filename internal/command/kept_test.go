@@ -179,7 +179,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("chat has made the call: %s", got)
 	}
 	o = consort(t, "resume", "left", "--config", path).expect(t, statusDone)
-	if o.stdout != "It snows.\n" || kinds(t, store, "left") != "user assistant invocation result assistant" {
+	if o.stdout != "It snows.\n" || kinds(t, store, "left") != "user assistant invocation intent result assistant" {
 		t.Errorf("%q, %s", o.stdout, kinds(t, store, "left"))
 	}
 	o = consort(t, "resume", "left", "--config", path).expect(t, statusDone)
