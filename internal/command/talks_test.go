@@ -134,6 +134,7 @@ func TestServedConversationsOutliveTheServer(t *testing.T) {
 	}
 	s.signal(os.Interrupt)
 	s.ends(statusDone)
+	lacks(t, "the log", s.stderr.String(), "of-others")
 }
 
 // TestServedConversationsWait: for an approval that comes from another process, and
