@@ -17,8 +17,12 @@ import (
 type sweep struct {
 	starter
 	store  history.Store
+	young  time.Duration // what changed less than that ago, its sender is about to tell
 	logger *zap.Logger
 }
+
+// sending is how long a sender gets to tell the server, or half an interval.
+const sending = 5 * time.Second
 
 // fullSweep is after how many sweeps all that is open is looked at again, and
 // not only what has changed of late.
@@ -77,6 +81,9 @@ func (s sweep) once(ctx context.Context, filter history.Filter) (woken int, err 
 // needed reports whether a wake-up is missing: nobody is at work on the
 // conversation, and the log has what nobody has seen.
 func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
+	if time.Since(info.Changed) < s.young {
+		return false, nil // the next sweep finds it too
+	}
 	seen, err := s.seen(ctx, info.ID)
 	switch {
 	case err != nil || seen.working:
