@@ -45,7 +45,7 @@ func wakes(t *testing.T, spec Spec, point Point) {
 	before := w.History(w.Store())
 	close(w.Release)
 	zombie.WakesUp()
-	if said := zombie.Ends(); spec.Engine == "run" && !strings.Contains(said, "conversation") {
+	if said := zombie.Ends(); spec.Engine == "run" && !strings.Contains(said, "somebody else has gone on with it") {
 		t.Errorf("the one that woke up says %q, want that somebody else has gone on", said)
 	}
 	if after := w.History(w.Store()); len(after) != len(before) {
