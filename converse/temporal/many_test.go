@@ -88,7 +88,7 @@ func (w *world) finished(id, message string) {
 			w.t.Errorf("%s: %v", id, err)
 			return
 		}
-		if ended, ok := event.(engine.Ended); ok && ended.Turn == message {
+		if ended, ok := event.(engine.Ended); ok && ended.Turn == message && ended.Again.IsZero() {
 			if ended.Reason != converse.ReasonAnswered {
 				w.t.Errorf("%s ended with %+v", message, ended)
 			}

@@ -95,7 +95,8 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		working := described.GetPendingActivities()
 		now := sight{working: len(working) > 0, resting: len(working) == 0, events: info.GetHistoryLength()}
-		if now.working && working[0].GetLastFailure() != nil {
+		// Of an attempt that is under way it is no news that the one before failed.
+		if now.working && working[0].GetLastFailure() != nil && working[0].GetNextAttemptScheduleTime() != nil && working[0].GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED {
 			now.failed = failure{text: working[0].GetLastFailure().GetMessage(), again: working[0].GetNextAttemptScheduleTime().AsTime()}
 		}
 		return now, nil
