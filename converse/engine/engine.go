@@ -45,7 +45,8 @@ type Engine interface {
 	// Cancel ends the turn of a conversation, as a person wants it who presses
 	// stop: what the model had streamed is dropped, calls without a result are
 	// answered as interrupted, and the log says so ([Interrupt]). It returns when
-	// that is in the log. There is no error if nothing was under way.
+	// that is in the log. There is no error if nothing was under way. After an
+	// error, as when ctx ends first, a turn that is not over goes on.
 	Cancel(ctx context.Context, conversation string) error
 	// Watch yields what happens in a conversation, beginning with the canisters
 	// behind the first after ones. It goes on until ctx ends, whose error is the

@@ -99,11 +99,12 @@ func (l *Local) unsent(conversation string, err error) error {
 	return fmt.Errorf("engine: the conversation %q is at work, and nothing was sent: %w", conversation, err)
 }
 
-// post is Post, for an owner.
-func (l *Local) post(ctx context.Context, conversation string, message canister.User) error {
+// post is Post, for an owner. A panic is an error, as it is in a turn: the
+// conversation is in hand.
+func (l *Local) post(ctx context.Context, conversation string, message canister.User) (err error) {
+	defer l.calm(conversation, &err)
 	owner := ""
 	if l.opts.Owner != nil {
-		var err error
 		if owner, err = l.opts.Owner(ctx); err != nil {
 			return fmt.Errorf("engine: the owner of %q: %w", conversation, err)
 		}
@@ -137,13 +138,13 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 	if err != nil {
 		return err
 	}
+	defer l.desk.give(t, false)
 	err = Interrupt(ctx, l.store, conversation, time.Now())
 	if err == nil {
 		l.clock.forget(conversation)
 		l.failures.forget(conversation)
 		l.grown(ctx, conversation)
 	}
-	l.desk.give(t, false)
 	return err
 }
 
@@ -169,7 +170,8 @@ func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.
 }
 
 // next tells what a conversation does next that nobody here is at work on.
-func (l *Local) next(ctx context.Context, conversation string) (converse.Command, error) {
+func (l *Local) next(ctx context.Context, conversation string) (command converse.Command, err error) {
+	defer l.calm(conversation, &err)
 	if l.desk.busy(conversation) {
 		return nil, ErrBusy
 	}

@@ -37,7 +37,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 	if message.Time.IsZero() {
 		message.Time = now
 	}
-	for {
+	for begins := 0; ; {
 		canisters, err := read(ctx, log, conversation)
 		if err != nil {
 			return err
@@ -48,27 +48,56 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		if pending := canister.Pending(canisters); len(pending) > 0 {
 			return inTheWay(canisters, pending, now)
 		}
-		if len(canisters) == 0 && open != nil {
-			err = begin(ctx, open, conversation, message)
-		} else {
-			err = log.Append(ctx, conversation, len(canisters), message)
+		if len(canisters) > 0 || open == nil {
+			if err = log.Append(ctx, conversation, len(canisters), message); !isConflict(err) {
+				return err
+			}
+			continue
 		}
-		if !isConflict(err) {
+		if begins++; begins > maxBegins {
+			return fmt.Errorf("engine: the conversation %q took the message, and it is not in the log: give its Options the Log", conversation)
+		}
+		if err = begin(ctx, open, conversation, message); err != nil && !isConflict(err) && !begun(ctx, log, conversation) {
 			return err
 		}
 	}
 }
 
+// maxBegins is how often a message begins a conversation that is not there then,
+// since somebody deletes it.
+const maxBegins = 3
+
+// begun reports whether somebody else has begun a conversation meanwhile.
+func begun(ctx context.Context, log history.Log, conversation string) bool {
+	for _, err := range log.Read(ctx, conversation, 0) {
+		return err == nil
+	}
+	return false
+}
+
 // begin makes a conversation say its instructions, if it has any, and the message.
 func begin(ctx context.Context, open converse.OpenFunc, conversation string, message canister.User) error {
-	talk, err := open(ctx, conversation)
+	talk, err := opened(ctx, open, conversation)
 	if err != nil {
-		return fmt.Errorf("engine: the conversation cannot be opened: %w", err)
-	}
-	if talk.ID() != conversation {
-		return fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", conversation)
+		return err
 	}
 	return errors.Join(talk.Add(ctx, message), talk.Close(context.WithoutCancel(ctx)))
+}
+
+// opened makes a conversation, and says what is wrong with one that is another.
+func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.Conversation, error) {
+	talk, err := open(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("engine: the conversation cannot be opened: %w", err)
+	}
+	if talk != nil && talk.ID() == id {
+		return talk, nil
+	}
+	err = fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", id)
+	if talk != nil {
+		err = errors.Join(err, talk.Close(context.WithoutCancel(ctx)))
+	}
+	return nil, err
 }
 
 // read returns all canisters of a conversation.

@@ -35,7 +35,10 @@ func (l *Local) turn(t *talk) {
 		t.tries = tries{}
 		l.clock.forget(t.id)
 		r.end(Ended{Reason: turn.Reason})
-	case context.Cause(t.ctx) != nil: // cancelled, or put down
+	case context.Cause(t.ctx) != nil:
+		// Put down; or cancelled, which is not in the log yet. If it does not come
+		// there, the turn is not over.
+		l.clock.set(t.id, time.Now().Add(l.opts.pause(0)), t.tries)
 	case errors.As(err, &later):
 		l.clock.set(t.id, later.until, t.tries)
 	case isConflict(err): // somebody else is at it
@@ -77,10 +80,18 @@ func (e *laterError) Error() string {
 	return fmt.Sprintf("engine: another process may be at work until %v", e.until)
 }
 
-// panicError is a panic of a model, or of the function that opens conversations.
+// panicError is a panic of a model, or of a function that the engine was given.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("engine: the turn panicked: %v", e.value) }
+
+// calm is deferred, and makes a panic an error, of which the log has the stack.
+func (l *Local) calm(conversation string, err *error) {
+	if value := recover(); value != nil {
+		*err = &panicError{value}
+		l.opts.Logger.Error("a turn panicked", event.TurnPanicked, zap.String(telemetry.ConversationField, conversation), zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
+	}
+}
 
 // permanent reports whether the same work would fail the same way again.
 func permanent(err error) bool {
@@ -105,12 +116,7 @@ type run struct {
 
 // carryOn opens the conversation, works, and closes it. A panic is an error.
 func (r *run) carryOn() (turn converse.Turn, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &panicError{value}
-			r.opts.Logger.Error("a turn panicked", event.TurnPanicked, zap.String(telemetry.ConversationField, r.talk.id), zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
-		}
-	}()
+	defer r.calm(r.talk.id, &err)
 	if err := r.elsewhere(); err != nil {
 		return turn, err
 	}
@@ -148,14 +154,8 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 		}
 		ctx = invoker.WithTrusted(ctx, values...)
 	}
-	talk, err := l.open(ctx, id)
-	switch {
-	case err != nil:
-		return ctx, nil, fmt.Errorf("engine: the conversation cannot be opened: %w", err)
-	case talk == nil || talk.ID() != id:
-		return ctx, nil, fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", id)
-	}
-	return ctx, talk, nil
+	talk, err := opened(ctx, l.open, id)
+	return ctx, talk, err
 }
 
 // publish tells those who watch what happened.
