@@ -164,20 +164,6 @@ func (blind) List(context.Context, history.Filter) iter.Seq2[history.Info, error
 // forgetting does without what was left by the process before.
 func forgetting(b *brokenEngine) { b.before = blind{b.store} }
 
-// careless keeps what belongs to a place of its log, and asks nobody.
-type careless struct{ history.Store }
-
-func (c careless) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
-	for {
-		err := c.Store.Append(ctx, conversation, length, canisters...)
-		var conflict *history.ConflictError
-		if !errors.As(err, &conflict) {
-			return err
-		}
-		length = conflict.Length
-	}
-}
-
 // unintended writes down something else than what is about to be done.
 type unintended struct{ history.Store }
 
@@ -296,7 +282,7 @@ var engineBreaks = map[string]func(*brokenEngine){
 	"Crash/call forget":   forgetting,
 	"Crash/many":          func(b *brokenEngine) { b.before = unintended{b.store} },
 	"Two/split":           func(b *brokenEngine) { b.opts.Work = 1; b.send = b.toOne() },
-	"Two/one":             func(b *brokenEngine) { b.before = careless{b.store} },
+	"Two/one":             sending(func(m canister.User) canister.User { m.ID = ""; return m }),
 }
 
 // deaf does not hear deadlines: they are further away than they were.

@@ -99,8 +99,9 @@ func approveOnStage(_ context.Context, ask converse.Approval) (converse.Decision
 // effect is what a tool does, and says of it.
 func (s *stage) effect(what string) string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.done[what]++
+	s.mu.Unlock()
+	s.shut(s.of(s.begun, what))
 	return "did " + what
 }
 
