@@ -338,3 +338,35 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// A fork at 0 has no canisters, and is not in the way of the others.
+func TestImportPassesOverEmpty(t *testing.T) {
+	store := filled(t, history.NewMemory())
+	if err := store.Fork(t.Context(), "talk", 0, "empty"); err != nil {
+		t.Fatal(err)
+	}
+	text := exported(t, store, bundle.JSONL, "empty", "talk")
+	ids, err := taken(bundle.Import(t.Context(), history.NewMemory(), strings.NewReader(text), nil))
+	if err != nil || !slices.Equal(ids, []string{"talk"}) {
+		t.Errorf("taken up: %q, %v", ids, err)
+	}
+}
+
+// undescribed takes no titles.
+type undescribed struct{ history.Store }
+
+func (undescribed) Describe(context.Context, string, history.Change) error {
+	return errors.New("the disk is full")
+}
+
+// Without its title and its owner a conversation is not there.
+func TestImportIsWhole(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), bundle.JSONL, "talk")
+	store := history.NewMemory()
+	if ids, err := taken(bundle.Import(t.Context(), undescribed{store}, strings.NewReader(text), nil)); err == nil || len(ids) > 0 {
+		t.Errorf("taken up: %q, %v", ids, err)
+	}
+	if info, err := store.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("it is there: %+v, %v", info, err)
+	}
+}

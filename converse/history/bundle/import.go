@@ -45,7 +45,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // ([canister.Check]), is an [*Error], and ends the sequence. An error that has
 // [history.ErrExists] in its chain says that there is a conversation of that
 // identity, which is left as it is; the loop may go on with the next. One
-// conversation at a time is in memory.
+// conversation at a time is in memory. One without canisters, as a fork at 0 is,
+// is passed over: no append makes one.
+//
+// The title, the tags and the owner are written behind the canisters. If that
+// fails the conversation is deleted again; a process that dies in between leaves
+// it without them.
 func Import(ctx context.Context, store history.Store, r io.Reader, options *ImportOptions) iter.Seq2[history.Info, error] {
 	id := func(was string) string { return was }
 	if options != nil && options.ID != nil {
@@ -57,6 +62,9 @@ func Import(ctx context.Context, store history.Store, r io.Reader, options *Impo
 			about, canisters, err := b.conversation()
 			if errors.Is(err, io.EOF) {
 				return
+			}
+			if err == nil && len(canisters) == 0 {
+				continue
 			}
 			var info history.Info
 			if err == nil {
@@ -150,7 +158,7 @@ func (b *reader) canisters(count int) ([]canister.Canister, error) {
 // check says why canisters are not the conversation that a head announces.
 func (b *reader) check(about About, canisters []canister.Canister) error {
 	wrong := func(err error) error { return &Error{b.began, err} }
-	if len(canisters) != about.Length || about.Length == 0 {
+	if len(canisters) != about.Length {
 		return wrong(fmt.Errorf("the conversation has %d canisters, and this line says %d", len(canisters), about.Length))
 	}
 	for _, problem := range canister.Check(canisters) {
@@ -187,7 +195,7 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 		return history.Info{}, err
 	}
 	if err := store.Describe(ctx, id, change(about)); err != nil {
-		return history.Info{}, err
+		return history.Info{}, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
 	}
 	return store.Info(ctx, id)
 }
