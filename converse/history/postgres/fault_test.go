@@ -73,6 +73,8 @@ func TestWrongDSN(t *testing.T) {
 		{"bad port", "postgres://root:" + secret + "@db:port/talks", []string{"the DSN cannot be read"}},
 		{"odd password", "postgres://root:a@b/" + secret + "?x@db/talks", []string{"postgres"}},
 		{"bad pair", "host=db password='" + secret, []string{"the DSN cannot be read"}},
+		{"@ in the password", "postgres://root:a@" + secret + "@db/talks", []string{"the DSN cannot be read"}},
+		{"/ in the password", "postgres://root:5432/" + secret + "@db/talks", []string{"the DSN cannot be read"}},
 		{"bad option", "postgres://root:" + secret + "@db/talks?sslmode=perhaps", []string{"the DSN cannot be read"}},
 	} {
 		t.Run(try.name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func (l ledger) Settle(ctx context.Context, id string, spent map[string]int64) e
 		return err
 	}
 	return l.store.write(ctx, "", func(ctx context.Context, w *writer) (verdict, err error) {
-		return nil, w.settle(ctx, id, spent)
+		return nil, w.settle(ctx, id, spent, nil)
 	})
 }
 
@@ -84,9 +84,12 @@ func (l ledger) tidy(ctx context.Context, now time.Time) error {
 		return nil, err
 	})
 	for _, id := range expired {
-		if err == nil {
-			err = l.Settle(ctx, id, nil)
+		if err != nil {
+			break
 		}
+		err = l.store.write(ctx, "", func(ctx context.Context, w *writer) (verdict, err error) {
+			return nil, w.settle(ctx, id, nil, &now)
+		})
 	}
 	if err != nil {
 		return err
@@ -98,13 +101,13 @@ func (l ledger) tidy(ctx context.Context, now time.Time) error {
 }
 
 // own begins a transaction in which nobody else touches a reservation, and returns
-// what it has on each account.
-func (w *writer) own(ctx context.Context, id string) (map[string]int64, error) {
+// what it has on each account: nothing if it had to expire by a time, and has not.
+func (w *writer) own(ctx context.Context, id string, expired *time.Time) (map[string]int64, error) {
 	lock := func(row pgx.Row) error { return row.Scan(nil) }
 	if err := w.begin(ctx, lock, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", w.store.schema+" reservation "+id); err != nil {
 		return nil, err
 	}
-	rows, err := w.conn.Query(ctx, w.store.sql("SELECT account, amount FROM @.reservations WHERE id = $1"), id)
+	rows, err := w.conn.Query(ctx, w.store.sql("SELECT account, amount FROM @.reservations WHERE id = $1 AND ($2::timestamptz IS NULL OR expires <= $2)"), id, expired)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +155,7 @@ func (w *writer) hold(ctx context.Context, names []string) (map[string]budget.Ba
 // reserve does what budget.Ledger asks of Reserve. The verdict is errTidy if that
 // is to be looked at, and there is something to tidy up.
 func (w *writer) reserve(ctx context.Context, r budget.Reservation, tidy bool) (granted []int64, verdict, err error) {
-	own, err := w.own(ctx, r.ID)
+	own, err := w.own(ctx, r.ID, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,9 +201,11 @@ func (w *writer) reserve(ctx context.Context, r budget.Reservation, tidy bool) (
 	return granted, nil, w.commit(ctx, b)
 }
 
-// settle does what budget.Ledger asks of Settle.
-func (w *writer) settle(ctx context.Context, id string, spent map[string]int64) error {
-	own, err := w.own(ctx, id)
+// settle does what budget.Ledger asks of Settle; given a time, to a reservation
+// that has expired by then: who tidies up may have seen one that was made anew
+// meanwhile.
+func (w *writer) settle(ctx context.Context, id string, spent map[string]int64, expired *time.Time) error {
+	own, err := w.own(ctx, id, expired)
 	if err != nil || len(own) == 0 {
 		return err
 	}

@@ -95,11 +95,11 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 				yield(0, err)
 				return
 			}
-			length, err := s.lengths(ctx, s.pool, []string{conversation})
+			length, err := s.lengthOf(ctx, conversation)
 			if lost(err) && ctx.Err() == nil {
 				continue // the ear says when to look again
 			}
-			now := int64(length[conversation])
+			now := int64(length)
 			switch {
 			case err != nil:
 				yield(0, s.fault(ctx, conversation, err))
@@ -109,6 +109,15 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 			}
 		}
 	}
+}
+
+// lengthOf returns the length of a conversation. A connection that is silent is
+// lost after Options.Timeout.
+func (s *Store) lengthOf(ctx context.Context, conversation string) (int, error) {
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	all, err := s.lengths(bounded, s.pool, []string{conversation})
+	return all[conversation], late(bounded, err)
 }
 
 // channel is the name of what is told of a conversation: 'p' its payloads, 'g'

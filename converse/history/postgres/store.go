@@ -126,7 +126,7 @@ func (s *Store) end() error {
 // where in a malformed one the password is.
 func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
+	if err != nil || misread(dsn, &config.ConnConfig.Config) {
 		return nil, errors.New("history/postgres: the DSN cannot be read: it must be a URL, postgres://user:password@host:port/database, " +
 			"with what is odd in the password escaped as %XX, or pairs such as host=… dbname=…; files that it names must be there")
 	}
@@ -145,6 +145,21 @@ func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 		return c.PgConn().CustomData()[cancelled] == nil, nil
 	}
 	return config, nil
+}
+
+// misread reports whether a part of a password has become a host or a database: it
+// had an @ or a / in it, which a URL takes for its own.
+func misread(dsn string, config *pgconn.Config) bool {
+	hosts := []string{config.Host}
+	for _, other := range config.Fallbacks {
+		hosts = append(hosts, other.Host)
+	}
+	for _, host := range hosts {
+		if strings.LastIndex(host, "@") > 0 && host[0] != '/' && host[0] != '@' { // those two are sockets
+			return true
+		}
+	}
+	return strings.Contains(dsn, "://") && !strings.Contains(dsn, "%40") && strings.Contains(config.Database, "@")
 }
 
 // canceller has the server cancel a statement whose context ends, so that it does

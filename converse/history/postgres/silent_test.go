@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/internal/pgtest"
+)
+
+// wall passes connections on to a server. Those that it has when it falls silent
+// stay open, and nothing comes through them any more.
+type wall struct {
+	net.Listener
+	silence atomic.Int64 // how often it fell silent
+	end     func()       // once
+}
+
+func newWall(t *testing.T, server string) *wall {
+	t.Helper()
+	w := &wall{Listener: must(net.Listen("tcp", "127.0.0.1:0"))}
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			near, err := w.Accept()
+			if err != nil {
+				return
+			}
+			far := must(net.Dial("tcp", server))
+			born := w.silence.Load()
+			for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+				running.Go(func() { w.pass(pair[0], pair[1], born, end) })
+			}
+		}
+	})
+	w.end = sync.OnceFunc(func() {
+		_ = w.Close()
+		close(end)
+		running.Wait()
+	})
+	t.Cleanup(w.end)
+	return w
+}
+
+// pass passes on what comes, until one side ends or the test does.
+func (w *wall) pass(from, to net.Conn, born int64, end <-chan struct{}) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := from.Read(buffer)
+			if w.silence.Load() != born {
+				return
+			}
+			if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
+				_ = to.Close()
+				return
+			}
+		}
+	}()
+	<-end
+	_, _ = from.Close(), to.Close()
+	<-ended
+}
+
+// A connection that has fallen silent, as when a machine in between has forgotten
+// it, keeps nobody who watches for longer than Options.Timeout.
+func TestWatchOverAConnectionThatIsSilent(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	between := newWall(t, must(url.Parse(dsn)).Host)
+	store, err := Open(t.Context(), as(t, dsn, "", "", "", between.Addr().String()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	defer between.end()
+	store.timeout, store.ear.beat = 200*time.Millisecond, 100*time.Millisecond
+	between.silence.Add(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, err := range store.Watch(ctx, "talk") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+}
