@@ -20,7 +20,7 @@ func (b *batch) run(c *call) outcome {
 	r := b.rule(c)
 	o := outcome{call: c, by: r.by}
 	switch {
-	case r.put || r.failure != nil && r.failure.Code == invoker.Canceled && b.suspended():
+	case r.put || r.failure != nil && r.failure.Code == invoker.Canceled && b.putDown():
 		o.put = true
 		return o
 	case r.awaits != nil:
@@ -123,9 +123,9 @@ func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	case b.ctx.Err() != nil:
 		return nil, b.abandoned(c.standing, b.whyOver())
 	case b.refused:
-		return nil, invoker.Failf(invoker.Denied, "The call was not started: no further tool calls are allowed in this turn.")
+		return nil, c.standing.barred("no further tool calls are allowed in this turn")
 	case b.bill.reached != nil:
-		return nil, invoker.Failf(invoker.Denied, "The call was not started: %v.", b.bill.reached)
+		return nil, c.standing.barred(b.bill.reached.Error())
 	case c.tool == nil:
 		return nil, b.tools.missing(c.invocation.Name)
 	case text == "":

@@ -32,7 +32,7 @@ const (
 func (b *batch) resolve(c *call) ruling {
 	s := c.standing
 	switch {
-	case b.suspended():
+	case b.putDown():
 		return ruling{put: true}
 	case b.ctx.Err() != nil:
 		return ruling{failure: s.unknown(fmt.Sprintf("Before it was looked into, %s.", b.whyOver()))}
@@ -104,6 +104,9 @@ func (b *batch) askOutcome(c *call) ruling {
 		arguments = c.invocation.Arguments
 	}
 	wait, failure := b.newWait(c, canister.WaitOutcome, deferral{}, arguments)
+	if failure != nil {
+		failure = c.standing.unknown("Nobody could be asked.")
+	}
 	return ruling{awaits: wait, failure: failure}
 }
 
@@ -115,6 +118,18 @@ func (s *standing) unknown(more string) *invoker.Failure {
 		message += " " + more
 	}
 	return invoker.Failf(invoker.OutcomeUnknown, "%s", message)
+}
+
+// barred tells the model why a call may not be made now, which may have been made
+// before.
+func (s *standing) barred(why string) *invoker.Failure {
+	switch {
+	case s.doubt || s.wait.For == canister.WaitOutcome:
+		return s.unknown("It was not made again: " + why + ".")
+	case s.wait.For == canister.WaitElicitation:
+		return invoker.Failf(invoker.Denied, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
+	}
+	return invoker.Failf(invoker.Denied, "The call was not started: %s.", why)
 }
 
 // because joins a statement and its reason, which may be empty.

@@ -85,7 +85,7 @@ func (b *batch) claim() {
 
 func (b *batch) mayMake(calls []*call) claim {
 	switch {
-	case b.suspended():
+	case b.putDown():
 		return claimPut
 	case b.ctx.Err() != nil:
 		return claimOver
@@ -99,7 +99,7 @@ func (b *batch) mayMake(calls []*call) claim {
 		}
 	}
 	if len(intents) > 0 && !b.append(intents...) {
-		b.cancel(b.err)
+		b.lose()
 		return claimPut
 	}
 	for _, intent := range intents {

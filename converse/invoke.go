@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -201,8 +202,8 @@ func (b *batch) complete(o outcome) {
 	b.rules(o.call)
 	if o.put || o.wait != nil {
 		o.call.kept, o.call.over = true, true
-		if o.wait != nil && b.append(*o.wait) {
-			b.emit(WaitStarted{Wait: b.history[len(b.history)-1].(canister.Wait)})
+		if o.wait != nil {
+			b.keepWait(*o.wait)
 		}
 	} else {
 		o.call.result = &o.result
@@ -212,6 +213,15 @@ func (b *batch) complete(o outcome) {
 		o.call.over = true
 		b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration})
 	}
+}
+
+// keepWait adds a wait to the history.
+func (b *batch) keepWait(wait canister.Wait) {
+	if !b.append(wait) {
+		b.lose()
+		return
+	}
+	b.emit(WaitStarted{Wait: b.history[len(b.history)-1].(canister.Wait)})
 }
 
 // keepResults adds the results that are due to the history.
@@ -236,9 +246,22 @@ func (b *batch) keepResult(c *call) bool {
 	}
 	c.kept = b.append(*c.result)
 	if !c.kept {
-		b.cancel(b.err) // the rest cannot be written down: end it
+		b.lose()
 	}
 	return c.kept
+}
+
+// lose ends a work of which nothing can be written down any more. With a log, calls
+// that were not made are for another work, which may be at them already.
+func (b *batch) lose() { b.cancel(unwritten{b.err}) }
+
+// unwritten is why a work was ended by its log or its journal.
+type unwritten struct{ error }
+
+// putDown reports whether calls that were not made are left to another work.
+func (b *batch) putDown() bool {
+	_, lost := errors.AsType[unwritten](context.Cause(b.ctx))
+	return lost && b.opts.Log != nil || b.suspended()
 }
 
 // drainProgress yields the reports that came before a result.

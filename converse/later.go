@@ -20,7 +20,9 @@ import (
 // history, which is answered with [Answer]. With the answer, or without one when
 // the time is up, the call is made again with the same key, and the same question
 // gets the answer from the history; an answer that did not come is
-// [invoker.Dismiss]. Questions that were answered at once are asked again.
+// [invoker.Dismiss]. Questions that were answered at once are asked again. So is
+// one whose answer was for another identity (Options.Identity), another definition
+// of the tool or, before a fork, another conversation; the call is approved anew then.
 //
 // Only a call that can be made again is given up: of a tool that is read-only or
 // idempotent, or one of which nothing is under way ([invoker.ElicitRequest].Anew).
@@ -77,7 +79,7 @@ func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
 	}
 	q.put[form]++
 	for _, asked := range q.call.standing.asked {
-		if string(asked.Question) != form || asked.Conversation != q.opts.ID {
+		if string(asked.Question) != form || !q.bound(q.call, asked.Wait) {
 			continue
 		}
 		if nth--; nth < 0 {
@@ -92,7 +94,7 @@ func resultOf(answer canister.Answer) *invoker.ElicitResult {
 	switch answer.Verdict {
 	case canister.VerdictAccept:
 		result := &invoker.ElicitResult{Action: invoker.Accept}
-		if json.Unmarshal(answer.Arguments, &result.Content) == nil {
+		if len(answer.Arguments) == 0 || json.Unmarshal(answer.Arguments, &result.Content) == nil {
 			return result
 		}
 	case canister.VerdictDecline:

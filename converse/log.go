@@ -64,22 +64,26 @@ func answers(canisters []canister.Canister, owed canister.Canister) bool {
 }
 
 // write appends canisters to the log, behind answers that somebody has given
-// meanwhile: who answers does not carry the conversation on.
+// meanwhile: who answers does not carry the conversation on. An answer is not
+// written behind another, which may be to the same wait.
 func (t *turn) write(ctx context.Context, canisters []canister.Canister) error {
 	for {
 		err := t.opts.Log.Append(ctx, t.opts.ID, len(t.history), canisters...)
-		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict || !t.takeAnswers(ctx) {
+		_, conflict := errors.AsType[*history.ConflictError](err)
+		if !conflict || slices.ContainsFunc(canisters, isAnswer) || !t.takeAnswers(ctx) {
 			return err
 		}
 	}
 }
+
+func isAnswer(c canister.Canister) bool { return c.Kind() == canister.KindAnswer }
 
 // takeAnswers adds to the history what the log has behind it, if that is nothing
 // but answers, and reports whether it did.
 func (t *turn) takeAnswers(ctx context.Context) bool {
 	var answers []canister.Canister
 	for c, err := range t.opts.Log.Read(ctx, t.opts.ID, len(t.history)) {
-		if err != nil || c.Kind() != canister.KindAnswer {
+		if err != nil || !isAnswer(c) {
 			return false
 		}
 		answers = append(answers, c)

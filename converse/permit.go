@@ -49,9 +49,9 @@ func (b *batch) rule(c *call) ruling {
 		return ruling{failure: failure}
 	case s.wait.For == canister.WaitApproval:
 		return b.approved(c, arguments)
-	case s.wait.For == canister.WaitElicitation && b.stillApproved(c):
+	case s.wait.For == canister.WaitElicitation && b.bound(c, s.wait) && b.stillApproved(c):
 		return b.again(c)
-	case s.wait.For == canister.WaitElicitation:
+	case s.wait.For == canister.WaitElicitation && s.intent.Wait != "":
 		return b.anew(c, arguments)
 	}
 	return b.decide(c, arguments)

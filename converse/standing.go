@@ -91,10 +91,13 @@ func (s *standing) answered(wait canister.Wait, answer canister.Answer) {
 // waited returns how long a conversation waited for somebody between an instant
 // and now, as the waits of a history tell. Times that overlap count once.
 func waited(history []canister.Canister, since, now time.Time) time.Duration {
-	answers := map[string]time.Time{}
+	ends := map[string]time.Time{} // by the wait or the invocation
 	for _, c := range history {
-		if answer, ok := c.(canister.Answer); ok {
-			answers[answer.Wait] = answer.Time
+		switch c := c.(type) {
+		case canister.Answer:
+			ends[c.Wait] = c.Time
+		case canister.Result:
+			ends[c.Invocation] = c.Time
 		}
 	}
 	var sum time.Duration
@@ -105,8 +108,10 @@ func waited(history []canister.Canister, since, now time.Time) time.Duration {
 			continue
 		}
 		end := earlier(wait.Deadline, now)
-		if answered, ok := answers[wait.ID]; ok {
-			end = earlier(end, answered)
+		for _, id := range []string{wait.ID, wait.Invocation} {
+			if ended, ok := ends[id]; ok {
+				end = earlier(end, ended)
+			}
 		}
 		begin := wait.Time
 		if begin.Before(covered) {

@@ -71,7 +71,7 @@ type Tool struct {
 
 // message are the arguments of the tool.
 type message struct {
-	Message      string `json:"message" jsonschema:"what to say to the assistant" minLength:"1"`
+	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it a conversation that waits goes on, if what it waited for has come"`
 	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
 }
 
@@ -79,17 +79,19 @@ type message struct {
 type answer struct {
 	Conversation string `json:"conversation" jsonschema:"send it with the next message to go on"`
 	Answer       string `json:"answer" jsonschema:"what the assistant said"`
-	Reason       Reason `json:"reason" jsonschema:"why the turn ended: answered, or what cut it short"`
+	Reason       Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
 }
 
 const toolDescription = "Talk with an assistant that has tools of its own. " +
-	"Each call is one message; send the conversation that a call returned with the next one to go on, or none to begin anew."
+	"Each call is one message; send the conversation that a call returned with the next one to go on, or none to begin anew. " +
+	"If the reason is waiting, a call with the conversation and no message goes on; a message gives up what is waited for."
 
 // NewTool returns a tool that holds conversations made by open. Opts may be
 // nil. The tool takes a message and, to go on, the identity of a conversation,
 // and returns that identity, the answer and the [Reason] for which the turn
 // ended. While it works it reports what happens, with the text of the model as
-// [invoker.Progress].Partial. Beyond the failures of every tool, a call fails
+// [invoker.Progress].Partial. A conversation that waits for somebody
+// ([ReasonWaiting]) goes on with a call that has no message. Beyond the failures of every tool, a call fails
 // with
 //
 //   - NOT_FOUND: there is no such conversation, or it is somebody else's, or
@@ -146,6 +148,9 @@ func (t *Tool) say(ctx context.Context, m message) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if m.Message == "" && m.Conversation == "" {
+		return answer{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	held, err := t.take(ctx, cancel, owner, m.Conversation)
@@ -186,10 +191,14 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, owner o
 	return held, nil
 }
 
-// turn holds one turn and reports on it.
+// turn holds one turn, or carries one on if there is no text, and reports on it.
 func (t *Tool) turn(ctx context.Context, held *talk, text string) (Turn, error) {
 	watch := watcher{call: invoker.CallFrom(ctx)}
-	for event, err := range held.conversation.Send(ctx, canister.Text(text)) {
+	events := held.conversation.Continue(ctx)
+	if text != "" {
+		events = held.conversation.Send(ctx, canister.Text(text))
+	}
+	for event, err := range events {
 		if err != nil {
 			return Turn{}, err
 		}

@@ -149,7 +149,16 @@ func (t *turn) add(canisters []canister.Canister) {
 			return
 		}
 	}
-	whole := append(t.History(), canisters...)
+	whole := t.History()
+	for _, c := range canisters {
+		if answer, ok := c.(canister.Answer); ok {
+			if err := checkAnswer(whole, answer, t.opts.Now()); err != nil {
+				t.fail(err)
+				return
+			}
+		}
+		whole = append(whole, c)
+	}
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen && problem.Rule != canister.RuleMissingID {
 			t.fail(fmt.Errorf("converse: the canisters do not fit the history: %v", problem))
