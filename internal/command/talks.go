@@ -52,7 +52,7 @@ func (p *program) engineNamed(name string) (Engine, error) {
 		}
 	}
 	if name == temporalName {
-		return Engine{}, usagef("this program is built without the engine temporal, for which few want to pay. It comes with another one of the same name:\n\n    go install github.com/consort-go/consort/converse/temporal/cmd/consort@latest")
+		return Engine{}, usagef("this program is built without the engine temporal, for which few want to pay. Another one of the same name has it; in a copy of the repository:\n\n    go install -C converse/temporal ./cmd/consort")
 	}
 	return Engine{}, usagef("there is no engine %q; without --engine conversations are carried on by this process", name)
 }

@@ -191,8 +191,8 @@ func TestEnginesThatAreNotThere(t *testing.T) {
 	path := file(t, model(t), historyTable, people)
 	unkept := file(t, model(t), people)
 	for args, want := range map[string]string{
-		"serve --engine temporal --temporal 127.0.0.1:7233 --config " + path:         "go install github.com/consort-go/consort/converse/temporal/cmd/consort@latest",
-		"worker --temporal 127.0.0.1:7233 --config " + path:                          "go install github.com/consort-go/consort/converse/temporal/cmd/consort@latest",
+		"serve --engine temporal --temporal 127.0.0.1:7233 --config " + path:         "go install -C converse/temporal ./cmd/consort",
+		"worker --temporal 127.0.0.1:7233 --config " + path:                          "go install -C converse/temporal ./cmd/consort",
 		"serve --engine steam --config " + path:                                      `no engine "steam"`,
 		"worker --config " + unkept:                                                  "--temporal 127.0.0.1:7233",
 		"worker --temporal 127.0.0.1:7233 --trust x=y --config nothing-is-here.toml": "unknown flag",
