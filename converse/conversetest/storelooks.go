@@ -157,6 +157,13 @@ func describeInfo(s *storeSubject) {
 			}
 		}
 	}
+	long := strings.Repeat("é", history.MaxID/2)
+	if err := s.store.Describe(s.context(), "talk", history.Change{Owner: ptr(long + "x")}); err == nil {
+		s.Errorf("Describe with an owner of %d bytes is taken", history.MaxID+1)
+	}
+	s.sameInfo(s.info("talk"), want)
+	s.describe("talk", history.Change{Owner: &long})
+	want.Owner = long
 	s.sameInfo(s.info("talk"), want)
 	s.describe("talk", history.Change{Title: ptr(""), Tags: &[]string{}, Owner: ptr("")})
 	want.Title, want.Tags, want.Owner = "", nil, ""

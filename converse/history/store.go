@@ -67,8 +67,8 @@ type Change struct {
 }
 
 // Apply returns the info as the change makes it: with its tags in order, each
-// once. A text that is not UTF-8, or has a NUL, is an error: not every store
-// could keep it.
+// once. A text that is not UTF-8, or has a NUL, and an owner of more than [MaxID]
+// bytes are errors: not every store could keep it.
 func (c Change) Apply(info Info) (Info, error) {
 	if c.Title != nil {
 		info.Title = *c.Title
@@ -79,7 +79,9 @@ func (c Change) Apply(info Info) (Info, error) {
 		info.Tags = slices.Compact(info.Tags)
 	}
 	if c.Owner != nil {
-		info.Owner = *c.Owner
+		if info.Owner = *c.Owner; len(info.Owner) > MaxID {
+			return Info{}, fmt.Errorf("history: conversation %q: its owner has %d bytes; it may have %d", info.ID, len(info.Owner), MaxID)
+		}
 	}
 	for _, text := range append([]string{info.Title, info.Owner}, info.Tags...) {
 		if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
