@@ -111,10 +111,10 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 	}
 }
 
-// lengthOf returns the length of a conversation. A connection that is silent is
-// lost after Options.Timeout.
+// lengthOf returns the length of a conversation. A connection that is silent for
+// as long as the ear would wait is lost.
 func (s *Store) lengthOf(ctx context.Context, conversation string) (int, error) {
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	bounded, cancel := context.WithTimeout(ctx, min(s.timeout, hearTime))
 	defer cancel()
 	all, err := s.lengths(bounded, s.pool, []string{conversation})
 	return all[conversation], late(bounded, err)
