@@ -73,12 +73,15 @@ func (l *ledger) catchUp(file *os.File) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if l.head == nil || !bytes.Equal(l.head, head[:min(n, len(l.head))]) {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if l.head == nil || size < l.read || !bytes.Equal(l.head, head[:min(n, len(l.head))]) {
 		l.book, l.head, l.base, l.read = budget.Book{}, nil, 0, 0
 	}
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil || size == l.read {
-		return err
+	if size == l.read {
+		return nil
 	}
 	lines := bufio.NewReader(io.NewSectionReader(file, l.read, size-l.read))
 	for {

@@ -172,3 +172,31 @@ func TestLedgerDoesNotFit(t *testing.T) {
 	}
 	account(t, s, 6)
 }
+
+// A file that has become shorter is read anew: somebody has put back an older one.
+func TestLedgerPutBack(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer s.Close()
+	if err := spends(t, s, "r1"); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, ".ledger.jsonl")
+	older, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spends(t, s, "r2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	account(t, s, 3)
+	if err := spends(t, s, "r3"); err != nil {
+		t.Fatal(err)
+	}
+	fresh := open(t, dir)
+	defer fresh.Close()
+	account(t, fresh, 6)
+}
