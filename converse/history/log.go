@@ -57,6 +57,9 @@ type CorruptError struct {
 
 // Error says where, and what is wrong.
 func (e *CorruptError) Error() string {
+	if e.Conversation == "" { // all of the store
+		return fmt.Sprintf("history: %s: %v", e.Place, e.Err)
+	}
 	return fmt.Sprintf("history: conversation %q: %s: %v", e.Conversation, e.Place, e.Err)
 }
 

@@ -73,6 +73,7 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	if count() != 0 {
 		t.Error("an answer alone does nothing")
 	}
+	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, statusUsage).stderr, "--allow and --deny: there is one of the two")
 	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, statusUsage).stderr, "has answered", "already: allow")
 	o = consort(t, "resume", "pay", "--config", path).expect(t, statusDone)
 	if count() != 1 || o.stdout != "Paid.\n" {
@@ -237,5 +238,17 @@ func TestChatPutsOff(t *testing.T) {
 	lacks(t, "standard error", o.stderr, "y/N, later")
 	if count() != 1 {
 		t.Error("it happened")
+	}
+}
+
+// TestAMessageGoesOn: who talks on instead of answering is told what is not done.
+func TestAMessageGoesOn(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Never mind", "All right.")), world, historyTable, defers)
+	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	o := consort(t, "run", "--conversation", "pay", "Never mind.", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "waited for somebody, and goes on without the answer")
+	if count() != 0 {
+		t.Error("the call was made")
 	}
 }

@@ -68,26 +68,28 @@ func (p *program) approveCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return does(func(ctx context.Context, args []string) error { return a.run(ctx, cmd.Flags(), args) })(cmd, args)
 	}
-	flags, names := cmd.Flags(), []string{}
+	flags := cmd.Flags()
 	for _, f := range verdictFlags {
-		if names = append(names, f.name); strings.Contains(f.usage, "`") {
+		if strings.Contains(f.usage, "`") {
 			flags.String(f.name, "", f.usage)
 		} else {
 			flags.Bool(f.name, false, f.usage)
 		}
 	}
-	cmd.MarkFlagsMutuallyExclusive(names...)
 	flags.StringVar(&a.as, "as", "", "`WHO` answers (default: the user of this machine)")
 	flags.BoolVar(&a.resume, "resume", false, "carry on with the conversation at once")
 	return cmd
 }
 
 // verdict is what the flags say; nil if they say nothing.
-func verdict(flags *pflag.FlagSet) (*answer, error) {
+func verdict(flags *pflag.FlagSet) (said *answer, err error) {
 	for _, f := range verdictFlags {
 		flag := flags.Lookup(f.name)
 		if flag == nil || !flag.Changed {
 			continue
+		}
+		if said != nil {
+			return nil, usagef("--%s and --%s: there is one of the two", said.name, f.name)
 		}
 		text := flag.Value.String()
 		if flag.Value.Type() == "bool" {
@@ -99,9 +101,9 @@ func verdict(flags *pflag.FlagSet) (*answer, error) {
 		if object := map[string]any{}; (f.name == "arguments" || f.name == "answer") && json.Unmarshal([]byte(text), &object) != nil {
 			return nil, usagef("--%s: expected one JSON object", f.name)
 		}
-		return &answer{f, text}, nil
+		said = &answer{f, text}
 	}
-	return nil, nil
+	return said, nil
 }
 
 func (a *answering) run(ctx context.Context, flags *pflag.FlagSet, args []string) error {

@@ -48,11 +48,13 @@ func (p *program) chatCommand() *cobra.Command {
 	}))))
 	cmd.Flags().BoolVar(&want.last, "continue", false, "carry on with the conversation that was changed last")
 	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`")
-	cmd.MarkFlagsMutuallyExclusive("continue", "conversation")
 	return cmd
 }
 
 func (p *program) chat(ctx context.Context, o *opening, want choice) (err error) {
+	if want.last && want.id != "" {
+		return usagef("--continue and --conversation: there is one of the two")
+	}
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -90,7 +92,7 @@ func (c *chat) greet() {
 	}
 	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
 	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
-		c.screen.note("It was left with %d calls of tools that have no result. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",
+		c.screen.note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",
 			len(invoke.Pending), word(was.ID))
 	}
 }

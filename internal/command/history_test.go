@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -284,4 +285,28 @@ func TestCheckOpensTheStore(t *testing.T) {
 	}
 	o := consort(t, "check", "--config", path).expect(t, statusUsage)
 	contains(t, "the report", o.stdout, "history.path")
+}
+
+// One conversation that cannot be read hides no other.
+func TestADamagedConversationHidesNoOther(t *testing.T) {
+	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
+	folder := filepath.Join(filepath.Dir(path), "talks")
+	store, err := files.Open(folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, id := range []string{"good", "bad"} {
+		if err := store.Append(t.Context(), id, 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "bad", "info.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"list"}, {"search", "Oslo"}, {"list", "--json"}} {
+		o := consort(t, append(append([]string{"history"}, args...), "--config", path)...).expect(t, statusFailed)
+		contains(t, "standard output", o.stdout, "good")
+		contains(t, "standard error", o.stderr, "bad", "info.json")
+	}
 }

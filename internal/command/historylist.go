@@ -5,6 +5,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,13 +64,18 @@ func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 		return usagef("--limit %d: expected a number of at least 0", filter.Limit)
 	}
 	var list []history.Info
+	var unread error // what is damaged hides nothing else
 	for info, err := range s.store.List(ctx, filter) {
 		if err != nil {
-			return err
+			unread = errors.Join(unread, err)
+			continue
 		}
 		list = append(list, info)
 	}
-	return s.showList(list)
+	if unread != nil && len(list) == 0 {
+		return unread
+	}
+	return errors.Join(s.showList(list), unread)
 }
 
 // showList prints a list as a document, or for people.

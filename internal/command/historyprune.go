@@ -48,7 +48,7 @@ func (s *shelf) prune(ctx context.Context, o prune) error {
 		retention.Keep = o.keep
 	}
 	if retention.KeepsAll() {
-		return usagef("all conversations are kept for ever: say how long with --keep DURATION, or with history.keep of the configuration")
+		return usagef("all conversations are kept for ever: say how long with --keep DURATION, longer than 0, or with history.keep of the configuration")
 	}
 	gone := func() iter.Seq2[history.Info, error] {
 		if o.dry {

@@ -94,7 +94,7 @@ func find(ctx context.Context, store history.Store, want choice) (history.Info, 
 	switch {
 	case want.last:
 		return latest(ctx, store)
-	case want.id == "":
+	case want.id == "" && !want.must:
 		return history.Info{ID: newID()}, nil
 	}
 	info, err := known(ctx, store, want.id)
@@ -211,6 +211,19 @@ func (k *kept) adviseResume() {
 		return
 	}
 	k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: consort resume "+id))
+}
+
+// warnLeft says what a message leaves behind it.
+func (k *kept) warnLeft() {
+	if k.was.Length == 0 {
+		return
+	}
+	switch k.talk.Next().(type) {
+	case converse.Await:
+		k.screen.note("The conversation waited for somebody, and goes on without the answer: what waited for it is not done.")
+	case converse.Invoke:
+		k.screen.note("The conversation was left with calls of tools that have no result; the model is told that they were interrupted.")
+	}
 }
 
 // adviseContinue says how to come back.

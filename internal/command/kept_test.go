@@ -174,7 +174,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
-	contains(t, "standard error", o.stderr, "1 calls of tools that have no result", "consort resume left")
+	contains(t, "standard error", o.stderr, "calls of tools that have no result: 1", "consort resume left")
 	if got := kinds(t, store, "left"); got != "user assistant invocation" {
 		t.Errorf("chat has made the call: %s", got)
 	}
@@ -246,4 +246,24 @@ func TestChatContinuesNobodyElses(t *testing.T) {
 	}
 	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
 	contains(t, "standard error", o.stderr, "Carrying on with conversation mine")
+}
+
+// A name that is empty is a variable of a shell that is not set, and a URL in
+// the place of a file may have a password.
+func TestNamesThatAreNone(t *testing.T) {
+	path := file(t, model(t, says("Never said.")), historyTable)
+	for _, args := range []string{
+		"run hello --conversation", "chat --conversation", "approve some --as", "history fork some --id", "history list --history",
+	} {
+		o := consort(t, append(strings.Fields(args), "", "--config", path)...).expect(t, statusUsage)
+		contains(t, args, o.stderr, strings.Fields(args)[len(strings.Fields(args))-1]+": it is empty")
+	}
+	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, statusUsage).stderr, "the identity of the conversation is empty")
+	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t, statusUsage).stderr, "--continue and --conversation: there is one of the two")
+	o := consort(t, "history", "list", "--history", "postgres://me:hunter2@localhost/talks", "--config", path).expect(t, statusUsage)
+	contains(t, "standard error", o.stderr, "--history: expected a file", "dsn")
+	lacks(t, "standard error", o.stderr, "hunter2")
+	if infos := all(t, open(t, path)); len(infos) != 0 {
+		t.Errorf("a conversation has begun: %+v", infos)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // program is one run of the command.
@@ -185,7 +186,10 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
 		defer stop()
-		err := run(ctx, args)
+		err := named(cmd.Flags())
+		if err == nil {
+			err = run(ctx, args)
+		}
 		if err != nil && ctx.Err() != nil {
 			var unclosed *closeError
 			stopped := fmt.Errorf("stopped: %w", context.Cause(ctx))
@@ -199,4 +203,19 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 		}
 		return err
 	}
+}
+
+// named is an error if a flag that names something was given without a name, as
+// by a variable of a shell that is not set: what would be done then is not what
+// was meant.
+func named(flags *pflag.FlagSet) error {
+	for _, name := range []string{"conversation", "id", "as", "history"} {
+		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
+			return usagef("--%s: it is empty; give it a value, or leave it out", name)
+		}
+	}
+	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // with a password, maybe
+		return usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
+	}
+	return nil
 }

@@ -56,6 +56,9 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 	if prompt == "" && !waits(k.talk) {
 		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
 	}
+	if prompt != "" {
+		k.warnLeft()
+	}
 	defer k.adviseResume()
 	return k.turn(ctx, prompt)
 }

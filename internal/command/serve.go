@@ -149,6 +149,11 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 		*settings = *cfg.Serve
 	}
 	settings.Converse = settings.Converse || s.converse
+	for name, address := range s.addresses {
+		if *address != "" && s.engine == "" {
+			return nil, usagef("--%s: nothing is done with it without --engine %s", name, name)
+		}
+	}
 	if s.engine != "" {
 		switch _, err := s.engineNamed(s.engine); {
 		case err != nil:
