@@ -78,7 +78,7 @@ func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.Elic
 // longer than ctx lasts.
 func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, errors.Join(ctx.Err(), context.Cause(ctx))
 	}
 	type answer struct {
 		*invoker.ElicitResult
@@ -103,7 +103,7 @@ func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRe
 	case reached := <-answers:
 		return reached.ElicitResult, reached.error
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, errors.Join(ctx.Err(), context.Cause(ctx))
 	}
 }
 
