@@ -32,6 +32,8 @@ type kept struct {
 	talk  *converse.Conversation
 	store history.Store // nil keeps nothing
 	was   history.Info  // before this command; its zero value if the conversation is new
+
+	overtaken bool // somebody else has gone on with it in the turn before
 }
 
 // withHistory adds the flag --history to a command.
@@ -135,6 +137,7 @@ func newID() string {
 
 // turn holds a turn. Its error says how it fell short, too.
 func (k *kept) turn(ctx context.Context, said string) error {
+	k.overtaken = false
 	done, err := turn(ctx, k.talk, said, k.shower())
 	k.showTrace()
 	k.entitle(ctx)
@@ -151,6 +154,7 @@ func (k *kept) explain(err error) error {
 	if !errors.As(err, &conflict) {
 		return err
 	}
+	k.overtaken = true
 	id := word(k.talk.ID())
 	return fmt.Errorf("somebody else has gone on with this conversation meanwhile, and this turn stopped there. "+
 		"Nothing of theirs is lost: see it with consort history show %s, and then carry on from there, as with consort chat --conversation %s: %w", id, id, err)
@@ -202,7 +206,7 @@ func titleOf(canisters []canister.Canister) string {
 
 // adviseResume says how to carry on with what is left undone.
 func (k *kept) adviseResume() {
-	if k.store == nil || !waits(k.talk) {
+	if k.store == nil || k.overtaken || !waits(k.talk) {
 		return
 	}
 	id := word(k.talk.ID())

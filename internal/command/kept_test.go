@@ -218,6 +218,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 	})}, expects("again", "Carried on.")), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
 	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusFailed)
 	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a", "consort chat --conversation a")
+	lacks(t, "standard error", o.stderr, "consort resume")
 	if got := kinds(t, store, "a"); got != "user assistant" {
 		t.Errorf("%s", got)
 	}
