@@ -53,7 +53,13 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 	if err := json.Unmarshal(text, &struct{ V *int }{&d.V}); err == nil && d.V > version {
 		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, history.ErrNewer, d.V, version)
 	}
-	if err := errors.Join(json.Unmarshal(text, &d), json.Unmarshal(text, &unknown)); err != nil {
+	if err := json.Unmarshal(text, &d); err != nil {
+		if isPlain(conversation) {
+			err = fmt.Errorf("%w; mend it, or remove it: the conversation then has all of its canisters, and no title", err)
+		}
+		return history.Info{}, nil, corrupt(conversation, path, 0, err)
+	}
+	if err := json.Unmarshal(text, &unknown); err != nil { // such as null
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
 	if history.CheckID(d.ID) != nil || folderOf(d.ID) != filepath.Base(folder) {
