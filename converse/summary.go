@@ -288,7 +288,7 @@ func (t *turn) advised(err error) error {
 	failed, _ := errors.AsType[*ModelError](err)
 	told := *failed
 	if t.opts.Compaction == nil {
-		told.Message += " [the conversation is too long for the model: set Options.Compaction, take a model with a larger window, or begin another conversation]"
+		told.Message += " [the conversation is too long for the model: set Options.Compaction, which is the table [compaction] in a configuration, take a model with a larger window, or begin another conversation]"
 	} else {
 		told.Message += " [what is long ago has been left out already: what is left, the instructions and the tools on offer are too much; take a model with a larger window, offer fewer tools, or begin another conversation]"
 	}
