@@ -96,7 +96,7 @@ func find(ctx context.Context, store history.Store, want choice) (history.Info, 
 	switch {
 	case want.last:
 		return latest(ctx, store)
-	case want.id == "" && !want.must:
+	case want.id == "":
 		return history.Info{ID: newID()}, nil
 	}
 	info, err := known(ctx, store, want.id)
@@ -259,6 +259,9 @@ func (p *program) resumeCommand() *cobra.Command {
 }
 
 func (p *program) resume(ctx context.Context, args []string) (err error) {
+	if err := history.CheckID(args[0]); err != nil { // an empty one would be a new conversation
+		return usagef("%w", err)
+	}
 	cfg, err := p.load()
 	if err != nil {
 		return err
