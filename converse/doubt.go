@@ -48,7 +48,7 @@ func (b *batch) resolve(c *call) ruling {
 // and says so still, and the approval that it was made with, if that was waited
 // for, holds still.
 func (b *batch) mayRepeat(c *call) bool {
-	return c.tool != nil && c.tool.Definition().Hints.Repeatable() && b.stillApproved(c)
+	return c.tool != nil && c.tool.Repeatable() && b.stillApproved(c)
 }
 
 // stillApproved reports whether the approval that an earlier attempt used up is

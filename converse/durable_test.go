@@ -292,6 +292,19 @@ func TestIntentThatFailed(t *testing.T) {
 }
 
 // What becomes of a call with an intent and no result.
+// Who trusts no hints of an ensemble has none of its calls made twice.
+func TestDoubtAboutWhatIsNotTrusted(t *testing.T) {
+	for trust, want := range map[ensemble.Trust]int{ensemble.TrustNone: 0, ensemble.TrustReads: 1, ensemble.TrustAll: 1} {
+		var l ledger
+		e := ensemble.New("local", ensemble.LocalSource(idempotent(l.tool("act"))), &ensemble.Options{Trust: trust})
+		talk := process(t, put(t, intent(true)), rosterOf(t, e), converse.Options{}, done)
+		carryOn(t, talk, converse.ReasonAnswered)
+		if got := l.count(); got != want {
+			t.Errorf("trust %q: %d calls, want %d", trust, got, want)
+		}
+	}
+}
+
 func TestDoubt(t *testing.T) {
 	for _, test := range []struct {
 		name       string

@@ -23,7 +23,7 @@ func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 		Invocation: c.invocation.ID,
 		Attempt:    c.standing.attempts + 1,
 		Key:        c.key(),
-		Repeatable: c.tool.Definition().Hints.Repeatable(),
+		Repeatable: c.tool.Repeatable(),
 		Wait:       r.wait,
 	}
 	if r.changed {

@@ -10,7 +10,8 @@ import (
 
 // Trust says which hints of its tools an ensemble believes when a call may or
 // may not have taken effect: whether it repeats the call, once, and whether the
-// failure says that it is retryable.
+// failure says that it is retryable. A call that a crash has cut off is repeated
+// by the conversation, see [Tool.Repeatable].
 type Trust string
 
 // How far hints are trusted.
@@ -33,6 +34,13 @@ func (t *Tool) repeatable() bool {
 	default:
 		return false
 	}
+}
+
+// Repeatable reports whether the conversation may make a call again that was cut
+// off by a crash, with the same key: the tool says that it is read-only or
+// idempotent, and the ensemble trusts hints at all.
+func (t *Tool) Repeatable() bool {
+	return t.ensemble.options.Trust != TrustNone && t.definition.Hints.Repeatable()
 }
 
 // mayRepeat reports whether a call that was made over l, and failed, is to be
