@@ -74,7 +74,12 @@ func serveWith(t *testing.T, r run, overHTTP bool, args ...string) *service {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		s.cmd.Process.Kill()
+		if t.Failed() {
+			t.Logf("standard error of %s: %s", s.cmd, s.stderr.String())
+		}
+	})
 	if overHTTP {
 		address := regexp.MustCompile(`serving at (http://\S+/mcp)\n`)
 		waitFor(t, "an address: "+s.stderr.String(), func() bool { return address.MatchString(s.stderr.String()) })

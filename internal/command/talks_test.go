@@ -106,6 +106,18 @@ func TestServedConversationsOutliveTheServer(t *testing.T) {
 		session.CallTool(ctx, &mcp.CallToolParams{Name: "converse", Arguments: json.RawMessage(`{"message":"Go."}`)})
 	}()
 	waitFor(t, "a call", func() bool { return isThere(filepath.Join(folder, "waiting")) })
+	store := open(t, path)
+	var talk history.Info
+	served := func() string {
+		for _, info := range all(t, store) {
+			if strings.HasPrefix(info.Owner, "served-") {
+				talk = info
+			}
+		}
+		return talk.ID
+	}
+	// The other call is not to be in doubt: its result is what the model expects.
+	waitFor(t, "a result", func() bool { return served() != "" && strings.Contains(kinds(t, store, talk.ID), "result") })
 	s.cmd.Process.Signal(syscall.SIGKILL)
 	s.cmd.Wait()
 	cancel()
@@ -113,16 +125,7 @@ func TestServedConversationsOutliveTheServer(t *testing.T) {
 	touch(filepath.Join(folder, "go"))
 
 	s = serve(t, true, "--config", path)
-	store := open(t, path)
-	var talk history.Info
-	waitFor(t, "an end to the turn", func() bool {
-		for _, info := range all(t, store) {
-			if strings.HasPrefix(info.Owner, "served-") {
-				talk = info
-			}
-		}
-		return talk.Last == "assistant" && talk.Length > 3
-	})
+	waitFor(t, "an end to the turn", func() bool { return served() != "" && talk.Last == "assistant" && talk.Length > 3 })
 	if h, failure := s.says(adaToken, "", talk.ID); h.Answer != "It is done." {
 		t.Errorf("%+v, %s", h, failure)
 	}
