@@ -5,5 +5,5 @@
 package killtable
 
 // raced says that the race detector is built in: each process starts so slowly
-// then that a conversation dies in one exchange only, as with -short.
+// then that conversations die in one exchange only, as with -short, and on files.
 const raced = true
