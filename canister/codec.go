@@ -99,7 +99,7 @@ func readCanister(line []byte) (Canister, error) {
 	if !utf8.Valid(line) {
 		return nil, errors.New("the line is not UTF-8")
 	}
-	if !valid(line) {
+	if !json.Valid(line) {
 		var nothing any
 		return nil, fmt.Errorf("the line is not one JSON object: %w", json.Unmarshal(line, &nothing))
 	}
