@@ -177,7 +177,7 @@ func (p *puzzle) add(frame string) (payload []byte, whole, fits bool) {
 	if place < of {
 		return nil, false, true
 	}
-	payload = p.have
+	payload = append([]byte{}, p.have...) // nil would say that something was missed
 	*p = puzzle{}
 	return payload, true, true
 }

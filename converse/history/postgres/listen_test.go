@@ -378,6 +378,7 @@ func FuzzPuzzle(f *testing.F) {
 	f.Add("t", "1/2:eA==", "2/2:eA==")
 	f.Add("1/1:eA==", "2/1:", "0/0:")
 	f.Add("-1/9999999999999999999:eA==", "1/2:eA==", "1/2:eA==")
+	f.Add("1/1", "1/1:", "")
 	f.Fuzz(func(t *testing.T, one, two, three string) {
 		p := puzzle{}
 		for _, frame := range []string{one, two, three, two, three} {
