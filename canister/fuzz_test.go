@@ -163,7 +163,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add(line)
 	}
 	for _, line := range []string{
-		``, `{`, `null`, `{"kind":"user","v":3}`, `{"kind":"intent"}`, `{"kind":"user","v":1,"x":[ { } ]}`, ` { "kind" : "result" , "retryable" : true } `,
+		``, `{`, `null`, `{"kind":"user","v":3}`, `{"kind":"intent"}`, `{"kind":"intent","v":2,"attempt":0}`, `{"kind":"user","v":1,"x":[ { } ]}`, ` { "kind" : "result" , "retryable" : true } `,
 		`{"\u006bind":"user","id":"\ud83c\udf27","id2":"\ud83c"}`, `{"kind":"user","content":[{"type":"link","size":-0}]}`,
 		`{"kind":"assistant","usage":{"input":-9223372036854775808,"x":{"y":1}}}`, `{"kind":"user","time":"0000-01-01T00:00:00+23:59"}`,
 		`{"kind":"user","id":{"base64":"/w=="}}`, `{"kind":"user","content":[{"type":"audio","data":"YQ\n=="}]}`,
@@ -207,7 +207,7 @@ func keepsMembers(t *testing.T, line []byte, c canister.Canister) {
 			t.Fatal(err)
 		}
 		switch compact.String() {
-		case `""`, `false`, `[]`, `{}`, `{"base64":""}`:
+		case `""`, `0`, `-0`, `false`, `[]`, `{}`, `{"base64":""}`:
 			continue
 		}
 		t.Fatalf("%s lost %q of %s", written, name, line)
