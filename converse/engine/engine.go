@@ -22,6 +22,12 @@ var ErrWaiting = errors.New("engine: the conversation waits for an answer")
 // calls under way, so that no message can enter.
 var ErrBusy = errors.New("engine: the conversation has calls that lack a result")
 
+// ErrKept is in the chain of an error of Send, Answer or Cancel that comes when
+// what was said is in the log: it holds, and will be carried on, but those who do
+// that could not be told just now, such as a server that is away. It need not be
+// said again. Who does so, with the same identity, has them told again.
+var ErrKept = errors.New("engine: this is in the log, and will be carried on later")
+
 // Engine carries on conversations. All methods may be called concurrently. Who
 // may do what with which conversation is for the program to know: an engine
 // does not ask.

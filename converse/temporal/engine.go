@@ -128,7 +128,15 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	if err := e.own(ctx, conversation, owner); err != nil {
 		return err
 	}
-	return e.signal(ctx, conversation, wakeSignal)
+	return kept(e.signal(ctx, conversation, wakeSignal))
+}
+
+// kept says of an error that it came when the log had all.
+func kept(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", engine.ErrKept, err)
 }
 
 // own says whose a conversation is, if nobody has said so.
@@ -153,7 +161,7 @@ func (e *Engine) Answer(ctx context.Context, conversation string, answer caniste
 	if err := converse.Answer(ctx, e.store, conversation, answer, e.opts.Now()); err != nil {
 		return err
 	}
-	return e.signal(ctx, conversation, wakeSignal)
+	return kept(e.signal(ctx, conversation, wakeSignal))
 }
 
 // Cancel implements [engine.Engine]. The worker hears of it within a fifth of its
@@ -167,7 +175,7 @@ func (e *Engine) Cancel(ctx context.Context, conversation string) error {
 	if err := engine.Interrupt(ctx, e.store, conversation, e.opts.Now()); err != nil {
 		return err
 	}
-	return e.stop(ctx, conversation)
+	return kept(e.stop(ctx, conversation))
 }
 
 // Watch implements [engine.Engine].
