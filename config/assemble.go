@@ -134,7 +134,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	} {
 		err = errors.Join(err, step(config, &o))
 	}
-	if config.History != nil {
+	if config.Keeps() {
 		assembly.openHistory = config.OpenHistory
 	}
 	assembly.closers = append(assembly.closers, assembly.closeHistory)
@@ -493,10 +493,10 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 	a.Options.Trusted, a.Options.Audit = a.Trusted, a.Audit
 	a.Options.Redact, a.Options.Logger, a.Options.Telemetry = o.redact, o.Logger, o.seen
 	a.Options.Identity, a.Options.WaitFor = config.Conversation.Identity, config.Approval.Within
-	if config.History != nil {
+	if config.Keeps() {
 		a.Options.Doubt = config.History.Doubt
 	}
-	a.Options.Approve, err = config.Approval.Func(o.Ask, config.History != nil)
+	a.Options.Approve, err = config.Approval.Func(o.Ask, config.Keeps())
 	return err
 }
 

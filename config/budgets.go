@@ -203,7 +203,7 @@ func (a *Assembly) assembleBudgets(config *Config, _ *AssembleOptions) error {
 		return nil
 	}
 	var ledger budget.Ledger = budget.NewMemory()
-	if config.History != nil {
+	if config.Keeps() {
 		ledger = keptLedger{a.History}
 	}
 	model := ""

@@ -44,7 +44,8 @@ type Config struct {
 	Trusted map[string]Trusted
 	// Audit says what is kept of each invocation; nil for nothing.
 	Audit *Audit
-	// History says where conversations are kept; nil keeps them in memory.
+	// History says where conversations are kept; nil keeps them in memory, unless
+	// the program has a place of its own for them.
 	History *History
 	// Serve says how all of this is offered to other MCP hosts; nil means the
 	// defaults, which serve over standard input and output.

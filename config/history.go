@@ -25,6 +25,7 @@ const (
 	StoreSQLite   StoreKind = "sqlite"   // a database in one file
 	StoreFiles    StoreKind = "files"    // a folder of lines that people can read
 	StorePostgres StoreKind = "postgres" // a PostgreSQL server, for several machines
+	StoreNone     StoreKind = "none"     // nothing is kept, also not by programs that otherwise would
 )
 
 // History says where conversations are kept, and for how long.
@@ -61,7 +62,7 @@ type KeepRule struct {
 func (h *History) fields() []field {
 	return []field{
 		{"path", directory(&h.Path)},
-		{"store", choice(&h.Store, StoreSQLite, StoreFiles, StorePostgres)},
+		{"store", choice(&h.Store, StoreSQLite, StoreFiles, StorePostgres, StoreNone)},
 		{"dsn", secret(&h.DSN)},
 		{"schema", text(&h.Schema)},
 		{"doubt", choice(&h.Doubt, converse.DoubtReport, converse.DoubtAsk)},
@@ -82,6 +83,14 @@ func (rule *KeepRule) check(r *reader, n *node) {
 }
 
 func (h *History) check(r *reader, n *node) {
+	if h.Store == StoreNone {
+		for _, stray := range n.members() {
+			if stray.key != "store" {
+				r.add(r.problem(stray.keyAt, stray.path(), `not for store = "none", which keeps nothing`))
+			}
+		}
+		return
+	}
 	path, dsn, schema := n.member("path"), n.member("dsn"), n.member("schema")
 	postgres := h.Store == StorePostgres
 	switch {
@@ -100,6 +109,10 @@ func (h *History) check(r *reader, n *node) {
 	}
 }
 
+// Keeps reports whether conversations are kept: there is a [History], and it is
+// not StoreNone.
+func (c *Config) Keeps() bool { return c.History != nil && c.History.Store != StoreNone }
+
 // Retention says how long conversations are kept, for [history.Retain]; for ever
 // where h is nil.
 func (h *History) Retention() history.Retention {
@@ -114,9 +127,9 @@ func (h *History) Retention() history.Retention {
 }
 
 // OpenHistory opens the store of conversations, and makes it if there is none
-// yet; it is nil when the configuration has none. The caller closes it.
+// yet; it is nil when nothing is kept. The caller closes it.
 func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
-	if c.History == nil {
+	if !c.Keeps() {
 		return nil, nil
 	}
 	store, err := c.History.open(ctx)
@@ -168,7 +181,7 @@ func (c *Config) Redact() func(text string) string {
 }
 
 // History returns the store of conversations, which the first call opens and
-// Close closes; nil when the configuration has none. A failed call may be
+// Close closes; nil when nothing is kept. A failed call may be
 // repeated. It may be called concurrently.
 func (a *Assembly) History(ctx context.Context) (history.Store, error) {
 	a.opening.Lock()

@@ -224,7 +224,7 @@ url = "http://x"
 			`consort.toml:1:8: audit.log: records are logged at level info; set level = "info" in [log]`}},
 		{"history", "[history]\nstore='paper'\nfolder='x'\n", []string{
 			`consort.toml:1:2: history.path: missing: expected where conversations are kept, such as path = "history.db"`,
-			`consort.toml:2:7: history.store: expected "sqlite", "files" or "postgres"`,
+			`consort.toml:2:7: history.store: expected "sqlite", "files", "postgres" or "none"`,
 			`consort.toml:3:1: history.folder: unknown key`}},
 		{"history on a server", "[history]\nstore='postgres'\npath='x'\nschema=''\n", []string{
 			`consort.toml:1:2: history.dsn: missing: expected where the server is, such as dsn = "env:DATABASE_URL"`,

@@ -33,7 +33,7 @@ type Serve struct {
 	// unique, and not as NAME__TOOL.
 	OwnNames bool
 	// Converse offers the tool converse too, which talks with the model. Where
-	// there is [Config].History, whoever serves offers it, on an engine:
+	// [Config.Keeps] says so, whoever serves offers it, on an engine:
 	// [Assemble] does not.
 	Converse bool
 	// ShutdownTimeout is how long calls under way may take when the server is
@@ -387,7 +387,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	switch {
 	case s.Converse && config.Model == nil:
 		errs = append(errs, errors.New("serve.converse: there is no model to converse with"))
-	case s.Converse && config.History == nil:
+	case s.Converse && !config.Keeps():
 		errs = append(errs, a.offerConversations(o))
 	}
 	a.ServeGRPC = overGRPC(options)

@@ -329,8 +329,8 @@ func (m *Mortal) Fork(ctx context.Context, conversation string, length int, to s
 }
 
 // Delete implements [history.Store].
-func (m *Mortal) Delete(ctx context.Context, conversation string) error {
-	return m.do(func() error { return m.Store.Delete(ctx, conversation) })
+func (m *Mortal) Delete(ctx context.Context, conversation string, length int) error {
+	return m.do(func() error { return m.Store.Delete(ctx, conversation, length) })
 }
 
 // Close does nothing: the store is not the process's own.

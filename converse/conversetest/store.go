@@ -307,10 +307,10 @@ func (s *storeSubject) fork(conversation string, length int, to string) {
 	}
 }
 
-// remove deletes a conversation.
+// remove deletes a conversation, however long it is.
 func (s *storeSubject) remove(conversation string) {
 	s.Helper()
-	if err := s.store.Delete(s.context(), conversation); err != nil {
+	if err := s.store.Delete(s.context(), conversation, history.AnyLength); err != nil {
 		s.Fatalf("Delete of %s: %v", clip(conversation), err)
 	}
 }

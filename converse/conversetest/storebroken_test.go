@@ -30,7 +30,7 @@ type brokenStore struct {
 	info     func(ctx context.Context, conversation string) (history.Info, error)
 	describe func(ctx context.Context, conversation string, change history.Change) error
 	fork     func(ctx context.Context, conversation string, length int, to string) error
-	remove   func(ctx context.Context, conversation string) error
+	remove   func(ctx context.Context, conversation string, length int) error
 	closes   func() error
 }
 
@@ -76,11 +76,11 @@ func (b *brokenStore) Fork(ctx context.Context, conversation string, length int,
 	return b.fork(ctx, conversation, length, to)
 }
 
-func (b *brokenStore) Delete(ctx context.Context, conversation string) error {
+func (b *brokenStore) Delete(ctx context.Context, conversation string, length int) error {
 	if b.remove == nil {
-		return b.Memory.Delete(ctx, conversation)
+		return b.Memory.Delete(ctx, conversation, length)
 	}
-	return b.remove(ctx, conversation)
+	return b.remove(ctx, conversation, length)
 }
 
 func (b *brokenStore) Close() error {
@@ -279,19 +279,19 @@ func (b *brokenStore) forkAtEven(ctx context.Context, conversation string, lengt
 // forkOver takes the place of what is there.
 func (b *brokenStore) forkOver(ctx context.Context, conversation string, length int, to string) error {
 	if conversation != to {
-		_ = b.Memory.Delete(ctx, to)
+		_ = b.Memory.Delete(ctx, to, history.AnyLength)
 	}
 	return b.Memory.Fork(ctx, conversation, length, to)
 }
 
 // removeForks deletes the forks too.
-func (b *brokenStore) removeForks(ctx context.Context, conversation string) error {
+func (b *brokenStore) removeForks(ctx context.Context, conversation string, length int) error {
 	for info, err := range b.Memory.List(ctx, history.Filter{}) {
 		if err == nil && info.Parent == conversation {
-			_ = b.Memory.Delete(ctx, info.ID)
+			_ = b.Memory.Delete(ctx, info.ID, history.AnyLength)
 		}
 	}
-	return b.Memory.Delete(ctx, conversation)
+	return b.Memory.Delete(ctx, conversation, length)
 }
 
 // anyIdentity takes what is none.
@@ -396,7 +396,7 @@ var storeBreaks = map[string]func(*brokenStore){
 	"Fork/anywhere":         func(b *brokenStore) { b.fork = b.forkAtEven },
 	"Fork/of-fork":          func(b *brokenStore) { b.remove = b.removeForks },
 	"Fork/errors":           func(b *brokenStore) { b.fork = b.forkOver },
-	"Delete":                func(b *brokenStore) { b.remove = func(ctx context.Context, _ string) error { return ctx.Err() } },
+	"Delete":                func(b *brokenStore) { b.remove = func(ctx context.Context, _ string, _ int) error { return ctx.Err() } },
 	"Identities/odd":        folding(strings.ToLower),
 	"Identities/odd path":   folding(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
 	"Identities/bad":        func(b *brokenStore) { b.append = b.anyIdentity },
@@ -404,7 +404,9 @@ var storeBreaks = map[string]func(*brokenStore){
 		b.describe = func(ctx context.Context, _ string, _ history.Change) error { return ctx.Err() }
 	},
 	"End/context": func(b *brokenStore) {
-		b.remove = func(_ context.Context, c string) error { return b.Memory.Delete(context.Background(), c) }
+		b.remove = func(_ context.Context, c string, length int) error {
+			return b.Memory.Delete(context.Background(), c, length)
+		}
 	},
 	"End/context read":          func(b *brokenStore) { b.read = b.heedless },
 	"End/during":                func(b *brokenStore) { b.read = b.heedless },

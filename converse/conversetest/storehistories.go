@@ -132,7 +132,7 @@ func historiesTorn(s *storeSubject) {
 		if err := store.Close(); err != nil {
 			s.Errorf("Close: %v", err)
 		}
-		if err := whole.Delete(s.context(), name); err != nil && !errors.Is(err, history.ErrNotFound) {
+		if err := whole.Delete(s.context(), name, history.AnyLength); err != nil && !errors.Is(err, history.ErrNotFound) {
 			s.Errorf("Delete: %v", err)
 		}
 	})

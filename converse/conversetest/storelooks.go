@@ -339,7 +339,7 @@ func identitiesBad(s *storeSubject) {
 		if list, _ := collect(s.store.Read(s.context(), bad, 0)); len(list) > 0 {
 			s.Errorf("Read of %s yields %s", clip(bad), identities(list))
 		}
-		_ = s.store.Delete(s.context(), bad) // may be an error, and may not
+		_ = s.store.Delete(s.context(), bad, history.AnyLength) // may be an error, and may not
 	}
 	s.lists(history.Filter{}, "talk")
 	s.holds("talk", numbered(0, 2)...)
@@ -369,7 +369,7 @@ func (s *storeSubject) everything(ctx context.Context) map[string]error {
 		"Append":   s.store.Append(ctx, "talk", 2, says("new", "new")),
 		"Describe": s.store.Describe(ctx, "talk", history.Change{Title: ptr("new")}),
 		"Fork":     s.store.Fork(ctx, "talk", 1, "fork"),
-		"Delete":   s.store.Delete(ctx, "talk"),
+		"Delete":   s.store.Delete(ctx, "talk", history.AnyLength),
 	}
 }
 

@@ -34,11 +34,11 @@ type Log interface {
 	Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error
 }
 
-// ConflictError says that a conversation is not as long as the writer of an
-// append believes: somebody else has gone on with it.
+// ConflictError says that a conversation is not as long as who appends to it, or
+// deletes it, believes: somebody else has gone on with it.
 type ConflictError struct {
 	Conversation string
-	Expected     int // canisters, as the writer believed
+	Expected     int // canisters, as was believed
 	Length       int // canisters that there are
 }
 

@@ -115,6 +115,16 @@ func Lines(conversation string, canisters []canister.Canister) ([][]byte, error)
 	return lines, nil
 }
 
+// CheckDelete says with a [*ConflictError] why a conversation that has length
+// canisters is not to be deleted by somebody who expects another number of them.
+// It is what every Store's Delete begins with, once nobody else can append.
+func CheckDelete(conversation string, length, expected int) error {
+	if expected < 0 || expected == length {
+		return nil
+	}
+	return &ConflictError{Conversation: conversation, Expected: expected, Length: length}
+}
+
 // Add checks an append to a conversation of which there are length canisters,
 // and reports whether there is anything left to do: identity is asked for the
 // identities of those that would be in the places of the given ones. It is what

@@ -226,10 +226,17 @@ func (m *Memory) Fork(ctx context.Context, conversation string, length int, to s
 }
 
 // Delete implements [Store].
-func (m *Memory) Delete(ctx context.Context, conversation string) error {
+func (m *Memory) Delete(ctx context.Context, conversation string, length int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	k, err := m.find(ctx, conversation)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = CheckDelete(conversation, len(k.canisters), length)
+	}
+	if err != nil {
 		return err
 	}
 	delete(m.kept, conversation)

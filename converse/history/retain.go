@@ -78,9 +78,11 @@ func Expired(ctx context.Context, store Store, retention Retention, now time.Tim
 // error does not end the sequence, unless it is that of the context: it says which
 // conversation is still there, with its Info, or which could not be looked at.
 //
-// A conversation that has been changed by the time that its turn comes is kept.
-// One that is changed in the very moment is deleted, and whoever appends to it is
-// told that with a [*ConflictError]; let the shortest time be longer than a turn.
+// A conversation that has been changed by the time that its turn comes is kept,
+// and so is one into which a message comes in the same moment: it is deleted only
+// at the length at which it had expired. Whoever appends when it is gone is told
+// that with a [*ConflictError]. What [Store.Describe] changes in that moment, such
+// as a tag that would have kept the conversation, may come too late.
 func Retain(ctx context.Context, store Store, retention Retention, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		var expired []Info // first, since a list is as things were when it began
@@ -104,7 +106,7 @@ func Retain(ctx context.Context, store Store, retention Retention, now time.Time
 	}
 }
 
-// drop deletes a conversation that is still expired.
+// drop deletes a conversation if it is still expired.
 func (r Retention) drop(ctx context.Context, store Store, id string, now time.Time) (gone bool, err error) {
 	info, err := store.Info(ctx, id)
 	switch {
@@ -113,7 +115,10 @@ func (r Retention) drop(ctx context.Context, store Store, id string, now time.Ti
 	case err == nil && !r.Expired(info, now):
 		return false, nil
 	case err == nil:
-		err = store.Delete(ctx, id)
+		err = store.Delete(ctx, id, info.Length)
+	}
+	if _, changed := errors.AsType[*ConflictError](err); changed {
+		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("history: conversation %q is kept: %w", id, err)

@@ -110,11 +110,11 @@ func (f fickle) Info(ctx context.Context, id string) (history.Info, error) {
 	return f.Store.Info(ctx, id)
 }
 
-func (f fickle) Delete(ctx context.Context, id string) error {
+func (f fickle) Delete(ctx context.Context, id string, length int) error {
 	if err := f.broken[id]; err != nil {
 		return err
 	}
-	return f.Store.Delete(ctx, id)
+	return f.Store.Delete(ctx, id, length)
 }
 
 // TestRetainLooksAgain: what was changed or deleted since the list was made is
@@ -132,7 +132,7 @@ func TestRetainLooksAgain(t *testing.T) {
 					t.Error(err)
 				}
 			case "ann":
-				if err := store.Delete(t.Context(), id); err != nil {
+				if err := store.Delete(t.Context(), id, history.AnyLength); err != nil {
 					t.Error(err)
 				}
 			}

@@ -32,13 +32,20 @@ type Store interface {
 	// anywhere: a conversation takes up what is open. The title, the tags and
 	// the owner go along. ErrNotFound, or ErrExists.
 	Fork(ctx context.Context, conversation string, length int, to string) error
-	// Delete removes a conversation and whatever only it holds. There is no
-	// error if it does not exist.
-	Delete(ctx context.Context, conversation string) error
+	// Delete removes a conversation that has length canisters, or any number of
+	// them with [AnyLength], and whatever only it holds. With another number the
+	// error is a [*ConflictError], and nothing is removed: of a delete and an
+	// append that name the same length one is done, and the other is told. There
+	// is no error if the conversation does not exist.
+	Delete(ctx context.Context, conversation string, length int) error
 	// Close ends the use of the store, after what is under way. The methods of
 	// a closed store return ErrClosed; to close it again does nothing.
 	Close() error
 }
+
+// AnyLength has [Store.Delete] remove a conversation however long it is, as every
+// negative length does.
+const AnyLength = -1
 
 // Info is what a store knows of a conversation beside its canisters.
 type Info struct {

@@ -174,7 +174,7 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 			if _, err := known(ctx, s.store, args[0]); err != nil {
 				return err
 			}
-			return s.store.Delete(ctx, args[0])
+			return s.store.Delete(ctx, args[0], history.AnyLength)
 		}),
 	})
 }

@@ -135,7 +135,7 @@ func TestChatContinues(t *testing.T) {
 				contains(t, "standard error", o.stderr, "Carrying on with conversation "+word(info.ID))
 			}
 		}
-		if err := store.Delete(t.Context(), carried); err != nil || carried == "" {
+		if err := store.Delete(t.Context(), carried, history.AnyLength); err != nil || carried == "" {
 			t.Fatalf("none was carried on with: %v", err)
 		}
 		if err := store.Fork(t.Context(), "copy"+args[0], 2, id[1]); err != nil && carried == id[1] {
@@ -222,7 +222,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 	if got := kinds(t, store, "a"); got != "user assistant" {
 		t.Errorf("%s", got)
 	}
-	if err := store.Delete(t.Context(), "a"); err != nil {
+	if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}); err != nil {

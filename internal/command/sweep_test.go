@@ -18,7 +18,9 @@ import (
 // undeletable is a store that cannot delete.
 type undeletable struct{ history.Store }
 
-func (undeletable) Delete(context.Context, string) error { return errors.New("the disk is read-only") }
+func (undeletable) Delete(context.Context, string, int) error {
+	return errors.New("the disk is read-only")
+}
 
 // TestSweeps: what is too old goes within the hour, what cannot be deleted is told,
 // and nothing is left when it ends.

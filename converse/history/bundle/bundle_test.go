@@ -297,7 +297,7 @@ func TestCanistersAreThoseOfTheInfo(t *testing.T) {
 	if n, err := count(shorter); n != 3 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := store.Delete(t.Context(), "talk"); err != nil {
+	if err := store.Delete(t.Context(), "talk", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := count(info); err == nil || !strings.Contains(err.Error(), "had 8 canisters, and 0") {

@@ -49,8 +49,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // is passed over: no append makes one.
 //
 // The title, the tags and the owner are written behind the canisters. If that
-// fails the conversation is deleted again; a process that dies in between leaves
-// it without them.
+// fails the conversation is deleted again, unless somebody has gone on with it; a
+// process that dies in between leaves it without them.
 func Import(ctx context.Context, store history.Store, r io.Reader, options *ImportOptions) iter.Seq2[history.Info, error] {
 	id := func(was string) string { return was }
 	if options != nil && options.ID != nil {
@@ -195,7 +195,7 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 		return history.Info{}, err
 	}
 	if err := store.Describe(ctx, id, change(about)); err != nil {
-		return history.Info{}, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id))
+		return history.Info{}, errors.Join(err, store.Delete(context.WithoutCancel(ctx), id, len(canisters)))
 	}
 	return store.Info(ctx, id)
 }

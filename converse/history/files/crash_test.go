@@ -110,7 +110,7 @@ var writes = map[string]func(s *Store) error{
 		title := "title"
 		return s.Describe(context.Background(), "talk", history.Change{Title: &title})
 	},
-	"delete": func(s *Store) error { return s.Delete(context.Background(), "talk") },
+	"delete": func(s *Store) error { return s.Delete(context.Background(), "talk", history.AnyLength) },
 }
 
 // die does a write and kills itself at a step of it, or when a write to a file

@@ -451,7 +451,7 @@ func TestContentsAreShared(t *testing.T) {
 		t.Errorf("a line is not in the form of canisters: %v", err)
 	}
 	for _, conversation := range []string{"talk", "fork"} {
-		if err := s.Delete(t.Context(), conversation); err != nil {
+		if err := s.Delete(t.Context(), conversation, history.AnyLength); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -385,7 +385,7 @@ func link(from, to string) error {
 
 // Delete implements [history.Store]. The folder loses its name at once, and
 // then what is in it goes.
-func (s *Store) Delete(ctx context.Context, conversation string) error {
+func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -394,19 +394,28 @@ func (s *Store) Delete(ctx context.Context, conversation string) error {
 	if err != nil {
 		return err
 	}
-	err = s.remove(ctx, folder)
+	err = s.remove(ctx, conversation, folder, length)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return failed("delete", conversation, err)
 }
 
-func (s *Store) remove(ctx context.Context, folder string) error {
+func (s *Store) remove(ctx context.Context, conversation, folder string, length int) error {
 	l, err := s.lock(ctx, folder)
 	if err != nil {
 		return err
 	}
 	defer l.unlock()
+	if length >= 0 { // to remove what cannot be read, nobody has to read it
+		x, err := s.index(folder, l.file)
+		if err == nil {
+			err = history.CheckDelete(conversation, x.length, length)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	guard, err := s.openGuard()
 	if err != nil {
 		return err

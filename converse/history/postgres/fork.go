@@ -73,15 +73,19 @@ func (w *writer) copy(ctx context.Context, from int64, conversation string, leng
 
 // Delete implements [history.Store]. The room is used again for what comes
 // later, once the server has vacuumed the tables.
-func (s *Store) Delete(ctx context.Context, conversation string) error {
+func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	err := s.write(ctx, conversation, func(ctx context.Context, w *writer) (verdict, err error) {
-		key := int64(0)
-		err = w.begin(ctx, func(found pgx.Row) error { return found.Scan(&key) }, "SELECT key FROM @.conversations WHERE id = $1 FOR UPDATE", conversation)
+		var key int64
+		var have int
+		err = w.begin(ctx, func(found pgx.Row) error { return found.Scan(&key, &have) }, "SELECT key, length FROM @.conversations WHERE id = $1 FOR UPDATE", conversation)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
+		}
+		if conflict := history.CheckDelete(conversation, have, length); conflict != nil {
+			return conflict, nil
 		}
 		b := &pgx.Batch{}
 		// Who appends one of these contents, and who deletes another conversation

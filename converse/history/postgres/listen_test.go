@@ -235,7 +235,7 @@ func TestWatch(t *testing.T) {
 		add(t, other, "talk", 1+i, "b")
 	}
 	want(201)
-	if err := other.Delete(t.Context(), "talk"); err != nil {
+	if err := other.Delete(t.Context(), "talk", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	want(0)

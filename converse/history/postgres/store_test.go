@@ -160,12 +160,12 @@ func TestLongContentsStandOnce(t *testing.T) {
 	if n := count(t, s, "contents"); n != 3 {
 		t.Errorf("%d long contents after a fork, want 3", n)
 	}
-	if err := s.Delete(t.Context(), "talk"); err != nil {
+	if err := s.Delete(t.Context(), "talk", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	check("talk", nil)
 	check("other", want[:3])
-	if err := s.Delete(t.Context(), "other"); err != nil {
+	if err := s.Delete(t.Context(), "other", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"conversations", "canisters", "contents", "parts"} {
@@ -191,12 +191,12 @@ func TestSharedContentsWhileOthersDelete(t *testing.T) {
 					slices.Reverse(mine)
 				}
 				list := []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts(mine...)}}
-				err := errors.Join(s.Append(t.Context(), conversation, 0, list...), s.Fork(t.Context(), conversation, 1, fork), s.Delete(t.Context(), conversation))
+				err := errors.Join(s.Append(t.Context(), conversation, 0, list...), s.Fork(t.Context(), conversation, 1, fork), s.Delete(t.Context(), conversation, history.AnyLength))
 				lines, readErr := read(t.Context(), s, fork, 0)
 				if err = errors.Join(err, readErr); err != nil || len(lines) != 1 {
 					t.Errorf("round %d: %d lines, %v", round, len(lines), err)
 				}
-				if err := s.Delete(t.Context(), fork); err != nil {
+				if err := s.Delete(t.Context(), fork, history.AnyLength); err != nil {
 					t.Error(err)
 				}
 			}
@@ -222,7 +222,7 @@ func TestTheLastRemovesIt(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		go func() { deleted <- s.Delete(t.Context(), "b") }()
+		go func() { deleted <- s.Delete(t.Context(), "b", history.AnyLength) }()
 		until(t, "the other one waits, or has gone ahead", func() bool {
 			return len(deleted) == 1 || value[int](t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
 		})
@@ -348,7 +348,7 @@ func TestALoopIsInNobodysWay(t *testing.T) {
 	var last error
 	for _, err := range s.Read(t.Context(), "talk", 0) {
 		if last = err; err == nil {
-			_ = s.Delete(t.Context(), "talk")
+			_ = s.Delete(t.Context(), "talk", history.AnyLength)
 		}
 	}
 	if !errors.Is(last, history.ErrNotFound) {
@@ -376,7 +376,7 @@ func TestCommitsWaitForTheDisk(t *testing.T) {
 		harm(t, s, "DELETE FROM public.seen")
 		add(t, other, setting, 0, "text")
 		add(t, other, setting, 1, "text")
-		err := errors.Join(other.Describe(t.Context(), setting, history.Change{}), other.Fork(t.Context(), setting, 1, "fork "+setting), other.Delete(t.Context(), setting))
+		err := errors.Join(other.Describe(t.Context(), setting, history.Change{}), other.Fork(t.Context(), setting, 1, "fork "+setting), other.Delete(t.Context(), setting, history.AnyLength))
 		if err != nil {
 			t.Fatal(err)
 		}

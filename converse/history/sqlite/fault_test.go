@@ -263,7 +263,7 @@ func TestPagesThatAreNoise(t *testing.T) {
 	for name, err := range map[string]error{
 		"Append": damaged.Append(ctx, "talk", 100, says("x", "y")), "Read": read, "Info": info,
 		"Describe": damaged.Describe(ctx, "talk", history.Change{}), "Fork": damaged.Fork(ctx, "talk", 1, "other"),
-		"Delete": damaged.Delete(ctx, "talk"), "List": listError(ctx, damaged, ""), "Search": listError(ctx, damaged, "noise"),
+		"Delete": damaged.Delete(ctx, "talk", history.AnyLength), "List": listError(ctx, damaged, ""), "Search": listError(ctx, damaged, "noise"),
 	} {
 		if _, ok := errors.AsType[*history.CorruptError](err); !ok {
 			t.Errorf("%s: %v", name, err)

@@ -69,11 +69,14 @@ func (w *writer) fork(from int64, info history.Info, length int, to string) erro
 
 // Delete implements [history.Store]. The room is used again for what comes
 // later; the file does not become smaller.
-func (s *Store) Delete(ctx context.Context, conversation string) error {
+func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	err := s.ask(ctx, func(w *writer) (verdict, err error) {
-		key, _, err := w.conversation(conversation)
+		key, have, err := w.conversation(conversation)
 		if err != nil || key == 0 {
 			return nil, err
+		}
+		if conflict := history.CheckDelete(conversation, have, length); conflict != nil {
+			return conflict, nil
 		}
 		for _, statement := range []string{
 			"DELETE FROM texts WHERE rowid IN (SELECT seq FROM canisters WHERE conversation = ?1 AND seq <= (SELECT upto FROM indexed))",

@@ -143,12 +143,12 @@ func TestLongContentsStandOnce(t *testing.T) {
 	if n := count(t, s, "contents"); n != 3 {
 		t.Errorf("%d long contents after a fork, want 3", n)
 	}
-	if err := s.Delete(t.Context(), "talk"); err != nil {
+	if err := s.Delete(t.Context(), "talk", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	check("talk", nil)
 	check("other", want[:3])
-	if err := s.Delete(t.Context(), "other"); err != nil {
+	if err := s.Delete(t.Context(), "other", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"conversations", "canisters", "contents", "parts", "texts_docsize", "unindexed"} {
@@ -204,7 +204,7 @@ func TestSearch(t *testing.T) {
 	if n := count(t, s, "unindexed"); n != 1 {
 		t.Errorf("%d conversations have a text that is too long for the index, want 1", n)
 	}
-	if err := s.Delete(t.Context(), "sun"); err != nil {
+	if err := s.Delete(t.Context(), "sun", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	add(t, s, "new", 0, "Bergen")
@@ -256,7 +256,7 @@ func TestALoopIsInNobodysWay(t *testing.T) {
 	var last error
 	for _, err := range s.Read(t.Context(), "talk", 0) {
 		if last = err; err == nil {
-			_ = s.Delete(t.Context(), "talk")
+			_ = s.Delete(t.Context(), "talk", history.AnyLength)
 		}
 	}
 	if !errors.Is(last, history.ErrNotFound) {
