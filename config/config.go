@@ -167,7 +167,7 @@ const (
 	ActionAsk   Action = "ask"   // the program asks somebody
 	// ActionDefer lets the turn wait for somebody, who may answer in another
 	// process, days later. Whoever is there is asked first, and can put it off.
-	// Without [Config].History it is ActionAsk.
+	// Where nothing is kept ([Config.Keeps]) it is ActionAsk.
 	ActionDefer Action = "defer"
 )
 

@@ -50,9 +50,19 @@ func openedWhenWanted(t *testing.T, kind config.StoreKind) {
 	}
 }
 
-// TestWithoutTheTableNothingIsKept: there is no store, and no file.
-func TestWithoutTheTableNothingIsKept(t *testing.T) {
-	parts, err := config.Assemble(nil, nil)
+// TestWithoutAStoreNothingIsKept: there is none, and no file.
+func TestWithoutAStoreNothingIsKept(t *testing.T) {
+	c, err := config.Parse("consort.toml", []byte("[history]\nstore = \"none\"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*config.Config{nil, {}, c} {
+		keepsNothing(t, c)
+	}
+}
+
+func keepsNothing(t *testing.T, c *config.Config) {
+	parts, err := config.Assemble(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

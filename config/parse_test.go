@@ -234,6 +234,9 @@ url = "http://x"
 			`consort.toml:3:1: history.dsn: only for store = "postgres"`,
 			`consort.toml:3:5: history.dsn: expected a string that is not empty, but the variable is`,
 			`consort.toml:4:1: history.schema: only for store = "postgres"`}},
+		{"history nowhere", "[history]\nstore='none'\npath='x'\nkeep='1h'\n", []string{
+			`consort.toml:3:1: history.path: not for store = "none", which keeps nothing`,
+			`consort.toml:4:1: history.keep: not for store = "none", which keeps nothing`}},
 		{"compaction", "[compaction]\nat=1.5\nkeep=0\ntrim=-1\nmodel=''\nmax_tokens='x'\n", []string{
 			`consort.toml:2:1: compaction.at: there is no window that this could be a share of; set window, in tokens`,
 			`consort.toml:2:4: compaction.at: expected a number from 0.01 to 1`,
