@@ -98,6 +98,7 @@ func golden2() []canister.Canister {
 		canister.Result{Head: head("r1", 9), Invocation: "i1", Content: canister.Texts("It was paid.")},
 		canister.Wait{Head: head("w5", 10), For: canister.WaitTimer, Deadline: deadline},
 		canister.Intent{}, canister.Wait{}, canister.Answer{},
+		canister.Intent{Head: head("t6", 11), Invocation: "i6", Attempt: 1, Key: "i6", Approved: deadline, Identity: "sha256:9f86", Fingerprint: "sha256:d081"},
 	}
 }
 

@@ -61,7 +61,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	for name := range strings.FieldsSeq(`kind v id time metadata content title uri model finish usage input cached
 		output reasoning message call_id name arguments invocation code retryable
-		attempt key repeatable wait for deadline who conversation identity fingerprint question verdict by reason
+		attempt key repeatable approved wait for deadline who conversation identity fingerprint question verdict by reason
 		type text mime data url blob description size json`) {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("the member %q is not documented", name)

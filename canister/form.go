@@ -92,7 +92,10 @@ func (c *Intent) members() []member {
 		member{"key", (*text)(&c.Key)},
 		member{"repeatable", (*flag)(&c.Repeatable)},
 		member{"wait", (*text)(&c.Wait)},
-		member{"arguments", (*text)(&c.Arguments)})
+		member{"arguments", (*text)(&c.Arguments)},
+		member{"approved", (*instant)(&c.Approved)},
+		member{"identity", (*text)(&c.Identity)},
+		member{"fingerprint", (*text)(&c.Fingerprint)})
 }
 
 func (c *Wait) members() []member {
