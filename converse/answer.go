@@ -60,29 +60,49 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 	if answer.Time.IsZero() {
 		answer.Time = now
 	}
+	given := func(c canister.Canister) bool {
+		there, ok := c.(canister.Answer)
+		return ok && there.ID == answer.ID && there.Wait == answer.Wait
+	}
 	for {
-		var canisters []canister.Canister
-		for c, err := range log.Read(ctx, conversation, 0) {
-			if err != nil {
-				return fmt.Errorf("converse: the log cannot be read: %w", err)
-			}
-			canisters = append(canisters, c)
-		}
-		given := func(c canister.Canister) bool {
-			there, ok := c.(canister.Answer)
-			return ok && there.ID == answer.ID && there.Wait == answer.Wait
+		place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
+			return len(tail(end)) < len(end)
+		})
+		if err != nil {
+			return fmt.Errorf("converse: the log cannot be read: %w", err)
 		}
 		if slices.ContainsFunc(canisters, given) {
 			return nil
 		}
 		if err := checkAnswer(canisters, answer, now); err != nil {
+			if was, unread := wasGiven(ctx, log, conversation, place, given); was || unread != nil {
+				return unread
+			}
 			return err
 		}
-		err := log.Append(ctx, conversation, len(canisters), answer)
+		err = log.Append(ctx, conversation, place+len(canisters), answer)
 		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict {
 			return err
 		}
 	}
+}
+
+// wasGiven looks for an answer before a place: the conversation may have gone on
+// since.
+func wasGiven(ctx context.Context, log history.Log, conversation string, before int, given func(canister.Canister) bool) (bool, error) {
+	place := 0
+	for c, err := range log.Read(ctx, conversation, 0) {
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("converse: the log cannot be read: %w", err)
+		case place == before:
+			return false, nil
+		case given(c):
+			return true, nil
+		}
+		place++
+	}
+	return false, nil
 }
 
 // checkAnswer says why an answer cannot be given to what is waited for.

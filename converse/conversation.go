@@ -35,6 +35,7 @@ type Conversation struct {
 
 	mu      sync.Mutex
 	history []canister.Canister // only ever appended to
+	held    held                // which of its log these are
 	working *work               // the piece of work under way, or nil
 	// The sizes in tokens of what the model was asked and refused as too long.
 	refused, refusedPart int64
@@ -128,10 +129,24 @@ func (c *Conversation) ID() string { return c.opts.ID }
 
 // History returns the canisters so far. The slice is the caller's to append
 // to; the canisters are shared and must not be changed.
+//
+// With Options.Log it may lack the beginning, which is then in the log alone: of a
+// long conversation that was compacted, and whose log can tell how long it is (see
+// [history.Tail]), a conversation takes up the instructions and all from the turn
+// on that the newest summary stands in, so that a turn costs what the model is told
+// and not what was before. Length counts all.
 func (c *Conversation) History() []canister.Canister {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clip(c.history)
+}
+
+// Length returns how many canisters there are so far, those included that the log
+// has and History lacks.
+func (c *Conversation) Length() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held.length(len(c.history))
 }
 
 // Next tells what the conversation does next; see the function [Next].

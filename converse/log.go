@@ -24,18 +24,20 @@ func (c *Conversation) Load(ctx context.Context) error {
 	return nil
 }
 
-// load adds to the history what the log has behind it: all of it at first, and
-// later what others have appended.
+// load adds to the history what the log has behind it: what a turn can need of it
+// at first, and later what others have appended.
 func (t *turn) load() error {
 	if t.opts.Log == nil {
 		return nil
 	}
-	var added []canister.Canister
-	for c, err := range t.opts.Log.Read(t.ctx, t.opts.ID, len(t.history)) {
-		if err != nil {
-			return fmt.Errorf("converse: the log cannot be read: %w", err)
-		}
-		added = append(added, c)
+	held, added, err := t.held, []canister.Canister(nil), error(nil)
+	if len(t.history) == 0 {
+		held, added, err = takeUp(t.ctx, t.opts.Log, t.opts.ID)
+	} else {
+		added, err = t.behind(t.ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("converse: the log cannot be read: %w", err)
 	}
 	if len(added) == 0 {
 		return nil
@@ -43,11 +45,12 @@ func (t *turn) load() error {
 	whole := append(slices.Clip(t.history), added...)
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen {
+			problem.Index = held.place(problem.Index)
 			return fmt.Errorf("converse: what the log has is no history (canister.Repair can mend it): %v", problem)
 		}
 	}
 	t.mu.Lock()
-	t.history = whole
+	t.history, t.held = whole, held
 	t.mu.Unlock()
 	t.owed = slices.DeleteFunc(t.owed, func(c canister.Canister) bool { return answers(added, c) })
 	return nil
@@ -68,7 +71,7 @@ func answers(canisters []canister.Canister, owed canister.Canister) bool {
 // written behind another, which may be to the same wait.
 func (t *turn) write(ctx context.Context, canisters []canister.Canister) error {
 	for {
-		err := t.opts.Log.Append(ctx, t.opts.ID, len(t.history), canisters...)
+		err := t.opts.Log.Append(ctx, t.opts.ID, t.held.length(len(t.history)), canisters...)
 		_, conflict := errors.AsType[*history.ConflictError](err)
 		if !conflict || slices.ContainsFunc(canisters, isAnswer) || !t.takeAnswers(ctx) {
 			return err
@@ -76,17 +79,19 @@ func (t *turn) write(ctx context.Context, canisters []canister.Canister) error {
 	}
 }
 
+// behind returns what the log has behind the history.
+func (t *turn) behind(ctx context.Context) ([]canister.Canister, error) {
+	return history.From(ctx, t.opts.Log, t.opts.ID, t.held.length(len(t.history)))
+}
+
 func isAnswer(c canister.Canister) bool { return c.Kind() == canister.KindAnswer }
 
 // takeAnswers adds to the history what the log has behind it, if that is nothing
 // but answers, and reports whether it did.
 func (t *turn) takeAnswers(ctx context.Context) bool {
-	var answers []canister.Canister
-	for c, err := range t.opts.Log.Read(ctx, t.opts.ID, len(t.history)) {
-		if err != nil || !isAnswer(c) {
-			return false
-		}
-		answers = append(answers, c)
+	answers, err := t.behind(ctx)
+	if err != nil || slices.ContainsFunc(answers, func(c canister.Canister) bool { return !isAnswer(c) }) {
+		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -149,6 +149,10 @@ func (t *turn) add(canisters []canister.Canister) {
 			return
 		}
 	}
+	if err := t.clashes(canisters); err != nil {
+		t.fail(err)
+		return
+	}
 	whole := t.History()
 	for _, c := range canisters {
 		if answer, ok := c.(canister.Answer); ok {

@@ -4,6 +4,7 @@ package converse
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/consort-go/consort/canister"
@@ -22,6 +23,12 @@ type mark struct {
 	Trim int `json:"trim,omitzero"`
 	// Tokens is about how many a request has with it.
 	Tokens int64 `json:"tokens"`
+	// Place is where in the log Through stands, and Instructions are the places of
+	// the Supervisors before it: with them the log need not be read from its
+	// beginning. Nil Instructions are those of a cut, and of programs that did not
+	// write them down.
+	Place        int   `json:"place,omitzero"`
+	Instructions []int `json:"instructions,omitzero"`
 }
 
 // markOf reads the mark of a canister; ok is false if it has none, or one that
@@ -33,7 +40,7 @@ func markOf(c canister.Canister) (m mark, ok bool) {
 	}
 	text, ok := document.Metadata[compactionKey]
 	const most = 1 << 40
-	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most {
+	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Place < 0 || !slices.IsSorted(m.Instructions) || len(m.Instructions) > 0 && m.Instructions[0] < 0 {
 		return mark{}, false
 	}
 	return m, true
@@ -54,21 +61,25 @@ type marks struct {
 // from their results, does not count.
 func readMarks(history []canister.Canister) marks {
 	m := marks{summary: -1, through: -1, user: -1, trim: -1}
-	for i := len(history) - 1; i > m.through; i-- {
+	for i := len(history) - 1; i >= 0 && m.summary < 0; i-- {
 		mark, ok := markOf(history[i])
-		if !ok {
+		if !ok || mark.Trim > 0 {
 			continue
 		}
-		place := m.resolve(history[:i], mark)
-		switch {
-		case place < 0:
-		case mark.Trim > 0 && m.trim < 0:
-			m.trim, m.bytes = place, mark.Trim
-		case mark.Trim == 0 && m.summary < 0:
+		if place := m.resolve(history[:i], mark); place >= 0 {
 			m.summary, m.through = i, place
 			if user := lastUser(history[:i]); user <= place {
 				m.user = user
 			}
+		}
+	}
+	for i := len(history) - 1; i > m.through && m.trim < 0; i-- {
+		mark, ok := markOf(history[i])
+		if !ok || mark.Trim == 0 {
+			continue
+		}
+		if place := m.resolve(history[:i], mark); place > m.through { // what is before it is not told
+			m.trim, m.bytes = place, mark.Trim
 		}
 	}
 	return m

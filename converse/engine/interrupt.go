@@ -25,7 +25,7 @@ const cancelled = "(The turn was cancelled by the user.)"
 // stays as it is.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
 	for {
-		canisters, err := read(ctx, log, conversation)
+		place, canisters, err := lastTurn(ctx, log, conversation, now)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func Interrupt(ctx context.Context, log history.Log, conversation string, now ti
 		if ending == nil {
 			return nil
 		}
-		if err := log.Append(ctx, conversation, len(canisters), ending...); !isConflict(err) {
+		if err := log.Append(ctx, conversation, place+len(canisters), ending...); !isConflict(err) {
 			return err
 		}
 	}

@@ -20,6 +20,11 @@ import (
 // conversation, so that its instructions come first; a nil open does without. An
 // identity and a time that are missing are filled in.
 //
+// The message is there already if one of its identity is. It is looked for among
+// what was appended since its time, with [Skew] for clocks that differ; in the whole
+// conversation if it has an identity and no time. Who sends a message once more
+// leaves both as they were.
+//
 // An error that has [ErrBusy] or [ErrWaiting] in its chain says that nothing was
 // appended since calls lack their results: somebody has to work, or to answer,
 // first. Who is only asking the model is not in the way: the message enters, and
@@ -31,14 +36,15 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 	if err := history.CheckID(conversation); err != nil {
 		return err
 	}
+	since := message.Time.Add(-Skew)
 	if message.ID == "" {
-		message.ID = rand.Text()
+		message.ID, since = rand.Text(), now
 	}
 	if message.Time.IsZero() {
 		message.Time = now
 	}
 	for begins := 0; ; {
-		canisters, err := read(ctx, log, conversation)
+		place, canisters, err := lastTurn(ctx, log, conversation, since)
 		if err != nil {
 			return err
 		}
@@ -49,7 +55,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 			return inTheWay(canisters, pending, now)
 		}
 		if len(canisters) > 0 || open == nil {
-			if err = log.Append(ctx, conversation, len(canisters), message); !isConflict(err) {
+			if err = log.Append(ctx, conversation, place+len(canisters), message); !isConflict(err) {
 				return err
 			}
 			continue
@@ -62,6 +68,9 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		}
 	}
 }
+
+// Skew is by how much the clocks of those who write into one log may differ.
+const Skew = time.Hour
 
 // maxBegins is how often a message begins a conversation that is not there then,
 // since somebody deletes it.
@@ -100,16 +109,16 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 	return nil, err
 }
 
-// read returns all canisters of a conversation.
-func read(ctx context.Context, log history.Log, conversation string) ([]canister.Canister, error) {
-	var canisters []canister.Canister
-	for c, err := range log.Read(ctx, conversation, 0) {
-		if err != nil {
-			return nil, fmt.Errorf("engine: the log cannot be read: %w", err)
-		}
-		canisters = append(canisters, c)
+// lastTurn returns the end of a conversation, in which its last turn is, and what
+// was appended since an instant, and the place of the first of these canisters.
+func lastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
+	place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
+		return turnOf(end) != "" && end[0].Header().Time.Before(since)
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("engine: the log cannot be read: %w", err)
 	}
-	return canisters, nil
+	return place, canisters, nil
 }
 
 // said reports whether a message is in a history already.

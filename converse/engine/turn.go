@@ -160,9 +160,8 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 
 // publish tells those who watch what happened.
 func (r *run) publish(talk *converse.Conversation, happened converse.Event) {
-	canisters := talk.History()
-	if len(canisters) != r.place {
-		r.place, r.turn = len(canisters), turnOf(canisters)
+	if place := talk.Length(); place != r.place {
+		r.place, r.turn = place, turnOf(talk.History())
 	}
 	delta := Delta{Turn: r.turn, Attempt: r.attempt, Index: r.index, Place: r.place}
 	switch happened.(type) {
@@ -208,8 +207,8 @@ func (r *run) failed(err error) {
 		r.opts.Logger.Warn("a turn failed and is tried again", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
 	if r.turn == "" { // it has not come so far
-		if canisters, err := read(r.ctx, r.store, r.talk.id); err == nil {
-			r.turn, r.place = turnOf(canisters), len(canisters)
+		if place, canisters, err := lastTurn(r.ctx, r.store, r.talk.id, time.Now()); err == nil {
+			r.turn, r.place = turnOf(canisters), place+len(canisters)
 		}
 	}
 	ended.Turn = r.turn

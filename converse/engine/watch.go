@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -70,6 +71,9 @@ func (v *view) run() error {
 	if err != nil {
 		return err
 	}
+	if err := v.begin(); err != nil {
+		return err
+	}
 	if err := v.look(); err != nil {
 		return err
 	}
@@ -110,6 +114,30 @@ func (v *view) subscribe() (<-chan Delta, error) {
 // emit yields an event.
 func (v *view) emit(event Event) {
 	v.left = v.left || !v.yield(event, nil)
+}
+
+// begin goes to the message of the user before what is to be told: whether its turn
+// is over may be to be told as well.
+func (v *view) begin() error {
+	told := func(place int, end []canister.Canister) []canister.Canister {
+		return end[:min(max(0, v.after-place), len(end))]
+	}
+	place, end, err := history.Tail(v.ctx, v.Log, v.conversation, func(place int, end []canister.Canister) bool {
+		return turnOf(told(place, end)) != ""
+	})
+	if err != nil {
+		return v.unreadable(err)
+	}
+	v.place = place + max(0, lastUser(told(place, end)))
+	return nil
+}
+
+// unreadable is an error of the log, or why there is no more of it.
+func (v *view) unreadable(err error) error {
+	if v.ctx.Err() != nil {
+		return context.Cause(v.ctx)
+	}
+	return fmt.Errorf("engine: the log cannot be read: %w", err)
 }
 
 // look reads what the log has, and tells if the turn is over.
@@ -154,11 +182,8 @@ func (v *view) known() (Ended, bool) {
 // read yields what the log has behind the place.
 func (v *view) read() error {
 	for c, err := range v.Log.Read(v.ctx, v.conversation, v.place) {
-		switch {
-		case err != nil && v.ctx.Err() != nil:
-			return context.Cause(v.ctx)
-		case err != nil:
-			return fmt.Errorf("engine: the log cannot be read: %w", err)
+		if err != nil {
+			return v.unreadable(err)
 		}
 		if c.Kind() == canister.KindUser {
 			if v.over(); v.left {
@@ -201,12 +226,20 @@ func (v *view) id() string { return turnOf(v.turn) }
 
 // turnOf returns the identity of the last User canister.
 func turnOf(canisters []canister.Canister) string {
-	for i := len(canisters) - 1; i >= 0; i-- {
-		if canisters[i].Kind() == canister.KindUser {
-			return canisters[i].Header().ID
-		}
+	if i := lastUser(canisters); i >= 0 {
+		return canisters[i].Header().ID
 	}
 	return ""
+}
+
+// lastUser returns the index of the last User canister, or -1.
+func lastUser(canisters []canister.Canister) int {
+	for i, c := range slices.Backward(canisters) {
+		if c.Kind() == canister.KindUser {
+			return i
+		}
+	}
+	return -1
 }
 
 func identities(waits []canister.Wait) []string {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// held says which canisters of its log a conversation holds, so that its cost is
+// that of what the newest summary has left: the instructions of any time, and all
+// from a place on.
+type held struct {
+	front []int // the places of the first ones, which stand before what is skipped
+	from  int   // the place of those behind
+}
+
+// length is how many canisters the log has, if that many are held.
+func (h *held) length(held int) int { return h.from + held - len(h.front) }
+
+// place is where in the log a canister stands that is held at an index.
+func (h *held) place(index int) int {
+	if index < len(h.front) {
+		return h.front[index]
+	}
+	return h.from + index - len(h.front)
+}
+
+// instructed returns the places of the instructions among the first canisters
+// that are held, in order.
+func (h *held) instructed(canisters []canister.Canister) []int {
+	places := []int{}
+	for i, c := range canisters {
+		if c.Kind() == canister.KindSupervisor {
+			places = append(places, h.place(i))
+		}
+	}
+	return places
+}
+
+// takeUp reads a conversation from its end, as far back as its next turn can need:
+// to the turn that the newest summary stands in. If there is none, or one that does
+// not say where it stands, it reads all.
+func takeUp(ctx context.Context, log history.Log, conversation string) (held, []canister.Canister, error) {
+	place, canisters, err := history.Tail(ctx, log, conversation, func(place int, canisters []canister.Canister) bool {
+		_, _, ok := needed(place, canisters)
+		return ok
+	})
+	if err != nil || place == 0 {
+		return held{}, canisters, err
+	}
+	start, summary, _ := needed(place, canisters)
+	h := held{from: place + start}
+	var front []canister.Canister
+	for _, place := range summary.Instructions {
+		if place >= h.from {
+			break
+		}
+		supervisor, err := at(ctx, log, conversation, place)
+		if err != nil {
+			return held{}, nil, err
+		}
+		if supervisor == nil || supervisor.Kind() != canister.KindSupervisor { // the log was changed
+			all, err := history.From(ctx, log, conversation, 0)
+			return held{}, all, err
+		}
+		front, h.front = append(front, supervisor), append(h.front, place)
+	}
+	return h, append(front, canisters[start:]...), nil
+}
+
+// needed finds in the end of a history, which begins at a place of the log, the
+// first canister that the next turn can need, and the summary behind it.
+func needed(place int, end []canister.Canister) (start int, summary mark, ok bool) {
+	for i, c := range slices.Backward(end) {
+		m, is := markOf(c)
+		if !is || m.Trim > 0 {
+			continue
+		}
+		through, user := marks{}.resolve(end[:i], m), lastUser(end[:i])
+		if through < 0 || user < 0 || m.Instructions == nil || m.Place != place+through {
+			return 0, mark{}, false
+		}
+		for start = through; start > 0 && !opens(end[start]); {
+			start--
+		}
+		return min(start, user), m, opens(end[start])
+	}
+	return 0, mark{}, false
+}
+
+// at returns the canister at a place of a conversation; nil if there is none.
+func at(ctx context.Context, log history.Log, conversation string, place int) (canister.Canister, error) {
+	for c, err := range log.Read(ctx, conversation, place) {
+		return c, err
+	}
+	return nil, nil
+}
+
+// clashes says which of the canisters has the identity of one that the log has and
+// the history does not hold.
+func (t *turn) clashes(canisters []canister.Canister) error {
+	named := map[string]bool{}
+	for _, c := range canisters {
+		if id := c.Header().ID; id != "" {
+			named[id] = true
+		}
+	}
+	if t.held.from == len(t.held.front) || len(named) == 0 {
+		return nil
+	}
+	place := 0
+	for c, err := range t.opts.Log.Read(t.ctx, t.opts.ID, 0) {
+		switch {
+		case err != nil:
+			return fmt.Errorf("converse: the log cannot be read: %w", err)
+		case place == t.held.from:
+			return nil
+		case named[c.Header().ID]:
+			return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, clip(c.Header().ID))
+		}
+		place++
+	}
+	return nil
+}
