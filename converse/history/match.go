@@ -125,11 +125,14 @@ func CheckDelete(conversation string, length, expected int) error {
 	return &ConflictError{Conversation: conversation, Expected: expected, Length: length}
 }
 
-// Add checks an append to a conversation of which there are length canisters,
-// and reports whether there is anything left to do: identity is asked for the
-// identities of those that would be in the places of the given ones. It is what
-// every Log's Append begins with, behind [Lines].
-func Add(conversation string, length, expected int, canisters []canister.Canister, identity func(place int) (string, error)) (todo bool, err error) {
+// CheckAppend says what an append is to do in a conversation that has length
+// canisters, if its writer expects another number of them or the same: add the
+// canisters, which is todo; nothing, since they are there already or there are
+// none; or fail with a [*ConflictError]. identity is asked for the identities of
+// those that stand where the canisters would, and its error is passed on. It is
+// what every Log's Append begins with, behind [Lines] and once nobody else can
+// append.
+func CheckAppend(conversation string, length, expected int, canisters []canister.Canister, identity func(place int) (string, error)) (todo bool, err error) {
 	if length == expected {
 		return len(canisters) > 0, nil
 	}

@@ -94,7 +94,7 @@ func (m *Memory) Append(ctx context.Context, conversation string, length int, ca
 	if err != nil {
 		return err
 	}
-	todo, err := Add(conversation, len(k.canisters), length, canisters, func(place int) (string, error) {
+	todo, err := CheckAppend(conversation, len(k.canisters), length, canisters, func(place int) (string, error) {
 		return k.canisters[place].Header().ID, nil
 	})
 	if !todo {

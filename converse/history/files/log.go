@@ -161,7 +161,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 		if !errors.Is(err, fs.ErrNotExist) {
 			return failed("append", conversation, err)
 		}
-		if todo, err := history.Add(conversation, 0, length, canisters, nil); !todo {
+		if todo, err := history.CheckAppend(conversation, 0, length, canisters, nil); !todo {
 			return err
 		}
 		err = s.found(ctx, conversation, folder, batch)
@@ -223,7 +223,7 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 	if err != nil {
 		return fmt.Errorf("read what is there: %w", err)
 	}
-	todo, err := history.Add(conversation, x.length, length, b.canisters, func(place int) (string, error) {
+	todo, err := history.CheckAppend(conversation, x.length, length, b.canisters, func(place int) (string, error) {
 		r := &reader{conversation: conversation, folder: folder, file: l.file}
 		r.from(&x, place)
 		form, _, err := r.next()

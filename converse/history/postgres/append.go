@@ -36,7 +36,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 			return nil, err
 		}
 		var all map[int]string // identities, which are asked for once
-		todo, verdict := history.Add(conversation, have, length, canisters, func(place int) (string, error) {
+		todo, verdict := history.CheckAppend(conversation, have, length, canisters, func(place int) (string, error) {
 			if all == nil {
 				all, err = w.identities(ctx, key, length, len(canisters))
 			}

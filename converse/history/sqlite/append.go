@@ -31,7 +31,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 		if err != nil {
 			return nil, err
 		}
-		todo, verdict := history.Add(conversation, have, length, canisters, func(place int) (id string, _ error) {
+		todo, verdict := history.CheckAppend(conversation, have, length, canisters, func(place int) (id string, _ error) {
 			err = w.identity.QueryRowContext(always, key, place).Scan(&id)
 			return id, err
 		})
