@@ -29,9 +29,9 @@ type Intent struct {
 	// Arguments are the JSON text that the call is made with, if it is another
 	// than that of the invocation.
 	Arguments string
-	// Approved is when somebody, or a rule, allowed the call; zero if nobody was
-	// asked. The approval holds for the next attempt too, for a while, if that is
-	// made with the same Identity, Fingerprint and arguments.
+	// Approved is until when the approval of the call holds, by somebody or a rule;
+	// zero if nobody was asked. The next attempt is the same use of it, if that has
+	// the same Identity, Fingerprint and arguments.
 	Approved time.Time
 	// Identity stands for the identity that an approved call is made for and for
 	// the conversation, in a form that does not tell them; Fingerprint for the

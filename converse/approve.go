@@ -24,7 +24,8 @@ type Approval struct {
 	// Ensemble and Tool say whose tool it is, under its own name.
 	Ensemble, Tool string
 	Definition     *invoker.Definition
-	// Arguments are those of the invocation, known to be valid JSON.
+	// Arguments are those of the invocation, known to be valid JSON; for a second
+	// attempt, those of the first.
 	Arguments json.RawMessage
 }
 
@@ -60,10 +61,16 @@ func Change(arguments json.RawMessage) Decision { return Decision{changed: true,
 // ends with [ReasonWaiting].
 //
 // The answer holds for this conversation, the same identity (Options.Identity),
-// the same definition of the tool and the same arguments, and lets one call be
-// made. If one of them is another when the call would be made, the approval
-// function is asked again; without one the call is denied. So is a call whose
-// wait nobody has answered in time.
+// the same definition of the tool and the same arguments, for as long as there was
+// to give it, and lets one call be made. If one of them is another when the call
+// would be made, or the time is over, the approval function is asked again; without
+// one the call is denied. So is a call whose wait nobody has answered in time.
+//
+// With Options.Log all of this, but for Options.WaitFor in place of the time, is
+// true of [Allow] and [Change] too: a call that a crash has cut off, and that can be
+// made again, is not asked for again where they hold still. Where they do not, it is
+// not made again without another approval; one that is put off asks what came of the
+// first attempt ([canister.WaitOutcome]).
 func Defer(within time.Duration, who string) Decision {
 	return Decision{deferred: &deferral{within, who}}
 }

@@ -36,43 +36,66 @@ func (b *batch) resolve(c *call) ruling {
 		return ruling{put: true}
 	case b.ctx.Err() != nil:
 		return ruling{failure: s.unknown(fmt.Sprintf("Before it was looked into, %s.", b.whyOver()))}
-	case s.intent.Repeatable && b.mayRepeat(c):
-		return b.again(c)
+	case c.repeatable() && b.stillApproved(c):
+		return b.again(c, s.intent.Approved)
+	case c.repeatable() && b.opts.Approve != nil:
+		return b.askAgain(c)
 	case b.opts.Doubt == DoubtAsk:
 		return b.askOutcome(c)
 	}
 	return ruling{failure: s.unknown("")}
 }
 
-// mayRepeat reports whether the call can be made a second time: the tool is there
-// and says so still, and the approval that it was made with, if that was waited
-// for, holds still.
-func (b *batch) mayRepeat(c *call) bool {
-	return c.tool != nil && c.tool.Repeatable() && b.stillApproved(c)
+// repeatable reports whether the call can be made a second time: its tool said so
+// when it was begun, is there, and says so still.
+func (c *call) repeatable() bool {
+	return c.standing.intent.Repeatable && c.tool != nil && c.tool.Repeatable()
 }
 
-// stillApproved reports whether the approval that an earlier attempt used up is
-// good for the next one.
+// stillApproved reports whether the approval of the attempt before is good for the
+// next one, which is the same use of it; where nobody was asked, whether nobody
+// has to be.
 func (b *batch) stillApproved(c *call) bool {
-	used := c.standing.intent.Wait
-	if used == "" {
-		return true
+	intent := c.standing.intent
+	if !wasApproved(intent) {
+		return b.opts.Approve == nil
 	}
-	for _, other := range tail(b.before) {
-		if wait, ok := other.(canister.Wait); ok && wait.ID == used {
-			return b.bound(c, wait)
-		}
+	identity, err := b.identity()
+	return err == nil && intent.Identity == identity && intent.Fingerprint == fingerprintOf(c) && !b.expired(intent.Approved)
+}
+
+func wasApproved(intent canister.Intent) bool { return intent.Wait != "" || !intent.Approved.IsZero() }
+
+// askAgain asks for the approval of a second attempt, when that of the first does
+// not hold for it.
+func (b *batch) askAgain(c *call) ruling {
+	first := b.again(c, time.Time{})
+	if first.failure != nil {
+		return first
 	}
-	return false
+	r := b.decide(c, first.arguments)
+	switch {
+	case r.put || r.failure != nil && b.putDown():
+		return ruling{put: true}
+	case r.awaits != nil: // whoever is asked may know what came of the first
+		r.awaits.For = canister.WaitOutcome
+		return r
+	case r.failure != nil:
+		return ruling{failure: c.standing.unknown("A second attempt was asked for. " + r.failure.Message)}
+	case string(r.arguments) != string(first.arguments):
+		return ruling{failure: c.standing.unknown("It was not made again: it was approved with other arguments.")}
+	}
+	first.approved = r.approved
+	return first
 }
 
 // again lets a call be made once more, as it was made before.
-func (b *batch) again(c *call) ruling {
+func (b *batch) again(c *call, approved time.Time) ruling {
 	arguments, failure := b.prepare(c)
 	if failure != nil {
 		return ruling{failure: failure}
 	}
-	v := ruling{arguments: arguments, wait: c.standing.intent.Wait}
+	v := ruling{arguments: arguments, wait: c.standing.intent.Wait, approved: approved}
 	if changed := c.standing.intent.Arguments; changed != "" {
 		v.arguments, v.changed = json.RawMessage(changed), true
 	}
@@ -85,10 +108,10 @@ func (b *batch) outcome(c *call) ruling {
 	switch by := s.answer.By; {
 	case s.wait.Conversation != b.opts.ID: // a fork: the answer does not hold here
 		return b.resolve(c)
-	case s.answer.Verdict == canister.VerdictAllow && (c.tool == nil || !b.bound(c, s.wait)):
+	case s.answer.Verdict == canister.VerdictAllow && (c.tool == nil || !b.bound(c, s.wait) || b.expired(expiry(s.wait, s.answer))):
 		return b.resolve(c)
 	case s.answer.Verdict == canister.VerdictAllow:
-		return b.again(c)
+		return b.again(c, expiry(s.wait, s.answer))
 	case s.answer.Verdict == canister.VerdictDone:
 		return ruling{by: by, content: s.answer.Content, done: true}
 	case s.answer.Verdict == canister.VerdictUnknown:

@@ -29,6 +29,13 @@ func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 	if r.changed {
 		intent.Arguments = string(r.arguments)
 	}
+	if r.approved.IsZero() {
+		return intent
+	}
+	intent.Approved, intent.Fingerprint = r.approved, fingerprintOf(c)
+	if identity, err := b.identity(); err == nil { // without one it holds for nobody
+		intent.Identity = identity
+	}
 	return intent
 }
 

@@ -67,8 +67,9 @@ type Options struct {
 	// Doubt says what becomes of calls that may have been made or not when a
 	// process died, and cannot be made again. The default is [DoubtReport].
 	Doubt Doubt
-	// WaitFor is how long is waited for somebody where nothing else is said;
-	// default 24 hours.
+	// WaitFor is how long is waited for somebody where nothing else is said, and how
+	// long an approval that was given at once holds for a second attempt; default
+	// 24 hours.
 	WaitFor time.Duration
 	// Ask puts a tool's question to the person and returns the answer. It may
 	// take as long as ctx lasts; the limits of the call stand still meanwhile,

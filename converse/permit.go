@@ -23,9 +23,10 @@ import (
 // one of the others is set.
 type ruling struct {
 	arguments json.RawMessage
-	changed   bool   // they are not the model's
-	wait      string // whose answer let the call be made
-	by        string // who answered
+	changed   bool      // they are not the model's
+	wait      string    // whose answer let the call be made
+	by        string    // who answered
+	approved  time.Time // until when that holds; zero if nobody was asked
 
 	put     bool             // it is put down: another work carries it on
 	awaits  *canister.Wait   // for somebody
@@ -50,8 +51,8 @@ func (b *batch) rule(c *call) ruling {
 	case s.wait.For == canister.WaitApproval:
 		return b.approved(c, arguments)
 	case s.wait.For == canister.WaitElicitation && b.bound(c, s.wait) && b.stillApproved(c):
-		return b.again(c)
-	case s.wait.For == canister.WaitElicitation && s.intent.Wait != "":
+		return b.again(c, s.intent.Approved)
+	case s.wait.For == canister.WaitElicitation && wasApproved(s.intent):
 		return b.anew(c, arguments)
 	}
 	return b.decide(c, arguments)
@@ -65,10 +66,12 @@ func (b *batch) approved(c *call, arguments json.RawMessage) ruling {
 		return denied("The call was not started: it needs an approval, and nobody gave one before %s.", wait.Deadline.UTC().Format(time.RFC3339))
 	case !b.bound(c, wait) || wait.Arguments != string(arguments) || b.usedUp(c, wait):
 		return b.anew(c, arguments)
+	case answer.Verdict != canister.VerdictDeny && b.expired(expiry(wait, answer)):
+		return b.anew(c, arguments)
 	case answer.Verdict == canister.VerdictAllow:
-		return ruling{arguments: arguments, wait: wait.ID, by: answer.By}
+		return ruling{arguments: arguments, wait: wait.ID, by: answer.By, approved: expiry(wait, answer)}
 	case answer.Verdict == canister.VerdictChange && isObject(answer.Arguments):
-		return ruling{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By}
+		return ruling{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: expiry(wait, answer)}
 	}
 	refused := denied("%s", because("The call was denied by "+clip(answer.By)+" and not started", answer.Reason))
 	refused.by = answer.By
@@ -92,6 +95,15 @@ func (b *batch) bound(c *call, wait canister.Wait) bool {
 	identity, err := b.identity()
 	return err == nil && wait.Conversation == b.opts.ID && wait.Identity == identity && wait.Fingerprint == fingerprintOf(c)
 }
+
+// expiry is until when an answer that lets a call be made holds: for as long as
+// there was to give it.
+func expiry(wait canister.Wait, answer canister.Answer) time.Time {
+	return answer.Time.Add(wait.Deadline.Sub(wait.Time))
+}
+
+// expired reports whether the time of an approval is over.
+func (b *batch) expired(until time.Time) bool { return b.opts.Now().After(until) }
 
 // usedUp reports whether another call was made with the answer to a wait.
 func (b *batch) usedUp(c *call, wait canister.Wait) bool {
@@ -170,9 +182,9 @@ func (b *batch) decide(c *call, arguments json.RawMessage) ruling {
 		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return ruling{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
 	case decision.changed:
-		return ruling{arguments: decision.arguments, changed: true}
+		return ruling{arguments: decision.arguments, changed: true, approved: b.opts.Now().Add(b.opts.WaitFor)}
 	}
-	return ruling{arguments: arguments}
+	return ruling{arguments: arguments, approved: b.opts.Now().Add(b.opts.WaitFor)}
 }
 
 // askApproval calls the embedder's function, which may panic, and does not
