@@ -240,7 +240,7 @@ func readObject(raws []rawMember, members []member, unknown *Fields) error {
 	var seen uint64 // bit i: members[i] has been read
 	for _, r := range raws {
 		m := find(members, r.name)
-		_, twice := (*unknown)[r.name]
+		_, twice := (*unknown)[string(r.name)]
 		if m >= 0 {
 			twice = seen&(1<<m) != 0
 			seen |= 1 << m
@@ -249,7 +249,7 @@ func readObject(raws []rawMember, members []member, unknown *Fields) error {
 			return fmt.Errorf("member %s stands twice", clip(r.name))
 		}
 		if m < 0 {
-			if err := unknown.add(r.name, r.raw); err != nil {
+			if err := unknown.add(string(r.name), r.raw); err != nil {
 				return fmt.Errorf("%s: %w", clip(r.name), err)
 			}
 		} else if err := members[m].value.read(r.raw); err != nil {
@@ -259,9 +259,9 @@ func readObject(raws []rawMember, members []member, unknown *Fields) error {
 	return nil
 }
 
-func find(members []member, name string) int {
+func find[T string | []byte](members []member, name T) int {
 	for i := range members {
-		if members[i].name == name {
+		if members[i].name == string(name) {
 			return i
 		}
 	}

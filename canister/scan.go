@@ -38,10 +38,10 @@ func wrongType(want string, raw []byte) error {
 	return fmt.Errorf("want %s, got %s", want, typeOf(raw))
 }
 
-// rawMember is one member of an object as it stands in a text.
+// rawMember is one member of an object as it stands in a text, of which the
+// name may be a part.
 type rawMember struct {
-	name string
-	raw  []byte
+	name, raw []byte
 }
 
 // splitObject returns the members of an object in their order.
@@ -50,13 +50,13 @@ func splitObject(raw []byte) ([]rawMember, error) {
 		return nil, wrongType("an object", raw)
 	}
 	var name []byte
-	members := make([]rawMember, 0, 12)
+	members := make([]rawMember, 0, 8)
 	for part := range parts(raw) {
 		if name == nil {
 			name = part
 			continue
 		}
-		text, err := unquote(name)
+		text, err := unquoted(name)
 		if err != nil {
 			return nil, fmt.Errorf("member name %s: %w", clip(name), err)
 		}
@@ -69,7 +69,7 @@ func splitObject(raw []byte) ([]rawMember, error) {
 // lookup returns the value of the first member with the name, or nil.
 func lookup(members []rawMember, name string) []byte {
 	for _, m := range members {
-		if m.name == name {
+		if string(m.name) == name {
 			return m.raw
 		}
 	}
@@ -188,21 +188,27 @@ func appendQuoted(dst []byte, s string) []byte {
 // unquote returns the text of a JSON string. Half of a surrogate pair is an
 // error: no text has such a character.
 func unquote(raw []byte) (string, error) {
+	text, err := unquoted(raw)
+	return string(text), err
+}
+
+// unquoted is unquote without a copy: the text is a part of raw if it can be.
+func unquoted(raw []byte) ([]byte, error) {
 	rest := raw[1 : len(raw)-1]
 	if bytes.IndexByte(rest, '\\') < 0 {
-		return string(rest), nil
+		return rest, nil
 	}
 	text := make([]byte, 0, len(rest))
 	for {
 		i := bytes.IndexByte(rest, '\\')
 		if i < 0 {
-			return string(append(text, rest...)), nil
+			return append(text, rest...), nil
 		}
 		text = append(text, rest[:i]...)
 		if rest[i+1] == 'u' {
 			r, size := escapedRune(rest[i:])
 			if r == utf8.RuneError && size == 0 {
-				return "", errors.New(`a \u escape is half of a surrogate pair`)
+				return nil, errors.New(`a \u escape is half of a surrogate pair`)
 			}
 			text = utf8.AppendRune(text, r)
 			rest = rest[i+size:]

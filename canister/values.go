@@ -79,7 +79,7 @@ func (t *text) read(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(members) != 1 || members[0].name != "base64" {
+	if len(members) != 1 || string(members[0].name) != "base64" {
 		return errors.New(`want a string, or an object whose one member is "base64"`)
 	}
 	var bytes data
@@ -104,11 +104,11 @@ func (d *data) read(raw []byte) error {
 	if raw[0] != '"' {
 		return wrongType("a string in base64", raw)
 	}
-	s, err := unquote(raw)
+	s, err := unquoted(raw)
 	if err != nil {
 		return err
 	}
-	decoded, err := base64.StdEncoding.DecodeString(s)
+	decoded, err := base64.StdEncoding.AppendDecode([]byte{}, s)
 	if err != nil {
 		return errors.New("want a string in base64, with padding (RFC 4648 section 4)")
 	}
@@ -136,12 +136,12 @@ func (t *instant) read(raw []byte) error {
 	if raw[0] != '"' {
 		return wrongType("a string with a time", raw)
 	}
-	s, err := unquote(raw)
+	s, err := unquoted(raw)
 	if err != nil {
 		return err
 	}
 	var parsed time.Time
-	if err := parsed.UnmarshalText([]byte(s)); err != nil {
+	if err := parsed.UnmarshalText(s); err != nil {
 		return fmt.Errorf("want a time as in RFC 3339, got %s", clip(s))
 	}
 	// A zone can move the edge of the last year beyond it.
