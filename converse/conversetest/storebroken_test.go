@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -294,6 +296,32 @@ func (b *brokenStore) removeForks(ctx context.Context, conversation string, leng
 	return b.Memory.Delete(ctx, conversation, length)
 }
 
+// ended counts appends, for a delete that waits for one.
+var ended atomic.Int64
+
+// lookedAt deletes what it has looked at, and does not look again when somebody
+// has appended meanwhile.
+func (b *brokenStore) lookedAt(ctx context.Context, conversation string, length int) error {
+	before := ended.Load()
+	info, err := b.Memory.Info(ctx, conversation)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if err := history.CheckDelete(conversation, info.Length, length); err != nil {
+		return err
+	}
+	for length >= 0 && ended.Load() == before && ctx.Err() == nil {
+		runtime.Gosched()
+	}
+	return b.Memory.Delete(ctx, conversation, history.AnyLength)
+}
+
+// counted appends as it ought to, for lookedAt.
+func (b *brokenStore) counted(ctx context.Context, conversation string, length int, canisters []canister.Canister) error {
+	defer ended.Add(1)
+	return b.Memory.Append(ctx, conversation, length, canisters...)
+}
+
 // anyIdentity takes what is none.
 func (b *brokenStore) anyIdentity(ctx context.Context, conversation string, length int, canisters []canister.Canister) error {
 	if history.CheckID(conversation) != nil {
@@ -396,10 +424,22 @@ var storeBreaks = map[string]func(*brokenStore){
 	"Fork/anywhere":         func(b *brokenStore) { b.fork = b.forkAtEven },
 	"Fork/of-fork":          func(b *brokenStore) { b.remove = b.removeForks },
 	"Fork/errors":           func(b *brokenStore) { b.fork = b.forkOver },
-	"Delete":                func(b *brokenStore) { b.remove = func(ctx context.Context, _ string, _ int) error { return ctx.Err() } },
-	"Identities/odd":        folding(strings.ToLower),
-	"Identities/odd path":   folding(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
-	"Identities/bad":        func(b *brokenStore) { b.append = b.anyIdentity },
+	"Delete/frees":          func(b *brokenStore) { b.remove = func(ctx context.Context, _ string, _ int) error { return ctx.Err() } },
+	"Delete/compare": func(b *brokenStore) {
+		b.remove = func(ctx context.Context, c string, _ int) error { return b.Memory.Delete(ctx, c, history.AnyLength) }
+	},
+	"Delete/compare all the same": func(b *brokenStore) {
+		b.remove = func(ctx context.Context, c string, length int) error {
+			defer b.Memory.Delete(ctx, c, history.AnyLength)
+			return b.Memory.Delete(ctx, c, length)
+		}
+	},
+	"Delete/race":         func(b *brokenStore) { b.remove, b.append = b.lookedAt, b.counted },
+	"Delete/race append":  func(b *brokenStore) { b.append = b.retried },
+	"Delete/race-of-two":  func(b *brokenStore) { b.remove, b.append = b.lookedAt, b.counted },
+	"Identities/odd":      folding(strings.ToLower),
+	"Identities/odd path": folding(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
+	"Identities/bad":      func(b *brokenStore) { b.append = b.anyIdentity },
 	"Errors/not-found": func(b *brokenStore) {
 		b.describe = func(ctx context.Context, _ string, _ history.Change) error { return ctx.Err() }
 	},

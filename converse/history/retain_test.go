@@ -156,6 +156,45 @@ func TestRetainLooksAgain(t *testing.T) {
 	})
 }
 
+// late is a store in which somebody appends between the last look and the deletion.
+type late struct {
+	history.Store
+	before func(id string)
+}
+
+func (l late) Delete(ctx context.Context, id string, length int) error {
+	l.before(id)
+	return l.Store.Delete(ctx, id, length)
+}
+
+// TestRetainLosesNoMessage: a message that comes in the moment of the deletion stays,
+// and with it all that came before; whoever comes later is told.
+func TestRetainLosesNoMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		aged(t, store)
+		time.Sleep(31 * day)
+		l := late{store, func(id string) {
+			if id == "old" {
+				if err := store.Append(t.Context(), id, 2, says("v", "just in time")); err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+		if gone := names(t, history.Retain(t.Context(), l, history.Retention{Keep: 30 * day}, time.Now())); gone != "ann guest guest-legal legal" {
+			t.Errorf("%q are gone", gone)
+		}
+		info, err := store.Info(t.Context(), "old")
+		if err != nil || info.Length != 3 {
+			t.Errorf("the conversation with the message is %+v, %v", info, err)
+		}
+		err = store.Append(t.Context(), "ann", 2, says("v", "too late"))
+		if conflict, ok := errors.AsType[*history.ConflictError](err); !ok || conflict.Length != 0 {
+			t.Errorf("a message for a conversation that is gone: %v", err)
+		}
+	})
+}
+
 // TestRetainEnds: a loop that is left, or whose context ends, deletes no more.
 func TestRetainEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
