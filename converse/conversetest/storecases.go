@@ -376,7 +376,7 @@ func canistersOdd(s *storeSubject) {
 		canister.User{Head: canister.Head{ID: "first", Time: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)}},
 		canister.User{Head: canister.Head{ID: "last", Time: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)}},
 		canister.User{},
-		canister.Intent{Head: head("t"), Invocation: "i", Attempt: math.MaxInt64, Key: nul, Repeatable: true, Wait: latin, Arguments: latin},
+		canister.Intent{Head: head("t"), Invocation: "i", Attempt: math.MaxInt64, Key: nul, Repeatable: true, Wait: latin, Arguments: latin, Approved: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC), Identity: nul, Fingerprint: latin},
 		canister.Wait{Head: head("w"), For: "newer", Invocation: "i", Deadline: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC),
 			Who: latin, Conversation: nul, Identity: latin, Fingerprint: nul, Arguments: latin, Question: json.RawMessage(`{"a":1,"a":2.50}`)},
 		canister.Answer{Head: head("n"), Wait: "w", Verdict: "newer", By: latin, Reason: nul, Arguments: json.RawMessage(`[1e400]`), Content: content},
