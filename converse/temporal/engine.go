@@ -40,6 +40,11 @@ type Options struct {
 	// Poll is how often Watch looks at the log when the stream says nothing, and a
 	// Send that waits for its turn; default 1 s with a Stream and 200 ms without.
 	Poll time.Duration
+	// Noted is how long Send and Answer wait for a worker to say that it has taken
+	// note of what they have put into the log. If none does, they return
+	// [engine.ErrKept], and the first worker that comes carries on. The default 0
+	// does not ask: it is enough that the server knows.
+	Noted time.Duration
 	// Now tells the time for messages and answers; default time.Now.
 	Now func() time.Time
 }
@@ -75,8 +80,8 @@ func NewEngine(c client.Client, store history.Store, opts *Options) (*Engine, er
 	if opts != nil {
 		e.opts = *opts
 	}
-	if e.opts.Poll < 0 {
-		return nil, fmt.Errorf("temporal: an engine was given a negative Poll of %v", e.opts.Poll)
+	if e.opts.Poll < 0 || e.opts.Noted < 0 {
+		return nil, fmt.Errorf("temporal: an engine was given a negative Poll of %v, or Noted of %v", e.opts.Poll, e.opts.Noted)
 	}
 	if e.opts.Poll == 0 && e.opts.Stream == nil {
 		e.opts.Poll = 200 * time.Millisecond
@@ -128,7 +133,15 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	if err := e.own(ctx, conversation, owner); err != nil {
 		return err
 	}
-	return kept(e.signal(ctx, conversation, wakeSignal))
+	return kept(e.wake(ctx, conversation))
+}
+
+// wake makes a conversation look at its log.
+func (e *Engine) wake(ctx context.Context, conversation string) error {
+	if e.opts.Noted == 0 {
+		return e.signal(ctx, conversation, wakeSignal)
+	}
+	return e.look(ctx, conversation, e.opts.Noted)
 }
 
 // kept says of an error that it came when the log had all.
@@ -161,11 +174,14 @@ func (e *Engine) Answer(ctx context.Context, conversation string, answer caniste
 	if err := converse.Answer(ctx, e.store, conversation, answer, e.opts.Now()); err != nil {
 		return err
 	}
-	return kept(e.signal(ctx, conversation, wakeSignal))
+	return kept(e.wake(ctx, conversation))
 }
 
-// Cancel implements [engine.Engine]. The worker hears of it within a fifth of its
-// WorkerOptions.Heartbeat; what it does until then does not enter the log.
+// Cancel implements [engine.Engine]. It asks the workers: without an error nothing
+// is under way any more, or the server tells whoever is at work with his next
+// heartbeat, within a fifth of WorkerOptions.Heartbeat; what is done until then does not
+// enter the log. With [engine.ErrKept] the log says that the turn is over, and no
+// worker has taken note within 5 seconds.
 func (e *Engine) Cancel(ctx context.Context, conversation string) error {
 	ctx, leave, err := e.enter(ctx)
 	if err != nil {
@@ -175,7 +191,7 @@ func (e *Engine) Cancel(ctx context.Context, conversation string) error {
 	if err := engine.Interrupt(ctx, e.store, conversation, e.opts.Now()); err != nil {
 		return err
 	}
-	return kept(e.stop(ctx, conversation))
+	return kept(e.stop(ctx, conversation, stopping))
 }
 
 // Watch implements [engine.Engine].

@@ -72,6 +72,7 @@ type workerForm struct {
 	Grace     time.Duration
 	Approve   bool // each call has to be allowed
 	Build     string
+	Unswept   bool // nobody looks for what no worker was told of
 }
 
 // openStore opens the store of a form.
@@ -98,6 +99,9 @@ func (f workerForm) open(store history.Store, roster *ensemble.Roster) converse.
 // start starts a worker as the form says.
 func (f workerForm) start(c client.Client, store history.Store, roster *ensemble.Roster) (*Worker, error) {
 	opts := &WorkerOptions{Heartbeat: f.Heartbeat, Idle: f.Idle, Grace: f.Grace, Sweep: time.Second, Backoff: 100 * time.Millisecond}
+	if f.Unswept {
+		opts.Sweep = -1
+	}
 	if f.Build != "" {
 		opts.Deployment, opts.Build = "consort", f.Build
 	}

@@ -55,6 +55,8 @@ type story struct {
 	turn func(ctx context.Context, n int) (outcome, error)
 	// signals are sent one after the other, each when so many activities have begun.
 	signals []signalAfter
+	// updates are, too, behind those.
+	updates []signalAfter
 }
 
 type signalAfter struct {
@@ -75,25 +77,32 @@ var (
 )
 
 var stories = map[string]story{
-	"v1-turns":    {outcomes(ended, ended), []signalAfter{{1, wakeSignal}}},
-	"v1-answered": {outcomes(asked, ended), []signalAfter{{1, wakeSignal}}},
-	"v1-deadline": {outcomes(late, ended), nil},
-	"v1-put-down": {outcomes(putDown, ended), nil},
-	"v1-anew":     {outcomes(full, ended), []signalAfter{{1, wakeSignal}}},
-	"v1-stopped": {func(ctx context.Context, n int) (outcome, error) {
-		if n > 1 {
-			return ended, nil
-		}
-		for ctx.Err() == nil {
-			activity.RecordHeartbeat(ctx)
-			time.Sleep(10 * time.Millisecond)
-		}
-		return outcome{}, temporal.NewCanceledError()
-	}, []signalAfter{{1, cancelSignal}}},
-	"v1-cancelled-waiting": {outcomes(asked, ended), []signalAfter{{1, cancelSignal}}},
+	"v1-turns":             {outcomes(ended, ended), []signalAfter{{1, wakeSignal}}, nil},
+	"v1-answered":          {outcomes(asked, ended), []signalAfter{{1, wakeSignal}}, nil},
+	"v1-deadline":          {outcomes(late, ended), nil, nil},
+	"v1-put-down":          {outcomes(putDown, ended), nil, nil},
+	"v1-anew":              {outcomes(full, ended), []signalAfter{{1, wakeSignal}}, nil},
+	"v1-stopped":           {untilStopped, []signalAfter{{1, cancelSignal}}, nil},
+	"v1-cancelled-waiting": {outcomes(asked, ended), []signalAfter{{1, cancelSignal}}, nil},
 	"v1-failed": {func(context.Context, int) (outcome, error) {
 		return outcome{}, temporal.NewNonRetryableApplicationError("no such model", "model", nil)
-	}, nil},
+	}, nil, nil},
+	"v2-looked":          {outcomes(ended, asked, ended), nil, []signalAfter{{1, lookUpdate}, {2, lookUpdate}}},
+	"v2-stopped-waiting": {outcomes(asked, ended), nil, []signalAfter{{1, stopUpdate}}},
+	"v2-stopped":         {untilStopped, nil, []signalAfter{{1, stopUpdate}}},
+	"v2-both":            {outcomes(ended, ended, ended), []signalAfter{{1, wakeSignal}}, []signalAfter{{2, lookUpdate}}},
+}
+
+// untilStopped works until it is told to stop, and then once more.
+func untilStopped(ctx context.Context, n int) (outcome, error) {
+	if n > 1 {
+		return ended, nil
+	}
+	for ctx.Err() == nil {
+		activity.RecordHeartbeat(ctx)
+		time.Sleep(10 * time.Millisecond)
+	}
+	return outcome{}, temporal.NewCanceledError()
 }
 
 // TestRecord makes the histories that are not there yet.
@@ -142,6 +151,18 @@ func (s story) record(t *testing.T, c client.Client, name string) []byte {
 		}
 		time.Sleep(300 * time.Millisecond) // until the activity has ended, or runs
 		if err := c.SignalWorkflow(t.Context(), name, "", signal.name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, update := range s.updates {
+		for <-begun < update.begun {
+		}
+		time.Sleep(300 * time.Millisecond)
+		handle, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: name, UpdateName: update.name, WaitForStage: client.WorkflowUpdateStageCompleted})
+		if err == nil {
+			err = handle.Get(t.Context(), nil)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

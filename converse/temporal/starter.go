@@ -45,22 +45,24 @@ const taskTimeout = 5 * time.Second
 // signal sends a signal to the workflow of a conversation, which it starts if
 // there is none at work.
 func (s starter) signal(ctx context.Context, conversation, name string) error {
-	_, err := s.client.SignalWithStartWorkflow(ctx, s.id(conversation), name, nil, client.StartWorkflowOptions{
+	_, err := s.client.SignalWithStartWorkflow(ctx, s.id(conversation), name, nil, s.begun(conversation), workflowName, order{Conversation: conversation})
+	return untold(conversation, err)
+}
+
+// begun is how the workflow of a conversation is started.
+func (s starter) begun(conversation string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                    s.id(conversation),
 		TaskQueue:             s.queue,
 		WorkflowTaskTimeout:   taskTimeout,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, workflowName, order{Conversation: conversation})
-	if err != nil {
-		return fmt.Errorf("temporal: the server cannot be told of conversation %s: %w", conversation, err)
 	}
-	return nil
 }
 
-// stop signals that what is under way is not wanted any more.
-func (s starter) stop(ctx context.Context, conversation string) error {
-	err := s.client.SignalWorkflow(ctx, s.id(conversation), "", cancelSignal, nil)
-	if _, none := errors.AsType[*serviceerror.NotFound](err); none || err == nil {
-		return nil // nobody is at work
+// untold says what a server was to be told when err came.
+func untold(conversation string, err error) error {
+	if err == nil {
+		return nil
 	}
 	return fmt.Errorf("temporal: the server cannot be told of conversation %s: %w", conversation, err)
 }
