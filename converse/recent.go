@@ -30,16 +30,19 @@ func (h *held) place(index int) int {
 	return h.from + index - len(h.front)
 }
 
-// instructed returns the places of the instructions among the first canisters
-// that are held, in order.
-func (h *held) instructed(canisters []canister.Canister) []int {
-	places := []int{}
-	for i, c := range canisters {
+// mark is what a compaction leaves in the history that is held.
+func (h *held) mark(history []canister.Canister, command Compact) mark {
+	m := mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
+	if command.Trim > 0 {
+		return m
+	}
+	m.Place, m.Instructions = h.place(command.cut-1), []int{}
+	for i, c := range history[:command.cut] {
 		if c.Kind() == canister.KindSupervisor {
-			places = append(places, h.place(i))
+			m.Instructions = append(m.Instructions, h.place(i))
 		}
 	}
-	return places
+	return m
 }
 
 // takeUp reads a conversation from its end, as far back as its next turn can need:

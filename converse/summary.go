@@ -158,12 +158,7 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 		command.After = command.Before - command.hidden + tokensOf(document)
 	}
 	document.ID, document.Time = t.opts.NewID(), t.opts.Now()
-	mark := mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
-	if command.Trim == 0 {
-		mark.Place = t.held.place(command.cut - 1)
-		mark.Instructions = t.held.instructed(t.history[:command.cut])
-	}
-	document.Metadata = markedBy(mark, document.Metadata)
+	document.Metadata = markedBy(t.held.mark(t.history, command), document.Metadata)
 	if !t.append(document) {
 		return
 	}

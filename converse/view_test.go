@@ -99,7 +99,7 @@ func (g *grower) compact(command Compact) {
 	if command.After >= command.Before {
 		g.t.Fatalf("a compaction gains nothing: %+v", command)
 	}
-	document.Metadata = markedBy(mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}, nil)
+	document.Metadata = markedBy((&held{}).mark(g.history, command), nil)
 	g.add(document)
 }
 

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// counted counts what is read of a store.
+type counted struct {
+	history.Store
+	read int
+}
+
+func (c *counted) Read(ctx context.Context, id string, after int) iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		for canister, err := range c.Store.Read(ctx, id, after) {
+			c.read++
+			if !yield(canister, err) {
+				return
+			}
+		}
+	}
+}
+
+// keptIn puts a history into a new store.
+func keptIn(t testing.TB, history_ []canister.Canister) *counted {
+	t.Helper()
+	store := history.NewMemory()
+	if err := store.Append(t.Context(), "talk", 0, history_...); err != nil {
+		t.Fatal(err)
+	}
+	return &counted{Store: store}
+}
+
+// takenUp takes up a history from a store, and expects that it makes no difference
+// that it is not all there.
+func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (held, []canister.Canister, int) {
+	t.Helper()
+	store := keptIn(t, whole)
+	h, some, err := takeUp(t.Context(), store, "talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.length(len(some)) != len(whole) {
+		t.Fatalf("a length of %d, and there are %d", h.length(len(some)), len(whole))
+	}
+	for i, c := range some {
+		if at := h.place(i); whole[at].Header().ID != c.Header().ID {
+			t.Fatalf("at %d stands %s and not %s", at, whole[at].Header().ID, c.Header().ID)
+		}
+	}
+	for _, problem := range canister.Check(some) {
+		if problem.Rule != canister.RuleOpen {
+			t.Fatal(problem)
+		}
+	}
+	told, want := (&view{}).of(some), (&view{}).of(whole)
+	if !reflect.DeepEqual(told, want) {
+		t.Fatalf("the model is told another: %d canisters and not %d", len(told), len(want))
+	}
+	if got, want := load(some), load(whole); got != want {
+		t.Fatalf("%d tokens, want %d", got, want)
+	}
+	now := time.Unix(1, 0)
+	next, expected := Next(some, policy, now), Next(whole, policy, now)
+	a, is := next.(Compact)
+	b, was := expected.(Compact)
+	if is && was {
+		if !reflect.DeepEqual(h.mark(some, a), (&held{}).mark(whole, b)) {
+			t.Fatalf("another mark: %+v, want %+v", h.mark(some, a), (&held{}).mark(whole, b))
+		}
+		a.marks, a.cut, b.marks, b.cut = marks{}, 0, marks{}, 0
+		next, expected = a, b
+	}
+	if !reflect.DeepEqual(next, expected) {
+		t.Fatalf("Next is %+v, want %+v", next, expected)
+	}
+	return h, some, store.read
+}
+
+// What a conversation takes up of a long log is all that matters: what comes next,
+// what the model is told, how long that is, and how it is compacted again. That is
+// so at every step, and when the process has died in any.
+func TestTakingUp(t *testing.T) {
+	lacked := 0
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 11))
+		g := &grower{t: t, random: random, usage: seed%2 == 0, policy: Policy{
+			Limits:     Limits{Exchanges: 6},
+			Compaction: &Compaction{Window: int64(3000 + random.IntN(6000)), Keep: random.IntN(5), Trim: []int{0, -1, 100}[random.IntN(3)]},
+		}}
+		for range 20 {
+			g.turn(func() {
+				h, _, _ := takenUp(t, g.history, g.policy)
+				if h.from > len(h.front) {
+					lacked++
+				}
+			})
+		}
+		for cut := len(g.history) - 40; cut < len(g.history); cut++ {
+			takenUp(t, g.history[:cut], g.policy)
+		}
+	}
+	if lacked < 100 {
+		t.Errorf("only %d times was anything left in the log", lacked)
+	}
+}
+
+// What is read does not grow with what came before the summary.
+func TestTakingUpCosts(t *testing.T) {
+	g := &grower{t: t, random: rand.New(rand.NewPCG(1, 1)), policy: Policy{Compaction: &Compaction{Window: 5000}}}
+	most := 0
+	for len(g.history) < 2000 {
+		for range 150 {
+			g.exchange()
+		}
+		g.add(canister.Assistant{Head: g.head(), Finish: canister.FinishStop})
+		for before := readMarks(g.history).summary; readMarks(g.history).summary == before; {
+			g.turn(func() {})
+		}
+		g.turn(func() {})
+		h, some, read := takenUp(t, g.history, g.policy)
+		if h.from < len(g.history)-1000 {
+			t.Fatalf("of %d canisters, all from %d on were taken up", len(g.history), h.from)
+		}
+		most = max(most, read)
+		if instructed := len(h.front); read > 2*(len(some)+64)*4+instructed {
+			t.Errorf("%d canisters were read for %d", read, len(some))
+		}
+	}
+	t.Logf("of %d canisters at most %d were read", len(g.history), most)
+}
+
+// A summary that does not say where it stands, since an older program wrote it, or
+// that says what is not so, since somebody has changed the log, is still one.
+func TestTakingUpWhatWasChanged(t *testing.T) {
+	g := &grower{t: t, random: rand.New(rand.NewPCG(5, 1)), usage: true, policy: Policy{Compaction: &Compaction{Window: 4000}}}
+	g.add(canister.Supervisor{Head: g.head(), Content: canister.Texts("Be brief.")})
+	for range 60 {
+		g.turn(func() {})
+	}
+	if h, _, _ := takenUp(t, g.history, g.policy); h.from == len(h.front) || len(h.front) == 0 {
+		t.Fatalf("nothing was left in the log: %+v", h)
+	}
+	for name, change := range map[string]func(map[string]json.RawMessage) error{
+		"no place":           func(m map[string]json.RawMessage) error { delete(m, "place"); return nil },
+		"no instructions":    func(m map[string]json.RawMessage) error { delete(m, "instructions"); return nil },
+		"another place":      func(m map[string]json.RawMessage) error { m["place"] = json.RawMessage("7"); return nil },
+		"other instructions": func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[1,3]"); return nil },
+		"wild instructions":  func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[3,1]"); return nil },
+		"far instructions":   func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[-4]"); return nil },
+	} {
+		changed := slices.Clone(g.history)
+		for i, c := range changed {
+			document, ok := c.(canister.Document)
+			if _, marked := markOf(c); !ok || !marked {
+				continue
+			}
+			var members map[string]json.RawMessage
+			if err := json.Unmarshal(document.Metadata[compactionKey], &members); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(members); err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			document.Metadata = canister.Fields{compactionKey: text}
+			changed[i] = document
+		}
+		if h, _, _ := takenUp(t, changed, g.policy); h.from != 0 {
+			t.Errorf("%s: %+v", name, h)
+		}
+	}
+	// A canister that somebody put in, or took out, moves all behind it.
+	moved := slices.Insert(slices.Clone(g.history), 1, canister.Canister(canister.Document{Head: canister.Head{ID: "new"}}))
+	if h, _, _ := takenUp(t, moved, g.policy); h.from != 0 {
+		t.Errorf("put in: %+v", h)
+	}
+	if h, _, _ := takenUp(t, g.history[1:], g.policy); h.from != 0 {
+		t.Errorf("taken out: %+v", h)
+	}
+}
+
+// A conversation that holds a part of its log goes on where that ends, and knows
+// the identities in the rest.
+func TestWhatIsNotHeldCounts(t *testing.T) {
+	g := &grower{t: t, random: rand.New(rand.NewPCG(5, 1)), usage: true, policy: Policy{Compaction: &Compaction{Window: 4000}}}
+	for range 60 {
+		g.turn(func() {})
+	}
+	store := keptIn(t, g.history)
+	talk := New(silent{}, nil, &Options{ID: "talk", Log: store})
+	if err := talk.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if talk.Length() != len(g.history) || len(talk.History()) >= len(g.history)/2 {
+		t.Fatalf("%d canisters are held, of %d that are told of", len(talk.History()), talk.Length())
+	}
+	err := talk.Add(t.Context(), canister.Document{Head: canister.Head{ID: g.history[2].Header().ID}})
+	if err == nil || !strings.Contains(err.Error(), "canister 2 of the log has the identity") {
+		t.Errorf("err = %v", err)
+	}
+	if err := talk.Add(t.Context(), canister.Document{Head: canister.Head{ID: "new"}}); err != nil {
+		t.Error(err)
+	}
+	if err := store.Append(t.Context(), "talk", len(g.history)+1, canister.Document{Head: canister.Head{ID: "newer"}}); err != nil {
+		t.Error(err)
+	}
+	if err := talk.Load(t.Context()); err != nil || talk.Length() != len(g.history)+2 {
+		t.Errorf("err = %v, %d canisters", err, talk.Length())
+	}
+	orphan := canister.Result{Head: canister.Head{ID: "orphan"}, Invocation: "nobody"}
+	if err := store.Append(t.Context(), "talk", talk.Length(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	if err := talk.Load(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("canister %d ", talk.Length())) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// silent is a model that is not asked.
+type silent struct{}
+
+func (silent) Exchange(context.Context, *Request) iter.Seq2[ModelEvent, error] { return nil }
