@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/storetest"
 )
 
 // as returns the DSN with another user, database or host, where they are not "".
@@ -127,17 +128,17 @@ func TestDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			add(t, s, "talk", 0, "zero", "one", long)
-			add(t, s, "other", 0, "whole")
+			storetest.Add(t, s, "talk", 0, "zero", "one", long)
+			storetest.Add(t, s, "other", 0, "whole")
 			for statement := range strings.SplitSeq(try.harm, "; ") {
 				harm(t, s, statement)
 			}
-			lines, err := read(t.Context(), s, "talk", 0)
+			lines, err := storetest.Read(t.Context(), s, "talk", 0)
 			corrupt, ok := errors.AsType[*history.CorruptError](err)
 			if !ok || corrupt.Conversation != "talk" || !strings.Contains(err.Error(), try.want) {
 				t.Errorf("%d lines, and the error is %v, want %q", len(lines), err, try.want)
 			}
-			if got := texts(t, s, "other"); len(got) != 1 {
+			if got := storetest.Texts(t, s, "other"); len(got) != 1 {
 				t.Errorf("the other conversation has %q", got)
 			}
 		})
@@ -149,22 +150,22 @@ func TestDamage(t *testing.T) {
 func TestMended(t *testing.T) {
 	s := open(t)
 	long := strings.Repeat("long ", 1000)
-	add(t, s, "talk", 0, long)
+	storetest.Add(t, s, "talk", 0, long)
 	harm(t, s, "UPDATE @.contents SET body = 'x'")
-	if _, err := read(t.Context(), s, "talk", 0); err == nil {
+	if _, err := storetest.Read(t.Context(), s, "talk", 0); err == nil {
 		t.Error("the damage is not seen")
 	}
-	add(t, s, "other", 0, long)
-	if got := texts(t, s, "talk"); len(got) != 1 || got[0] != long {
+	storetest.Add(t, s, "other", 0, long)
+	if got := storetest.Texts(t, s, "talk"); len(got) != 1 || got[0] != long {
 		t.Errorf("it is not mended: %d", len(got))
 	}
 	harm(t, s, "DELETE FROM @.canisters WHERE conversation = 1")
-	err := s.Append(t.Context(), "talk", 0, says("c0", long))
+	err := s.Append(t.Context(), "talk", 0, storetest.Says("c0", long))
 	if corrupt, ok := errors.AsType[*history.CorruptError](err); !ok || corrupt.Conversation != "talk" {
 		t.Errorf("an append over a missing row: %v", err)
 	}
 	harm(t, s, "INSERT INTO @.canisters VALUES (2, 1, '', '', '', '', 0, 0, 0)")
-	err = s.Append(t.Context(), "other", 1, says("c1", "x"))
+	err = s.Append(t.Context(), "other", 1, storetest.Says("c1", "x"))
 	if corrupt, ok := errors.AsType[*history.CorruptError](err); !ok || corrupt.Conversation != "other" {
 		t.Errorf("an append where a row is already: %v", err)
 	}
@@ -175,7 +176,7 @@ func TestMended(t *testing.T) {
 func TestRights(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := openAt(t, dsn, nil)
-	add(t, s, "talk", 0, "before")
+	storetest.Add(t, s, "talk", 0, "before")
 	name := strings.ReplaceAll(value[string](t, s, "SELECT current_database()"), "test_", "role_")
 	harm(t, s, "CREATE ROLE "+name+" LOGIN PASSWORD 'x'")
 	defer harm(t, s, "DROP OWNED BY "+name+"; DROP ROLE "+name)
@@ -189,13 +190,13 @@ func TestRights(t *testing.T) {
 	harm(t, s, "GRANT USAGE ON SCHEMA consort TO "+name)
 	harm(t, s, "GRANT SELECT ON ALL TABLES IN SCHEMA consort TO "+name)
 	reader := openAt(t, theirs, nil)
-	if got := texts(t, reader, "talk"); len(got) != 1 || find(t, reader, history.Filter{Text: "before"}) != "talk" {
+	if got := storetest.Texts(t, reader, "talk"); len(got) != 1 || storetest.Find(t, reader, history.Filter{Text: "before"}) != "talk" {
 		t.Errorf("a role that may read has %q", got)
 	}
 	refused := func(what string, s *Store, want string) {
 		t.Helper()
 		for name, err := range map[string]error{
-			"Append": s.Append(t.Context(), "talk", 1, says("c1", "x")), "a new one": s.Append(t.Context(), "new", 0, says("c1", "x")),
+			"Append": s.Append(t.Context(), "talk", 1, storetest.Says("c1", "x")), "a new one": s.Append(t.Context(), "new", 0, storetest.Says("c1", "x")),
 			"Fork": s.Fork(t.Context(), "talk", 1, "fork"), "Delete": s.Delete(t.Context(), "talk", history.AnyLength), "Describe": s.Describe(t.Context(), "talk", history.Change{}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -206,17 +207,17 @@ func TestRights(t *testing.T) {
 	refused("the right to read", reader, "the role lacks a right that it needs")
 	harm(t, s, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA consort TO "+name)
 	writer := openAt(t, theirs, nil) // docs/durability.md: that is all it needs
-	add(t, writer, "talk", 1, "after", strings.Repeat("long", 1000))
+	storetest.Add(t, writer, "talk", 1, "after", strings.Repeat("long", 1000))
 	if err := errors.Join(writer.Fork(t.Context(), "talk", 3, "fork"), writer.Describe(t.Context(), "fork", history.Change{}), writer.Delete(t.Context(), "fork", history.AnyLength)); err != nil {
 		t.Error(err)
 	}
 	harm(t, s, "ALTER ROLE "+name+" SET default_transaction_read_only = on")
 	refused("a read-only database", openAt(t, theirs, nil), "takes no writes")
-	if got := texts(t, s, "talk"); len(got) != 3 {
+	if got := storetest.Texts(t, s, "talk"); len(got) != 3 {
 		t.Errorf("there are %d canisters, want 3", len(got))
 	}
 	harm(t, s, "DROP TABLE @.canisters")
-	refusal := s.Append(t.Context(), "talk", 3, says("c3", "x"))
+	refusal := s.Append(t.Context(), "talk", 3, storetest.Says("c3", "x"))
 	if refusal == nil || !strings.Contains(refusal.Error(), "a table of the conversations is missing") {
 		t.Error(refusal)
 	}
@@ -226,7 +227,7 @@ func TestRights(t *testing.T) {
 // is not in the way of others then.
 func TestWaitingForALock(t *testing.T) {
 	s := open(t)
-	add(t, s, "talk", 0, "x")
+	storetest.Add(t, s, "talk", 0, "x")
 	other, err := s.pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -236,17 +237,17 @@ func TestWaitingForALock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := s.Append(ctx, "talk", 1, says("c1", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.Append(ctx, "talk", 1, storetest.Says("c1", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the impatient one is told %v", err)
 	}
 	s.timeout = 300 * time.Millisecond
-	err = s.Append(t.Context(), "talk", 1, says("c1", "patient"))
+	err = s.Append(t.Context(), "talk", 1, storetest.Says("c1", "patient"))
 	s.timeout = time.Minute
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within Options.Timeout, 300ms") {
 		t.Errorf("the patient one is told %v", err)
 	}
-	add(t, s, "other", 0, "another conversation is not concerned")
-	if got := texts(t, s, "talk"); len(got) != 1 {
+	storetest.Add(t, s, "other", 0, "another conversation is not concerned")
+	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("readers have %q", got)
 	}
 	for _, conn := range s.pool.AcquireAllIdle(t.Context()) { // a late cancellation would hit what comes next
@@ -262,14 +263,14 @@ func TestWaitingForALock(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Release()
-	add(t, s, "talk", 1, "now")
+	storetest.Add(t, s, "talk", 1, "now")
 }
 
 // A program that is stopped in the middle of an append holds the others up for
 // 5 s, and is told when it wakes up.
 func TestStoppedInTheMiddle(t *testing.T) {
 	s := open(t)
-	add(t, s, "talk", 0, "x")
+	storetest.Add(t, s, "talk", 0, "x")
 	conn, err := s.pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -280,12 +281,12 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	if err != nil || length != 1 {
 		t.Fatal(length, err)
 	}
-	add(t, s, "talk", 1, "others go on")
-	err = s.fault(t.Context(), "talk", sleeper.append(t.Context(), "talk", key, 1, []record{must(recordOf(1, says("late", "late"), []byte(`{"kind":"user","id":"late"}`)))}))
+	storetest.Add(t, s, "talk", 1, "others go on")
+	err = s.fault(t.Context(), "talk", sleeper.append(t.Context(), "talk", key, 1, []record{must(recordOf(1, storetest.Says("late", "late"), []byte(`{"kind":"user","id":"late"}`)))}))
 	if err == nil || !strings.Contains(err.Error(), "the server ended the transaction") && !strings.Contains(err.Error(), "the connection was lost") {
 		t.Errorf("who wakes up is told %v", err)
 	}
-	if got := texts(t, s, "talk"); len(got) != 2 || got[1] != "others go on" {
+	if got := storetest.Texts(t, s, "talk"); len(got) != 2 || got[1] != "others go on" {
 		t.Errorf("there is %q", got)
 	}
 }
@@ -298,7 +299,7 @@ func TestAnyBytes(t *testing.T) {
 		all[i] = byte(i)
 	}
 	list := []canister.Canister{
-		says("nul\x00 and \xff", "\x00 \xff \ufffd \u2028"+string(all)),
+		storetest.Says("nul\x00 and \xff", "\x00 \xff \ufffd \u2028"+string(all)),
 		canister.User{Head: canister.Head{ID: "long"}, Content: canister.Texts(strings.Repeat(string(all), 20), "short")},
 	}
 	for range 2 { // the second time they are there
@@ -306,7 +307,7 @@ func TestAnyBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lines, err := read(t.Context(), s, "talk", 0)
+	lines, err := storetest.Read(t.Context(), s, "talk", 0)
 	if err != nil || len(lines) != 2 {
 		t.Fatal(len(lines), err)
 	}

@@ -3,25 +3,13 @@
 package postgres
 
 import (
-	"context"
-	"errors"
-	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/internal/ledgerrace"
 	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/storetest"
 )
-
-// spendTogether is what the other process does.
-func spendTogether(dsn, name string) error {
-	s, err := Open(context.Background(), dsn, nil)
-	if err != nil {
-		return err
-	}
-	return errors.Join(ledgerrace.Spend(s.Ledger(), strings.TrimPrefix(name, "spend "), os.Stdout), s.Close())
-}
 
 // Processes that race for what is left are together not given more than that, also
 // where one of them is killed.
@@ -32,12 +20,7 @@ func TestLedgerOfProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ledgerrace.Test(t, s.Ledger(), func(name string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "CONSORT_TEST_DSN="+dsn, "CONSORT_TEST_WRITER=spend "+name)
-		cmd.Stderr = os.Stderr
-		return cmd
-	})
+	ledgerrace.Test(t, s.Ledger(), func(name string) *exec.Cmd { return storetest.Command(t, dsn, "spend "+name) })
 }
 
 // BenchmarkLedger reserves on three accounts and settles.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/storetest"
 )
 
 // patient returns a context that ends when something ought to have happened.
@@ -229,22 +230,22 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	want(0)
-	add(t, other, "talk", 0, "a")
+	storetest.Add(t, other, "talk", 0, "a")
 	want(1)
 	for i := range 200 {
-		add(t, other, "talk", 1+i, "b")
+		storetest.Add(t, other, "talk", 1+i, "b")
 	}
 	want(201)
 	if err := other.Delete(t.Context(), "talk", history.AnyLength); err != nil {
 		t.Fatal(err)
 	}
 	want(0)
-	add(t, s, "from", 0, "a", "b", "c")
+	storetest.Add(t, s, "from", 0, "a", "b", "c")
 	if err := other.Fork(t.Context(), "from", 2, "talk"); err != nil {
 		t.Fatal(err)
 	}
 	want(2)
-	if err := other.Append(t.Context(), "talk", 2, says("last", "words of a program that closes")); err != nil {
+	if err := other.Append(t.Context(), "talk", 2, storetest.Says("last", "words of a program that closes")); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Close(); err != nil {
@@ -260,7 +261,7 @@ func TestWatchFindsByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
 			s.ear.beat = beat
-			add(t, s, "talk", 0, "a")
+			storetest.Add(t, s, "talk", 0, "a")
 			next := pull(t, s.Watch(patient(t), "talk"))
 			if got := next(); got != 1 {
 				t.Errorf("the length is %d", got)
@@ -279,7 +280,7 @@ func TestWatchFindsByItself(t *testing.T) {
 func TestListenToANewServer(t *testing.T) {
 	server := pgtest.Start(t)
 	s := openAt(t, server.DSN(t), nil)
-	add(t, s, "talk", 0, "a")
+	storetest.Add(t, s, "talk", 0, "a")
 	lengths, payloads := pull(t, s.Watch(patient(t), "talk")), listening(t, s, "talk")
 	if got := lengths(); got != 1 {
 		t.Errorf("the length is %d", got)
@@ -288,7 +289,7 @@ func TestListenToANewServer(t *testing.T) {
 	if got := payloads(); got != nil {
 		t.Errorf("after the restart comes %q", got)
 	}
-	until(t, "the store writes again", func() bool { return s.Append(t.Context(), "talk", 1, says("c1", "b")) == nil })
+	until(t, "the store writes again", func() bool { return s.Append(t.Context(), "talk", 1, storetest.Says("c1", "b")) == nil })
 	if got := lengths(); got != 2 {
 		t.Errorf("the length is %d", got)
 	}

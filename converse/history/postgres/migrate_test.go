@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/storetest"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -72,7 +73,7 @@ func TestMigrationFromEachVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = openAt(t, dsn, nil)
-		add(t, s, "talk", 0, "hello")
+		storetest.Add(t, s, "talk", 0, "hello")
 		if got := columnsOf(t, s); !slices.Equal(got, want) || value[int](t, s, "SELECT version FROM @.consort_layout") != newest(t) {
 			t.Errorf("from version %d: %s", from, strings.Join(got, "\n"))
 		}
@@ -83,7 +84,7 @@ func TestMigrationFromEachVersion(t *testing.T) {
 func TestMigrationIsWholeOrNone(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	s := openAt(t, dsn, nil)
-	add(t, s, "talk", 0, "before")
+	storetest.Add(t, s, "talk", 0, "before")
 	before := columnsOf(t, s)
 	bad := steps(t, newest(t), "ALTER TABLE @.conversations ADD COLUMN x text; SELECT none FROM nowhere")
 	if err := s.migrate(t.Context(), bad); err == nil || !strings.Contains(err.Error(), step(newest(t)+1)) {
@@ -95,7 +96,7 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 	if err := s.migrate(t.Context(), steps(t, newest(t), "ALTER TABLE @.conversations ADD COLUMN x text")); err != nil {
 		t.Error(err)
 	}
-	if got := texts(t, s, "talk"); !slices.Equal(got, []string{"before"}) {
+	if got := storetest.Texts(t, s, "talk"); !slices.Equal(got, []string{"before"}) {
 		t.Errorf("there is %q", got)
 	}
 	// These tables are now of a newer program than this one.

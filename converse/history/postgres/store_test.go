@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/storetest"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -37,64 +37,6 @@ func openAt(t testing.TB, dsn string, options *Options) *Store {
 		}
 	})
 	return s
-}
-
-func says(id, text string) canister.Canister {
-	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
-}
-
-// add appends texts to a conversation, which must work.
-func add(t testing.TB, s *Store, conversation string, length int, texts ...string) {
-	t.Helper()
-	var list []canister.Canister
-	for i, text := range texts {
-		list = append(list, says(fmt.Sprintf("c%d", length+i), text))
-	}
-	if err := s.Append(t.Context(), conversation, length, list...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// read returns the lines of a conversation, and the error at their end.
-func read(ctx context.Context, s *Store, conversation string, after int) (lines []string, err error) {
-	for c, err := range s.Read(ctx, conversation, after) {
-		if err != nil {
-			return lines, err
-		}
-		line, err := canister.Marshal(c)
-		if err != nil {
-			return lines, err
-		}
-		lines = append(lines, string(line))
-	}
-	return lines, nil
-}
-
-// texts returns what is said in a conversation.
-func texts(t testing.TB, s *Store, conversation string) (list []string) {
-	t.Helper()
-	for c, err := range s.Read(t.Context(), conversation, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, history.TextOf(c))
-	}
-	return list
-}
-
-// find returns the identities of the conversations that a filter lets pass,
-// sorted.
-func find(t testing.TB, s *Store, filter history.Filter) string {
-	t.Helper()
-	var ids []string
-	for info, err := range s.List(t.Context(), filter) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, info.ID)
-	}
-	slices.Sort(ids)
-	return strings.Join(ids, " ")
 }
 
 // harm does something behind the store's back.
@@ -121,58 +63,7 @@ func count(t testing.TB, s *Store, table string) int {
 
 func TestLongContentsStandOnce(t *testing.T) {
 	s := open(t)
-	big, small := strings.Repeat("Rain. ", 1000), "Sun."
-	list := []canister.Canister{
-		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts(small, big, small, big, big+"!")},
-		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: []canister.Content{
-			canister.ImageContent{Data: []byte(big), MIME: "image/png"}, canister.Text(big), canister.Text(small),
-		}},
-		canister.Document{Head: canister.Head{ID: "d"}, Title: "Weather", Content: canister.Texts(big)},
-		canister.Assistant{Head: canister.Head{ID: "a"}, Content: canister.Texts(small, small)},
-		canister.Supervisor{Head: canister.Head{ID: "s"}, Content: canister.Texts(big, small)},
-		canister.Invocation{Head: canister.Head{ID: "i"}, Name: "tool", Arguments: strings.Repeat(big, 20)},
-	}
-	if err := s.Append(t.Context(), "talk", 0, list...); err != nil {
-		t.Fatal(err)
-	}
-	want := make([]string, len(list))
-	for i, c := range list {
-		line, _ := canister.Marshal(c)
-		want[i] = string(line)
-	}
-	check := func(conversation string, want []string) {
-		t.Helper()
-		if got, err := read(t.Context(), s, conversation, 0); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v", conversation, got, err)
-		}
-	}
-	check("talk", want)
-	if n := count(t, s, "contents"); n != 3 {
-		t.Errorf("%d long contents, want 3", n)
-	}
-	if err := s.Fork(t.Context(), "talk", 3, "other"); err != nil {
-		t.Fatal(err)
-	}
-	check("other", want[:3])
-	if got := find(t, s, history.Filter{Text: "rain."}); got != "other talk" {
-		t.Errorf("found %s", got)
-	}
-	if n := count(t, s, "contents"); n != 3 {
-		t.Errorf("%d long contents after a fork, want 3", n)
-	}
-	if err := s.Delete(t.Context(), "talk", history.AnyLength); err != nil {
-		t.Fatal(err)
-	}
-	check("talk", nil)
-	check("other", want[:3])
-	if err := s.Delete(t.Context(), "other", history.AnyLength); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range []string{"conversations", "canisters", "contents", "parts"} {
-		if n := count(t, s, table); n != 0 {
-			t.Errorf("%d rows are left in %s", n, table)
-		}
-	}
+	storetest.LongContents(t, s, func(table string) int { return count(t, s, table) }, "conversations", "canisters", "contents", "parts")
 }
 
 // Who appends a long content, forks and deletes at the same time as others
@@ -192,7 +83,7 @@ func TestSharedContentsWhileOthersDelete(t *testing.T) {
 				}
 				list := []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts(mine...)}}
 				err := errors.Join(s.Append(t.Context(), conversation, 0, list...), s.Fork(t.Context(), conversation, 1, fork), s.Delete(t.Context(), conversation, history.AnyLength))
-				lines, readErr := read(t.Context(), s, fork, 0)
+				lines, readErr := storetest.Read(t.Context(), s, fork, 0)
 				if err = errors.Join(err, readErr); err != nil || len(lines) != 1 {
 					t.Errorf("round %d: %d lines, %v", round, len(lines), err)
 				}
@@ -214,8 +105,8 @@ func TestSharedContentsWhileOthersDelete(t *testing.T) {
 func TestTheLastRemovesIt(t *testing.T) {
 	s := open(t)
 	long := strings.Repeat("long", 1000)
-	add(t, s, "a", 0, long)
-	add(t, s, "b", 0, long)
+	storetest.Add(t, s, "a", 0, long)
+	storetest.Add(t, s, "b", 0, long)
 	deleted := make(chan error, 1)
 	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { // as Delete of a does
 		_, err := tx.Exec(t.Context(), s.sql("SELECT FROM @.contents FOR UPDATE; DELETE FROM @.parts WHERE conversation = 1; DELETE FROM @.canisters WHERE conversation = 1; DELETE FROM @.conversations WHERE key = 1"))
@@ -235,9 +126,9 @@ func TestTheLastRemovesIt(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	s := open(t)
-	add(t, s, "rain", 0, "Is it RAINING in Oslo?", "Yes, it is.")
-	add(t, s, "sun", 0, "The sun shines in Oslo", `say "AND NOT (x)" NEAR* -col:`, "a\x00b naïve ÄRGER 日本語", `100% a_b c:\d`)
-	add(t, s, "long", 0, strings.Repeat("x", 5000)+" hidden "+strings.Repeat("y", 5000))
+	storetest.Add(t, s, "rain", 0, "Is it RAINING in Oslo?", "Yes, it is.")
+	storetest.Add(t, s, "sun", 0, "The sun shines in Oslo", `say "AND NOT (x)" NEAR* -col:`, "a\x00b naïve ÄRGER 日本語", `100% a_b c:\d`)
+	storetest.Add(t, s, "long", 0, strings.Repeat("x", 5000)+" hidden "+strings.Repeat("y", 5000))
 	title := "On Weather"
 	if err := s.Describe(t.Context(), "rain", history.Change{Title: &title}); err != nil {
 		t.Fatal(err)
@@ -268,11 +159,11 @@ func TestSearch(t *testing.T) {
 			"本":                      "sun",
 			"'; DROP TABLE texts":    "",
 		} {
-			if got := find(t, s, history.Filter{Text: text}); got != want {
+			if got := storetest.Find(t, s, history.Filter{Text: text}); got != want {
 				t.Errorf("%q finds %q, want %q", text, got, want)
 			}
 		}
-		if got := find(t, s, history.Filter{Text: "oslo", Owner: "nobody"}); got != "" {
+		if got := storetest.Find(t, s, history.Filter{Text: "oslo", Owner: "nobody"}); got != "" {
 			t.Errorf("%q is found of another owner", got)
 		}
 	}
@@ -301,21 +192,7 @@ func TestSearch(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	s := open(t)
-	var all []string
-	for i := range 2*pageRows + 7 {
-		all = append(all, fmt.Sprint(i))
-	}
-	all[5], all[6], all[pageRows] = strings.Repeat("x", pageBytes), strings.Repeat("z", 2000), strings.Repeat("y", pageBytes)
-	add(t, s, "talk", 0, all...)
-	if got := texts(t, s, "talk"); !slices.Equal(got, all) {
-		t.Errorf("%d canisters, want %d", len(got), len(all))
-	}
-	for _, after := range []int{-1, 1, pageRows, len(all) - 1, len(all), len(all) + 1} {
-		want := len(all) - min(max(after, 0), len(all))
-		if got, err := read(t.Context(), s, "talk", after); err != nil || len(got) != want {
-			t.Errorf("after %d there are %d, want %d; %v", after, len(got), want, err)
-		}
-	}
+	storetest.Pages(t, s, pageRows, pageBytes)
 	from, err := s.extent(t.Context(), "talk")
 	if err != nil {
 		t.Fatal(err)
@@ -330,30 +207,7 @@ func TestPages(t *testing.T) {
 // loop does not see it.
 func TestALoopIsInNobodysWay(t *testing.T) {
 	s := openAt(t, pgtest.DSN(t), &Options{Connections: 1})
-	all := slices.Repeat([]string{"x"}, pageRows+1)
-	add(t, s, "talk", 0, all...)
-	n := 0
-	for _, err := range s.Read(t.Context(), "talk", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n == 0 {
-			add(t, s, "talk", len(all), "more")
-		}
-		n++
-	}
-	if n != len(all) {
-		t.Errorf("%d canisters, want %d", n, len(all))
-	}
-	var last error
-	for _, err := range s.Read(t.Context(), "talk", 0) {
-		if last = err; err == nil {
-			_ = s.Delete(t.Context(), "talk", history.AnyLength)
-		}
-	}
-	if !errors.Is(last, history.ErrNotFound) {
-		t.Errorf("the loop over a deleted conversation ended with %v", last)
-	}
+	storetest.Loop(t, s, pageRows)
 	if got := value[int](t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"); got != 1 {
 		t.Errorf("%d connections, want 1", got)
 	}
@@ -374,8 +228,8 @@ func TestCommitsWaitForTheDisk(t *testing.T) {
 		}
 		other := openAt(t, dsn+separator+"synchronous_commit="+setting+"&default_transaction_isolation=serializable", nil)
 		harm(t, s, "DELETE FROM public.seen")
-		add(t, other, setting, 0, "text")
-		add(t, other, setting, 1, "text")
+		storetest.Add(t, other, setting, 0, "text")
+		storetest.Add(t, other, setting, 1, "text")
 		err := errors.Join(other.Describe(t.Context(), setting, history.Change{}), other.Fork(t.Context(), setting, 1, "fork "+setting), other.Delete(t.Context(), setting, history.AnyLength))
 		if err != nil {
 			t.Fatal(err)
@@ -394,12 +248,12 @@ func TestSchemas(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	first := openAt(t, dsn, nil)
 	second := openAt(t, dsn, &Options{Schema: `Odd "name"; DROP`})
-	add(t, first, "talk", 0, "first")
-	add(t, second, "talk", 0, "second", "too")
-	if got := texts(t, first, "talk"); !slices.Equal(got, []string{"first"}) {
+	storetest.Add(t, first, "talk", 0, "first")
+	storetest.Add(t, second, "talk", 0, "second", "too")
+	if got := storetest.Texts(t, first, "talk"); !slices.Equal(got, []string{"first"}) {
 		t.Errorf("the first has %q", got)
 	}
-	if got := texts(t, second, "talk"); !slices.Equal(got, []string{"second", "too"}) {
+	if got := storetest.Texts(t, second, "talk"); !slices.Equal(got, []string{"second", "too"}) {
 		t.Errorf("the second has %q", got)
 	}
 	for _, options := range []Options{{Schema: strings.Repeat("x", 64)}, {Schema: "a\x00"}, {Connections: -1}, {Timeout: -1}} {
@@ -419,7 +273,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(t, s, "talk", 0, "hello")
+	storetest.Add(t, s, "talk", 0, "hello")
 	for range s.Watch(t.Context(), "talk") {
 		break
 	}

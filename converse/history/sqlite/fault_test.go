@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/storetest"
 )
 
 // pragma changes the connection of the writer.
@@ -32,36 +33,36 @@ func pragma(t testing.TB, s *Store, text string) {
 // that does.
 func TestADiskThatIsFull(t *testing.T) {
 	s := open(t)
-	add(t, s, "small", 0, "a")
+	storetest.Add(t, s, "small", 0, "a")
 	pragma(t, s, "max_page_count = 40")
 	kept := 0
 	var err error
 	for ; err == nil && kept < 1000; kept++ {
-		err = s.Append(t.Context(), "talk", kept, says(fmt.Sprint("c", kept), strings.Repeat("x", 1000)))
+		err = s.Append(t.Context(), "talk", kept, storetest.Says(fmt.Sprint("c", kept), strings.Repeat("x", 1000)))
 	}
 	kept--
 	if err == nil || !strings.Contains(err.Error(), "the disk is full") || !strings.Contains(err.Error(), s.path) {
 		t.Errorf("a full disk is %v", err)
 	}
-	if got := texts(t, s, "talk"); len(got) != kept {
+	if got := storetest.Texts(t, s, "talk"); len(got) != kept {
 		t.Errorf("%d canisters are there, %d were acknowledged", len(got), kept)
 	}
 	if info, err := s.Info(t.Context(), "talk"); err != nil || info.Length != kept {
 		t.Errorf("%+v, %v", info, err)
 	}
 	pragma(t, s, "max_page_count = 100000")
-	add(t, s, "talk", kept, "there is room again")
+	storetest.Add(t, s, "talk", kept, "there is room again")
 }
 
 func TestAFileThatMayOnlyBeRead(t *testing.T) {
 	s := open(t)
-	add(t, s, "talk", 0, "before")
+	storetest.Add(t, s, "talk", 0, "before")
 	pragma(t, s, "query_only = 1")
-	err := s.Append(t.Context(), "talk", 1, says("c1", "x"))
+	err := s.Append(t.Context(), "talk", 1, storetest.Says("c1", "x"))
 	if err == nil || !strings.Contains(err.Error(), "cannot be written") || !strings.Contains(err.Error(), s.path) {
 		t.Error(err)
 	}
-	if got := texts(t, s, "talk"); len(got) != 1 {
+	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("there is %q", got)
 	}
 }
@@ -120,9 +121,9 @@ func TestRowsThatWereChanged(t *testing.T) {
 		"UPDATE canisters SET parts = 0 WHERE position = 2":                                              "",
 	} {
 		s := open(t)
-		add(t, s, "talk", 0, "zero", "one", long, "three")
+		storetest.Add(t, s, "talk", 0, "zero", "one", long, "three")
 		harm(t, s, statement)
-		lines, err := read(t.Context(), s, "talk", 0)
+		lines, err := storetest.Read(t.Context(), s, "talk", 0)
 		if place == "" && err == nil {
 			continue
 		}
@@ -137,10 +138,10 @@ func TestRowsThatWereChanged(t *testing.T) {
 func TestADamagedContentIsWrittenAgain(t *testing.T) {
 	s := open(t)
 	long := strings.Repeat("long ", 1000)
-	add(t, s, "talk", 0, long)
+	storetest.Add(t, s, "talk", 0, long)
 	harm(t, s, "UPDATE contents SET body = 'x'")
-	add(t, s, "other", 0, long)
-	if got := texts(t, s, "talk"); len(got) != 1 || got[0] != long {
+	storetest.Add(t, s, "other", 0, long)
+	if got := storetest.Texts(t, s, "talk"); len(got) != 1 || got[0] != long {
 		t.Errorf("%d", len(got))
 	}
 }
@@ -153,9 +154,9 @@ func TestFlippedBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("long ", 300)
-	add(t, s, "talk", 0, "zero", "one", long, "three")
-	add(t, s, "talk", 4, "four", long, "six")
-	want, err := read(t.Context(), s, "talk", 0)
+	storetest.Add(t, s, "talk", 0, "zero", "one", long, "three")
+	storetest.Add(t, s, "talk", 4, "four", long, "six")
+	want, err := storetest.Read(t.Context(), s, "talk", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func tell(t *testing.T, path string, want []string) bool {
 		return true
 	}
 	defer s.Close()
-	got, err := read(t.Context(), s, "talk", 0)
+	got, err := storetest.Read(t.Context(), s, "talk", 0)
 	if _, ok := errors.AsType[*history.CorruptError](err); err != nil && !ok && !errors.Is(err, history.ErrNewer) {
 		t.Errorf("%v is no CorruptError", err)
 	}
@@ -235,7 +236,7 @@ func TestPagesThatAreNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := slices.Repeat([]string{strings.Repeat("noise ", 100)}, 100)
-	add(t, s, "talk", 0, all...)
+	storetest.Add(t, s, "talk", 0, all...)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,10 +259,10 @@ func TestPagesThatAreNoise(t *testing.T) {
 	}
 	defer damaged.Close()
 	ctx := t.Context()
-	_, read := read(ctx, damaged, "talk", 0)
+	_, read := storetest.Read(ctx, damaged, "talk", 0)
 	_, info := damaged.Info(ctx, "talk")
 	for name, err := range map[string]error{
-		"Append": damaged.Append(ctx, "talk", 100, says("x", "y")), "Read": read, "Info": info,
+		"Append": damaged.Append(ctx, "talk", 100, storetest.Says("x", "y")), "Read": read, "Info": info,
 		"Describe": damaged.Describe(ctx, "talk", history.Change{}), "Fork": damaged.Fork(ctx, "talk", 1, "other"),
 		"Delete": damaged.Delete(ctx, "talk", history.AnyLength), "List": listError(ctx, damaged, ""), "Search": listError(ctx, damaged, "noise"),
 	} {

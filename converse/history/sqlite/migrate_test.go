@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/storetest"
 )
 
 // steps returns the migrations that there are, and others behind them.
@@ -87,7 +88,7 @@ func TestMigrationFromEachVersion(t *testing.T) {
 		}
 		db.Close()
 		s := openAt(t, path, nil)
-		add(t, s, "talk", 0, "hello")
+		storetest.Add(t, s, "talk", 0, "hello")
 		if got, version := schema(t, path); version != newest || !slices.Equal(got, want) {
 			t.Errorf("from version %d: version %d, %s", from, version, strings.Join(got, "\n"))
 		}
@@ -101,7 +102,7 @@ func TestMigrationIsWholeOrNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(t, s, "talk", 0, "before")
+	storetest.Add(t, s, "talk", 0, "before")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +166,8 @@ func TestNothingIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(t, s, "talk", 0, "hello")
-	find(t, s, history.Filter{Text: "hello"})
+	storetest.Add(t, s, "talk", 0, "hello")
+	storetest.Find(t, s, history.Filter{Text: "hello"})
 	for range s.Read(t.Context(), "talk", 0) {
 		break
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/consort-go/consort/internal/storetest"
 )
 
 // asNobody does something with the rights that a stranger has to files: this
@@ -41,7 +43,7 @@ func TestOpeningWhatMayOnlyBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(t, s, "talk", 0, "before")
+	storetest.Add(t, s, "talk", 0, "before")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func TestOpeningWhatMayOnlyBeRead(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(t, openAt(t, path, nil), "talk"); len(got) != 1 {
+	if got := storetest.Texts(t, openAt(t, path, nil), "talk"); len(got) != 1 {
 		t.Errorf("there is %q", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/internal/row"
+	"github.com/consort-go/consort/internal/storetest"
 )
 
 // hold has another connection hold the lock for writing, until the function that
@@ -64,7 +65,7 @@ func another(t testing.TB, s *Store) *writer {
 // Appends that are committed together each have their own verdict.
 func TestVerdicts(t *testing.T) {
 	s := open(t)
-	add(t, s, "talk", 0, "a", "b")
+	storetest.Add(t, s, "talk", 0, "a", "b")
 	release := hold(t, s) // everything arrives while the lock is held
 	type try struct {
 		conversation string
@@ -83,16 +84,16 @@ func TestVerdicts(t *testing.T) {
 	for i, try := range tries {
 		answers[i] = make(chan error, 1)
 		go func() {
-			answers[i] <- s.Append(t.Context(), try.conversation, try.length, says(try.id, "text"))
+			answers[i] <- s.Append(t.Context(), try.conversation, try.length, storetest.Says(try.id, "text"))
 		}()
 	}
 	race := make(chan error, 10)
 	for i := range 10 {
-		go func() { race <- s.Append(t.Context(), "talk", 2, says(fmt.Sprint("r", i), "text")) }()
+		go func() { race <- s.Append(t.Context(), "talk", 2, storetest.Says(fmt.Sprint("r", i), "text")) }()
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { left <- s.Append(gone, "left", 0, says("l", "text")) }()
+	go func() { left <- s.Append(gone, "left", 0, storetest.Says("l", "text")) }()
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left is told %v", err)
@@ -131,7 +132,7 @@ func TestAFailureInAGroup(t *testing.T) {
 		if i == 3 {
 			return nil, fault
 		}
-		r, err := row.Of(0, says("c", "text"), []byte(`{"kind":"user","id":"c"}`))
+		r, err := row.Of(0, storetest.Says("c", "text"), []byte(`{"kind":"user","id":"c"}`))
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +144,7 @@ func TestAFailureInAGroup(t *testing.T) {
 			t.Errorf("job %d: %v", i, err)
 		}
 	}
-	if got := find(t, s, history.Filter{}); got != "talk0 talk1 talk2 talk4" {
+	if got := storetest.Find(t, s, history.Filter{}); got != "talk0 talk1 talk2 talk4" {
 		t.Errorf("there are %s", got)
 	}
 }
@@ -166,18 +167,18 @@ func TestAGroupIsBounded(t *testing.T) {
 // lock when it is free. Readers do not wait.
 func TestWaitingForAnotherProgram(t *testing.T) {
 	s := open(t)
-	add(t, s, "talk", 0, "before")
+	storetest.Add(t, s, "talk", 0, "before")
 	release := hold(t, s)
-	if got := texts(t, s, "talk"); len(got) != 1 {
+	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("readers have %q", got)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*nap)
 	defer cancel()
-	if err := s.Append(ctx, "talk", 1, says("c1", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.Append(ctx, "talk", 1, storetest.Says("c1", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the impatient one is told %v", err)
 	}
 	added := make(chan error, 1)
-	go func() { added <- s.Append(t.Context(), "talk", 1, says("c2", "patient")) }()
+	go func() { added <- s.Append(t.Context(), "talk", 1, storetest.Says("c2", "patient")) }()
 	select {
 	case err := <-added:
 		t.Fatalf("it did not wait: %v", err)
@@ -187,7 +188,7 @@ func TestWaitingForAnotherProgram(t *testing.T) {
 	if err := <-added; err != nil {
 		t.Error(err)
 	}
-	if got := texts(t, s, "talk"); len(got) != 2 || got[1] != "patient" {
+	if got := storetest.Texts(t, s, "talk"); len(got) != 2 || got[1] != "patient" {
 		t.Errorf("there is %q", got)
 	}
 }
@@ -219,7 +220,7 @@ func TestClosingWhileWaiting(t *testing.T) {
 	release := hold(t, s)
 	defer release()
 	added := make(chan error, 1)
-	go func() { added <- s.Append(context.Background(), "talk", 0, says("c", "text")) }()
+	go func() { added <- s.Append(context.Background(), "talk", 0, storetest.Says("c", "text")) }()
 	time.Sleep(2 * nap) // until the writer waits, which SQLite does for it
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
@@ -239,7 +240,7 @@ func TestClosingWhileWaiting(t *testing.T) {
 // What has been written is indexed without a search, once nobody writes.
 func TestIndexingWhenIdle(t *testing.T) {
 	s := open(t)
-	add(t, s, "talk", 0, strings.Fields(strings.Repeat("word ", 3*indexRows))...)
+	storetest.Add(t, s, "talk", 0, strings.Fields(strings.Repeat("word ", 3*indexRows))...)
 	deadline := time.Now().Add(30 * time.Second)
 	for upto := 0; upto < 3*indexRows; {
 		if time.Now().After(deadline) {
@@ -251,10 +252,10 @@ func TestIndexingWhenIdle(t *testing.T) {
 		}
 	}
 	// A canister that is damaged is in nobody's way.
-	add(t, s, "damaged", 0, "needle one")
-	add(t, s, "whole", 0, "needle two")
+	storetest.Add(t, s, "damaged", 0, "needle one")
+	storetest.Add(t, s, "whole", 0, "needle two")
 	harm(t, s, "UPDATE canisters SET line = 'x' WHERE conversation = 2")
-	if got := find(t, s, history.Filter{Text: "needle two"}); got != "whole" {
+	if got := storetest.Find(t, s, history.Filter{Text: "needle two"}); got != "whole" {
 		t.Errorf("found %q", got)
 	}
 }
