@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// watched is a store that tells what is read of it, and does something before.
+type watched struct {
+	history.Store
+	before func(after int)
+	reads  []int // places
+	yields int
+}
+
+func (w *watched) Read(ctx context.Context, id string, after int) iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		w.reads = append(w.reads, after)
+		if w.before != nil {
+			w.before(after)
+		}
+		for c, err := range w.Store.Read(ctx, id, after) {
+			w.yields++
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+func users(from, to int) (canisters []canister.Canister) {
+	for i := from; i < to; i++ {
+		canisters = append(canisters, canister.User{Head: canister.Head{ID: fmt.Sprint(i)}})
+	}
+	return canisters
+}
+
+func numbered(t *testing.T, n int) *watched {
+	t.Helper()
+	store := history.NewMemory()
+	if n > 0 {
+		if err := store.Append(t.Context(), "talk", 0, users(0, n)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &watched{Store: store}
+}
+
+// expect expects the canisters from a place to the end.
+func expect(t *testing.T, place int, canisters []canister.Canister, from, to int) {
+	t.Helper()
+	if place != from || len(canisters) != to-from {
+		t.Fatalf("%d canisters from %d on, want %d from %d on", len(canisters), place, to-from, from)
+	}
+	for i, c := range canisters {
+		if want := fmt.Sprint(from + i); c.Header().ID != want {
+			t.Fatalf("at %d stands %s", from+i, c.Header().ID)
+		}
+	}
+}
+
+// Tail reads no more than is wanted, and nothing twice.
+func TestTail(t *testing.T) {
+	for _, test := range []struct{ length, wanted, from, yields int }{
+		{0, 1, 0, 0}, {1, 1, 0, 1}, {63, 5, 0, 63}, {64, 5, 0, 64}, {65, 5, 1, 64}, {1000, 64, 936, 64},
+		{1000, 65, 680, 320}, {1000, 321, 0, 1000}, {10_000, 320, 9680, 320}, {10_000, 20_000, 0, 10_000},
+	} {
+		w := numbered(t, test.length)
+		place, canisters, err := history.Tail(t.Context(), w, "talk", func(place int, canisters []canister.Canister) bool {
+			expect(t, place, canisters, place, test.length)
+			return len(canisters) >= test.wanted
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, place, canisters, test.from, test.length)
+		if w.yields != test.yields {
+			t.Errorf("%+v: %d were read: %v", test, w.yields, w.reads)
+		}
+	}
+}
+
+// plain is a log that is no more than that.
+type plain struct{ history.Log }
+
+// Of a log that cannot tell its length all is read, once.
+func TestTailOfALogOnly(t *testing.T) {
+	w := numbered(t, 300)
+	place, canisters, err := history.Tail(t.Context(), plain{w}, "talk", func(int, []canister.Canister) bool { return true })
+	if err != nil || len(w.reads) != 1 {
+		t.Fatal(err, w.reads)
+	}
+	expect(t, place, canisters, 0, 300)
+}
+
+// What is appended while it is looked for is there, and of a conversation that is
+// begun anew, and does not reach as far, there is the new one alone.
+func TestTailOfWhatChanges(t *testing.T) {
+	none := func(int, []canister.Canister) bool { return false }
+	grows := numbered(t, 200)
+	grows.before = func(after int) {
+		if after == 136 {
+			if err := grows.Append(t.Context(), "talk", 200, users(200, 210)...); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	place, canisters, err := history.Tail(t.Context(), grows, "talk", none)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, place, canisters, 0, 210)
+
+	shorter := numbered(t, 1000)
+	shorter.before = func(after int) {
+		if after == 680 && len(shorter.reads) == 2 {
+			if err := errors.Join(shorter.Delete(t.Context(), "talk", -1), shorter.Append(t.Context(), "talk", 0, users(0, 3)...)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	twice := func(int, []canister.Canister) bool { return len(shorter.reads) > 1 }
+	if place, canisters, err = history.Tail(t.Context(), shorter, "talk", twice); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, place, canisters, 0, 3)
+}
+
+// Errors of the log are the error of Tail.
+func TestTailFails(t *testing.T) {
+	w := numbered(t, 200)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := history.Tail(ctx, w, "talk", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	w.before = func(int) { cancel() }
+	if _, _, err := history.Tail(ctx, w, "talk", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v", err)
+	}
+}
