@@ -52,7 +52,7 @@ func Waiting(history []canister.Canister, now time.Time) []canister.Wait {
 //
 // An error that has [ErrNotWaiting] in its chain says that nobody waits for it.
 // A verdict that does not answer the wait, and one of somebody who may not
-// answer it, are errors too. Answer appends, or appends nothing.
+// answer it, are errors too, and so is an answer of more than [MaxAnswer]. Answer appends, or appends nothing.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
 	if answer.ID == "" {
 		answer.ID = rand.Text()
@@ -125,5 +125,5 @@ func checkAnswer(history []canister.Canister, answer canister.Answer, now time.T
 	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !isObject(answer.Arguments):
 		return errors.New("converse: what the person answers has to be one JSON object, or nothing")
 	}
-	return nil
+	return fits(answer)
 }

@@ -59,6 +59,23 @@ func cutLine(out string, limit int) string {
 	return fmt.Sprintf("[cut: %s are left out, because a result may have %d bytes]", out, limit)
 }
 
+// MaxAnswer is how many bytes a [canister.Answer] may have in its JSON form, and
+// how many the arguments that an approval changes a call to.
+const MaxAnswer = 1 << 20
+
+// fits says why an answer cannot be written down. Nothing is cut off it: who gives
+// it can give another one.
+func fits(answer canister.Answer) error {
+	line, err := canister.Marshal(answer)
+	switch {
+	case err != nil:
+		return fmt.Errorf("converse: the answer cannot be written down: %w", err)
+	case len(line) > MaxAnswer:
+		return fmt.Errorf("converse: the answer has %d bytes in its JSON form, and an answer may have %d: give a shorter one", len(line), MaxAnswer)
+	}
+	return nil
+}
+
 // byValue replaces what is not one of the six contents, held by value, by a
 // line, and structured content that is no JSON by its text: a history with
 // either could not be written out.

@@ -69,9 +69,6 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 		o.put = true
 		return o
 	}
-	if r.changed {
-		o.result = b.withChangedArguments(o.result, r.arguments)
-	}
 	b.record(ctx, o, failure)
 	return o
 }
@@ -189,16 +186,28 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		}
 	}
 	spill := spiller{b.ctx, b.opts.Spill, b.log}
-	result.Content = bound(b.clean.contents(byValue(result.Content)), b.opts.Limits.ResultBytes, spill)
+	note, limit := b.changeOf(c)
+	result.Content = append(note, bound(b.clean.contents(byValue(result.Content)), limit, spill)...)
 	result.Metadata = b.clean.fields(result.Metadata)
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
 }
 
-// withChangedArguments puts before the result that its call was made with
-// arguments that the model did not choose.
-func (b *batch) withChangedArguments(result canister.Result, arguments json.RawMessage) canister.Result {
-	note := fmt.Sprintf("[The call was approved with changed arguments: %s]", arguments)
-	result.Content = append(b.clean.contents(canister.Texts(note)), result.Content...)
-	return result
+// changeOf says, before the result of a call, that it was made with arguments that
+// the model did not choose, in a quarter of what a result may have, and returns what
+// is left of that.
+func (b *batch) changeOf(c *call) ([]canister.Content, int) {
+	limit := b.opts.Limits.ResultBytes
+	if c.intent.Arguments == "" {
+		return nil, limit
+	}
+	note := b.clean.contents(canister.Texts(fmt.Sprintf("[The call was approved with changed arguments: %s]", c.arguments)))
+	if limit < 0 {
+		return note, limit
+	}
+	note = bound(note, limit/4, spiller{})
+	for _, piece := range note {
+		limit -= size(piece)
+	}
+	return note, max(0, limit)
 }

@@ -47,9 +47,9 @@ func (b *batch) resolve(c *call) ruling {
 }
 
 // repeatable reports whether the call can be made a second time: its tool said so
-// when it was begun, is there, and says so still.
+// when it was begun, is there, and says so still, and it is known how it was made.
 func (c *call) repeatable() bool {
-	return c.standing.intent.Repeatable && c.tool != nil && c.tool.Repeatable()
+	return c.standing.intent.Repeatable && whole(c.standing.intent) && c.tool != nil && c.tool.Repeatable()
 }
 
 // stillApproved reports whether the approval of the attempt before is good for the
@@ -92,8 +92,11 @@ func (b *batch) askAgain(c *call) ruling {
 // again lets a call be made once more, as it was made before.
 func (b *batch) again(c *call, approved time.Time) ruling {
 	arguments, failure := b.prepare(c)
-	if failure != nil {
+	switch {
+	case failure != nil:
 		return ruling{failure: failure}
+	case !whole(c.standing.intent):
+		return ruling{failure: c.standing.barred("the log does not have its arguments, which hold what is secret")}
 	}
 	v := ruling{arguments: arguments, wait: c.standing.intent.Wait, approved: approved}
 	if changed := c.standing.intent.Arguments; changed != "" {

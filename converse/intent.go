@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -27,7 +28,7 @@ func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 		Wait:       r.wait,
 	}
 	if r.changed {
-		intent.Arguments = string(r.arguments)
+		intent.Arguments = b.written(r)
 	}
 	if r.approved.IsZero() {
 		return intent
@@ -37,6 +38,22 @@ func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 		intent.Identity = identity
 	}
 	return intent
+}
+
+// written is how the arguments that a call was changed to stand in its intent. What
+// is secret of them is left out, which makes them no JSON object any more; an answer
+// in the log has them anyway.
+func (b *batch) written(r ruling) string {
+	text := string(r.arguments)
+	if cleaned := b.clean.json(r.arguments); r.wait == "" && cleaned != text {
+		return "[not all of it] " + cleaned
+	}
+	return text
+}
+
+// whole reports whether the log has all of the arguments of an attempt.
+func whole(intent canister.Intent) bool {
+	return intent.Arguments == "" || isObject(json.RawMessage(intent.Arguments))
 }
 
 // rules notes that it is known whether a call is to be made.

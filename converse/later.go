@@ -105,7 +105,7 @@ func resultOf(answer canister.Answer) *invoker.ElicitResult {
 
 // wait gives the call up for the answer of a person, if it can be made again.
 func (q *questions) wait(d deferral, form string, anew bool) bool {
-	if !anew && !q.call.tool.Repeatable() {
+	if !anew && !q.call.tool.Repeatable() || !whole(q.call.intent) {
 		return false
 	}
 	wait, failure := q.newWait(q.call, canister.WaitElicitation, d, string(q.call.arguments))

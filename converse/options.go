@@ -112,9 +112,10 @@ type Options struct {
 	// Redact takes what is secret out of a text; nil leaves texts as they are.
 	// Through it pass, before they enter the history, an event or an error:
 	// the texts, URIs, JSON strings, metadata and embedded resources of
-	// results and reports of progress, what tools log and ask the model, their questions that are waited for, why tools are set aside or ensembles away,
+	// results and reports of progress, what tools log and ask the model, their questions that are waited for, arguments that
+	// an approval changes at once, what the model is told of an answer, why tools are set aside or ensembles away,
 	// and the texts of errors. It does not see images and sounds, what users
-	// and the model say, the definitions of tools, and what Logger is given. It
+	// and the model say, answers as they stand in the log, the definitions of tools, and what Logger is given. It
 	// is called concurrently.
 	Redact func(text string) string
 	// Logger takes what is worth knowing beside the events; nil is silent.

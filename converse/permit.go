@@ -178,8 +178,8 @@ func (b *batch) decide(c *call, arguments json.RawMessage) ruling {
 		return ruling{awaits: wait, failure: failure}
 	case decision.denied:
 		return denied("The call was denied and not started: %s", decision.reason)
-	case decision.changed && !isObject(decision.arguments):
-		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
+	case decision.changed && (!isObject(decision.arguments) || len(decision.arguments) > MaxAnswer):
+		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval changed the arguments into something that is not a JSON object, or too long", event.ApprovalFailed, zap.String("tool", c.invocation.Name))
 		return ruling{failure: invoker.Failf(invoker.Internal, "The call was not started: its approval failed.")}
 	case decision.changed:
 		return ruling{arguments: decision.arguments, changed: true, approved: b.opts.Now().Add(b.opts.WaitFor)}

@@ -3,6 +3,7 @@
 package converse
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -34,6 +35,14 @@ func (r redaction) text(text string) string {
 		return text
 	}
 	return r(text)
+}
+
+// json returns a JSON text in which the strings are cleaned.
+func (r redaction) json(raw json.RawMessage) string {
+	if r == nil {
+		return string(raw)
+	}
+	return string(redact.JSON(raw, r))
 }
 
 func (r redaction) progress(p invoker.Progress) invoker.Progress {

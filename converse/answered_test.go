@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker"
+)
+
+// An answer that is too long, or could not be written down, is an error for the one
+// who gives it, and another one can be given.
+func TestAnswerIsBounded(t *testing.T) {
+	most := converse.MaxAnswer
+	long := json.RawMessage(`{"a":"` + strings.Repeat("x", most) + `"}`)
+	for _, test := range []struct {
+		wait   canister.WaitFor
+		answer canister.Answer
+		want   string
+	}{
+		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictDeny, Reason: strings.Repeat("x", most)}, "an answer may have 1048576"},
+		{canister.WaitApproval, canister.Answer{Verdict: canister.VerdictChange, Arguments: long}, "an answer may have 1048576"},
+		{canister.WaitElicitation, canister.Answer{Verdict: canister.VerdictAccept, Arguments: long}, "an answer may have 1048576"},
+		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most))}, "an answer may have 1048576"},
+		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: []canister.Content{nil}}, "cannot be written"},
+		{canister.WaitOutcome, canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(strings.Repeat("x", most-1000))}, ""},
+	} {
+		wait := canister.Wait{Head: head("w"), For: test.wait, Invocation: "i1", Conversation: "talk", Deadline: time.Now().Add(time.Hour)}
+		test.answer.Wait, test.answer.By = "w", "dana"
+		given := map[string]func(log *history.Memory) error{
+			"Answer": func(log *history.Memory) error {
+				return converse.Answer(t.Context(), log, "talk", test.answer, time.Now())
+			},
+			"Add": func(log *history.Memory) error {
+				return process(t, log, nil, converse.Options{}).Add(t.Context(), test.answer)
+			},
+		}
+		for name, give := range given {
+			store := put(t, intent(true), wait)
+			err := give(store)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 500) {
+				t.Errorf("%s of %s: %.500v, want %s", name, test.answer.Verdict, err, test.want)
+			}
+			if answers := len(of[canister.Answer](t, store, "talk")); (answers == 1) != (test.want == "") {
+				t.Errorf("%s of %s: %d answers", name, test.answer.Verdict, answers)
+			}
+		}
+	}
+}
+
+// What an approval changes the arguments to is bounded, and so is the result that
+// tells of it.
+func TestChangedArgumentsAreBounded(t *testing.T) {
+	for _, test := range []struct {
+		size, limit int // of the arguments and the result
+		want        string
+		most        int
+	}{
+		{converse.MaxAnswer, 1000, "INTERNAL", 1000},
+		{3000, 1000, "", 1200},
+		{3000, 60, "", 400}, // where the lines that say so are longer
+		{3000, -1, "", 4000},
+	} {
+		calls := 0
+		tool := fn("act", func(context.Context, *invoker.Call) (invoker.Output, error) {
+			calls++
+			return invoker.Output{Content: canister.Texts(strings.Repeat("effect ", 100))}, nil
+		})
+		options := converse.Options{
+			Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+				return converse.Change(json.RawMessage(`{"a":"` + strings.Repeat("x", test.size) + `"}`)), nil
+			},
+			Limits: converse.Limits{ResultBytes: test.limit},
+		}
+		talk := process(t, history.NewMemory(), newRoster(t, tool), options, asks(call("act", `{}`)), done)
+		play(t, talk, "Go.")
+		r := results(talk.History())[0]
+		if r.Code != test.want || (calls == 1) != (test.want == "") {
+			t.Errorf("the result is %.300v; %d calls", r, calls)
+		}
+		text := canister.TextOf(r.Content)
+		if len(text) > test.most || test.want == "" && (!strings.Contains(text, "[The call was approved") || strings.Contains(text, "[cut: ") == (test.limit < 0)) {
+			t.Errorf("the result has %d bytes: %s", len(text), text)
+		}
+		if test.want == "" && test.limit != 60 && !strings.Contains(text, "effect") {
+			t.Errorf("the result is %s", text)
+		}
+	}
+}
+
+// What is secret in an answer is not told to the model.
+func TestAnswersAreRedacted(t *testing.T) {
+	token := "swordfish-swordfish"
+	words := secret + " " + token
+	for _, test := range []struct {
+		answer canister.Answer
+		doubt  bool
+	}{
+		{answer: canister.Answer{Verdict: canister.VerdictDeny, Reason: words, By: words}},
+		{answer: canister.Answer{Verdict: canister.VerdictChange, Arguments: json.RawMessage(`{"token":"` + token + `"}`)}},
+		{answer: canister.Answer{Verdict: canister.VerdictDone, Content: canister.Texts(words)}, doubt: true},
+		{answer: canister.Answer{Verdict: canister.VerdictUnknown, Reason: words, By: words}, doubt: true},
+	} {
+		behind := []canister.Canister{}
+		if test.doubt {
+			behind = append(behind, intent(false))
+		}
+		options := converse.Options{Doubt: converse.DoubtAsk, Redact: redact.New(secret), Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Defer(0, ""), nil
+		}, Trusted: []invoker.Value{invoker.TrustedJSON("token", json.RawMessage(`"`+token+`"`)).Secret()}}
+		store, roster := put(t, behind...), newRoster(t, echo("act"))
+		carryOn(t, process(t, store, roster, options), converse.ReasonWaiting)
+		answer(t, store, "talk", test.answer)
+		talk := process(t, store, roster, options, done)
+		carryOn(t, talk, converse.ReasonAnswered)
+		r := results(talk.History())[0]
+		if text := canister.TextOf(r.Content); strings.Contains(text, "hunter2") || strings.Contains(text, "swordfish") || !strings.Contains(text, "[secret]") {
+			t.Errorf("%s: the model is told %q", test.answer.Verdict, text)
+		}
+	}
+}
+
+// What is secret in arguments that were changed at once is not in the log, so that
+// the call is not made again from there.
+func TestChangedArgumentsAreRedacted(t *testing.T) {
+	for _, doubt := range []converse.Doubt{converse.DoubtReport, converse.DoubtAsk} {
+		var l ledger
+		options := converse.Options{Doubt: doubt, Redact: redact.New(secret), Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Change(json.RawMessage(`{"key":"hunter2-\"hunter2\""}`)), nil
+		}}
+		store := cutOff(t, &l, options)
+		if args := of[canister.Intent](t, store, "talk")[0].Arguments; !strings.Contains(l.calls[0], "hunter2") || strings.Contains(args, "hunter2") || !strings.Contains(args, "[secret]") {
+			t.Errorf("the intent has %s, the call %q", args, l.calls)
+		}
+		roster := newRoster(t, idempotent(l.tool("act")))
+		if doubt == converse.DoubtAsk {
+			if _, err := process(t, store, roster, options).Run(asUser(t, "ann")); err != nil {
+				t.Fatal(err)
+			}
+			answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
+		}
+		heir := process(t, store, roster, options, done)
+		if _, err := heir.Run(asUser(t, "ann")); err != nil {
+			t.Fatal(err)
+		}
+		if r := results(heir.History()); r[0].Code != "OUTCOME_UNKNOWN" || l.count() != 1 {
+			t.Errorf("the results are %v; the calls %q", r, l.calls)
+		}
+	}
+}
+
+// Nor does a question that is answered later bring them there.
+func TestChangedArgumentsOfAQuestion(t *testing.T) {
+	tool := fn("act", func(ctx context.Context, c *invoker.Call) (invoker.Output, error) {
+		result, err := c.Ask(ctx, &invoker.ElicitRequest{Message: "Size?", Anew: true})
+		if err != nil {
+			return invoker.Output{}, err
+		}
+		return invoker.Output{Content: canister.Texts(string(result.Action))}, nil
+	})
+	options := converse.Options{
+		Redact: redact.New(secret),
+		Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+			return converse.Change(json.RawMessage(`{"key":"hunter2-\"hunter2\""}`)), nil
+		},
+		Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return nil, converse.Later(0, "")
+		},
+	}
+	store := history.NewMemory()
+	talk := process(t, store, newRoster(t, tool), options, asks(call("act", `{}`)), done)
+	play(t, talk, "Go.")
+	leaks := slices.ContainsFunc(talk.History(), func(c canister.Canister) bool {
+		line, err := canister.Marshal(c)
+		return err != nil || strings.Contains(string(line), "hunter2")
+	})
+	if r := results(talk.History()); leaks || len(r) != 1 || !strings.Contains(canister.TextOf(r[0].Content), "cancel") {
+		t.Errorf("the results are %v; the log leaks %v", r, leaks)
+	}
+}
