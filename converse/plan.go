@@ -65,7 +65,7 @@ func (p *planning) find(ask bool) (Compact, bool) {
 			if c.After < best.After {
 				best = c
 			}
-			if best.After <= enough {
+			if best.Through != "" && best.After <= enough {
 				return best, true
 			}
 		}

@@ -290,6 +290,10 @@ func TestNothingToGain(t *testing.T) {
 	if command, ok := Next(history, policy, time.Unix(0, 0)).(Compact); !ok || command.Through != "m1" || command.Trim != 0 {
 		t.Errorf("next is %+v", command)
 	}
+	policy.Compaction.At = 0.0001 // of which there is less than has to be gained
+	if command, ok := Next(history[len(history)-1:], policy, time.Unix(0, 0)).(Exchange); !ok {
+		t.Errorf("next is %+v", command)
+	}
 }
 
 // far is a canister that nobody has any business with.

@@ -30,8 +30,9 @@ import (
 //   - load: milliseconds, the best of all rounds, for a conversation of 1,000 canisters, and for reading
 //     a file of the same lines.
 //   - tail: microseconds, the best of all rounds, for the last five canisters of 100 and of 100,000.
-//   - turn: microseconds, the best of all rounds, for a turn of a conversation that has 100 and 100,000
-//     canisters in the store, with a model that answers at once.
+//   - turn: microseconds, the best of all rounds, to open a conversation that has 100 and 100,000
+//     canisters in the store, of which a summary stands for all but the last, and for a turn with a
+//     model that answers at once.
 //   - idle: bytes of memory for each of 10,000 conversations that were listed
 //     and of which nobody takes notice.
 func BenchStore(b *testing.B, newOpen func(b *testing.B) (open func() (history.Store, error))) {
@@ -70,10 +71,15 @@ func (s *benched) open() history.Store {
 	return store
 }
 
-// sized is a canister whose JSON form has so many bytes, more or less.
+// sized is a canister whose JSON form has so many bytes, more or less: one of the
+// user at even places, and one of the model behind it.
 func sized(place, size int) canister.Canister {
 	text := strings.Repeat("All work and no play makes Jack a dull boy. ", size/44+1)
-	return canister.User{Head: canister.Head{ID: fmt.Sprintf("c%d", place), Time: time.Unix(1, 0)}, Content: canister.Texts(text[:max(size-120, 0)])}
+	head, content := canister.Head{ID: fmt.Sprintf("c%d", place), Time: time.Unix(1, 0)}, canister.Texts(text[:max(size-120, 0)])
+	if place%2 == 1 {
+		return canister.Assistant{Head: head, Content: content, Finish: canister.FinishStop}
+	}
+	return canister.User{Head: head, Content: content}
 }
 
 // fill makes a conversation of canisters of a size.
@@ -213,26 +219,26 @@ func (prompt) Exchange(_ context.Context, request *converse.Request) iter.Seq2[c
 }
 
 func benchTurn(s *benched) {
-	conversation := func(id string, length int) *converse.Conversation {
-		s.fill(id, length, 160)
-		c := converse.New(prompt{}, nil, &converse.Options{ID: id, Log: s.store})
-		if err := c.Load(context.Background()); err != nil {
-			s.Fatal(err)
-		}
-		return c
-	}
-	short, long := conversation("short", few), conversation("long", many)
-	ask := func(c *converse.Conversation) time.Duration {
+	ask := func(id string, compaction *converse.Compaction) time.Duration {
 		began := time.Now()
+		c := converse.New(prompt{}, nil, &converse.Options{ID: id, Log: s.store, Compaction: compaction})
 		if _, err := c.Ask(context.Background(), canister.Text("Well?")); err != nil {
 			s.Fatal(err)
 		}
-		return time.Since(began)
+		took := time.Since(began)
+		if held := len(c.History()); compaction == nil && held > few {
+			s.Fatalf("%s: %d canisters were taken up", id, held)
+		}
+		return took
+	}
+	for id, length := range map[string]int{"short": few, "long": many} {
+		s.fill(id, length, 160)
+		ask(id, &converse.Compaction{Window: int64(length) * 60, At: 0.1})
 	}
 	quick, slow := ages, ages
 	for s.Loop() {
-		quick = min(quick, ask(short))
-		slow = min(slow, ask(long))
+		quick = min(quick, ask("short", nil))
+		slow = min(slow, ask("long", nil))
 	}
 	s.ReportMetric(quick.Seconds()*1e6, "µs/100")
 	s.ReportMetric(slow.Seconds()*1e6, "µs/100000")
