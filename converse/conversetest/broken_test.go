@@ -7,10 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"os"
-	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -386,10 +382,7 @@ func each(r *converse.Reply, change func(*canister.Invocation)) {
 // TestBroken runs the suite over a model that breaks one rule; only for
 // TestSuiteFinds, which runs it in a process of its own.
 func TestBroken(t *testing.T) {
-	name := os.Getenv("CONVERSETEST_BREAK")
-	if name == "" {
-		t.Skip("run by TestSuiteFinds")
-	}
+	name := brokenRule(t, "CONVERSETEST_BREAK")
 	conversetest.TestModel(t, func(_ *testing.T, lines []conversetest.Line) conversetest.Harness {
 		b := &broken{server: &server{lines: lines}}
 		breaks[name](b)
@@ -398,18 +391,4 @@ func TestBroken(t *testing.T) {
 }
 
 // TestSuiteFinds checks that each case of the suite can fail.
-func TestSuiteFinds(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(breaks)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rule, _, _ := strings.Cut(name, " ")
-			pattern := "^TestBroken$/^" + strings.ReplaceAll(regexp.QuoteMeta(rule), "/", "$/^") + "$"
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
-			command.Env = append(os.Environ(), "CONVERSETEST_BREAK="+name)
-			output, err := command.CombinedOutput()
-			if err == nil || !strings.Contains(string(output), "the rule: ") {
-				t.Errorf("the case did not find it: %v\n%s", err, output)
-			}
-		})
-	}
-}
+func TestSuiteFinds(t *testing.T) { finds(t, "TestBroken", "CONVERSETEST_BREAK", breaks) }

@@ -6,12 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
-	"os"
-	"os/exec"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -355,10 +350,7 @@ func (b *brokenEngine) toOne() func(context.Context, string, canister.User) erro
 // TestBrokenEngine runs the suite over an engine that breaks one rule; only for
 // TestEngineSuiteFinds, which runs it in a process of its own.
 func TestBrokenEngine(t *testing.T) {
-	name := os.Getenv("CONVERSETEST_BREAK_ENGINE")
-	if name == "" {
-		t.Skip("run by TestEngineSuiteFinds")
-	}
+	name := brokenRule(t, "CONVERSETEST_BREAK_ENGINE")
 	conversetest.TestEngine(t, func(*testing.T) conversetest.EngineHarness { return localHarness(engineBreaks[name]) })
 }
 
@@ -385,19 +377,7 @@ func localHarness(break_ func(*brokenEngine)) conversetest.EngineHarness {
 
 // TestEngineSuiteFinds checks that each case of the suite can fail.
 func TestEngineSuiteFinds(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(engineBreaks)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rule, _, _ := strings.Cut(name, " ")
-			pattern := "^TestBrokenEngine$/^" + strings.ReplaceAll(regexp.QuoteMeta(rule), "/", "$/^") + "$"
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
-			command.Env = append(os.Environ(), "CONVERSETEST_BREAK_ENGINE="+name)
-			output, err := command.CombinedOutput()
-			if err == nil || !strings.Contains(string(output), "the rule: ") {
-				t.Errorf("the case did not find it: %v\n%s", err, output)
-			}
-		})
-	}
+	finds(t, "TestBrokenEngine", "CONVERSETEST_BREAK_ENGINE", engineBreaks)
 }
 
 // The harness finds nothing wrong with an engine that is whole.

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
-	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -162,10 +159,7 @@ func (b *brokenLedger) heedless(_ context.Context, accounts []string) ([]budget.
 // TestBrokenLedger runs the suite over a ledger that breaks one rule; only for
 // TestLedgerSuiteFinds, which runs it in a process of its own.
 func TestBrokenLedger(t *testing.T) {
-	name := os.Getenv("CONVERSETEST_BREAK_LEDGER")
-	if name == "" {
-		t.Skip("run by TestLedgerSuiteFinds")
-	}
+	name := brokenRule(t, "CONVERSETEST_BREAK_LEDGER")
 	conversetest.TestLedger(t, func(*testing.T) conversetest.LedgerHarness {
 		memory := budget.NewMemory()
 		return conversetest.LedgerHarness{Shared: true, Patience: 10 * time.Second, Open: func() (budget.Ledger, error) {
@@ -178,17 +172,5 @@ func TestBrokenLedger(t *testing.T) {
 
 // TestLedgerSuiteFinds checks that each case of the suite can fail.
 func TestLedgerSuiteFinds(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(ledgerBreaks)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rule, _, _ := strings.Cut(name, " ")
-			pattern := "^TestBrokenLedger$/^" + strings.ReplaceAll(regexp.QuoteMeta(rule), "/", "$/^") + "$"
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
-			command.Env = append(os.Environ(), "CONVERSETEST_BREAK_LEDGER="+name)
-			output, err := command.CombinedOutput()
-			if err == nil || !strings.Contains(string(output), "the rule: ") {
-				t.Errorf("the case did not find it: %v\n%s", err, output)
-			}
-		})
-	}
+	finds(t, "TestBrokenLedger", "CONVERSETEST_BREAK_LEDGER", ledgerBreaks)
 }

@@ -6,10 +6,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
-	"os"
-	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -463,10 +459,7 @@ func forgetful(b *brokenStore) { b.Memory = history.NewMemory() }
 // TestBrokenStore runs the suite over a store that breaks one rule; only for
 // TestStoreSuiteFinds, which runs it in a process of its own.
 func TestBrokenStore(t *testing.T) {
-	name := os.Getenv("CONVERSETEST_BREAK_STORE")
-	if name == "" {
-		t.Skip("run by TestStoreSuiteFinds")
-	}
+	name := brokenRule(t, "CONVERSETEST_BREAK_STORE")
 	conversetest.TestStore(t, func(*testing.T) conversetest.StoreHarness {
 		memory := history.NewMemory()
 		open := func() (history.Store, error) {
@@ -484,17 +477,5 @@ func TestBrokenStore(t *testing.T) {
 
 // TestStoreSuiteFinds checks that each case of the suite can fail.
 func TestStoreSuiteFinds(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(storeBreaks)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rule, _, _ := strings.Cut(name, " ")
-			pattern := "^TestBrokenStore$/^" + strings.ReplaceAll(regexp.QuoteMeta(rule), "/", "$/^") + "$"
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
-			command.Env = append(os.Environ(), "CONVERSETEST_BREAK_STORE="+name)
-			output, err := command.CombinedOutput()
-			if err == nil || !strings.Contains(string(output), "the rule: ") {
-				t.Errorf("the case did not find it: %v\n%s", err, output)
-			}
-		})
-	}
+	finds(t, "TestBrokenStore", "CONVERSETEST_BREAK_STORE", storeBreaks)
 }
