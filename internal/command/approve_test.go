@@ -234,7 +234,7 @@ func TestChatPutsOff(t *testing.T) {
 		t.Errorf("%+v", waits)
 	}
 	nothing := file(t, model(t, says("", calls("world__effect", `{"key":"c"}`)), expects("later", "Not now.")), world, defers)
-	o = run{stdin: "First.\nlater\n"}.consort(t, "chat", "--config", nothing).expect(t, statusDone)
+	o = run{stdin: "First.\nlater\n"}.consort(t, "chat", "--history", "none", "--config", nothing).expect(t, statusDone)
 	lacks(t, "standard error", o.stderr, "y/N, later")
 	if count() != 1 {
 		t.Error("it happened")

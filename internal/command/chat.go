@@ -60,7 +60,11 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 		return err
 	}
 	c := &chat{program: p, interrupts: make(chan os.Signal, 4)}
-	if c.assembly, err = p.withModel(cfg, interaction{approve: c.approve, elicit: c.elicit}); err != nil {
+	how := keepIfPossible
+	if want.last || want.id != "" {
+		how = keepsAlready
+	}
+	if c.assembly, err = p.withStore(ctx, cfg, how, interaction{approve: c.approve, elicit: c.elicit}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
@@ -76,7 +80,8 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	if c.console.terminal != nil {
 		p.screen.note("%s", p.screen.notes.faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
-	c.greet()
+	p.tellPlace(cfg)
+	c.greet(ctx)
 	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.kept.talk) })
 	if err != nil {
 		return c.kept.explain(err)
@@ -85,11 +90,11 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 }
 
 // greet says which conversation it is that goes on.
-func (c *chat) greet() {
-	was := c.kept.was
-	if was.Length == 0 {
+func (c *chat) greet(ctx context.Context) {
+	if c.kept.was.Length == 0 {
 		return
 	}
+	was := titled{c.kept.store}.entitled(ctx, c.kept.was)
 	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
 	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
 		c.screen.note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",

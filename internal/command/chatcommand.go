@@ -4,10 +4,10 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -27,13 +27,39 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/tools":
 		return false, c.listTools(ctx)
 	case "/history":
-		for _, held := range c.kept.talk.History() {
-			c.screen.result(historyLine(c.screen.results, held) + "\n")
-		}
+		return false, c.listHistory(ctx)
 	default:
 		c.screen.note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
 	}
 	return false, c.screen.failure()
+}
+
+// listHistory prints all of the conversation, of which the store may have more
+// than what the model is still told.
+func (c *chat) listHistory(ctx context.Context) error {
+	said := func(yield func(canister.Canister, error) bool) {
+		for _, held := range c.kept.talk.History() {
+			if !yield(held, nil) {
+				return
+			}
+		}
+	}
+	if c.kept.store != nil {
+		said = c.kept.store.Read(ctx, c.kept.talk.ID(), 0)
+	}
+	for held, err := range said {
+		if err != nil {
+			return c.complain(err)
+		}
+		c.screen.result(historyLine(c.screen.results, held) + "\n")
+	}
+	return c.screen.failure()
+}
+
+// complain says what went wrong, and returns it.
+func (c *chat) complain(err error) error {
+	c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
+	return err
 }
 
 func (c *chat) listTools(ctx context.Context) error {
@@ -41,8 +67,7 @@ func (c *chat) listTools(ctx context.Context) error {
 	catalog, err := c.assembly.Roster.Catalog(ctx)
 	c.screen.end(connecting)
 	if err != nil {
-		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
-		return err
+		return c.complain(err)
 	}
 	c.screen.result(newToolList(c.assembly, catalog).text(c.screen.results, c.assembly.Roster))
 	return c.screen.failure()
@@ -65,7 +90,8 @@ func historyLine(paint palette, held canister.Canister) string {
 	case canister.Result:
 		return kind + "  " + fit(resultText(h), 200)
 	}
-	return kind + fmt.Sprintf("  %T", held)
+	part := bundle.PartOf(bundle.Placed{Canister: held})
+	return kind + "  " + fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
 }
 
 func shortly(contents []canister.Content) string {

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -79,6 +80,7 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if r.Model, err = p.examineModel(cfg); err != nil {
 		return nil, err
 	}
+	r.History = examineHistory(cfg)
 	if err := p.examineServers(ctx, cfg, r); err != nil {
 		return nil, err
 	}
@@ -121,6 +123,22 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []proble
 	}
 	message := strings.TrimPrefix(err.Error(), p.configFile+": config: ")
 	return []problemJSON{{File: p.configFile, Message: message, text: p.configFile + ": " + message}}
+}
+
+// examineHistory tells where conversations are kept. The user's own store need
+// not be there yet.
+func examineHistory(cfg *config.Config) *historyJSON {
+	if cfg.History == nil {
+		path, err := ownStore()
+		if err != nil {
+			return nil
+		}
+		return &historyJSON{Store: config.StoreSQLite, Path: path, Default: true}
+	}
+	if !cfg.Keeps() {
+		return nil
+	}
+	return &historyJSON{Store: cmp.Or(cfg.History.Store, config.StoreSQLite), Path: cfg.History.Path.String()}
 }
 
 // examineModel tells about the model, which is not asked anything.

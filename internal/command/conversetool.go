@@ -22,7 +22,7 @@ import (
 // whoever began it, and goes on whoever is there.
 type talks struct {
 	engine engine.Engine
-	store  history.Store
+	store  theirs
 	open   converse.OpenFunc
 	owner  func(context.Context) (string, error)
 	// ending ends when the process is to: turns are put down then, and otherwise
@@ -61,11 +61,12 @@ func (t *talks) tool() (invoker.Invoker, error) {
 
 // say is one call of the tool.
 func (t *talks) say(ctx context.Context, s said) (heard, error) {
-	owner, err := t.owner(ctx)
+	known, err := t.owner(ctx)
 	if err != nil {
 		return heard{}, err
 	}
-	turn := &servedTurn{talks: t, id: s.Conversation, report: invoker.CallFrom(ctx)}
+	owner := t.store.owner(known)
+	turn := &servedTurn{talks: t, id: s.Conversation, report: invoker.CallFrom(ctx), answers: s.Message == ""}
 	switch {
 	case s.Conversation == "" && s.Message == "":
 		return heard{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
@@ -91,7 +92,9 @@ type servedTurn struct {
 	id     string // of the conversation
 	turn   string // the identity of the message that the turn begins with
 	after  int    // canisters before it
-	ours   bool   // this call has said it
+	ours   bool   // this call has said it, and it is in the log
+	// answers says that the call says nothing and waits for an answer.
+	answers bool
 
 	canisters []canister.Canister // of the turn
 	answer    string
@@ -103,10 +106,13 @@ type servedTurn struct {
 func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 	t.id, t.turn = rand.Text(), rand.Text()
 	message := canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)}
-	if err := engine.Post(ctx, t.store, t.open, t.id, message, time.Now()); err != nil {
-		return err
+	err := engine.Post(ctx, t.store, t.open, t.id, message, time.Now())
+	if err == nil {
+		title := titleOf(message)
+		err = t.store.Describe(ctx, t.id, history.Change{Owner: &owner, Title: &title})
 	}
-	if err := t.store.Describe(ctx, t.id, history.Change{Owner: &owner}); err != nil {
+	if err != nil {
+		t.turn = "" // what nobody owns is not carried on, and need not be looked for
 		return err
 	}
 	t.ours = true
@@ -129,11 +135,9 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 		return err
 	}
 	t.after, t.turn = info.Length, rand.Text()
-	if err := t.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)}); err != nil {
-		return err
-	}
-	t.ours = true
-	return nil
+	err = t.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)})
+	t.ours = err == nil || errors.Is(err, engine.ErrKept)
+	return err
 }
 
 // lastMessage is what the user of a conversation has said last, and its place.
@@ -255,8 +259,43 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, engine.ErrWaiting):
 		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for somebody to answer, and takes no message before.", Cause: err}
+	case errors.Is(err, errFailed):
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.keeps("The assistant failed."), Cause: err}
 	}
-	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.keeps("The assistant failed."), Cause: err}
+	return t.away(ctx, err)
+}
+
+// away is what whoever calls is told when what carries conversations on, or what
+// keeps them, cannot be reached: whether the message is there, and what to do.
+// Only what is not there may be said again.
+func (t *servedTurn) away(ctx context.Context, cause error) error {
+	told := &invoker.Failure{Code: invoker.Unavailable, Cause: cause}
+	const ask = " To get the answer, call again with this conversation and without a message."
+	there, err := t.arrived(ctx)
+	switch {
+	case there:
+		told.Message = t.keeps("The message has arrived and will be answered, but what carries conversations on cannot be reached at the moment.") + ask
+	case t.answers:
+		told.Message, told.Retryable = t.keeps("The answer cannot be had at the moment.")+ask, true
+	case err != nil:
+		told.Message = t.keeps("Whether the message has arrived is not known at the moment.") + " To find out, call again later with this conversation and without a message."
+	default:
+		told.Message, told.Retryable = "The message has not arrived, since conversations cannot be reached at the moment. Say it again later.", true
+	}
+	return told
+}
+
+// arrived reports whether the log has what this call has said.
+func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
+	if t.ours || t.answers || t.turn == "" {
+		return t.ours, nil
+	}
+	for c, err := range t.store.Read(ctx, t.id, t.after) {
+		if err != nil || c.Header().ID == t.turn {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // keeps adds to a text that the conversation is kept.

@@ -25,8 +25,8 @@ func (p *program) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Look after the conversations that are kept",
-		Long: "History lists, shows and changes the conversations that are kept where the table\n" +
-			"[history] of the configuration says, or --history FILE.",
+		Long: "History lists, shows and changes the conversations that are kept: where --history\n" +
+			"FILE or [history] of the configuration says, and otherwise in the user's own store.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -56,31 +56,47 @@ func (p *program) withShelf(makes bool, run func(s *shelf, ctx context.Context, 
 }
 
 // openShelf opens the store; one that is not there yet is only made if it is to
-// be filled. With the flag --history there need not be a configuration.
+// be filled. There need not be a configuration.
 func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	cfg := &config.Config{}
-	if p.history == "" || p.configFile != defaultConfig || !isAbsent(p.configFile) {
+	if p.configFile != defaultConfig || !isAbsent(p.configFile) {
 		var err error
 		if cfg, err = p.load(); err != nil {
 			return nil, err
 		}
 	}
 	p.keepIn(cfg)
-	if cfg.History == nil {
-		return nil, p.noStore()
+	if err := p.findShelf(ctx, cfg, makes); err != nil {
+		return nil, err
 	}
 	s := &shelf{program: p, retention: cfg.History.Retention(), clean: cfg.Redact()}
 	p.screen.keep(s.clean)
 	if path := cfg.History.Path; !makes && cfg.History.Store != config.StorePostgres && isAbsent(path.Reveal()) {
-		p.screen.note("%s", p.screen.notes.faint("There is no "+shown.Line(path.String())+" yet."))
+		p.screen.note("%s", p.screen.notes.faint("There is no "+p.place(cfg)+" yet."))
 		s.store = history.NewMemory()
 		return s, nil
 	}
-	var err error
-	if s.store, err = cfg.OpenHistory(ctx); err != nil {
+	store, err := cfg.OpenHistory(ctx)
+	if err != nil {
 		return nil, usagef("%s: %w", p.configFile, err)
 	}
+	s.store = titled{store}
 	return s, nil
+}
+
+// findShelf makes the configuration say where the store is.
+func (p *program) findShelf(ctx context.Context, cfg *config.Config, makes bool) error {
+	switch {
+	case cfg.History != nil || makes:
+		return p.keepByDefault(ctx, cfg, keepSurely)
+	default:
+		path, err := ownStore()
+		if err != nil {
+			return usagef("there is no place for conversations: %w; name one with --history FILE", err)
+		}
+		cfg.History, p.own = &config.History{Path: config.Plain(path)}, true
+		return nil
+	}
 }
 
 func (p *program) historyForkCommand() *cobra.Command {
@@ -92,19 +108,21 @@ func (p *program) historyForkCommand() *cobra.Command {
 		Long: "Fork makes a conversation that begins as ID does, up to the canister whose number\n" +
 			"--at gives, and prints its identity. The numbers are those of: consort history show",
 		Args: cobra.ExactArgs(1),
-		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error { return s.fork(ctx, args[0], at, id) }),
+	})
+	cmd.RunE = p.onShelf(func(s *shelf, ctx context.Context, args []string) error {
+		return s.fork(ctx, args[0], at, !cmd.Flags().Changed("at"), id)
 	})
 	cmd.Flags().IntVar(&at, "at", 0, "up to the canister `N`, itself included (default: all)")
 	cmd.Flags().StringVar(&id, "id", "", "the identity `NEW` of the new conversation (default: a random one)")
 	return cmd
 }
 
-func (s *shelf) fork(ctx context.Context, from string, at int, to string) error {
+func (s *shelf) fork(ctx context.Context, from string, at int, whole bool, to string) error {
 	info, err := known(ctx, s.store, from)
 	if err != nil {
 		return err
 	}
-	if at == 0 {
+	if whole {
 		at = info.Length
 	}
 	if at < 1 || at > info.Length {

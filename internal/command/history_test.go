@@ -260,7 +260,7 @@ func TestHistoryOnlyLooks(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	contains(t, "standard error", consort(t, "history", "list", "--config", file(t)).expect(t, statusUsage).stderr, "keeps no conversations")
+	contains(t, "standard error", consort(t, "history", "list", "--config", file(t, keepsNothing)).expect(t, statusUsage).stderr, "keeps no conversations")
 
 	path := file(t, historyTable, "[trusted]\nkey = {value = \"hunter2-4711\", secret = true}\n")
 	store := open(t, path)

@@ -4,8 +4,10 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -44,10 +46,16 @@ func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 	if format.Check() != nil {
 		return usagef("--format %s: expected jsonl, markdown or html", e.format)
 	}
-	ids, err := s.chosen(ctx, e, ids)
-	if err != nil {
-		return err
+	ids, unread := s.chosen(ctx, e, ids)
+	if len(ids) == 0 {
+		return unread
 	}
+	return errors.Join(s.write(ctx, e, ids), unread)
+}
+
+// write writes conversations that can be read.
+func (s *shelf) write(ctx context.Context, e export, ids []string) error {
+	format := bundle.Format(e.format)
 	if e.to == "" {
 		return bundle.Export(ctx, writer(func(text string) error { s.put(text); return s.screen.failure() }), s.store, format, ids...)
 	}
@@ -59,30 +67,50 @@ func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 	})
 }
 
-// chosen are the identities of the conversations to export, of which there are
-// some.
-func (s *shelf) chosen(ctx context.Context, e export, ids []string) ([]string, error) {
+// chosen are the identities of the conversations to export. The error tells of
+// those that cannot be read and are not among them; without an identity there is
+// one.
+func (s *shelf) chosen(ctx context.Context, e export, ids []string) (readable []string, unread error) {
 	choosing := e.all || len(e.tags) > 0
-	switch {
-	case choosing == (len(ids) > 0):
+	if choosing == (len(ids) > 0) {
 		return nil, usagef("name the conversations to export, or say --all or --tag TAG")
-	case choosing:
+	}
+	if choosing {
 		for info, err := range s.store.List(ctx, history.Filter{Tags: e.tags}) {
-			if err != nil {
-				return nil, err
+			if unread = errors.Join(unread, err); err == nil {
+				ids = append(ids, info.ID)
 			}
-			ids = append(ids, info.ID)
 		}
 		if len(ids) == 0 {
-			return nil, usagef("there are no such conversations")
+			return nil, cmp.Or(unread, usagef("there are no such conversations"))
 		}
 	}
 	for _, id := range ids {
-		if _, err := known(ctx, s.store, id); err != nil {
+		info, err := known(ctx, s.store, id)
+		if errors.Is(err, history.ErrNotFound) && !choosing {
 			return nil, err
 		}
+		if err == nil {
+			err = s.readThrough(ctx, info)
+		}
+		if err != nil {
+			unread = errors.Join(unread, fmt.Errorf("%s is left out: %w", word(id), err))
+			continue
+		}
+		readable = append(readable, id)
 	}
-	return ids, nil
+	return readable, unread
+}
+
+// readThrough finds out whether a conversation can be read: half of one would
+// spoil what is written.
+func (s *shelf) readThrough(ctx context.Context, info history.Info) error {
+	for _, err := range bundle.Canisters(ctx, s.store, info) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writer is a function that writes.
@@ -139,33 +167,39 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 		defer file.Close()
 	}
 	var there error
-	for info, err := range bundle.Import(ctx, s.store, file, renamed(id)) {
+	names := renaming{to: id}
+	for info, err := range bundle.Import(ctx, s.store, file, &bundle.ImportOptions{ID: names.id}) {
 		_, bad := errors.AsType[*bundle.Error](err)
 		switch {
 		case errors.Is(err, history.ErrExists):
 			there = errors.Join(there, taken(err, info.ID))
 			continue
+		case bad && id != "" && names.seen > 1:
+			return errors.Join(there, usagef("--id is for a file with one conversation, and %s has more: nothing behind the first was taken up. Import it without --id", path))
 		case bad:
 			return errors.Join(there, usagef("%s: %w", path, err))
 		case err != nil:
 			return errors.Join(there, err)
-		case id != "" && info.ID != id:
-			return usagef("--id is for a file with one conversation: the first one was taken up as %s, and the second as %s", word(id), word(info.ID))
 		}
 		s.put(info.ID + "\n")
 	}
 	return errors.Join(there, s.screen.failure())
 }
 
-// renamed gives the first conversation of a file another identity, if there is
-// one.
-func renamed(id string) *bundle.ImportOptions {
-	return &bundle.ImportOptions{ID: func(was string) string {
-		if id == "" {
-			return was
-		}
-		first := id
-		id = ""
-		return first
-	}}
+// renaming gives the only conversation of a file another identity, if there is one.
+type renaming struct {
+	to   string
+	seen int // conversations so far
+}
+
+// id is that of a conversation, and empty for a second one: it is refused.
+func (r *renaming) id(was string) string {
+	r.seen++
+	switch {
+	case r.to == "":
+		return was
+	case r.seen == 1:
+		return r.to
+	}
+	return ""
 }

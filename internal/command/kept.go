@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
@@ -38,7 +37,7 @@ type kept struct {
 
 // withHistory adds the flag --history to a command.
 func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&p.history, "history", "", "keep conversations in `FILE`, whatever the configuration says")
+	cmd.Flags().StringVar(&p.history, "history", "", "keep conversations in `FILE`, whatever the configuration says; none keeps nothing")
 	return cmd
 }
 
@@ -51,8 +50,14 @@ func (p *program) keepIn(cfg *config.Config) {
 	if cfg.History != nil {
 		table = *cfg.History
 	}
-	if table.Path = config.Plain(p.history); table.Store == config.StorePostgres {
+	switch {
+	case p.history == nowhere:
+		table = config.History{Store: config.StoreNone}
+	case table.Store == config.StoreFiles:
+		table.Path = config.Plain(p.history)
+	default:
 		table.Store, table.DSN, table.Schema = "", config.Value{}, ""
+		table.Path = config.Plain(p.history)
 	}
 	cfg.History = &table
 }
@@ -66,9 +71,6 @@ func (p *program) take(ctx context.Context, assembly *config.Assembly, want choi
 		return nil, usagef("%s: %w", p.configFile, err)
 	}
 	options := *assembly.Options
-	if k.store == nil && (want.id != "" || want.last) {
-		return nil, p.noStore()
-	}
 	if k.store != nil {
 		if k.was, err = find(ctx, k.store, want); err != nil {
 			return nil, err
@@ -85,9 +87,12 @@ func (p *program) take(ctx context.Context, assembly *config.Assembly, want choi
 	return k, nil
 }
 
-// noStore says what to do where nothing is kept.
+// noStore says what to do where conversations have to be kept and are not.
 func (p *program) noStore() error {
-	return usagef("%s keeps no conversations. Name a file for them with --history FILE, or add\n\n    [history]\n    path = \"history.db\"", p.configFile)
+	if p.history == nowhere {
+		return usagef("--history none keeps no conversations; leave it out, or name a file in place of none")
+	}
+	return usagef("%s keeps no conversations. Name a file for them with --history FILE, or say\n\n    [history]\n    path = \"history.db\"", p.configFile)
 }
 
 // find returns what the store knows of the conversation that is wanted, or only
@@ -160,48 +165,24 @@ func (k *kept) explain(err error) error {
 		"Nothing of theirs is lost: see it with consort history show %s, and then carry on from there, as with consort chat --conversation %s: %w", id, id, err)
 }
 
-// entitle gives a conversation that has no title the first words of its user.
-// A title is not worth an error.
+// entitle writes down the title of a conversation that has none. A title is not
+// worth an error.
 func (k *kept) entitle(ctx context.Context) {
-	title := titleOf(k.talk.History())
-	if k.store == nil || k.was.Title != "" || title == "" {
+	if k.store == nil || k.was.Title != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	now, err := k.store.Info(ctx, k.talk.ID())
 	if err == nil && now.Title == "" {
-		if err = k.store.Describe(ctx, k.talk.ID(), history.Change{Title: &title}); err == nil {
-			now.Title = title
+		if now = (titled{k.store}).entitled(ctx, now); now.Title != "" {
+			err = k.store.Describe(ctx, k.talk.ID(), history.Change{Title: &now.Title})
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, history.ErrNotFound) { // then nothing was said
 		k.screen.note("the conversation has no title: %s", shown.Text(err.Error()))
 	}
 	k.was.Title = now.Title
-}
-
-// maxTitle bounds a title that nobody gave, in columns.
-const maxTitle = 60
-
-// titleOf is the beginning of what the user said first; empty if nothing was.
-func titleOf(canisters []canister.Canister) string {
-	for _, c := range canisters {
-		user, ok := c.(canister.User)
-		if !ok {
-			continue
-		}
-		title := fit(shown.Line(shown.Contents(user.Content)), maxTitle)
-		if cut, isCut := strings.CutSuffix(title, "…"); isCut {
-			if at := strings.LastIndexByte(cut, ' '); at > 0 {
-				title = cut[:at] + "…"
-			}
-		}
-		if title != "" {
-			return title
-		}
-	}
-	return ""
 }
 
 // adviseResume says how to carry on with what is left undone.
@@ -232,7 +213,7 @@ func (k *kept) warnLeft() {
 
 // adviseContinue says how to come back.
 func (k *kept) adviseContinue() {
-	if k.store != nil && len(k.talk.History()) > 0 {
+	if k.store != nil && k.talk.Length() > 0 {
 		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: consort chat --conversation "+word(k.talk.ID())))
 	}
 }
@@ -266,7 +247,7 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	assembly, err := p.withModel(cfg, interaction{})
+	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{})
 	if err != nil {
 		return err
 	}

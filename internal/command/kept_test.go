@@ -15,7 +15,10 @@ import (
 	"github.com/consort-go/consort/internal/openaiserver"
 )
 
-const historyTable = "[history]\npath = \"talks.db\"\n"
+const (
+	historyTable = "[history]\npath = \"talks.db\"\n"
+	keepsNothing = "[history]\nstore = \"none\"\n"
+)
 
 // open returns the store that a configuration at path has.
 func open(t *testing.T, path string) *sqlite.Store {
@@ -87,22 +90,28 @@ func TestATitleThatSomebodyGaveStays(t *testing.T) {
 	}
 }
 
-// Without the table, or the flag, nothing is written; the flag names a file of
-// this directory.
-func TestNothingIsKeptUnlessAsked(t *testing.T) {
+// One turn that has no name is not written down unless somebody asks for it; the
+// flag names a file of this directory.
+func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
 	path := file(t, model(t, says("Hello.")))
 	consort(t, "run", "hi", "--config", path).expect(t, statusDone)
-	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("%v, %v", entries, err)
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 || isThere(placeOf(t)) {
+		t.Errorf("%v, %v, %v", entries, err, isThere(placeOf(t)))
 	}
 	dir := t.TempDir()
 	run{dir: dir}.consort(t, "run", "hi", "--config", path, "--history", "mine.db").expect(t, statusDone)
 	if _, err := os.Stat(filepath.Join(dir, "mine.db")); err != nil {
 		t.Error(err)
 	}
-	for _, args := range [][]string{{"run", "--conversation", "a", "hi"}, {"chat", "--continue"}, {"resume", "a"}} {
+	path = file(t, model(t, says("Hello.")), keepsNothing)
+	for _, args := range [][]string{{"run", "--conversation", "a", "hi"}, {"chat", "--continue"}, {"resume", "a"}, {"history", "list"}, {"approve", "a"}} {
 		o := consort(t, append(args, "--config", path)...).expect(t, statusUsage)
 		contains(t, "standard error", o.stderr, "keeps no conversations", "[history]", "--history FILE")
+		o = consort(t, append(args, "--config", path, "--history", "none")...).expect(t, statusUsage)
+		contains(t, "standard error", o.stderr, "--history none keeps no conversations")
+	}
+	if isThere(placeOf(t)) {
+		t.Error("there is a store")
 	}
 }
 

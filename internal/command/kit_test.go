@@ -45,7 +45,33 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	return isolated(m, dir)
+}
+
+// state is the folder below which the commands of each test keep what lasts.
+var state string
+
+// placeOf is the folder for it of one test.
+func placeOf(t *testing.T) string { return filepath.Join(state, t.Name()) }
+
+// isolated runs the tests with another home, which has to stay empty: nothing
+// that they start sees the real one.
+func isolated(m *testing.M, dir string) int {
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	state = filepath.Join(dir, "state")
+	for name, value := range map[string]string{"XDG_STATE_HOME": state, "HOME": home, "LocalAppData": home} {
+		os.Setenv(name, value)
+	}
+	failed := m.Run()
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "the tests have written into their home: %v, %v\n", left, err)
+		return 1
+	}
+	return failed
 }
 
 // limit bounds each run of the command.
@@ -115,7 +141,7 @@ func (r run) command(ctx context.Context, t *testing.T, args ...string) *exec.Cm
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "GORACE="+raceOptions), r.env...)
+	cmd.Env = append(append(cmd.Env, "TERM=xterm-256color", "GORACE="+raceOptions, "XDG_STATE_HOME="+placeOf(t)), r.env...)
 	return cmd
 }
 

@@ -96,6 +96,17 @@ func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assem
 	return p.assemble(cfg, with)
 }
 
+// withStore is withModel where conversations are kept unless somebody says
+// otherwise.
+func (p *program) withStore(ctx context.Context, cfg *config.Config, how keeping, with interaction) (*config.Assembly, error) {
+	if cfg.Model != nil { // otherwise it goes no further than withModel
+		if err := p.keepByDefault(ctx, cfg, how); err != nil {
+			return nil, err
+		}
+	}
+	return p.withModel(cfg, with)
+}
+
 // close closes what was assembled and waits until nothing of it is left. A
 // signal meanwhile makes it impolite, not shorter of that.
 func (p *program) close(assembly *config.Assembly) error {

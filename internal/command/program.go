@@ -28,7 +28,12 @@ type program struct {
 	logFormat  string
 	json       bool
 	trust      []string // NAME=VALUE
-	history    string   // the file of the store of conversations; empty for the configuration's
+	history    string   // the file of the store of conversations, or nowhere; empty for the configuration's
+
+	// own says that conversations are kept in the user's own store, since nobody
+	// has named another; unkept is why they cannot be.
+	own    bool
+	unkept error
 
 	trace bool
 

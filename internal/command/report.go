@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/shown"
 )
@@ -18,6 +19,7 @@ type report struct {
 	OK       bool          `json:"ok"`
 	Problems []problemJSON `json:"problems"` // of the configuration
 	Model    *modelJSON    `json:"model"`    // null when there is none
+	History  *historyJSON  `json:"history"`  // null when nothing is kept
 	Servers  []serverJSON  `json:"servers"`
 }
 
@@ -36,6 +38,13 @@ type modelJSON struct {
 	Name    string `json:"name"`
 	BaseURL string `json:"base_url,omitempty"`
 	Error   string `json:"error,omitempty"`
+}
+
+// historyJSON is where chat and serve keep conversations.
+type historyJSON struct {
+	Store   config.StoreKind `json:"store"`
+	Path    string           `json:"path,omitempty"`
+	Default bool             `json:"default"` // nobody has named another
 }
 
 type serverJSON struct {
@@ -84,6 +93,7 @@ func (r *report) text(paint palette) string {
 	}
 	fmt.Fprintf(&b, "%s %s\n", paint.good("✓"), r.Config)
 	b.WriteString(r.Model.text(paint))
+	b.WriteString(r.History.text(paint))
 	if len(r.Servers) == 0 {
 		return b.String() + "  no servers\n"
 	}
@@ -111,6 +121,18 @@ func (m *modelJSON) text(paint palette) string {
 		return fmt.Sprintf("%s model %s at %s\n", paint.good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL))
 	}
 	return fmt.Sprintf("%s model %s\n", paint.good("✓"), shown.Text(m.Name))
+}
+
+func (h *historyJSON) text(paint palette) string {
+	switch {
+	case h == nil:
+		return "  conversations are not kept\n"
+	case h.Store == config.StorePostgres:
+		return paint.good("✓") + " conversations are kept in PostgreSQL\n"
+	case h.Default:
+		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.good("✓"), homely(h.Path))
+	}
+	return fmt.Sprintf("%s conversations are kept in %s\n", paint.good("✓"), homely(h.Path))
 }
 
 // servers is a table with a row for each server.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/consort-go/consort/config"
 	"github.com/spf13/cobra"
 )
 
@@ -40,7 +41,13 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 			return err
 		}
 	}
-	assembly, err := p.withModel(cfg, interaction{})
+	assemble := p.withModel
+	if want.id != "" {
+		assemble = func(cfg *config.Config, with interaction) (*config.Assembly, error) {
+			return p.withStore(ctx, cfg, keepSurely, with)
+		}
+	}
+	assembly, err := assemble(cfg, interaction{})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type serving struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	s := &serving{program: p}
-	cmd := p.withTrust(&cobra.Command{
+	cmd := p.withHistory(p.withTrust(&cobra.Command{
 		Use:   "serve",
 		Short: "Offer the tools, resources and prompts to other MCP hosts",
 		Long: "Serve is an MCP server that offers the tools, resources and prompts of all servers\n" +
@@ -47,7 +47,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Example: "  consort serve\n  consort serve --http 127.0.0.1:8080",
 		Args:    cobra.NoArgs,
 		RunE:    does(s.serve),
-	})
+	}))
 	flags := cmd.Flags()
 	flags.StringVar(&s.http, "http", "", "serve streamable HTTP at `ADDRESS`, such as 127.0.0.1:8080; port 0 is a free one")
 	flags.StringVar(&s.grpc, "grpc", "", "serve gRPC at `ADDRESS`: the tool service, and MCP as frames of a stream")
@@ -70,13 +70,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	}
 	cfg.Serve = settings
 	s.serves, s.watched, s.scraped = true, true, settings.Health.Reveal() != ""
-	build := s.assemble
-	if settings.Converse {
-		build = s.withModel
-	} else {
-		cfg.Model = nil // takes no part, so it need not be right
-	}
-	assembly, err := build(cfg, interaction{})
+	assembly, err := s.build(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -84,7 +78,10 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	assembly.Serve.Version = version()
 	s.ending, s.end = context.WithCancel(ctx)
 	defer s.end()
-	if settings.Converse && cfg.History != nil {
+	if settings.Converse {
+		s.tellPlace(cfg)
+	}
+	if settings.Converse && cfg.Keeps() {
 		var stop func() error
 		if stop, err = s.offerTalks(ctx, cfg, assembly); err != nil {
 			return err
@@ -115,6 +112,16 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		err = s.overStdio(ctx, servers.mcp, assembly.Serve.ShutdownTimeout)
 	}
 	return errors.Join(err, hurried())
+}
+
+// build assembles what is served: with the model, and a store for what is said
+// to it, only if it takes part.
+func (s *serving) build(ctx context.Context, cfg *config.Config) (*config.Assembly, error) {
+	if cfg.Serve.Converse {
+		return s.withStore(ctx, cfg, keepIfPossible, interaction{})
+	}
+	cfg.Model = nil // so it need not be right
+	return s.assemble(cfg, interaction{})
 }
 
 // servers are what clients speak with.
@@ -160,7 +167,7 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 			return nil, err
 		case !settings.Converse:
 			return nil, usagef("--engine is for the tool converse; offer it with --converse")
-		case cfg.History == nil:
+		case !cfg.Keeps():
 			return nil, s.noStore()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -59,7 +60,20 @@ func (p *program) engineNamed(name string) (Engine, error) {
 
 // theirs is a store of which only the conversations of those who are served are
 // listed: those of others are not for an engine to carry on.
-type theirs struct{ history.Store }
+type theirs struct {
+	history.Store
+	scope string // of the configuration, if the store has those of others too
+}
+
+// owner is the name that an owner has in the store, and known the other way
+// round.
+func (s theirs) owner(known string) string {
+	return config.OwnerPrefix + s.scope + strings.TrimPrefix(known, config.OwnerPrefix)
+}
+
+func (s theirs) known(owner string) string {
+	return config.OwnerPrefix + strings.TrimPrefix(owner, s.owner(""))
+}
 
 // List implements [history.Store].
 func (s theirs) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
@@ -67,7 +81,7 @@ func (s theirs) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 		limit, n := filter.Limit, 0
 		filter.Limit = 0
 		for info, err := range s.Store.List(ctx, filter) {
-			if err == nil && !strings.HasPrefix(info.Owner, config.OwnerPrefix) {
+			if err == nil && !strings.HasPrefix(info.Owner, s.owner("")) {
 				continue
 			}
 			if n++; !yield(info, err) || n == limit {
@@ -78,9 +92,13 @@ func (s theirs) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 }
 
 // parts are what an engine works with.
-func parts(assembly *config.Assembly, store history.Store) Parts {
-	p := Parts{Store: theirs{store}, Open: assembly.OpenServed(store), Values: assembly.ValuesOf, Logger: assembly.Logger}
-	p.Notifier, _ = store.(Notifier)
+func parts(assembly *config.Assembly, store theirs) Parts {
+	p := Parts{Store: store, Open: assembly.OpenServed(store.Store), Logger: assembly.Logger}
+	p.Values = func(ctx context.Context, info history.Info) ([]invoker.Value, error) {
+		info.Owner = store.known(info.Owner)
+		return assembly.ValuesOf(ctx, info)
+	}
+	p.Notifier, _ = store.Store.(Notifier)
 	return p
 }
 
@@ -103,9 +121,11 @@ func (p *program) openEngine(ctx context.Context, name, address string, cfg *con
 }
 
 // others is how long another process may be at work on a conversation without a
-// sign of it; 0 if there can be none. It is longer than any call.
+// sign of it; 0 if there can be none. It is longer than any call. Over standard
+// input and output each host has a process of its own, and there are often
+// several.
 func others(cfg *config.Config) time.Duration {
-	if cfg.History.Store != config.StorePostgres {
+	if cfg.History.Store != config.StorePostgres && cfg.Serve.Listens() {
 		return 0
 	}
 	longest := ensemble.DefaultCallLimit
@@ -118,10 +138,15 @@ func others(cfg *config.Config) time.Duration {
 // offerTalks offers the tool converse with conversations that last. The function
 // that it returns ends the engine, and puts down what is under way.
 func (s *serving) offerTalks(ctx context.Context, cfg *config.Config, assembly *config.Assembly) (stop func() error, err error) {
-	store, err := assembly.History(ctx)
+	kept, err := assembly.History(ctx)
 	if err != nil {
 		return nil, usagef("%s: %w", s.configFile, err)
 	}
+	scope, err := s.scope()
+	if err != nil {
+		return nil, err
+	}
+	store := theirs{kept, scope}
 	with := parts(assembly, store)
 	address := ""
 	if given := s.addresses[s.engine]; given != nil {
@@ -177,7 +202,7 @@ func (t *talks) wakes(log *zap.Logger) (stop func()) {
 // wake says once more what was said last, where an answer came since: that does
 // nothing but have the conversation looked at.
 func (t *talks) wake(ctx context.Context, changed history.Filter, log *zap.Logger) {
-	for info, err := range (theirs{t.store}).List(ctx, changed) {
+	for info, err := range t.store.List(ctx, changed) {
 		if err == nil && info.Last != canister.KindAnswer {
 			continue
 		}
@@ -229,7 +254,7 @@ func (p *program) work(ctx context.Context, addresses map[string]*string) (err e
 	if err != nil {
 		return err
 	}
-	if cfg.History == nil {
+	if !cfg.Keeps() {
 		return p.noStore()
 	}
 	p.watched = true
@@ -243,7 +268,7 @@ func (p *program) work(ctx context.Context, addresses map[string]*string) (err e
 		return usagef("%s: %w", p.configFile, err)
 	}
 	address := *addresses[e.Name]
-	err = e.Work(ctx, address, parts(assembly, store), func() { p.screen.note("working for %s at %s", e.Name, address) })
+	err = e.Work(ctx, address, parts(assembly, theirs{Store: store}), func() { p.screen.note("working for %s at %s", e.Name, address) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}

@@ -125,7 +125,7 @@ func TestTraceFlag(t *testing.T) {
 		args []string
 	}{
 		"run":  {run{}, []string{"run", "hi"}},
-		"chat": {run{stdin: "hi\n", env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}, []string{"chat"}},
+		"chat": {run{stdin: "hi\n", env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}, []string{"chat", "--history", "none"}},
 		"json": {run{env: []string{"OTEL_TRACES_SAMPLER=always_off"}}, []string{"run", "hi", "--json"}},
 		"call": {run{}, weather},
 	} {

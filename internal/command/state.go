@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/shown"
+)
+
+// nowhere is the place that keeps nothing.
+const nowhere = "none"
+
+// keeping is what a command wants of a store that nobody has named.
+type keeping int
+
+const (
+	keepIfPossible keeping = iota // goes on without one, and says so
+	keepSurely                    // fails without one
+	keepsAlready                  // fails if it is not there yet, and does not make it
+)
+
+// keepByDefault makes the configuration keep conversations in the user's own
+// store if neither it nor a flag says anything of them.
+func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how keeping) error {
+	if cfg.History != nil {
+		if !cfg.Keeps() && how != keepIfPossible {
+			return p.noStore()
+		}
+		return nil
+	}
+	path, err := ownStore()
+	if err == nil && how == keepsAlready && isAbsent(path) {
+		return usagef("there is no conversation yet in %s; consort chat begins one", homely(path))
+	}
+	own := *cfg
+	own.History = &config.History{Path: config.Plain(path)}
+	if err == nil {
+		err = prepare(ctx, &own)
+	}
+	switch {
+	case err == nil:
+		cfg.History, p.own = own.History, true
+	case how == keepIfPossible:
+		p.unkept = err
+	default:
+		return usagef("conversations cannot be kept: %w; name another place with --history FILE", err)
+	}
+	return nil
+}
+
+// prepare makes the store of a configuration, and finds out whether it can be
+// written.
+func prepare(ctx context.Context, cfg *config.Config) error {
+	folder := filepath.Dir(cfg.History.Path.Reveal())
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(folder, ".probe-*")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return err
+	}
+	store, err := cfg.OpenHistory(ctx)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
+// ownStore is the file that conversations are kept in unless somebody names
+// another one. All configurations of a user have the same.
+func ownStore() (string, error) {
+	folder, err := stateFolder()
+	if err == nil && !filepath.IsAbs(folder) {
+		err = errors.New("the home directory is not an absolute path: " + folder)
+	}
+	return filepath.Join(folder, "consort", "history.db"), err
+}
+
+// stateFolder is where programs of a user keep what lasts and is neither
+// configuration nor a document: as the XDG Base Directory Specification 0.8 has
+// it, which says to pass over a path that is not absolute, and otherwise what
+// the system has for it.
+func stateFolder() (string, error) {
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return folder, nil
+	}
+	switch runtime.GOOS {
+	case "windows":
+		return os.UserCacheDir() // %LocalAppData%, which stays on this machine
+	case "darwin":
+		return os.UserConfigDir() // ~/Library/Application Support
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state"), err
+}
+
+// homely is a path as people write it.
+func homely(path string) string {
+	if home, err := os.UserHomeDir(); err == nil && home != "/" {
+		if rest, inside := strings.CutPrefix(path, home+string(filepath.Separator)); inside {
+			path = filepath.Join("~", rest)
+		}
+	}
+	return shown.Line(path)
+}
+
+// tellPlace says where conversations are kept.
+func (p *program) tellPlace(cfg *config.Config) {
+	switch faint := p.screen.notes.faint; {
+	case p.unkept != nil:
+		p.screen.note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(p.unkept.Error()))
+	case !cfg.Keeps():
+		p.screen.note("%s", faint("Conversations are not kept; they end with this program."))
+	case p.own:
+		p.screen.note("%s", faint("Conversations are kept in "+p.place(cfg)+"; with --history none they are not."))
+	default:
+		p.screen.note("%s", faint("Conversations are kept in "+p.place(cfg)+"."))
+	}
+}
+
+// place is where conversations are kept, without a secret.
+func (p *program) place(cfg *config.Config) string {
+	switch {
+	case cfg.History.Store == config.StorePostgres:
+		return "PostgreSQL"
+	case p.own:
+		return homely(cfg.History.Path.Reveal())
+	}
+	return shown.Line(cfg.History.Path.String())
+}
+
+// scope tells the conversations that are served with this configuration from
+// those of others in the user's own store; empty in a store that is named, which
+// is for those who name it.
+func (p *program) scope() (string, error) {
+	if !p.own {
+		return "", nil
+	}
+	path, err := filepath.Abs(p.configFile)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:6]) + "-", err
+}

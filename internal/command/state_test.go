@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/openaiserver"
+)
+
+// ownOf is the file of the store that the commands of a test have when nobody
+// names one.
+func ownOf(t *testing.T) string { return filepath.Join(placeOf(t), "consort", "history.db") }
+
+// openOwn opens it.
+func openOwn(t *testing.T) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.Open(ownOf(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// TestChatIsKept: without a word about it in the configuration, for its user
+// alone, and every command finds it.
+func TestChatIsKept(t *testing.T) {
+	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")))
+	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "Conversations are kept in "+ownOf(t)+"; with --history none they are not.")
+	for place, want := range map[string]fs.FileMode{filepath.Dir(ownOf(t)): 0o700, ownOf(t): 0o600} {
+		if info, err := os.Stat(place); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", place, info.Mode(), err)
+		}
+	}
+	id := regexp.MustCompile(`consort chat --conversation (\S+)`).FindStringSubmatch(o.stderr)[1]
+	o = run{stdin: "What am I called?\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "Carrying on with conversation "+id)
+	contains(t, "standard output", o.stdout, "Ada.")
+	// Also where there is no configuration.
+	elsewhere := run{dir: t.TempDir()}
+	contains(t, "the list", elsewhere.consort(t, "history", "list").expect(t, statusDone).stdout, id, "My name is Ada.")
+	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, statusDone).stdout, "4 assistant")
+	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, statusUsage).stderr, "nothing is waited for")
+	contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, statusDone).stderr, "Nothing is left to do")
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "kept in "+ownOf(t))
+}
+
+// TestChatIsNotKept: where somebody says so.
+func TestChatIsNotKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		table string
+		args  []string
+	}{
+		"the table": {keepsNothing, nil},
+		"the flag":  {"", []string{"--history", "none"}},
+		"both":      {historyTable, []string{"--history", "none"}},
+	} {
+		path := file(t, model(t, says("Hello.")), test.table)
+		o := run{stdin: "hi\n/history\n"}.consort(t, append([]string{"chat", "--config", path}, test.args...)...).expect(t, statusDone)
+		contains(t, name, o.stderr, "Conversations are not kept; they end with this program.")
+		contains(t, name, o.stdout, "user        hi")
+		if lacks(t, name, o.stderr, "consort chat --conversation"); isThere(placeOf(t)) || isThere(filepath.Join(filepath.Dir(path), "talks.db")) {
+			t.Errorf("%s: there is a store", name)
+		}
+	}
+}
+
+// TestNothingIsMadeInPassing: who only looks, or is told that something is wrong,
+// leaves nothing behind.
+func TestNothingIsMadeInPassing(t *testing.T) {
+	path := file(t, model(t, says("Never said.")))
+	for args, want := range map[string]status{
+		"history list": statusDone, "history prune --keep 1h": statusDone, "check": statusDone, "tools": statusDone, "history show a": statusUsage,
+		"resume a": statusUsage, "approve a": statusUsage, "chat --continue": statusUsage, "chat --conversation a": statusUsage,
+	} {
+		o := consort(t, append(strings.Fields(args), "--config", path)...).expect(t, want)
+		if isThere(placeOf(t)) {
+			t.Fatalf("%s has made a store: %s", args, o.stderr)
+		}
+	}
+	consort(t, "chat", "--config", file(t)).expect(t, statusUsage) // no model
+	consort(t, "demo").expect(t, statusDone)
+	if isThere(placeOf(t)) {
+		t.Error("there is a store")
+	}
+	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).stderr, "no conversation yet in "+ownOf(t), "consort chat begins one")
+	contains(t, "standard error", consort(t, "history", "list", "--config", path).stderr, "There is no "+ownOf(t)+" yet.")
+}
+
+// TestAPlaceThatCannotBe: a chat goes on without it, and says so; who asks for
+// the store is told. A file is in the way, which stops root too.
+func TestAPlaceThatCannotBe(t *testing.T) {
+	inTheWay := filepath.Join(t.TempDir(), "file")
+	touch(inTheWay)
+	damaged := t.TempDir()
+	if err := os.Mkdir(filepath.Join(damaged, "consort"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(damaged, "consort", "history.db"), []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, model(t, says("Hello.")))
+	for name, env := range map[string][]string{
+		"a file in the way": {"XDG_STATE_HOME=" + inTheWay},
+		"no home":           {"XDG_STATE_HOME=", "HOME="},
+		"a home that is no": {"XDG_STATE_HOME=relative", "HOME=relative"},
+		"no database":       {"XDG_STATE_HOME=" + damaged},
+	} {
+		o := run{stdin: "hi\n", env: env}.consort(t, "chat", "--config", path).expect(t, statusDone)
+		contains(t, name, o.stderr, "Conversations cannot be kept, and end with this program: ", "--history FILE")
+		if contains(t, name, o.stdout, "Hello."); strings.Contains(o.stderr, "consort chat --conversation") {
+			t.Errorf("%s: %s", name, o.stderr)
+		}
+		o = run{env: env}.consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusUsage)
+		contains(t, name, o.stderr, "conversations cannot be kept: ", "--history FILE")
+	}
+	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", filepath.Join(inTheWay, "talks.db"), "--config", path).expect(t, statusUsage)
+	contains(t, "a place that was asked for", o.stderr, "history.path")
+}
+
+// TestAReadOnlyPlace: the file is there, and cannot be written.
+func TestAReadOnlyPlace(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the superuser may write everywhere")
+	}
+	folder := filepath.Dir(ownOf(t))
+	openOwn(t).Close()
+	if err := os.Chmod(folder, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Chmod(folder, 0o700) })
+	o := run{stdin: "hi\n"}.consort(t, "chat", "--config", file(t, model(t, says("Hello.")))).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "Conversations cannot be kept")
+	contains(t, "standard output", o.stdout, "Hello.")
+}
+
+// TestAKilledChatIsCarriedOn: in its first turn, of which there is a title.
+func TestAKilledChatIsCarriedOn(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	hold := make(chan struct{})
+	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		select {
+		case asked <- struct{}{}:
+			<-hold
+		default:
+		}
+		return openaiserver.Message{Text: "Here I am."}
+	})}))
+	cmd := run{}.command(t.Context(), t, "chat", "--config", path)
+	cmd.Stdin = strings.NewReader("Are you there?\n")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	close(hold)
+	contains(t, "the list", consort(t, "history", "list", "--open", "--config", path).expect(t, statusDone).stdout, "Are you there?", "(open)")
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, `"Are you there?"`)
+	contains(t, "standard output", o.stdout, "Here I am.")
+}
+
+// TestServedIsKept: also without a word about it, under titles, and it goes on
+// after a restart, for the same configuration alone.
+func TestServedIsKept(t *testing.T) {
+	path := file(t, model(t, expects("I am Ada", "Hello."), expects("Who am I", "Ada.")), people)
+	s := serve(t, true, "--config", path)
+	first, failure := s.says(adaToken, "I am Ada, and I have a question.", "")
+	if first.Answer != "Hello." {
+		t.Fatalf("%+v, %s", first, failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+	contains(t, "standard error", s.stderr.String(), "Conversations are kept in "+ownOf(t))
+
+	other := serve(t, true, "--config", file(t, model(t, says("Never said.")), people))
+	if _, failure := other.says(adaToken, "Who am I?", first.Conversation); !strings.Contains(failure, "no such conversation") {
+		t.Errorf("of another configuration: %s", failure)
+	}
+	other.signal(os.Interrupt)
+	other.ends(statusDone)
+
+	s = serve(t, true, "--config", path)
+	if again, failure := s.says(adaToken, "Who am I?", first.Conversation); again.Answer != "Ada." {
+		t.Errorf("after the restart: %+v, %s", again, failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+	contains(t, "the list", consort(t, "history", "list", "--config", path).expect(t, statusDone).stdout, "I am Ada, and I have a question.")
+	s = serve(t, true, "--config", file(t, model(t, says("Hello.")), people, keepsNothing))
+	if h, failure := s.says(adaToken, "hi", ""); h.Answer != "Hello." {
+		t.Errorf("not kept: %+v, %s", h, failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+	contains(t, "standard error", s.stderr.String(), "Conversations are not kept")
+	if n := len(all(t, openOwn(t))); n != 1 {
+		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestWhatIsUnfinishedIsForItsConfiguration: another one that is served starts,
+// and leaves it alone.
+func TestWhatIsUnfinishedIsForItsConfiguration(t *testing.T) {
+	path := file(t, model(t, says("It is done."), says("Now too.")), people)
+	s := serve(t, true, "--config", path)
+	h, failure := s.says(adaToken, "Go.", "")
+	if failure != "" {
+		t.Fatal(failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+	store := openOwn(t)
+	if err := store.Append(t.Context(), h.Conversation, 2, canister.User{Head: canister.Head{ID: "left"}, Content: canister.Texts("And now?")}); err != nil {
+		t.Fatal(err)
+	}
+	other := serve(t, true, "--config", file(t, model(t, says("Not mine.")), people))
+	if h, failure := other.says(adaToken, "hi", ""); failure != "" { // by then it has looked
+		t.Fatalf("%+v, %s", h, failure)
+	}
+	other.signal(os.Interrupt)
+	other.ends(statusDone)
+	if got := kinds(t, store, h.Conversation); got != "user assistant user" {
+		t.Errorf("another configuration has carried it on: %s", got)
+	}
+	s = serve(t, true, "--config", path)
+	waitFor(t, "an end to the turn", func() bool { return kinds(t, store, h.Conversation) == "user assistant user assistant" })
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+}
+
+// TestTitlesOfAll: those that nobody gave are the user's first words, wherever a
+// title is shown.
+func TestTitlesOfAll(t *testing.T) {
+	path := file(t, historyTable)
+	store := open(t, path)
+	first := []canister.Canister{
+		canister.Supervisor{Head: canister.Head{ID: "s"}, Content: canister.Texts("Be short.")},
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")},
+	}
+	if err := store.Append(t.Context(), "a", 0, first...); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(t.Context(), "silent", 0, first[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"list", "search Oslo", "show a", "export a --format markdown", "export a --format html", "prune --keep 1ns --open --dry-run"} {
+		contains(t, args, consort(t, append(strings.Fields("history "+args), "--config", path)...).expect(t, statusDone).stdout, "Oslo?")
+	}
+	var list conversationList
+	if err := json.Unmarshal([]byte(consort(t, "history", "list", "--json", "--config", path).expect(t, statusDone).stdout), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Conversations {
+		if want := map[string]string{"a": "Oslo?", "silent": ""}[c.ID]; c.Title != want {
+			t.Errorf("%s: %q", c.ID, c.Title)
+		}
+	}
+}
+
+// TestChatTellsAll: /history has what the model is not told any more.
+func TestChatTellsAll(t *testing.T) {
+	path := file(t, model(t, says("Never said.")), historyTable)
+	store := open(t, path)
+	old := []canister.Canister{
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("What was long ago.")},
+		canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("Yes.")},
+		canister.Document{Head: canister.Head{ID: "d"}, Title: "Summary", Content: canister.Texts("They said hello.")},
+	}
+	if err := store.Append(t.Context(), "a", 0, old...); err != nil {
+		t.Fatal(err)
+	}
+	o := run{stdin: "/history\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, statusDone)
+	contains(t, "the history", o.stdout, "What was long ago.", "Summary They said hello.")
+}
