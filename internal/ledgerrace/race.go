@@ -78,60 +78,13 @@ func Test(t *testing.T, ledger budget.Ledger, start func(name string) *exec.Cmd)
 	if testing.Short() {
 		t.Skip("it starts processes")
 	}
-	var mu sync.Mutex
-	var spent, open int64 // by all, and by the one that was killed
+	r := &race{T: t}
+	first := r.start(start(victim))
+	others := []*racer{r.start(start("p1")), r.start(start("p2"))}
+	first.runs(true)
 	var wait sync.WaitGroup
-	began := make(chan struct{}) // the others, when one is dead
-	for i := range 3 {
-		cmd := start(fmt.Sprint("p", i))
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		gate, err := cmd.StdinPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		wait.Go(func() {
-			if i > 0 {
-				<-began
-			}
-			if err := gate.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		wait.Go(func() {
-			own, lines := int64(0), bufio.NewScanner(out)
-			for n := 1; lines.Scan(); n++ {
-				var word string
-				var amount int64
-				if _, err := fmt.Sscan(lines.Text(), &word, &amount); err != nil {
-					t.Errorf("the process says %q", lines.Text())
-				}
-				mu.Lock()
-				if own = 0; word == "may" {
-					own = amount
-				} else {
-					spent += amount
-				}
-				mu.Unlock()
-				if i == 0 && n == 2*killed+1 {
-					_ = cmd.Process.Kill()
-				}
-			}
-			mu.Lock()
-			open += own
-			mu.Unlock()
-			if err := cmd.Wait(); (err != nil) != (i == 0) {
-				t.Errorf("process %d ended with %v", i, err)
-			}
-			if i == 0 {
-				close(began)
-			}
-		})
+	for _, other := range others {
+		wait.Go(func() { other.runs(false) })
 	}
 	wait.Wait()
 	balances, err := ledger.Balances(t.Context(), account, "of p0", "of p1", "of p2")
@@ -139,12 +92,78 @@ func Test(t *testing.T, ledger budget.Ledger, start func(name string) *exec.Cmd)
 		t.Fatal(err)
 	}
 	held := balances[0]
-	if held.Held() > limit || held.Held() < limit-least-most || held.Reserved != open || held.Spent != spent {
-		t.Errorf("of %d there are %+v; the processes say that %d are spent and %d open", limit, held, spent, open)
+	if held.Held() > limit || held.Held() < limit-least-most || held.Reserved != r.open || held.Spent != r.spent {
+		t.Errorf("of %d there are %+v; the processes say that %d are spent and %d open", limit, held, r.spent, r.open)
 	}
 	if balances[1].Reserved == 0 || balances[2].Spent+balances[3].Spent == 0 {
 		t.Errorf("not all processes came to it: %+v", balances)
 	}
+}
+
+// race is what the processes say.
+type race struct {
+	*testing.T
+	mu          sync.Mutex
+	spent, open int64 // by all, and by the one that was killed
+}
+
+// racer is a process that waits for its beginning.
+type racer struct {
+	race *race
+	cmd  *exec.Cmd
+	gate io.Closer // its standard input
+	out  io.Reader
+}
+
+func (r *race) start(cmd *exec.Cmd) *racer {
+	r.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		r.Fatal(err)
+	}
+	gate, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return &racer{r, cmd, gate, out}
+}
+
+// runs lets the process begin, and returns when it has ended. The one that dies is
+// killed behind the reservation that it does not settle.
+func (p *racer) runs(dies bool) {
+	if err := p.gate.Close(); err != nil {
+		p.race.Error(err)
+	}
+	open, lines := int64(0), bufio.NewScanner(p.out)
+	for n := 1; lines.Scan(); n++ {
+		var word string
+		var amount int64
+		if _, err := fmt.Sscan(lines.Text(), &word, &amount); err != nil {
+			p.race.Errorf("the process says %q", lines.Text())
+		}
+		if word == "may" {
+			open = amount
+		} else {
+			open = 0
+			p.race.add(amount, 0)
+		}
+		if dies && n == 2*killed+1 {
+			_ = p.cmd.Process.Kill()
+		}
+	}
+	p.race.add(0, open)
+	if err := p.cmd.Wait(); (err != nil) != dies {
+		p.race.Errorf("%s ended with %v", p.cmd.Path, err)
+	}
+}
+
+func (r *race) add(spent, open int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spent, r.open = r.spent+spent, r.open+open
 }
 
 // Bench measures a reservation on three accounts with its settlement, one after
