@@ -23,8 +23,15 @@ var ErrNotWaiting = errors.New("converse: nobody waits for that")
 // answer and whose deadline is later, of invocations that have no result and of
 // the conversation as a whole, in their order. What stands before the last message
 // of the model is not waited for: the conversation has gone on. Its cost is that of
-// what stands behind.
+// what stands behind. [WaitingIn] leaves out what is asked anew in a fork.
 func Waiting(history []canister.Canister, now time.Time) []canister.Wait {
+	return WaitingIn("", history, now)
+}
+
+// WaitingIn is [Waiting] in the conversation of an identity. That does not wait for
+// what another one, which it was forked from, waits for, since the answer would not
+// hold in it: carried on, it asks for that itself. Timers go on in a fork.
+func WaitingIn(conversation string, history []canister.Canister, now time.Time) []canister.Wait {
 	open := map[string]bool{"": true}
 	for _, invocation := range canister.Pending(history) {
 		open[invocation.ID] = true
@@ -38,11 +45,17 @@ func Waiting(history []canister.Canister, now time.Time) []canister.Wait {
 	}
 	var waits []canister.Wait
 	for _, c := range history {
-		if wait, ok := c.(canister.Wait); ok && !answered[wait.ID] && open[wait.Invocation] && now.Before(wait.Deadline) {
+		wait, ok := c.(canister.Wait)
+		if ok && !answered[wait.ID] && open[wait.Invocation] && now.Before(wait.Deadline) && !inherited(wait, conversation) {
 			waits = append(waits, wait)
 		}
 	}
 	return waits
+}
+
+// inherited reports whether a wait is that of another conversation.
+func inherited(wait canister.Wait, conversation string) bool {
+	return conversation != "" && wait.Conversation != "" && wait.Conversation != conversation && wait.For != canister.WaitTimer
 }
 
 // Answer answers a wait of a conversation in a log, from any process; whoever
@@ -74,7 +87,7 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 		if slices.ContainsFunc(canisters, given) {
 			return nil
 		}
-		if err := checkAnswer(canisters, answer, now); err != nil {
+		if err := checkAnswer(conversation, canisters, answer, now); err != nil {
 			if was, unread := wasGiven(ctx, log, conversation, place, given); was || unread != nil {
 				return unread
 			}
@@ -106,8 +119,8 @@ func wasGiven(ctx context.Context, log history.Log, conversation string, before 
 }
 
 // checkAnswer says why an answer cannot be given to what is waited for.
-func checkAnswer(history []canister.Canister, answer canister.Answer, now time.Time) error {
-	waits := Waiting(history, now)
+func checkAnswer(conversation string, history []canister.Canister, answer canister.Answer, now time.Time) error {
+	waits := WaitingIn(conversation, history, now)
 	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
 	if i < 0 {
 		return fmt.Errorf("%w: wait %s", ErrNotWaiting, clip(answer.Wait))

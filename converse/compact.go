@@ -64,7 +64,9 @@ func (c *Compaction) check() error {
 // Policy is what [Next] goes by beside the history. Its zero value has the
 // default limits and no compaction.
 type Policy struct {
-	Limits Limits
+	// Conversation is its identity; see [WaitingIn]. Empty is that of all waits.
+	Conversation string
+	Limits       Limits
 	// Compaction is that of [Options]; nil compacts nothing.
 	Compaction *Compaction
 	// Refused is the size, in tokens, of a request that the model has refused as

@@ -158,7 +158,7 @@ func (c *Conversation) Next() Command {
 func (c *Conversation) policy() Policy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Policy{Limits: c.opts.Limits, Compaction: c.opts.Compaction, Refused: c.refused, RefusedPart: c.refusedPart}
+	return Policy{Conversation: c.opts.ID, Limits: c.opts.Limits, Compaction: c.opts.Compaction, Refused: c.refused, RefusedPart: c.refusedPart}
 }
 
 // Send adds a user's message and works until the turn is done, yielding events

@@ -58,7 +58,7 @@ func (Done) command()     {}
 func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 	limits := policy.Limits.withDefaults()
 	t := readTurn(history, limits)
-	pending, waits := openOf(history, now)
+	pending, waits := openOf(policy.Conversation, history, now)
 	switch {
 	case len(pending) > 0:
 		return Invoke{Pending: pending, Refused: t.final != ""}
@@ -83,8 +83,8 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 
 // openOf returns the invocations that lack a result and do not wait, and what is
 // waited for. While the conversation as a whole waits, nothing else is open.
-func openOf(history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
-	waits := Waiting(history, now)
+func openOf(conversation string, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
+	waits := WaitingIn(conversation, history, now)
 	waiting := map[string]bool{}
 	for _, wait := range waits {
 		waiting[wait.Invocation] = true

@@ -62,6 +62,8 @@ func (b *batch) rule(c *call) ruling {
 func (b *batch) approved(c *call, arguments json.RawMessage) ruling {
 	wait, answer := c.standing.wait, c.standing.answer
 	switch {
+	case inherited(wait, b.opts.ID):
+		return b.anew(c, arguments)
 	case answer.ID == "":
 		return denied("The call was not started: it needs an approval, and nobody gave one before %s.", wait.Deadline.UTC().Format(time.RFC3339))
 	case !b.bound(c, wait) || wait.Arguments != string(arguments) || b.usedUp(c, wait):

@@ -156,7 +156,7 @@ func (t *turn) add(canisters []canister.Canister) {
 	whole := t.History()
 	for _, c := range canisters {
 		if answer, ok := c.(canister.Answer); ok {
-			if err := checkAnswer(whole, answer, t.opts.Now()); err != nil {
+			if err := checkAnswer(t.opts.ID, whole, answer, t.opts.Now()); err != nil {
 				t.fail(err)
 				return
 			}
@@ -177,7 +177,7 @@ func (t *turn) add(canisters []canister.Canister) {
 func (t *turn) answerPending(why string, mayWait bool) {
 	pending := canister.Pending(t.history)
 	if mayWait {
-		pending, _ = openOf(t.history, t.opts.Now())
+		pending, _ = openOf(t.opts.ID, t.history, t.opts.Now())
 	}
 	known := standings(t.history, t.unmadeIntents)
 	for _, invocation := range pending {

@@ -309,7 +309,8 @@ func TestWhoMayAnswer(t *testing.T) {
 		}
 		// One that went past Answer into the log does not count either.
 		forged := canister.Answer{Head: head("forged"), Wait: wait.ID, Verdict: canister.VerdictAllow, By: "mallory"}
-		if err := store.Fork(t.Context(), "talk", 4, "kept"); err != nil {
+		kept := history.NewMemory()
+		if err := kept.Append(t.Context(), "talk", 0, talk.History()...); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.Append(t.Context(), "talk", 4, forged); err != nil {
@@ -321,10 +322,10 @@ func TestWhoMayAnswer(t *testing.T) {
 			t.Errorf("the result is %v; %d calls", r, l.count())
 		}
 		time.Sleep(25 * time.Hour)
-		if err := converse.Answer(t.Context(), store, "kept", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, converse.ErrNotWaiting) {
+		if err := converse.Answer(t.Context(), kept, "talk", canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); !errors.Is(err, converse.ErrNotWaiting) {
 			t.Errorf("after the deadline: %v", err)
 		}
-		talk = process(t, store, roster, converse.Options{ID: "kept", Approve: defers}, done)
+		talk = process(t, kept, roster, options, done)
 		carryOn(t, talk, converse.ReasonAnswered)
 		if r := results(talk.History()); r[0].Code != "DENIED" || !strings.Contains(canister.TextOf(r[0].Content), "nobody gave one before") || l.count() != 0 {
 			t.Errorf("the result is %v; %d calls", r, l.count())

@@ -52,7 +52,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 			return err
 		}
 		if pending := canister.Pending(canisters); len(pending) > 0 {
-			return inTheWay(canisters, pending, now)
+			return inTheWay(conversation, canisters, pending, now)
 		}
 		if len(canisters) > 0 || open == nil {
 			if err = log.Append(ctx, conversation, place+len(canisters), message); !isConflict(err) {
@@ -136,8 +136,8 @@ func said(canisters []canister.Canister, message canister.User) (bool, error) {
 }
 
 // inTheWay says what a message would have to wait for.
-func inTheWay(canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
-	waits := converse.Waiting(canisters, now)
+func inTheWay(conversation string, canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
+	waits := converse.WaitingIn(conversation, canisters, now)
 	waiting := func(i canister.Invocation) bool {
 		return slices.ContainsFunc(waits, func(w canister.Wait) bool { return w.Invocation == i.ID })
 	}

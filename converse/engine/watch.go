@@ -208,7 +208,7 @@ func (v *view) over() bool {
 	if v.id() == "" || v.place < v.after {
 		return false
 	}
-	switch command := converse.Next(v.turn, converse.Policy{}, time.Now()).(type) {
+	switch command := converse.Next(v.turn, converse.Policy{Conversation: v.conversation}, time.Now()).(type) {
 	case converse.Await:
 		v.end(Ended{Turn: v.id(), Reason: converse.ReasonWaiting, Waits: identities(command.Waits)})
 		return true

@@ -142,7 +142,7 @@ func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error 
 		canisters = append(canisters, c)
 	}
 	now := time.Now()
-	waits := converse.Waiting(canisters, now)
+	waits := converse.WaitingIn(id, canisters, now)
 	if a.with == nil {
 		return s.showWaits(id, waits, canisters)
 	}

@@ -235,7 +235,7 @@ func (t *servedTurn) waits(ended engine.Ended) []waiting {
 	if ended.Reason != converse.ReasonWaiting {
 		return nil
 	}
-	for _, wait := range waitsOf(converse.Waiting(t.canisters, time.Now()), t.canisters) {
+	for _, wait := range waitsOf(converse.WaitingIn(t.id, t.canisters, time.Now()), t.canisters) {
 		all = append(all, waiting{wait.For, wait.Tool, wait.Deadline})
 	}
 	return all
