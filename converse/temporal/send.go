@@ -105,7 +105,7 @@ func (t *turnEnd) over(ctx context.Context, message string) (bool, error) {
 		}
 		canisters = append(canisters, c)
 	}
-	switch converse.Next(canisters, converse.Policy{}, t.opts.Now()).(type) {
+	switch converse.Next(canisters, converse.Policy{Conversation: t.conversation}, t.opts.Now()).(type) {
 	case converse.Done, converse.Await:
 		return true, nil
 	}

@@ -105,7 +105,7 @@ func (s sweep) ready(ctx context.Context, conversation string) (bool, error) {
 		}
 		canisters = append(canisters, c)
 	}
-	switch converse.Next(canisters, converse.Policy{}, time.Now()).(type) {
+	switch converse.Next(canisters, converse.Policy{Conversation: conversation}, time.Now()).(type) {
 	case converse.Await, converse.Done:
 		return false, nil
 	}
