@@ -51,7 +51,7 @@ func (l *Local) found(filter history.Filter) bool {
 		if l.life.Err() == nil {
 			l.opts.Logger.Error("the store could not be looked through for conversations that are unfinished", event.SearchFailed, zap.Error(err))
 		}
-		whole = whole && permanent(err) // about single ones, which stay as they are
+		whole = whole && Permanent(err) // about single ones, which stay as they are
 	}
 	return whole
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -22,7 +21,8 @@ import (
 // turn carries a conversation on until it is done or waits, and decides what
 // becomes of it. It is the work of the desk.
 func (l *Local) turn(t *talk) {
-	r := &run{Local: l, talk: t, ctx: t.ctx, attempt: l.attempt()}
+	r := &run{Local: l, talk: t, ctx: t.ctx}
+	r.told = Publisher{Stream: l.opts.Stream, Log: l.store, Conversation: t.id, Attempt: l.attempt(), Lost: r.lost}
 	l.failures.forget(t.id)
 	turn, err := r.carryOn()
 	var later *laterError
@@ -30,11 +30,11 @@ func (l *Local) turn(t *talk) {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
 		t.tries = tries{}
 		l.clock.set(t.id, earliest(turn.Waits), t.tries)
-		r.end(Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
+		r.told.End(r.ctx, Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
 	case err == nil:
 		t.tries = tries{}
 		l.clock.forget(t.id)
-		r.end(Ended{Reason: turn.Reason})
+		r.told.End(r.ctx, Ended{Reason: turn.Reason})
 	case context.Cause(t.ctx) != nil:
 		// Put down; or cancelled, which is not in the log yet. If it does not come
 		// there, the turn is not over.
@@ -93,25 +93,12 @@ func (l *Local) calm(conversation string, err *error) {
 	}
 }
 
-// permanent reports whether the same work would fail the same way again.
-func permanent(err error) bool {
-	if model, ok := errors.AsType[*converse.ModelError](err); ok {
-		return !model.Retryable
-	}
-	_, panicked := errors.AsType[*panicError](err)
-	_, corrupt := errors.AsType[*history.CorruptError](err)
-	return panicked || corrupt || errors.Is(err, history.ErrNewer)
-}
-
 // run is one turn while it is at work.
 type run struct {
 	*Local
-	talk    *talk
-	ctx     context.Context
-	attempt int64
-	index   int
-	turn    string // the identity of the User canister
-	place   int
+	talk *talk
+	ctx  context.Context
+	told Publisher
 }
 
 // carryOn opens the conversation, works, and closes it. A panic is an error.
@@ -133,7 +120,7 @@ func (r *run) carryOn() (turn converse.Turn, err error) {
 		if err != nil {
 			return turn, err
 		}
-		r.publish(talk, happened)
+		r.told.Saw(ctx, talk, happened)
 		if completed, ok := happened.(converse.TurnCompleted); ok {
 			turn = completed.Turn
 		}
@@ -158,45 +145,16 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 	return ctx, talk, err
 }
 
-// publish tells those who watch what happened.
-func (r *run) publish(talk *converse.Conversation, happened converse.Event) {
-	if place := talk.Length(); place != r.place {
-		r.place, r.turn = place, turnOf(talk.History())
-	}
-	delta := Delta{Turn: r.turn, Attempt: r.attempt, Index: r.index, Place: r.place}
-	switch happened.(type) {
-	case converse.TextDelta, converse.ReasoningDelta, converse.InvocationAnnounced,
-		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried:
-		form, err := converse.MarshalEvent(happened)
-		if err != nil {
-			return
-		}
-		delta.Event = form
-		r.index++
-	case converse.TurnCompleted:
-		return
-	}
-	r.send(delta)
-}
-
-// send publishes a delta. What is lost, the log has.
-func (r *run) send(delta Delta) {
-	if err := r.opts.Stream.Publish(r.ctx, r.talk.id, delta); err != nil {
-		r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(err))
-	}
-}
-
-// end tells those who watch that the work has ended.
-func (r *run) end(ended Ended) {
-	ended.Turn = r.turn
-	r.send(Delta{Turn: r.turn, Attempt: r.attempt, Index: r.index, Place: r.place, Ended: &ended})
+// lost is told of deltas that are. The log has, or will have, what they said.
+func (r *run) lost(err error) {
+	r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(err))
 }
 
 // failed decides whether a turn that failed is tried again.
 func (r *run) failed(err error) {
 	ended := Ended{Error: err.Error()}
 	id := zap.String(telemetry.ConversationField, r.talk.id)
-	if permanent(err) || r.talk.tries.failed >= r.opts.Retries {
+	if Permanent(err) || r.talk.tries.failed >= r.opts.Retries {
 		r.clock.forget(r.talk.id)
 		r.opts.Logger.Error("a turn failed, and waits for the next message", event.TurnFailed, id, zap.Error(err))
 	} else {
@@ -206,12 +164,7 @@ func (r *run) failed(err error) {
 		r.clock.set(r.talk.id, ended.Again, r.talk.tries)
 		r.opts.Logger.Warn("a turn failed and is tried again", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
-	if r.turn == "" { // it has not come so far
-		if place, canisters, err := lastTurn(r.ctx, r.store, r.talk.id, time.Now()); err == nil {
-			r.turn, r.place = turnOf(canisters), place+len(canisters)
-		}
-	}
-	ended.Turn = r.turn
+	ended.Turn = r.told.Turn(r.ctx)
 	r.failures.note(r.talk.id, ended)
-	r.end(ended)
+	r.told.End(r.ctx, ended)
 }

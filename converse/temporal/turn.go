@@ -34,8 +34,8 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	run, end := l.begin(ctx)
 	defer end()
 	// The server's clock, so that a later attempt has a greater number.
-	t := &teller{stream: w.opts.Stream, conversation: o.Conversation, attempt: info.StartedTime.UnixMilli()}
-	turn, err := w.carryOn(run, l, t)
+	told := &engine.Publisher{Stream: w.opts.Stream, Log: w.store, Conversation: o.Conversation, Attempt: info.StartedTime.UnixMilli()}
+	turn, err := w.carryOn(run, l, told)
 	out := outcome{State: stateDone, Idle: w.opts.Idle, Turns: w.opts.Turns}
 	switch cause := context.Cause(run); {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
@@ -48,39 +48,39 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 		return out, nil
 	default:
 		err := failed(err)
-		t.ended(ctx, engine.Ended{Error: err.Message(), Again: w.again(info, err)})
+		told.End(ctx, engine.Ended{Error: err.Message(), Again: w.again(info, err)})
 		return outcome{}, err
 	}
-	t.ended(ctx, engine.Ended{Reason: turn.Reason, Waits: waited(turn.Waits)})
+	told.End(ctx, engine.Ended{Reason: turn.Reason, Waits: waited(turn.Waits)})
 	return out, nil
 }
 
 // carryOn opens the conversation, works, and closes it. A panic is an error.
-func (w *Worker) carryOn(ctx context.Context, l *lease, t *teller) (turn converse.Turn, err error) {
-	id := zap.String(telemetry.ConversationField, t.conversation)
+func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) (turn converse.Turn, err error) {
+	id := zap.String(telemetry.ConversationField, told.Conversation)
 	defer func() {
 		if value := recover(); value != nil {
 			w.opts.Logger.Error("a turn panicked", eventTurnPanicked, id, zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
 			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("the turn panicked: %v", value), "panic", nil)
 		}
 	}()
-	if ctx, err = w.trusted(ctx, t.conversation); err != nil {
+	if ctx, err = w.trusted(ctx, told.Conversation); err != nil {
 		return turn, err
 	}
-	t.talk, err = w.open(ctx, t.conversation)
+	talk, err := w.open(ctx, told.Conversation)
 	switch {
 	case err != nil:
 		return turn, fmt.Errorf("the conversation cannot be opened: %w", err)
-	case t.talk == nil || t.talk.ID() != t.conversation:
-		return turn, fmt.Errorf("the conversation that was opened is not %q: give its Options the ID", t.conversation)
+	case talk == nil || talk.ID() != told.Conversation:
+		return turn, fmt.Errorf("the conversation that was opened is not %q: give its Options the ID", told.Conversation)
 	}
 	defer func() {
-		if err := t.talk.Close(context.WithoutCancel(ctx)); err != nil {
+		if err := talk.Close(context.WithoutCancel(ctx)); err != nil {
 			w.opts.Logger.Error("a conversation could not be closed", eventCloseFailed, id, zap.Error(err))
 		}
 	}()
 	for {
-		turn, err = work(ctx, l, t)
+		turn, err = work(ctx, talk, l, told)
 		// Somebody has said or answered something meanwhile, and the conversation
 		// knows what its calls returned: as long as the lease holds it goes on.
 		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict || !l.held(ctx) {
@@ -90,13 +90,13 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, t *teller) (turn convers
 }
 
 // work carries a conversation on.
-func work(ctx context.Context, l *lease, t *teller) (turn converse.Turn, err error) {
-	for event, err := range t.talk.Continue(ctx) {
+func work(ctx context.Context, talk *converse.Conversation, l *lease, told *engine.Publisher) (turn converse.Turn, err error) {
+	for event, err := range talk.Continue(ctx) {
 		if err != nil {
 			return turn, err
 		}
 		l.saw(event)
-		t.saw(ctx, event)
+		told.Saw(ctx, talk, event)
 		if completed, ok := event.(converse.TurnCompleted); ok {
 			turn = completed.Turn
 		}
@@ -163,17 +163,8 @@ func failed(err error) *temporal.ApplicationError {
 	if len(text) > maxFailure {
 		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
 	}
-	told := temporal.NewApplicationErrorWithOptions(text, kind(err), temporal.ApplicationErrorOptions{NonRetryable: permanent(err)})
+	told := temporal.NewApplicationErrorWithOptions(text, kind(err), temporal.ApplicationErrorOptions{NonRetryable: engine.Permanent(err)})
 	return told.(*temporal.ApplicationError)
-}
-
-// permanent reports whether the same work would fail the same way again.
-func permanent(err error) bool {
-	if model, ok := errors.AsType[*converse.ModelError](err); ok {
-		return !model.Retryable
-	}
-	_, corrupt := errors.AsType[*history.CorruptError](err)
-	return corrupt || errors.Is(err, history.ErrNewer)
 }
 
 // kind names an error, for those who watch a server.

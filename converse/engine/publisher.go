@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Publisher tells those who watch a conversation what happens while one attempt
+// carries it on. Engines have one for each attempt; the turn of the attempt calls
+// its methods, one after the other. What is lost on the way, the log has.
+type Publisher struct {
+	// Stream is where it tells; nil tells nobody.
+	Stream Stream
+	// Log is that of the conversation: it knows the turn that could not be begun.
+	Log history.Log
+	// Conversation is its identity.
+	Conversation string
+	// Attempt is that of the deltas; each attempt has a greater number.
+	Attempt int64
+	// Lost, if not nil, hears of what could not be published.
+	Lost func(error)
+
+	talk  *converse.Conversation // as soon as anything has happened
+	index int
+	turn  string // the identity of the User canister
+	place int
+}
+
+// Saw tells what an event of the conversation means to those who watch, if
+// anything.
+func (p *Publisher) Saw(ctx context.Context, talk *converse.Conversation, happened converse.Event) {
+	if p.Stream == nil {
+		return
+	}
+	p.talk = talk
+	grown := p.look()
+	var delta Delta
+	switch happened.(type) {
+	case converse.TextDelta, converse.ReasoningDelta, converse.InvocationAnnounced,
+		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried:
+		form, err := converse.MarshalEvent(happened)
+		if err != nil {
+			return
+		}
+		delta.Event, delta.Index = form, p.index
+		p.index++
+	default:
+		if !grown {
+			return
+		}
+	}
+	p.publish(ctx, delta)
+}
+
+// look sees how far the log is, and reports whether that is farther than before.
+func (p *Publisher) look() (grown bool) {
+	if p.talk == nil || p.talk.Length() == p.place {
+		return false
+	}
+	p.place, p.turn = p.talk.Length(), turnOf(p.talk.History())
+	return true
+}
+
+// Turn returns the identity of the User canister that the turn began with. If
+// nothing has happened yet, the log tells; it is empty if that cannot be read.
+func (p *Publisher) Turn(ctx context.Context) string {
+	if p.turn == "" && p.Log != nil {
+		if place, canisters, err := lastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
+			p.turn, p.place = turnOf(canisters), place+len(canisters)
+		}
+	}
+	return p.turn
+}
+
+// End tells that the work has ended, and of which turn. Nothing is at work by then.
+func (p *Publisher) End(ctx context.Context, ended Ended) {
+	if p.Stream == nil {
+		return
+	}
+	p.look()
+	ended.Turn = p.Turn(ctx)
+	p.publish(ctx, Delta{Index: p.index, Ended: &ended})
+}
+
+// publish also does so when the work was put down.
+func (p *Publisher) publish(ctx context.Context, delta Delta) {
+	delta.Turn, delta.Attempt, delta.Place = p.turn, p.Attempt, p.place
+	if err := p.Stream.Publish(context.WithoutCancel(ctx), p.Conversation, delta); err != nil && p.Lost != nil {
+		p.Lost(err)
+	}
+}
+
+// Permanent reports whether a turn that failed with err would fail the same way
+// again: the model's server has refused it, the history is damaged or of a newer
+// version, or there was a panic.
+func Permanent(err error) bool {
+	if model, ok := errors.AsType[*converse.ModelError](err); ok {
+		return !model.Retryable
+	}
+	_, panicked := errors.AsType[*panicError](err)
+	_, corrupt := errors.AsType[*history.CorruptError](err)
+	return panicked || corrupt || errors.Is(err, history.ErrNewer)
+}
