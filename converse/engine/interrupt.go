@@ -25,7 +25,7 @@ const cancelled = "(The turn was cancelled by the user.)"
 // stays as it is.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
 	for {
-		place, canisters, err := lastTurn(ctx, log, conversation, now)
+		place, canisters, err := LastTurn(ctx, log, conversation, now)
 		if err != nil {
 			return err
 		}

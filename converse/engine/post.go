@@ -44,7 +44,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		message.Time = now
 	}
 	for begins := 0; ; {
-		place, canisters, err := lastTurn(ctx, log, conversation, since)
+		place, canisters, err := LastTurn(ctx, log, conversation, since)
 		if err != nil {
 			return err
 		}
@@ -109,9 +109,12 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 	return nil, err
 }
 
-// lastTurn returns the end of a conversation, in which its last turn is, and what
-// was appended since an instant, and the place of the first of these canisters.
-func lastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
+// LastTurn returns the end of a conversation, in which its last turn is, whole, and
+// what was appended since an instant; and the place of the first of these canisters,
+// which is how many are before it. It is all that tells what an engine has to do:
+// [converse.Next], [converse.Waiting] and [canister.Pending] need no more. See
+// [history.Tail] for the cost.
+func LastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
 		return turnOf(end) != "" && end[0].Header().Time.Before(since)
 	})

@@ -71,7 +71,7 @@ func (p *Publisher) look() (grown bool) {
 // nothing has happened yet, the log tells; it is empty if that cannot be read.
 func (p *Publisher) Turn(ctx context.Context) string {
 	if p.turn == "" && p.Log != nil {
-		if place, canisters, err := lastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
+		if place, canisters, err := LastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
 			p.turn, p.place = turnOf(canisters), place+len(canisters)
 		}
 	}

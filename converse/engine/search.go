@@ -62,7 +62,7 @@ func (r *run) elsewhere() error {
 	if r.opts.Others == 0 {
 		return nil
 	}
-	_, canisters, err := lastTurn(r.ctx, r.store, r.talk.id, time.Now())
+	_, canisters, err := LastTurn(r.ctx, r.store, r.talk.id, time.Now())
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,12 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 		return err
 	}
 	defer leave()
-	message.ID = cmp.Or(message.ID, rand.Text())
+	if message.ID == "" {
+		message.ID = rand.Text()
+		if message.Time.IsZero() { // nothing before can be it
+			message.Time = e.opts.Now()
+		}
+	}
 	next, err := e.lines.queue(ctx, conversation)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (l *lines) leave(conversation string, mine chan struct{}) {
 func (e *Engine) post(ctx context.Context, conversation string, message canister.User) error {
 	wait := turnEnd{Engine: e, conversation: conversation}
 	for {
-		free, err := wait.over(ctx, message.ID)
+		free, err := wait.over(ctx, message.Head)
 		if err != nil {
 			return err
 		}
@@ -94,16 +94,13 @@ type turnEnd struct {
 const lookedAt = 9
 
 // over reports whether a message may enter: nobody is at work, or it is there.
-func (t *turnEnd) over(ctx context.Context, message string) (bool, error) {
-	var canisters []canister.Canister
-	for c, err := range t.store.Read(ctx, t.conversation, 0) {
-		if err != nil {
-			return false, err
-		}
-		if c.Header().ID == message {
-			return true, nil
-		}
-		canisters = append(canisters, c)
+func (t *turnEnd) over(ctx context.Context, message canister.Head) (bool, error) {
+	_, canisters, err := engine.LastTurn(ctx, t.store, t.conversation, message.Time.Add(-engine.Skew))
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == message.ID }) {
+		return true, nil
 	}
 	switch converse.Next(canisters, converse.Policy{Conversation: t.conversation}, t.opts.Now()).(type) {
 	case converse.Done, converse.Await:

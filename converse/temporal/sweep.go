@@ -6,8 +6,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"go.uber.org/zap"
 )
@@ -98,12 +98,9 @@ func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 
 // ready reports whether there is anything to do now, rather than to wait for.
 func (s sweep) ready(ctx context.Context, conversation string) (bool, error) {
-	var canisters []canister.Canister
-	for c, err := range s.store.Read(ctx, conversation, 0) {
-		if err != nil {
-			return false, err
-		}
-		canisters = append(canisters, c)
+	_, canisters, err := engine.LastTurn(ctx, s.store, conversation, time.Now())
+	if err != nil {
+		return false, err
 	}
 	switch converse.Next(canisters, converse.Policy{Conversation: conversation}, time.Now()).(type) {
 	case converse.Await, converse.Done:

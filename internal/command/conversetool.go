@@ -105,7 +105,7 @@ type servedTurn struct {
 // begin makes a conversation of its owner before anything works on it.
 func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 	t.id, t.turn = rand.Text(), rand.Text()
-	message := canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)}
+	message := canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)}
 	err := engine.Post(ctx, t.store, t.open, t.id, message, time.Now())
 	if err == nil {
 		title := titleOf(message)
@@ -135,7 +135,7 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 		return err
 	}
 	t.after, t.turn = info.Length, rand.Text()
-	err = t.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn}, Content: canister.Texts(text)})
+	err = t.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)})
 	t.ours = err == nil || errors.Is(err, engine.ErrKept)
 	return err
 }
