@@ -41,18 +41,17 @@ type StoreHarness struct {
 }
 
 // TestStore runs the suite that every [history.Store] must pass. It makes a
-// fresh harness for each case; what that starts is ended with t.Cleanup. Each
-// case is a subtest, and says when it fails what the rule is. With -short the
-// long conversation is a tenth as long.
+// fresh harness for each case, or several at a time; what that starts is ended with
+// t.Cleanup. Each case is a subtest, and says when it fails what the rule is. With
+// -short the long conversation is a tenth as long; see also [HistoriesVariable].
 func TestStore(t *testing.T, newHarness func(t *testing.T) StoreHarness) {
 	for _, c := range storeCases {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHarness(t)
-			if c.needs == durable && !h.Durable || c.needs == shared && !h.Shared {
+			s := &storeSubject{T: t, StoreHarness: newHarness(t), newHarness: newHarness}
+			if c.needs == durable && !s.Durable || c.needs == shared && !s.Shared {
 				t.Skipf("the store is not %s", c.needs)
 			}
-			s := &storeSubject{T: t, StoreHarness: h}
-			s.Patience = cmp.Or(h.Patience, 30*time.Second)
+			s.Patience = cmp.Or(s.Patience, 30*time.Second)
 			s.store = s.open()
 			defer func() {
 				if t.Failed() {
@@ -80,7 +79,8 @@ type storeCase struct {
 type storeSubject struct {
 	*testing.T
 	StoreHarness
-	store history.Store
+	newHarness func(t *testing.T) StoreHarness
+	store      history.Store
 }
 
 // open opens the store once more.

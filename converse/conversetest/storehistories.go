@@ -11,6 +11,8 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"sync/atomic"
+	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -21,8 +23,13 @@ import (
 // cases Histories of [TestStore] write; the default is 60, and 20 with -short.
 const HistoriesVariable = "CONSORT_HISTORIES"
 
-// eachHistory calls check with conversations that a loop has held.
-func (s *storeSubject) eachHistory(check func(name string, h *held, rng *rand.Rand)) {
+// most is how many keepers write histories side by side: stores wait for their disks
+// and servers more than they work.
+const most = 8
+
+// eachHistory calls check with conversations that a loop has held. Each keeper has
+// its share of them, one after another, and a subject of its own, which begin makes.
+func (s *storeSubject) eachHistory(begin func(keeper *storeSubject), check func(keeper *storeSubject, name string, h *held, rng *rand.Rand)) {
 	runs := 60
 	if shortened() {
 		runs = 20
@@ -34,40 +41,61 @@ func (s *storeSubject) eachHistory(check func(name string, h *held, rng *rand.Ra
 		}
 		runs = n
 	}
-	for seed := range uint64(runs) {
-		h, err := hold(seed)
-		if err != nil {
-			s.Fatal(err)
-		}
-		if len(h.appends) == 0 { // it died too soon
-			continue
-		}
-		check(fmt.Sprintf("talk %d", seed), h, rand.New(rand.NewPCG(seed, 7)))
+	keepers := most
+	if !s.Shared { // who opens it again closes it for the others
+		keepers = 1
+	}
+	s.each(keepers, func(i int) {
+		s.Run(fmt.Sprint("keeper ", i), func(t *testing.T) {
+			keeper := *s
+			keeper.T = t
+			begin(&keeper)
+			for seed := i; seed < runs && !s.Failed(); seed += keepers {
+				keeper.history(uint64(seed), check)
+			}
+		})
+	})
+}
+
+// history calls check with the conversation of a seed.
+func (s *storeSubject) history(seed uint64, check func(keeper *storeSubject, name string, h *held, rng *rand.Rand)) {
+	h, err := hold(seed)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if len(h.appends) == 0 { // it died too soon
+		return
+	}
+	defer func() {
 		if s.Failed() {
 			var lines bytes.Buffer
 			_ = canister.Encode(&lines, h.list(len(h.appends))...)
-			s.Fatalf("the conversation of seed %d:\n%s", seed, clip(lines.String()))
+			s.Logf("the conversation of seed %d:\n%s", seed, clip(lines.String()))
 		}
-	}
+	}()
+	check(s, fmt.Sprintf("talk %d", seed), h, rand.New(rand.NewPCG(seed, 7)))
 }
 
 // histories writes each history as a loop does whose appends are cut short now
-// and then, and which does them again.
+// and then, and which does them again. All are in one store, which is opened again
+// now and then.
 func histories(s *storeSubject) {
-	opened := 0
-	s.eachHistory(func(name string, h *held, rng *rand.Rand) {
+	var opened atomic.Int32
+	s.eachHistory(func(*storeSubject) {}, func(keeper *storeSubject, name string, h *held, rng *rand.Rand) {
 		for i, canisters := range h.appends {
 			length := len(h.list(i))
 			if rng.IntN(8) == 0 {
-				s.cutShort(name, length, canisters, rng)
+				keeper.cutShort(name, length, canisters, rng)
 			}
-			s.append(name, length, canisters...)
-			if opened < 4 && rng.IntN(40) == 0 { // those before stay open
-				s.reopen()
-				opened++
+			keeper.append(name, length, canisters...)
+			if rng.IntN(40) == 0 && opened.Add(1) <= 4 { // all stay open as long as the case runs
+				again := *s
+				again.store = keeper.store
+				again.reopen()
+				keeper.store = again.store
 			}
 		}
-		s.sameNext(name, h, len(h.appends))
+		keeper.sameNext(name, h, len(h.appends))
 	})
 }
 
@@ -106,35 +134,46 @@ func (s *storeSubject) sameNext(name string, h *held, n int) {
 }
 
 // historiesTorn lets each history end in an append that was torn, and goes on.
+// Each keeper has a store of its own: to tear an append is to look at all of it.
 func historiesTorn(s *storeSubject) {
 	if s.Torn == nil {
 		s.Skip("nobody can tear an append of this store")
 	}
-	whole := s.store
-	s.eachHistory(func(name string, h *held, rng *rand.Rand) {
+	own := func(keeper *storeSubject) {
+		keeper.StoreHarness = s.newHarness(keeper.T)
+		keeper.Patience = s.Patience
+		keeper.store = keeper.open()
+	}
+	s.eachHistory(own, func(keeper *storeSubject, name string, h *held, rng *rand.Rand) {
 		last := rng.IntN(len(h.appends))
-		s.store = whole
 		for i, canisters := range h.appends[:last] {
-			s.append(name, len(h.list(i)), canisters...)
+			keeper.append(name, len(h.list(i)), canisters...)
 		}
-		store, err := s.Torn(func() { s.append(name, len(h.list(last)), h.appends[last]...) }, rng.Float64())
-		if err != nil {
-			s.Fatalf("Torn: %v", err)
-		}
-		s.store = store
-		n := last
-		if len(s.read(name, 0)) != len(h.list(last)) {
-			n++
-		}
-		s.sameNext(name, h, n)
-		s.append(name, len(h.list(last)), h.appends[last]...)
-		s.sameNext(name, h, last+1)
-		if err := store.Close(); err != nil {
-			s.Errorf("Close: %v", err)
-		}
-		if err := whole.Delete(s.context(), name, history.AnyLength); err != nil && !errors.Is(err, history.ErrNotFound) {
-			s.Errorf("Delete: %v", err)
+		keeper.torn(name, h, last, rng.Float64())
+		if err := keeper.store.Delete(keeper.context(), name, history.AnyLength); err != nil {
+			keeper.Errorf("Delete: %v", err)
 		}
 	})
-	s.store = whole
+}
+
+// torn tears the append that is last, of which n was written, and does it again.
+func (s *storeSubject) torn(name string, h *held, last int, n float64) {
+	length, canisters := len(h.list(last)), h.appends[last]
+	store, err := s.Torn(func() { s.append(name, length, canisters...) }, n)
+	if err != nil {
+		s.Fatalf("Torn: %v", err)
+	}
+	whole := s.store
+	s.store = store
+	defer func() { s.store = whole }()
+	is := last
+	if len(s.read(name, 0)) != length {
+		is++
+	}
+	s.sameNext(name, h, is)
+	s.append(name, length, canisters...)
+	s.sameNext(name, h, last+1)
+	if err := store.Close(); err != nil {
+		s.Errorf("Close: %v", err)
+	}
 }
