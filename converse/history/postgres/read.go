@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,13 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/internal/row"
 	"github.com/jackc/pgx/v5"
-)
-
-// A page is what is read at a time: so many canisters, or the first with which
-// it has so many bytes.
-const (
-	pageRows  = 200
-	pageBytes = 1 << 20
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Read implements [history.Log]. It holds a page of canisters in memory at a
@@ -29,39 +24,10 @@ const (
 // meanwhile, the sequence ends with history.ErrNotFound. A connection that is
 // lost is tried again.
 func (s *Store) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
-	return func(yield func(canister.Canister, error) bool) {
-		from, err := s.extent(ctx, conversation)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for at := max(after, 0); at < from.length; {
-			page, err := s.page(ctx, from, at)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, r := range page {
-				c, err := s.open(ctx, from, r)
-				if !yield(c, err) || err != nil {
-					return
-				}
-			}
-			at += len(page)
-		}
-	}
-}
-
-// open returns the canister of a row.
-func (s *Store) open(ctx context.Context, from extent, r row.Row) (canister.Canister, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
-	c, err := r.Canister()
-	if err != nil && !errors.Is(err, history.ErrNewer) {
-		err = s.corrupt(from.id, err, "table canisters, conversation %d, position %d", from.key, r.Position)
-	}
-	return c, err
+	return row.Read(after,
+		func() error { return s.usable(ctx) },
+		func() (row.Extent, error) { return s.extent(ctx, conversation) },
+		func(want row.Want) ([]canister.Canister, error) { return s.page(ctx, want) })
 }
 
 // query does something that changes nothing, and does it again if the
@@ -84,102 +50,122 @@ func (s *Store) query(ctx context.Context, conversation string, do func(context.
 	}
 }
 
-// extent is a conversation as it is when a loop over it begins.
-type extent struct {
-	id     string
-	key    int64
-	length int
-}
-
 // extent returns that of a conversation; its length is 0 if that does not exist.
-func (s *Store) extent(ctx context.Context, conversation string) (extent, error) {
-	e := extent{id: conversation}
+func (s *Store) extent(ctx context.Context, conversation string) (row.Extent, error) {
+	e := row.Extent{ID: conversation}
 	rows := 0
 	err := s.query(ctx, conversation, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, s.sql(`SELECT key, length,
 			coalesce((SELECT max(position) + 1 FROM @.canisters WHERE conversation = key), 0)
-			FROM @.conversations WHERE id = $1`), conversation).Scan(&e.key, &e.length, &rows)
+			FROM @.conversations WHERE id = $1`), conversation).Scan(&e.Key, &e.Length, &rows)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, nil
 	}
-	if err == nil && rows != e.length {
-		err = s.corrupt(conversation, fmt.Errorf("its length is %d, and there are %d canisters", e.length, rows), "table conversations, key %d", e.key)
+	if err == nil && rows != e.Length {
+		err = s.corrupt(conversation, fmt.Errorf("its length is %d, and there are %d canisters", e.Length, rows), "table conversations, key %d", e.Key)
 	}
 	return e, err
 }
 
-// page returns the next rows of a conversation, from the position at on: at
-// least one.
-func (s *Store) page(ctx context.Context, from extent, at int) (page []row.Row, err error) {
-	err = s.query(ctx, from.id, func(ctx context.Context) error {
-		page, err = s.rows(ctx, from, at)
+// errGap says that there is no row where one should be.
+var errGap = errors.New("the row is missing")
+
+// page returns the next canisters of a conversation: at least one, or an error
+// and those before what it is about.
+func (s *Store) page(ctx context.Context, want row.Want) (page []canister.Canister, err error) {
+	err = s.query(ctx, want.ID, func(ctx context.Context) error {
+		page, err = s.rows(ctx, want)
 		return err
 	})
-	if err == nil && (len(page) == 0 || page[len(page)-1].Position != at+len(page)-1) {
-		return nil, s.missing(ctx, from, at, page)
+	if errors.Is(err, errGap) {
+		err = s.missing(ctx, want.Extent, want.At+len(page))
 	}
 	return page, err
 }
 
 // rows is one statement, so that all that it returns is of one moment. The rows
-// behind a page are not sent at all.
-func (s *Store) rows(ctx context.Context, from extent, at int) (page []row.Row, err error) {
-	found, err := s.pool.Query(ctx, s.sql(`SELECT position, id, line, parts, size, sum, places, hashes, bodies
-		FROM (SELECT *, sum(size) OVER (ORDER BY position) - size AS before
-			FROM (SELECT position, id, line, parts, size, sum FROM @.canisters
-				WHERE conversation = $1 AND position >= $2 AND position < $3 ORDER BY position LIMIT $4) AS next) AS page
-		LEFT JOIN LATERAL (SELECT array_agg(place ORDER BY place) AS places, array_agg(hash ORDER BY place) AS hashes, array_agg(body ORDER BY place) AS bodies
-			FROM @.parts p JOIN @.contents ON key = content
-			WHERE page.parts > 0 AND p.conversation = $1 AND p.position = page.position) AS long ON true
-		WHERE before < $5 ORDER BY position`), from.key, at, from.length, pageRows, pageBytes)
+// behind a page are not sent at all. Each long content is a bytea: its place as 4
+// bytes, its hash, and its line.
+func (s *Store) rows(ctx context.Context, want row.Want) (page []canister.Canister, err error) {
+	found, err := s.pool.Query(ctx, s.sql(`SELECT position, id, line, parts, size, sum,
+			CASE WHEN parts > 0 THEN (SELECT array_agg(int4send(place) || hash || convert_to(body, 'UTF8') ORDER BY place)
+				FROM @.parts p JOIN @.contents ON key = content WHERE p.conversation = $1 AND p.position = page.position) END
+		FROM (SELECT position, id, line, parts, size, sum, sum(size) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) - size AS before
+			FROM @.canisters WHERE conversation = $1 AND position >= $2 AND position < $3) AS page
+		WHERE before < $4 ORDER BY position`), want.Key, want.At, want.To, want.Bytes)
 	if err != nil {
 		return nil, err
 	}
 	defer found.Close()
+	size := 0
 	for found.Next() {
 		var r row.Row
-		var id []byte
+		var id, line pgtype.DriverBytes // good until the next row
 		var parts int
-		var places []int
-		var hashes [][]byte
-		var bodies []string
-		if err := found.Scan(&r.Position, &id, &r.Line, &parts, &r.Size, &r.Sum, &places, &hashes, &bodies); err != nil {
-			return nil, err
+		var long [][]byte
+		if err := found.Scan(&r.Position, &id, &line, &parts, &r.Size, &r.Sum, &long); err != nil {
+			return page, err
 		}
-		r.ID = string(id)
-		for i, body := range bodies {
-			p := row.Part{Place: places[i], Hash: sha256.Sum256([]byte(body)), Body: []byte(body)}
-			if !bytes.Equal(p.Hash[:], hashes[i]) {
-				return nil, s.corrupt(from.id, fmt.Errorf("the hash of a long content is %x, and it was written with %x", p.Hash, hashes[i]), "table contents, hash %x", hashes[i])
-			}
-			r.Parts = append(r.Parts, p)
+		if r.Position != want.At+len(page) {
+			return page, errGap
 		}
-		if parts != len(r.Parts) {
-			return nil, s.corrupt(from.id, fmt.Errorf("it has %d long contents, and %d of them are there", parts, len(r.Parts)), "table parts, conversation %d, position %d", from.key, r.Position)
+		if r.Parts, err = s.parts(want, r.Position, parts, long); err != nil {
+			return page, err
 		}
-		page = append(page, r)
+		r.ID, r.Line = string(id), line
+		c, err := s.canister(want, r)
+		if err != nil {
+			return page, err
+		}
+		page = append(page, c)
+		size += r.Size
+	}
+	if found.Err() == nil && size < want.Bytes && want.At+len(page) < want.To {
+		return page, errGap
 	}
 	return page, found.Err()
 }
 
-// missing is the error about a page, which begins at a position, that lacks a row.
-func (s *Store) missing(ctx context.Context, from extent, at int, page []row.Row) error {
-	for _, r := range page {
-		if r.Position != at {
-			break
-		}
-		at++
+// canister returns the canister of a row.
+func (s *Store) canister(want row.Want, r row.Row) (canister.Canister, error) {
+	c, err := r.Canister()
+	if err != nil && !errors.Is(err, history.ErrNewer) {
+		err = s.corrupt(want.ID, err, "table canisters, conversation %d, position %d", want.Key, r.Position)
 	}
+	return c, err
+}
+
+// parts returns the long contents of a row, of which there should be n.
+func (s *Store) parts(want row.Want, position, n int, long [][]byte) (parts []row.Part, err error) {
+	for _, text := range long {
+		const head = 4 + sha256.Size
+		if len(text) < head {
+			return nil, s.corrupt(want.ID, errors.New("the hash of a long content is too short"), "table parts, conversation %d, position %d", want.Key, position)
+		}
+		p := row.Part{Place: int(binary.BigEndian.Uint32(text)), Hash: sha256.Sum256(text[head:]), Body: text[head:]}
+		if hash := text[4:head]; !bytes.Equal(p.Hash[:], hash) {
+			return nil, s.corrupt(want.ID, fmt.Errorf("the hash of a long content is %x, and it was written with %x", p.Hash, hash), "table contents, hash %x", hash)
+		}
+		parts = append(parts, p)
+	}
+	if len(parts) != n {
+		return nil, s.corrupt(want.ID, fmt.Errorf("it has %d long contents, and %d of them are there", n, len(parts)), "table parts, conversation %d, position %d", want.Key, position)
+	}
+	return parts, nil
+}
+
+// missing is the error about a position at which there should be a row.
+func (s *Store) missing(ctx context.Context, from row.Extent, position int) error {
 	var there bool
-	err := s.query(ctx, from.id, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.sql("SELECT EXISTS (SELECT FROM @.conversations WHERE key = $1)"), from.key).Scan(&there)
+	err := s.query(ctx, from.ID, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, s.sql("SELECT EXISTS (SELECT FROM @.conversations WHERE key = $1)"), from.Key).Scan(&there)
 	})
 	switch {
 	case err != nil:
 		return err
 	case !there:
-		return fmt.Errorf("%w any more: %q was deleted while it was read", history.ErrNotFound, from.id)
+		return fmt.Errorf("%w any more: %q was deleted while it was read", history.ErrNotFound, from.ID)
 	}
-	return s.corrupt(from.id, errors.New("the row is missing"), "table canisters, conversation %d, position %d", from.key, at)
+	return s.corrupt(from.ID, errGap, "table canisters, conversation %d, position %d", from.Key, position)
 }

@@ -16,73 +16,30 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
-// A page is what is read at a time: so many canisters, or the first with which
-// it has so many bytes.
-const (
-	pageRows  = 200
-	pageBytes = 1 << 20
-)
-
 // Read implements [history.Log]. It holds a page of canisters in memory at a
 // time, and nothing of the database while the loop looks at one. If the
 // conversation is deleted meanwhile, the sequence ends with history.ErrNotFound.
 func (s *Store) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
-	return func(yield func(canister.Canister, error) bool) {
-		from, err := s.extent(ctx, conversation)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for at := max(after, 0); at < from.length; {
-			rows, err := s.page(ctx, from, at)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, r := range rows {
-				c, err := s.open(ctx, from, r)
-				if !yield(c, err) || err != nil {
-					return
-				}
-			}
-			at += len(rows)
-		}
-	}
-}
-
-// open returns the canister of a row.
-func (s *Store) open(ctx context.Context, from extent, r row.Row) (canister.Canister, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
-	c, err := r.Canister()
-	if err != nil && !errors.Is(err, history.ErrNewer) {
-		err = s.corrupt(from.id, err, "table canisters, conversation %d, position %d", from.key, r.Position)
-	}
-	return c, err
-}
-
-// extent is a conversation as it is when a loop over it begins.
-type extent struct {
-	id     string
-	key    int64
-	length int
+	return row.Read(after,
+		func() error { return s.usable(ctx) },
+		func() (row.Extent, error) { return s.extent(ctx, conversation) },
+		func(want row.Want) ([]canister.Canister, error) { return s.page(ctx, want) })
 }
 
 // extent returns that of a conversation; its length is 0 if that does not exist.
-func (s *Store) extent(ctx context.Context, conversation string) (extent, error) {
-	e := extent{id: conversation}
+func (s *Store) extent(ctx context.Context, conversation string) (row.Extent, error) {
+	e := row.Extent{ID: conversation}
 	rows := 0
 	err := s.query(ctx, conversation, func() error {
 		return s.read.QueryRowContext(ctx, `SELECT key, length,
 			coalesce((SELECT max(position) + 1 FROM canisters WHERE conversation = key), 0)
-			FROM conversations WHERE id = ?`, conversation).Scan(&e.key, &e.length, &rows)
+			FROM conversations WHERE id = ?`, conversation).Scan(&e.Key, &e.Length, &rows)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, nil
 	}
-	if err == nil && rows != e.length {
-		err = s.corrupt(conversation, fmt.Errorf("its length is %d, and there are %d canisters", e.length, rows), "table conversations, key %d", e.key)
+	if err == nil && rows != e.Length {
+		err = s.corrupt(conversation, fmt.Errorf("its length is %d, and there are %d canisters", e.Length, rows), "table conversations, key %d", e.Key)
 	}
 	return e, err
 }
@@ -102,89 +59,126 @@ func (s *Store) query(ctx context.Context, conversation string, do func() error)
 	return s.faultOf(conversation, err)
 }
 
-// page returns the next rows of a conversation, from the position at on: at
-// least one.
-func (s *Store) page(ctx context.Context, from extent, at int) (rows []row.Row, err error) {
-	err = s.query(ctx, from.id, func() error {
+// page returns the next canisters of a conversation: at least one, or an error
+// and those before what it is about.
+func (s *Store) page(ctx context.Context, want row.Want) (page []canister.Canister, err error) {
+	err = s.query(ctx, want.ID, func() error {
 		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 		if err != nil {
 			return err
 		}
 		defer tx.Rollback()
-		rows, err = s.rows(ctx, tx, from, at)
+		page, err = s.rows(ctx, tx, want)
 		return err
 	})
-	return rows, err
+	return page, err
 }
 
-func (s *Store) rows(ctx context.Context, tx *sql.Tx, from extent, at int) ([]row.Row, error) {
-	found, err := tx.QueryContext(ctx, `SELECT position, id, line, parts, size, sum FROM canisters
-		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?`, from.key, at, from.length, pageRows)
+func (s *Store) rows(ctx context.Context, tx *sql.Tx, want row.Want) (page []canister.Canister, err error) {
+	found, err := tx.QueryContext(ctx, `SELECT position, id, line, parts, sum FROM canisters
+		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position`, want.Key, want.At, want.To)
 	if err != nil {
 		return nil, err
 	}
 	defer found.Close()
-	var rows []row.Row
-	parts, size := 0, 0
-	for size < pageBytes && found.Next() {
+	long := &contents{store: s, want: want}
+	defer long.close()
+	var line sql.RawBytes // good until the next row
+	size := 0
+	for size < want.Bytes && found.Next() {
 		var r row.Row
-		var own int
-		if err := found.Scan(&r.Position, &r.ID, &r.Line, &own, &r.Size, &r.Sum); err != nil {
-			return nil, err
+		var position, parts int64 // an int would be made from a text
+		if err := found.Scan(&position, &r.ID, &line, &parts, &r.Sum); err != nil {
+			return page, err
 		}
-		if r.Position != at+len(rows) {
-			return nil, s.missing(ctx, tx, from, at+len(rows))
+		if int(position) != want.At+len(page) {
+			break
 		}
-		rows = append(rows, r)
-		parts += own
-		size += r.Size
+		r.Position, r.Line = int(position), line
+		if r.Parts, err = long.of(ctx, tx, r.Position, int(parts)); err != nil {
+			return page, err
+		}
+		c, err := s.canister(want, r)
+		if err != nil {
+			return page, err
+		}
+		page = append(page, c)
+		size += len(line)
+		for _, p := range r.Parts {
+			size += len(p.Body)
+		}
 	}
-	if err := errors.Join(found.Err(), found.Close()); err != nil {
-		return nil, err
+	if at := want.At + len(page); found.Err() == nil && size < want.Bytes && at < want.To {
+		return page, s.missing(ctx, tx, want.Extent, at)
 	}
-	if len(rows) == 0 {
-		return nil, s.missing(ctx, tx, from, at)
+	return page, found.Err()
+}
+
+// canister returns the canister of a row.
+func (s *Store) canister(want row.Want, r row.Row) (canister.Canister, error) {
+	c, err := r.Canister()
+	if err != nil && !errors.Is(err, history.ErrNewer) {
+		err = s.corrupt(want.ID, err, "table canisters, conversation %d, position %d", want.Key, r.Position)
 	}
-	if parts > 0 {
-		err = s.addParts(ctx, tx, from, rows)
-	}
-	return rows, err
+	return c, err
 }
 
 // missing is the error about a position at which there should be a row.
-func (s *Store) missing(ctx context.Context, tx *sql.Tx, from extent, position int) error {
+func (s *Store) missing(ctx context.Context, tx *sql.Tx, from row.Extent, position int) error {
 	there := 0
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM conversations WHERE key = ?", from.key).Scan(&there); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM conversations WHERE key = ?", from.Key).Scan(&there); err != nil {
 		return err
 	}
 	if there == 0 {
-		return fmt.Errorf("%w any more: %q was deleted while it was read", history.ErrNotFound, from.id)
+		return fmt.Errorf("%w any more: %q was deleted while it was read", history.ErrNotFound, from.ID)
 	}
-	return s.corrupt(from.id, errors.New("the row is missing"), "table canisters, conversation %d, position %d", from.key, position)
+	return s.corrupt(from.ID, errors.New("the row is missing"), "table canisters, conversation %d, position %d", from.Key, position)
 }
 
-// addParts gives the rows, which follow each other, their long contents.
-func (s *Store) addParts(ctx context.Context, tx *sql.Tx, from extent, rows []row.Row) error {
-	first := rows[0].Position
-	found, err := tx.QueryContext(ctx, `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content
-		WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position, place`, from.key, first, first+len(rows))
-	if err != nil {
-		return err
+// contents are the long contents of a page, which are found in the order of its
+// rows, side by side with them.
+type contents struct {
+	store *Store
+	want  row.Want
+	found *sql.Rows // nil until the first is wanted
+}
+
+func (l *contents) close() {
+	if l.found != nil {
+		l.found.Close()
 	}
-	defer found.Close()
-	for found.Next() {
-		var position int
+}
+
+// of returns those of a position, which are the next n.
+func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts []row.Part, err error) {
+	if n > 0 && l.found == nil {
+		if l.found, err = tx.QueryContext(ctx, `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content
+			WHERE conversation = ? AND position >= ? AND position < ? ORDER BY position, place`, l.want.Key, l.want.At, l.want.To); err != nil {
+			return nil, err
+		}
+	}
+	for len(parts) < n && l.found.Next() {
+		var at int
 		var key int64
 		var hash []byte
 		var p row.Part
-		if err := found.Scan(&position, &p.Place, &key, &hash, &p.Body); err != nil {
-			return err
+		if err := l.found.Scan(&at, &p.Place, &key, &hash, &p.Body); err != nil {
+			return nil, err
 		}
 		if p.Hash = sha256.Sum256(p.Body); !bytes.Equal(hash, p.Hash[:]) {
-			return s.corrupt(from.id, fmt.Errorf("the hash is %x, and it was written with %x", p.Hash, hash), "table contents, key %d", key)
+			return nil, l.store.corrupt(l.want.ID, fmt.Errorf("the hash is %x, and it was written with %x", p.Hash, hash), "table contents, key %d", key)
 		}
-		r := &rows[position-first]
-		r.Parts = append(r.Parts, p)
+		if at != position {
+			position = min(at, position) // of the row that has one too many, or too few
+			break
+		}
+		parts = append(parts, p)
 	}
-	return found.Err()
+	if len(parts) == n {
+		return parts, nil
+	}
+	if err := l.found.Err(); err != nil {
+		return nil, err
+	}
+	return nil, l.store.corrupt(l.want.ID, errors.New("the long contents are not those that it was written with"), "table canisters, conversation %d, position %d", l.want.Key, position)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/row"
 	"github.com/consort-go/consort/internal/storetest"
 )
 
@@ -104,14 +105,14 @@ func TestSearch(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	s := open(t)
-	storetest.Pages(t, s, pageRows, pageBytes)
+	storetest.Pages(t, s, row.PageRows, row.PageBytes)
 }
 
 // What is done in a loop over a conversation does not wait for the loop, and the
 // loop does not see it.
 func TestALoopIsInNobodysWay(t *testing.T) {
 	s := open(t)
-	storetest.Loop(t, s, pageRows)
+	storetest.Loop(t, s, row.PageRows)
 	// More loops at a time than there are connections.
 	storetest.Add(t, s, "talk", 0, "x")
 	var nest func(depth int)

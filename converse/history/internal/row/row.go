@@ -101,14 +101,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0,
 // the line, and for each part its place as 8 bytes and its hash.
 func (r Row) checksum() int64 {
-	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], uint64(r.Position))
-	sum := crc32.Checksum(number[:], castagnoli)
-	sum = crc32.Update(sum, castagnoli, append([]byte(r.ID), 0))
+	head := binary.BigEndian.AppendUint64(make([]byte, 0, 64), uint64(r.Position))
+	head = append(append(head, r.ID...), 0)
+	sum := crc32.Checksum(head, castagnoli)
 	sum = crc32.Update(sum, castagnoli, r.Line)
 	for _, p := range r.Parts {
-		binary.BigEndian.PutUint64(number[:], uint64(p.Place))
-		sum = crc32.Update(sum, castagnoli, number[:])
+		sum = crc32.Update(sum, castagnoli, binary.BigEndian.AppendUint64(head[:0], uint64(p.Place)))
 		sum = crc32.Update(sum, castagnoli, p.Hash[:])
 	}
 	return int64(sum)
