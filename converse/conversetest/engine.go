@@ -8,6 +8,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,7 +48,9 @@ type EngineProcess struct {
 // TestEngine runs the suite that every [engine.Engine] must pass. It makes a fresh
 // harness for each case; what that starts is ended with t.Cleanup. Each case is a
 // subtest, and says when it fails what the rule is. An engine whose turns fail has
-// to try again within the harness's patience.
+// to try again within the harness's patience. A Send that waits for a conversation
+// has to ask for the Done of its context when it stands in the queue, and not before:
+// that is how the suite knows when the next one may come.
 func TestEngine(t *testing.T, newHarness func(t *testing.T) EngineHarness) {
 	for _, c := range engineCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -222,6 +225,33 @@ func (s *engineSubject) soon(what string, do func() error) error {
 	case <-time.After(s.Patience):
 		s.Fatalf("%s has not returned within %v", what, s.Patience)
 		return nil
+	}
+}
+
+// waiter is a context that tells when somebody waits for its end: a Send does as
+// soon as it stands in the queue of a conversation that is at work.
+type waiter struct {
+	context.Context
+	once sync.Once
+	at   chan struct{} // closed when somebody waits
+}
+
+func newWaiter(ctx context.Context) *waiter { return &waiter{Context: ctx, at: make(chan struct{})} }
+
+func (w *waiter) Done() <-chan struct{} {
+	w.once.Do(func() { close(w.at) })
+	return w.Context.Done()
+}
+
+// queued waits until a Send stands in the queue, and reports whether it does.
+func (s *engineSubject) queued(w *waiter) bool {
+	s.Helper()
+	select {
+	case <-w.at:
+		return true
+	case <-time.After(s.Patience):
+		s.Errorf("Send waits, and has not asked for the end of its context within %v", s.Patience)
+		return false
 	}
 }
 

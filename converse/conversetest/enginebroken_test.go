@@ -67,13 +67,19 @@ func (b *brokenEngine) Close(ctx context.Context) error {
 	return b.closes(ctx)
 }
 
-// later sends after it has returned.
-func (b *brokenEngine) later(_ context.Context, conversation string, message canister.User) error {
-	go func() {
-		time.Sleep(20 * time.Millisecond)
-		_ = b.Local.Send(context.Background(), conversation, message)
-	}()
-	return nil
+// later sends when somebody watches, and has returned long before.
+func (b *brokenEngine) later() {
+	unsent := make(chan func(), 100)
+	b.send = func(_ context.Context, conversation string, message canister.User) error {
+		unsent <- func() { _ = b.Local.Send(context.Background(), conversation, message) }
+		return nil
+	}
+	b.watch = func(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
+		for len(unsent) > 0 {
+			(<-unsent)()
+		}
+		return b.Local.Watch(ctx, conversation, after)
+	}
 }
 
 // sending passes each message through change.
@@ -85,32 +91,36 @@ func sending(change func(canister.User) canister.User) func(*brokenEngine) {
 	}
 }
 
-// unordered lets messages in as it pleases: each waits a little less than the one before.
+// unordered lets the second message in before the first.
 func (b *brokenEngine) unordered() func(context.Context, string, canister.User) error {
-	var mu sync.Mutex
-	pause := 400 * time.Millisecond
+	second := make(chan struct{})
 	return func(ctx context.Context, conversation string, message canister.User) error {
-		mu.Lock()
-		pause -= 100 * time.Millisecond
-		mine := pause
-		mu.Unlock()
-		if message.ID == "m0" {
-			return b.Local.Send(ctx, conversation, message)
+		switch message.ID {
+		case "m1":
+			select {
+			case <-second:
+			case <-ctx.Done():
+			}
+		case "m2":
+			defer close(second)
 		}
-		time.Sleep(mine)
 		return b.Local.Send(ctx, conversation, message)
 	}
 }
 
-// impatient waits until a conversation that waits takes the message.
+// impatient tries again, whenever anything happens, until a conversation that waits
+// takes the message.
 func (b *brokenEngine) impatient(ctx context.Context, conversation string, message canister.User) error {
-	for {
-		err := b.Local.Send(ctx, conversation, message)
-		if !errors.Is(err, engine.ErrWaiting) {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
+	err := b.Local.Send(ctx, conversation, message)
+	if !errors.Is(err, engine.ErrWaiting) {
+		return err
 	}
+	for range b.Local.Watch(ctx, conversation, 0) {
+		if err = b.Local.Send(ctx, conversation, message); !errors.Is(err, engine.ErrWaiting) {
+			break
+		}
+	}
+	return err
 }
 
 // unwoken writes the answer down, and that is all.
@@ -178,7 +188,7 @@ var engineBreaks = map[string]func(*brokenEngine){
 			return engine.Post(ctx, b.store, nil, conversation, message, time.Now())
 		}
 	},
-	"Send/log-first":        func(b *brokenEngine) { b.send = b.later },
+	"Send/log-first":        (*brokenEngine).later,
 	"Send/log-first forget": forgetting,
 	"Send/again":            sending(func(m canister.User) canister.User { m.ID = ""; return m }),
 	"Send/queued":           func(b *brokenEngine) { b.send = b.unordered() },

@@ -113,21 +113,25 @@ func sendQueued(s *engineSubject) {
 	for i := 1; i <= 3; i++ {
 		text := fmt.Sprintf("say word %d", i)
 		want = append(want, text, text[len("say "):])
-		begun := make(chan struct{})
+		waits := newWaiter(s.context())
 		sent.Go(func() {
-			close(begun)
-			if err := s.process.Engine.Send(s.context(), talk, message(fmt.Sprint("m", i), text)); err != nil {
+			if err := s.process.Engine.Send(waits, talk, message(fmt.Sprint("m", i), text)); err != nil {
 				s.Errorf("Send: %v", err)
 			}
 		})
-		<-begun
-		time.Sleep(50 * time.Millisecond) // until it stands in the queue, which nothing tells
+		if !s.queued(waits) {
+			break
+		}
 	}
-	short, cancel := context.WithTimeout(s.context(), 50*time.Millisecond)
-	defer cancel()
-	if err := s.process.Engine.Send(short, talk, message("m9", "say never")); !errors.Is(err, context.DeadlineExceeded) {
-		s.Errorf("Send with a context that ends before the turn is %v, want its error", err)
-	}
+	short, cancel := context.WithCancel(s.context())
+	waits := newWaiter(short)
+	sent.Go(func() {
+		if err := s.process.Engine.Send(waits, talk, message("m9", "say never")); !errors.Is(err, context.Canceled) {
+			s.Errorf("Send with a context that ends before the turn is %v, want its error", err)
+		}
+	})
+	s.queued(waits)
+	cancel()
 	s.stage.open("first")
 	sent.Wait()
 	s.answered(talk, "m3")
