@@ -170,7 +170,9 @@
 // call is parted from its results. A summary is an exchange, and counts as one;
 // [CompactionCompleted] tells of it. A request that the model refuses as too long,
 // with [CodeContextLength], is followed by a compaction, and tried again, as long
-// as there is something to gain. See docs/long-conversations.md.
+// as there is something to gain. A conversation that is opened from its log takes up
+// no more than the newest summary has left, with the instructions and the turn that
+// the summary stands in. See docs/long-conversations.md.
 //
 // # Budgets
 //
