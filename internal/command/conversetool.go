@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,20 +143,16 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 
 // lastMessage is what the user of a conversation has said last, and its place.
 func lastMessage(ctx context.Context, store history.Log, id string) (last canister.User, place int, err error) {
-	n := 0
-	for c, err := range store.Read(ctx, id, 0) {
-		if err != nil {
-			return last, 0, err
-		}
-		n++
+	before, canisters, err := engine.LastTurn(ctx, store, id, time.Now())
+	if err != nil {
+		return last, 0, err
+	}
+	for i, c := range slices.Backward(canisters) {
 		if user, ok := c.(canister.User); ok {
-			last, place = user, n
+			return user, before + i + 1, nil
 		}
 	}
-	if place == 0 {
-		return last, 0, invoker.Failf(invoker.NotFound, "Nothing was said in the conversation yet.")
-	}
-	return last, place, nil
+	return last, 0, invoker.Failf(invoker.NotFound, "Nothing was said in the conversation yet.")
 }
 
 // follow reports what happens until the turn ends.
