@@ -83,7 +83,7 @@ func TestBudgetOfTokens(t *testing.T) {
 	)
 	talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{ID: "talk", Budget: p, Limits: converse.Limits{FinalAnswer: true}})
 	turn := last(t, play(t, talk, "hello"))
-	ended(t, turn, "the budget of 12000 tokens for each conversation is used up: 5900 tokens spent, ")
+	ended(t, turn, "the budget of 12000 tokens for each conversation has no room for the next step: 5900 tokens are spent, ")
 	if want := (budget.Amount{Tokens: 5900, Money: 900 + 20000}); turn.Spent != want {
 		t.Errorf("%+v is spent, want %+v", turn.Spent, want)
 	}
@@ -127,7 +127,7 @@ func TestBudgetCountsWhatIsSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ended(t, turn, "0 tokens spent")
+		ended(t, turn, "0 tokens are spent")
 	}
 }
 
@@ -213,8 +213,8 @@ func TestBudgetOfAnIdentity(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	ended(t, turn, "the budget of 9000 tokens for each identity per day is used up: 20 tokens spent, ")
-	if turn.Reached != nil && !strings.Contains(turn.Reached.Error(), " reserved by others, ") {
+	ended(t, turn, "the budget of 9000 tokens per day for each identity has no room for the next step: 20 tokens are spent, ")
+	if turn.Reached != nil && !strings.Contains(turn.Reached.Error(), " reserved for what is under way, ") {
 		t.Error(turn.Reached)
 	}
 	close(release)
@@ -234,9 +234,9 @@ func TestBudgetOfSampling(t *testing.T) {
 	)
 	talk := converse.New(script, newRoster(t, asker("ask", 2)), &converse.Options{ID: "talk", Budget: p})
 	turn := last(t, play(t, talk, "hello"))
-	ended(t, turn, "1270 tokens spent")
+	ended(t, turn, "1270 tokens are spent")
 	said := canister.TextOf(results(talk.History())[0].Content)
-	if !strings.Contains(said, "DENIED: The model was not asked: the budget of 2000 tokens for each conversation is used up") || turn.Spent.Tokens != 1270 {
+	if !strings.Contains(said, "DENIED: The model was not asked: the budget of 2000 tokens for each conversation has no room for the next step") || turn.Spent.Tokens != 1270 {
 		t.Errorf("the tool says %q; %+v is spent", said, turn.Spent)
 	}
 	played(t, script)
@@ -253,10 +253,10 @@ func TestBudgetOfTime(t *testing.T) {
 		talk := converse.New(script, newRoster(t, waiter("wait"), echo("echo")), &converse.Options{ID: "talk", Budget: p})
 		began := time.Now()
 		turn := last(t, play(t, talk, "hello"))
-		ended(t, turn, "the budget of 20s for each conversation is used up: 20s spent, 1ms needed")
+		ended(t, turn, "the budget of 20s for each conversation has no room for the next step: 20s are spent, and up to 1ms needed")
 		found := results(talk.History())
 		if len(found) != 2 || found[0].Code != string(invoker.Canceled) || found[1].Code != "" ||
-			!strings.Contains(canister.TextOf(found[0].Content), "interrupted: the 20s that the budget of 20s for each conversation had for it are over") {
+			!strings.Contains(canister.TextOf(found[0].Content), "interrupted: the 20s are over that the budget of 20s for each conversation had left") {
 			t.Errorf("the results are %+v", found)
 		}
 		if took := time.Since(began); took != 20*time.Second || turn.Spent.Time != took {
@@ -274,9 +274,9 @@ func TestNoTimeForCalls(t *testing.T) {
 		time.AfterFunc(time.Minute-time.Microsecond, func() { close(slow) })
 		script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("echo", `{}`)}, Wait: slow})
 		talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{ID: "talk", Budget: p})
-		ended(t, last(t, play(t, talk, "hello")), "59.999999s spent, 1ms needed")
+		ended(t, last(t, play(t, talk, "hello")), "59.999999s are spent, and up to 1ms needed")
 		if found := results(talk.History()); len(found) != 1 || found[0].Code != string(invoker.Denied) ||
-			!strings.HasPrefix(canister.TextOf(found[0].Content), "The call was not started: the budget of 1m0s for each conversation is used up") {
+			!strings.HasPrefix(canister.TextOf(found[0].Content), "The call was not started: the budget of 1m0s for each conversation has no room for the next step") {
 			t.Errorf("the results are %+v", found)
 		}
 	})
@@ -290,7 +290,7 @@ func TestNoTimeForTheAnswer(t *testing.T) {
 		script := conversetest.NewScript(conversetest.Line{Text: "a beginning", Wait: make(chan struct{})})
 		talk := converse.New(script, nil, &converse.Options{ID: "talk", Budget: p})
 		turn := last(t, play(t, talk, "hello"))
-		ended(t, turn, "the 1m0s that the budget of 1h0m0s for each conversation per month had for it are over")
+		ended(t, turn, "the 1m0s are over that the budget of 1h0m0s per month for each conversation had left")
 		if len(talk.History()) != 1 || turn.Spent.Time != time.Minute {
 			t.Errorf("%+v is spent; the history is %v", turn.Spent, talk.History())
 		}
@@ -412,7 +412,7 @@ func TestBudgetInEvents(t *testing.T) {
 		Spent:   budget.Amount{Tokens: 7, Money: 250_000, Time: 1500 * time.Millisecond},
 		Reached: &budget.ReachedError{Cap: tokens(9), Unit: "tokens", Spent: 7, Needed: 3},
 	}})
-	want := `{"event":"turn_completed","reason":"budget","spent":{"tokens":7,"money":"0.25","time_ms":1500},"budget":"the budget of 9 tokens for each conversation is used up: 7 tokens spent, 3 tokens needed","usage":{}}`
+	want := `{"event":"turn_completed","reason":"budget","spent":{"tokens":7,"money":"0.25","time_ms":1500},"budget":"the budget of 9 tokens for each conversation has no room for the next step: 7 tokens are spent, and up to 3 tokens needed","usage":{}}`
 	if err != nil || string(line) != want {
 		t.Errorf("%s, %v", line, err)
 	}
@@ -428,7 +428,7 @@ func TestBudgetOfSummaries(t *testing.T) {
 	}
 	spent(t, p, turn.Usage.Total(), turn.Usage.Total())
 	p, model = policy(tokens(15_000)), &narrow{}
-	ended(t, last(t, play(t, grown(t, model, converse.Options{ID: "talk", Budget: p}), "hello")), "0 tokens spent")
+	ended(t, last(t, play(t, grown(t, model, converse.Options{ID: "talk", Budget: p}), "hello")), "0 tokens are spent")
 	if len(model.summaries) != 0 || len(model.requests) != 0 {
 		t.Errorf("%d summaries and %d answers", len(model.summaries), len(model.requests))
 	}

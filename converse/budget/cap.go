@@ -107,6 +107,14 @@ func (w Window) period(now time.Time) (name string, ends time.Time) {
 	return "", time.Time{}
 }
 
+// whom says for whom a cap holds.
+func (s Scope) whom() string {
+	if s == Roster {
+		return "all together"
+	}
+	return "each " + string(s)
+}
+
 // per says the window behind an amount.
 func (w Window) per() string {
 	if w == Lifetime {

@@ -81,7 +81,7 @@ func ExamplePolicy_Reserve() {
 	fmt.Println(amount.Tokens, err)
 	// Output:
 	// the answer may have 600 tokens
-	// true the budget of 1500 tokens for each identity per day is used up: 0 tokens spent, 1500 tokens reserved by others, 916 tokens needed
+	// true the budget of 1500 tokens per day for each identity has no room for the next step: 0 tokens are spent, 1500 tokens reserved for what is under way, and up to 916 tokens needed
 	// 500 <nil>
 }
 

@@ -65,16 +65,15 @@ type ReachedError struct {
 // Error names the cap.
 func (e *ReachedError) Error() string {
 	u := unit(e.Unit)
+	limit := fmt.Sprintf("the budget of %s%s for %s", u.text(e.Cap.limit(u), e.currency), e.Cap.Window.per(), e.Cap.Scope.whom())
 	if e.Lasted {
-		return fmt.Sprintf("the %s that the budget of %s for each %s%s had for it are over",
-			u.text(e.Needed, ""), u.text(e.Cap.limit(u), ""), e.Cap.Scope, e.Cap.Window.per())
+		return fmt.Sprintf("the %s are over that %s had left", u.text(e.Needed, e.currency), limit)
 	}
-	text := fmt.Sprintf("the budget of %s for each %s%s is used up: %s spent",
-		u.text(e.Cap.limit(u), e.currency), e.Cap.Scope, e.Cap.Window.per(), u.text(e.Spent, e.currency))
+	text := fmt.Sprintf("%s has no room for the next step: %s are spent", limit, u.text(e.Spent, e.currency))
 	if e.Reserved > 0 {
-		text += fmt.Sprintf(", %s reserved by others", u.text(e.Reserved, e.currency))
+		text += fmt.Sprintf(", %s reserved for what is under way", u.text(e.Reserved, e.currency))
 	}
-	return text + fmt.Sprintf(", %s needed", u.text(e.Needed, e.currency))
+	return text + fmt.Sprintf(", and up to %s needed", u.text(e.Needed, e.currency))
 }
 
 // text says an amount.

@@ -89,9 +89,9 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}
 	p := policy(budget.Cap{Scope: budget.Conversation, Tokens: 1015})
-	reached(t, p, exchange("r", 1000, 0), "the budget of 1015 tokens for each conversation is used up: 0 tokens spent, 1016 tokens needed")
+	reached(t, p, exchange("r", 1000, 0), "the budget of 1015 tokens for each conversation has no room for the next step: 0 tokens are spent, and up to 1016 tokens needed")
 	p = policy(budget.Cap{Scope: budget.Identity, Window: budget.Day, Money: 2127})
-	reached(t, p, exchange("r", 1000, 0), "the budget of 0.002127 EUR for each identity per day is used up: 0.00 EUR spent, 0.002128 EUR needed")
+	reached(t, p, exchange("r", 1000, 0), "the budget of 0.002127 EUR per day for each identity has no room for the next step: 0.00 EUR are spent, and up to 0.002128 EUR needed")
 }
 
 // The overshoot of any answer that keeps its bound is nothing, whatever the
@@ -135,7 +135,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("there is %+v", s)
 	}
 	settle(t, reserve(t, p, exchange("r4", 1000, 500)), budget.Spent{Usage: &canister.Usage{Input: math.MaxInt64, Output: math.MaxInt64}}, budget.Amount{Tokens: budget.MaxAmount, Money: budget.MaxAmount})
-	reached(t, p, exchange("r5", 1, 1), "the budget of 100000 tokens for each conversation is used up: 1152921504606846976 tokens spent, 2 tokens needed")
+	reached(t, p, exchange("r5", 1, 1), "the budget of 100000 tokens for each conversation has no room for the next step: 1152921504606846976 tokens are spent, and up to 2 tokens needed")
 }
 
 // A conversation, an identity and a roster have their accounts, and so has each
@@ -204,10 +204,10 @@ func TestTime(t *testing.T) {
 	if first.Time != 15*time.Minute || second.Time != 15*time.Minute || third.Time != 10*time.Minute {
 		t.Errorf("%v, %v and %v were granted", first.Time, second.Time, third.Time)
 	}
-	if err := third.TimeIsUp(); err == nil || err.Error() != "the 10m0s that the budget of 40m0s for each identity per day had for it are over" {
+	if err := third.TimeIsUp(); err == nil || err.Error() != "the 10m0s are over that the budget of 40m0s per day for each identity had left" {
 		t.Error(err)
 	}
-	reached(t, p, need("d"), "the budget of 40m0s for each identity per day is used up: 0s spent, 40m0s reserved by others, 1ms needed")
+	reached(t, p, need("d"), "the budget of 40m0s per day for each identity has no room for the next step: 0s are spent, 40m0s reserved for what is under way, and up to 1ms needed")
 	settle(t, first, budget.Spent{Time: time.Minute}, budget.Amount{Time: time.Minute})
 	settle(t, second, budget.Spent{Time: -time.Minute}, budget.Amount{})
 	if hold := reserve(t, p, need("d")); hold.Time != 15*time.Minute {

@@ -17,7 +17,7 @@ func TestACapEndsTheTurn(t *testing.T) {
 		}
 		consort(t, "history", "delete", "new", "--config", path).expect(t, statusDone)
 	}
-	contains(t, "standard error", last.expect(t, statusLimit).stderr, "cap of [budgets]", "roster", "tokens")
+	contains(t, "standard error", last.expect(t, statusLimit).stderr, "cap of [budgets]", "1000 tokens for all together", "under a higher cap")
 	lacks(t, "standard output", last.stdout, "Hello.")
 }
 

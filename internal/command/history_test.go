@@ -96,7 +96,14 @@ func TestHistoryChanges(t *testing.T) {
 		t.Errorf("%q: %s", id, kinds(t, store, id))
 	}
 	contains(t, "standard error", does(statusUsage, "fork", "talk", "--id", "copy").stderr, "conversation copy already", "--id")
-	contains(t, "standard error", does(statusUsage, "fork", "talk", "--at", "6").stderr, "1 to 5")
+	for _, at := range []string{"6", "0", "-1"} {
+		contains(t, "standard error", does(statusUsage, "fork", "talk", "--at", at).stderr, "--at "+at, "1 to 5")
+	}
+	does(statusDone, "fork", "talk", "--id", "whole")
+	if kinds(t, store, "whole") != kinds(t, store, "talk") {
+		t.Errorf("all of it: %s", kinds(t, store, "whole"))
+	}
+	does(statusDone, "delete", "whole")
 	if does(statusDone, "delete", "talk"); kinds(t, store, "talk") != "" {
 		t.Error("it is still there")
 	}
@@ -304,9 +311,49 @@ func TestADamagedConversationHidesNoOther(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "bad", "info.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"list"}, {"search", "Oslo"}, {"list", "--json"}} {
+	for _, args := range [][]string{{"list"}, {"search", "Oslo"}, {"list", "--json"}, {"export", "--all"}} {
 		o := consort(t, append(append([]string{"history"}, args...), "--config", path)...).expect(t, statusFailed)
 		contains(t, "standard output", o.stdout, "good")
 		contains(t, "standard error", o.stderr, "bad", "info.json")
+	}
+}
+
+// One that is damaged in the middle is left out of an export as a whole, which is
+// told when the others are written.
+func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
+	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
+	folder := filepath.Join(filepath.Dir(path), "talks")
+	store, err := files.Open(folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, id := range []string{"first", "bad", "last"} {
+		said := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}
+		if err := store.Append(t.Context(), id, 0, said, canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("It snows.")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := filepath.Join(folder, "bad", "history.jsonl")
+	text, err := os.ReadFile(lines)
+	if err == nil {
+		err = os.WriteFile(lines, []byte(strings.Replace(string(text), "snows", "rains", 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "all.jsonl")
+	for _, args := range []string{"--all -o " + out, "bad last first"} {
+		o := consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, statusFailed)
+		contains(t, args, o.stderr, "bad", "history.jsonl")
+		lacks(t, args, o.stderr, "first", "last")
+	}
+	o := run{dir: t.TempDir()}.consort(t, "history", "import", out, "--history", "other.db").expect(t, statusDone)
+	if len(strings.Fields(o.stdout)) != 2 || strings.Contains(o.stdout, "bad") {
+		t.Errorf("what can be read: %q", o.stdout)
+	}
+	contains(t, "none is left", consort(t, "history", "export", "bad", "-o", out+"2", "--config", path).expect(t, statusFailed).stderr, "bad is left out")
+	if isThere(out + "2") {
+		t.Error("an empty file was written")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
 )
 
 // shows is what the events of a turn are given to. An error ends the turn.
@@ -62,6 +63,14 @@ func turn(ctx context.Context, talk *converse.Conversation, said string, to show
 	return last, nil
 }
 
+// roomAgain says what to do about a cap that is reached.
+func roomAgain(reached *budget.ReachedError) string {
+	if window := reached.Cap.Window; window != budget.Lifetime {
+		return fmt.Sprintf("There is room again when the %s is over, by UTC, or under a higher cap (budgets.caps)", window)
+	}
+	return "There is room under a higher cap only (budgets.caps)"
+}
+
 // shortfall says what a person should know about how a turn ended; nil when it
 // ended with an answer.
 func shortfall(t converse.Turn) error {
@@ -73,7 +82,7 @@ func shortfall(t converse.Turn) error {
 	case converse.ReasonTokens:
 		return &exit{statusLimit, fmt.Errorf("the turn ended after %d tokens, the limit (conversation.tokens)", t.Usage.Total())}
 	case converse.ReasonBudget:
-		return &exit{statusLimit, fmt.Errorf("the turn ended, since a cap of [budgets] is reached: %w", t.Reached)}
+		return &exit{statusLimit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached))}
 	case converse.ReasonWaiting:
 		return &exit{statusWaits, nil} // which the advice is about
 	case converse.ReasonLength:
