@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,10 +96,14 @@ func TestCommandsRun(t *testing.T) {
 	}
 	defer model.Close()
 	var printed strings.Builder
+	state := filepath.Join(t.TempDir(), "state")
 	for _, block := range blocks(t, "sh") {
 		for line := range strings.Lines(block) {
-			printed.WriteString(runCommand(t, strings.TrimSpace(line), model.URL()))
+			printed.WriteString(runCommand(t, strings.TrimSpace(line), model.URL(), state))
 		}
+	}
+	if _, err := os.Stat(state); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one of the commands keeps something: %v", err)
 	}
 	for _, fault := range model.Faults() {
 		t.Error(fault)
@@ -110,7 +115,7 @@ func TestCommandsRun(t *testing.T) {
 	}
 }
 
-func runCommand(t *testing.T, line, url string) string {
+func runCommand(t *testing.T, line, url, state string) string {
 	t.Helper()
 	if reason := notRun[line]; reason != "" {
 		if script, ok := strings.CutPrefix(line, ".ci/"); ok {
@@ -123,7 +128,7 @@ func runCommand(t *testing.T, line, url string) string {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = root
 	cmd.WaitDelay = 10 * time.Second
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url)
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -82,7 +82,7 @@ func launchGateway(t *testing.T, toml string, environment ...string) string {
 		t.Fatalf("building consort: %v\n%s", err, out)
 	}
 	cmd := exec.Command(program, "serve")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment...)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "XDG_STATE_HOME="+dir), environment...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func consort(t *testing.T, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.Env = append(os.Environ(), variable+"=1", "XDG_STATE_HOME="+t.TempDir())
 	devserver.Bind(cmd)
 	return cmd
 }
