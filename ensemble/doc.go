@@ -119,7 +119,9 @@
 // call, it may or may not have taken effect: the failure is OUTCOME_UNKNOWN, in
 // words that lead a model to check. Such a call is repeated, once and with the
 // same ID, only if the tool says that this does no harm and Options.Trust
-// believes it; by default that is a tool that is read-only.
+// believes it; by default that is a tool that is read-only, and a function of the
+// program that says either. After the death of the process it is the same for the
+// conversation that takes the call up.
 //
 // # Time
 //

@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,7 @@ func New(name string, source Source, options *Options) *Ensemble {
 		subscriptions: make(map[string]*subscription),
 		unobserve:     func() {},
 	}
+	e.options.Trust = cmp.Or(e.options.Trust, trust(source))
 	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
 	e.log = e.options.Logger.With(zap.String("ensemble", name))
 	e.observe()

@@ -3,7 +3,6 @@
 package ensemble
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -63,7 +62,7 @@ type Options struct {
 	// once.
 	Refresh time.Duration
 	// Trust says which tools' hints are believed when a call may or may not
-	// have taken effect; default TrustReads.
+	// have taken effect; default TrustReads, and TrustAll for [LocalSource].
 	Trust Trust
 	// MaxTools is how many tools are offered at most, in the order of their
 	// own names; the others are set aside. Default 1000.
@@ -140,7 +139,6 @@ func (o *Options) withDefaults() Options {
 		full.CallLimit = DefaultCallLimit
 	}
 	full.Restart = full.Restart.withDefaults()
-	full.Trust = cmp.Or(full.Trust, TrustReads)
 	if full.MaxTools <= 0 {
 		full.MaxTools = DefaultMaxTools
 	}

@@ -8,24 +8,36 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Trust says which hints of its tools an ensemble believes when a call may or
-// may not have taken effect: whether it repeats the call, once, and whether the
-// failure says that it is retryable. A call that a crash has cut off is repeated
-// by the conversation, see [Tool.Repeatable].
+// Trust says which hints of its tools an ensemble believes when a call may or may
+// not have taken effect: when its connection was lost, whether the call is repeated,
+// once, and whether the failure says that it is retryable; when its process died,
+// whether the conversation makes it again.
 type Trust string
 
 // How far hints are trusted.
 const (
-	// TrustReads believes a tool that says that it is read-only. The default.
+	// TrustReads believes a tool that says that it is read-only. The default, but for
+	// the program's own functions.
 	TrustReads Trust = "reads"
-	// TrustAll also believes one that says that it is idempotent.
+	// TrustAll also believes one that says that it is idempotent. The default of
+	// [Local] and [LocalSource].
 	TrustAll Trust = "all"
 	// TrustNone believes none, and so repeats nothing.
 	TrustNone Trust = "none"
 )
 
-// repeatable reports whether a call of the tool may be made twice.
-func (t *Tool) repeatable() bool {
+// trust is what is believed of a source if nothing else is said.
+func trust(source Source) Trust {
+	if _, own := source.(localSource); own {
+		return TrustAll
+	}
+	return TrustReads
+}
+
+// Repeatable reports whether a call of the tool may be made twice, with the same key,
+// when nobody knows what came of the first: the tool says that this does no harm, and
+// its ensemble believes that.
+func (t *Tool) Repeatable() bool {
 	switch hints := t.definition.Hints; t.ensemble.options.Trust {
 	case TrustReads:
 		return hints.ReadOnly
@@ -36,19 +48,12 @@ func (t *Tool) repeatable() bool {
 	}
 }
 
-// Repeatable reports whether the conversation may make a call again that was cut
-// off by a crash, with the same key: the tool says that it is read-only or
-// idempotent, and the ensemble trusts hints at all.
-func (t *Tool) Repeatable() bool {
-	return t.ensemble.options.Trust != TrustNone && t.definition.Hints.Repeatable()
-}
-
 // mayRepeat reports whether a call that was made over l, and failed, is to be
 // repeated: nobody knows what came of it, and a second one does no harm. One
 // that was answered, with content, is not: its outcome is the answer.
 func (t *Tool) mayRepeat(l *life, err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatable() && !t.ensemble.endedOnRequest(l)
+	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.Repeatable() && !t.ensemble.endedOnRequest(l)
 }
 
 // endedOnRequest reports whether the life ended because somebody asked for it.

@@ -73,6 +73,9 @@ func TestRepeat(t *testing.T) {
 					t.Errorf("%s: a call had the ID %q", test.name, id)
 				}
 			}
+			if tool := toolOf(t, e, "tool"); tool.Repeatable() != (test.calls == 2) {
+				t.Errorf("%s: after a crash it is another matter", test.name)
+			}
 			if s := e.Snapshot(); s.Repeats != test.calls-1 || s.Calls != 1 {
 				t.Errorf("%s: the snapshot counts %d repeats of %d calls", test.name, s.Repeats, s.Calls)
 			}
@@ -80,6 +83,31 @@ func TestRepeat(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestRepeatOfOwnFunctions: what they say of themselves the program says, unless it
+// does not believe itself.
+func TestRepeatOfOwnFunctions(t *testing.T) {
+	own := func(hints invoker.Hints) invoker.Invoker {
+		tool := ensembletest.NewTool("tool", nil)
+		tool.Def.Hints = hints
+		return tool
+	}
+	for hints, want := range map[invoker.Hints]bool{{ReadOnly: true}: true, {Idempotent: true}: true, {}: false} {
+		for e, want := range map[*ensemble.Ensemble]bool{
+			ensemble.Local("e", own(hints)):                                                                    want,
+			ensemble.New("e", ensemble.LocalSource(own(hints)), nil):                                           want,
+			ensemble.New("e", ensemble.LocalSource(own(hints)), &ensemble.Options{Trust: ensemble.TrustReads}): hints.ReadOnly,
+			ensemble.New("e", ensemble.LocalSource(own(hints)), &ensemble.Options{Trust: ensemble.TrustNone}):  false,
+		} {
+			if got := toolOf(t, e, "tool").Repeatable(); got != want {
+				t.Errorf("%+v: %v, want %v", hints, got, want)
+			}
+			if err := e.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
