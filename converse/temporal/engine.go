@@ -110,6 +110,11 @@ func (e *Engine) enter(ctx context.Context) (context.Context, func(), error) {
 
 // Send implements [engine.Engine].
 func (e *Engine) Send(ctx context.Context, conversation string, message canister.User) error {
+	next, err := e.lines.queue(ctx, e.ctx, conversation)
+	if err != nil {
+		return err
+	}
+	defer next()
 	ctx, leave, err := e.enter(ctx)
 	if err != nil {
 		return err
@@ -121,11 +126,6 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 			message.Time = e.opts.Now()
 		}
 	}
-	next, err := e.lines.queue(ctx, conversation)
-	if err != nil {
-		return err
-	}
-	defer next()
 	owner := ""
 	if e.opts.Owner != nil {
 		if owner, err = e.opts.Owner(ctx); err != nil {

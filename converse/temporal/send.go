@@ -22,8 +22,8 @@ type lines struct {
 }
 
 // queue waits for the turn of the caller, who calls the returned function when
-// it is over.
-func (l *lines) queue(ctx context.Context, conversation string) (func(), error) {
+// it is over. Life is that of the engine.
+func (l *lines) queue(ctx, life context.Context, conversation string) (func(), error) {
 	mine := make(chan struct{})
 	l.mu.Lock()
 	if l.of == nil {
@@ -41,6 +41,9 @@ func (l *lines) queue(ctx context.Context, conversation string) (func(), error) 
 	case <-ctx.Done():
 		leave()
 		return nil, context.Cause(ctx)
+	case <-life.Done():
+		leave()
+		return nil, engine.ErrClosed
 	}
 }
 

@@ -104,7 +104,7 @@ func TestBadOptions(t *testing.T) {
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lines
-		first, err := l.queue(t.Context(), "talk")
+		first, err := l.queue(t.Context(), t.Context(), "talk")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestLines(t *testing.T) {
 				ctx = gone
 			}
 			go func() {
-				if next, err := l.queue(ctx, "talk"); err == nil {
+				if next, err := l.queue(ctx, t.Context(), "talk"); err == nil {
 					order = append(order, n)
 					next()
 				}
@@ -125,7 +125,7 @@ func TestLines(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		other, err := l.queue(t.Context(), "other")
+		other, err := l.queue(t.Context(), t.Context(), "other")
 		if err != nil {
 			t.Fatal(err)
 		}
