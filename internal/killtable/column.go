@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/consort-go/consort/converse"
 )
 
-// Column is a store and an engine.
+// Column is a store and an engine. Conversations are struck in each of their five
+// exchanges, and in one with -short.
 type Column struct {
 	Name   string
 	Engine string // a name that Main was given
@@ -24,8 +26,6 @@ type Column struct {
 	Store func(tb testing.TB) string
 	// Settings, if not nil, makes those of a child.
 	Settings func(tb testing.TB) string
-	// Exchanges are those that are struck; nil is all five, and one with -short.
-	Exchanges []int
 	// Parallel is how many conversations are held at a time; default 2.
 	Parallel int
 }
@@ -34,20 +34,25 @@ type Column struct {
 // with the column of the table in a page.
 func (c Column) Test(t *testing.T, page string) {
 	t.Helper()
-	points := Points(c.exchanges()...)
+	t.Run(c.Name, func(t *testing.T) { c.test(t, page) })
+}
+
+func (c Column) test(t *testing.T, page string) {
+	points := Points(exchanges()...)
 	cells := make([]string, len(points))
 	want := unkilled(c.world(t, Point{}))
-	t.Run("points", func(t *testing.T) {
-		slots := make(chan struct{}, max(c.Parallel, 2))
-		for i, point := range points {
-			t.Run(point.String(), func(t *testing.T) {
-				t.Parallel()
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				cells[i] = c.kill(t, point, want)
-			})
-		}
-	})
+	// They wait more than they work, so that there may be more at a time than the
+	// test runner has for t.Parallel.
+	slots := make(chan struct{}, max(c.Parallel, 2))
+	var killed sync.WaitGroup
+	for i, point := range points {
+		slots <- struct{}{}
+		killed.Go(func() {
+			defer func() { <-slots }()
+			t.Run(point.String(), func(t *testing.T) { cells[i] = c.kill(t, point, want) })
+		})
+	}
+	killed.Wait()
 	if t.Failed() {
 		return
 	}
@@ -58,11 +63,8 @@ func (c Column) Test(t *testing.T, page string) {
 	rows.compare(t, page, c.Name)
 }
 
-func (c Column) exchanges() []int {
-	switch {
-	case c.Exchanges != nil:
-		return c.Exchanges
-	case testing.Short() || raced:
+func exchanges() []int {
+	if testing.Short() || raced {
 		return []int{3}
 	}
 	return []int{1, 2, 3, 4, 5}
