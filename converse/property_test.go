@@ -454,6 +454,8 @@ func (w *world) judgeResult(result canister.Result) {
 	defer w.mu.Unlock()
 	text := canister.TextOf(result.Content)
 	denies := strings.Contains(text, "not started") || strings.Contains(text, "not called") || strings.Contains(text, "There is no tool")
+	// What else the result says may have been cut off.
+	open := strings.Contains(text, "was interrupted") || strings.Contains(text, "was begun") || strings.Contains(text, "can be called again")
 	id := result.Invocation
 	switch {
 	case w.audited[id] != 1:
@@ -462,7 +464,7 @@ func (w *world) judgeResult(result canister.Result) {
 		w.Errorf("the result says %q, but the tool ran", text)
 	case result.Code == "" && w.ended[id] == 0:
 		w.Errorf("the tool of %s succeeded without running", id)
-	case w.ran[id] == 0 && !denies && !strings.Contains(text, "may or may not") && !strings.Contains(text, "can be called again"):
+	case w.ran[id] == 0 && !denies && !open:
 		w.Errorf("the tool did not run, and the result says %q", text)
 	case len(text) > 600:
 		w.Errorf("the result has %d bytes", len(text))
