@@ -46,7 +46,7 @@ func TestPublisher(t *testing.T) {
 	log, stream := history.NewMemory(), &kept{err: errors.New("away")}
 	lost := 0
 	told := engine.Publisher{Stream: stream, Log: log, Conversation: "talk", Attempt: 7, Lost: func(error) { lost++ }}
-	talk := converse.New(conversetest.NewScript(conversetest.Line{Text: "Wool."}), nil, &converse.Options{ID: "talk", Log: log})
+	talk := converse.New(conversetest.NewScript(conversetest.Line{Text: "A raincoat."}), nil, &converse.Options{ID: "talk", Log: log})
 	defer talk.Close(t.Context())
 	if err := talk.Add(ctx, canister.User{Head: canister.Head{ID: "m1"}, Content: canister.Texts("What should I wear?")}); err != nil {
 		t.Fatal(err)
@@ -57,10 +57,14 @@ func TestPublisher(t *testing.T) {
 		}
 		told.Saw(ctx, talk, happened)
 	}
+	// What entered the log last, no event has told of.
+	if err := talk.Add(ctx, canister.User{Head: canister.Head{ID: "m2"}, Content: canister.Texts("And in Bergen?")}); err != nil {
+		t.Fatal(err)
+	}
 	cancel()
 	told.End(ctx, engine.Ended{Reason: converse.ReasonAnswered})
 	want := []string{
-		"talk/m1/7 at 1: grown", `talk/m1/7 at 1: "Wool.", number 0`, "talk/m1/7 at 2: grown", "talk/m1/7 at 2: ended m1",
+		"talk/m1/7 at 1: grown", `talk/m1/7 at 1: "A rainco", number 0`, `talk/m1/7 at 1: "at.", number 1`, "talk/m1/7 at 2: grown", "talk/m2/7 at 3: ended m2",
 	}
 	if !reflect.DeepEqual(stream.deltas, want) || lost != len(want) {
 		t.Errorf("%d were lost of %q, want all of %q", lost, stream.deltas, want)

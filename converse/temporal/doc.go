@@ -37,8 +37,8 @@
 // # One workflow
 //
 // The workflow of a conversation is one screen of code: an activity that carries
-// the conversation on until it is done or waits, then a wait for a signal, a
-// deadline or the end, and again. It depends on nothing of what a turn does, so
+// the conversation on until it is done or waits, then a wait for a signal, an
+// update, a deadline or the end, and again. It depends on nothing of what a turn does, so
 // that models, tools and prompts change with any deploy; the histories of all
 // released versions are replayed by a test.
 //
