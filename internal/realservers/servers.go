@@ -60,7 +60,7 @@ func find() (string, error) {
 
 // check reports what is missing.
 func check(modules string) error {
-	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile, sdk2File} {
+	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile, sdk2File, server2File} {
 		if _, err := os.Stat(filepath.Join(modules, file)); err != nil {
 			return fmt.Errorf("the real MCP servers are not installed: run .ci/install-servers (%s: %w)", file, fs.ErrNotExist)
 		}
@@ -79,6 +79,7 @@ const (
 	inspectorFile   = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 	sdkFile         = "@modelcontextprotocol/sdk/package.json"
 	sdk2File        = "@modelcontextprotocol/client/package.json"
+	server2File     = "@modelcontextprotocol/server/package.json"
 )
 
 func (s *Servers) command(file string, args ...string) []string {
