@@ -95,6 +95,9 @@ func appendContent(dst []byte, c Content) ([]byte, error) {
 	return nil, fmt.Errorf("%T is not one of the six types of content, held by value", c)
 }
 
+// room is more members than most objects have: those stay off the heap.
+const room = 12
+
 func readCanister(line []byte) (Canister, error) {
 	if !utf8.Valid(line) {
 		return nil, errors.New("the line is not UTF-8")
@@ -104,7 +107,7 @@ func readCanister(line []byte) (Canister, error) {
 			return nil, fmt.Errorf("the line is not one JSON object: %w", err)
 		}
 	}
-	members, err := splitObject(bytes.Trim(line, " \t\r\n"))
+	members, _, err := splitObject(make([]rawMember, 0, room), bytes.Trim(line, " \t\r\n"))
 	if err != nil {
 		return nil, err
 	}
@@ -139,11 +142,17 @@ func readCanister(line []byte) (Canister, error) {
 	return nil, fmt.Errorf("unknown kind %s: want user, assistant, supervisor, document, invocation, result, intent, wait or answer", clip(kind))
 }
 
-func readContent(raw []byte) (Content, error) {
-	members, err := splitObject(raw)
+// readContent returns the content that raw begins with, and where it ends.
+func readContent(raw []byte) (c Content, end int, err error) {
+	members, end, err := splitObject(make([]rawMember, 0, room), raw)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	c, err = contentOf(members)
+	return c, end, err
+}
+
+func contentOf(members []rawMember) (Content, error) {
 	kind, err := readLabel(members, "type")
 	if err != nil {
 		return nil, err

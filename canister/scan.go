@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"iter"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -44,26 +44,24 @@ type rawMember struct {
 	name, raw []byte
 }
 
-// splitObject returns the members of an object in their order.
-func splitObject(raw []byte) ([]rawMember, error) {
+// splitObject appends the members of the object that raw begins with, in their
+// order, and returns where it ends.
+func splitObject(members []rawMember, raw []byte) (_ []rawMember, end int, err error) {
 	if raw[0] != '{' {
-		return nil, wrongType("an object", raw)
+		return nil, 0, wrongType("an object", raw)
 	}
-	var name []byte
-	members := make([]rawMember, 0, 8)
-	for part := range parts(raw) {
-		if name == nil {
-			name = part
-			continue
-		}
-		text, err := unquoted(name)
+	w := walk{raw, 1}
+	for w.more() {
+		start := w.at
+		w.at = skipString(raw, start)
+		name, err := unquoted(raw[start:w.at])
 		if err != nil {
-			return nil, fmt.Errorf("member name %s: %w", clip(name), err)
+			return nil, 0, fmt.Errorf("member name %s: %w", clip(raw[start:w.at]), err)
 		}
-		members = append(members, rawMember{text, part})
-		name = nil
+		w.more()
+		members = append(members, rawMember{name, w.value()})
 	}
-	return members, nil
+	return members, w.at, nil
 }
 
 // lookup returns the value of the first member with the name, or nil.
@@ -76,23 +74,33 @@ func lookup(members []rawMember, name string) []byte {
 	return nil
 }
 
-// parts yields the values that stand directly in an array, or in an object,
-// where each name comes before its value.
-func parts(raw []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for i := 1; i < len(raw); {
-			switch raw[i] {
-			case ' ', '\t', '\r', '\n', ',', ':', ']', '}':
-				i++
-				continue
-			}
-			end := skip(raw, i)
-			if !yield(raw[i:end]) {
-				return
-			}
-			i = end
+// walk goes through the values that stand directly in an array, or in an object,
+// where each name comes before its value. It begins behind the first bracket.
+type walk struct {
+	raw []byte
+	at  int
+}
+
+// more goes to the next value, or behind the last bracket, where there is none.
+func (w *walk) more() bool {
+	for {
+		switch w.raw[w.at] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			w.at++
+		case ']', '}':
+			w.at++
+			return false
+		default:
+			return true
 		}
 	}
+}
+
+// value returns the value, and goes behind it.
+func (w *walk) value() []byte {
+	start := w.at
+	w.at = skip(w.raw, start)
+	return w.raw[start:w.at]
 }
 
 // skip returns the end of the value that begins at raw[i].
@@ -110,16 +118,11 @@ func skip(raw []byte, i int) int {
 }
 
 func skipString(raw []byte, i int) int {
-	quote := i
-	for i++; ; {
-		if quote < i {
-			quote = i + bytes.IndexByte(raw[i:], '"')
+	for i++; ; i += 2 { // behind what is escaped, which may be a quote
+		i += plain(raw[i:])
+		if raw[i] == '"' {
+			return i + 1
 		}
-		escape := bytes.IndexByte(raw[i:quote], '\\')
-		if escape < 0 {
-			return quote + 1
-		}
-		i += escape + 2 // behind the quote, if that is what was escaped
 	}
 }
 
@@ -188,35 +191,38 @@ func appendQuoted(dst []byte, s string) []byte {
 // unquote returns the text of a JSON string. Half of a surrogate pair is an
 // error: no text has such a character.
 func unquote(raw []byte) (string, error) {
-	text, err := unquoted(raw)
-	return string(text), err
-}
-
-// unquoted is unquote without a copy: the text is a part of raw if it can be.
-func unquoted(raw []byte) ([]byte, error) {
 	rest := raw[1 : len(raw)-1]
-	if bytes.IndexByte(rest, '\\') < 0 {
-		return rest, nil
+	i := bytes.IndexByte(rest, '\\')
+	if i < 0 {
+		return string(rest), nil
 	}
-	text := make([]byte, 0, len(rest))
-	for {
-		i := bytes.IndexByte(rest, '\\')
-		if i < 0 {
-			return append(text, rest...), nil
-		}
-		text = append(text, rest[:i]...)
-		if rest[i+1] == 'u' {
-			r, size := escapedRune(rest[i:])
-			if r == utf8.RuneError && size == 0 {
-				return nil, errors.New(`a \u escape is half of a surrogate pair`)
-			}
-			text = utf8.AppendRune(text, r)
-			rest = rest[i+size:]
+	var text strings.Builder
+	text.Grow(len(rest))
+	for ; i >= 0; i = bytes.IndexByte(rest, '\\') {
+		text.Write(rest[:i])
+		if rest[i+1] != 'u' {
+			text.WriteByte(unescape(rest[i+1]))
+			rest = rest[i+2:]
 			continue
 		}
-		text = append(text, unescape(rest[i+1]))
-		rest = rest[i+2:]
+		r, size := escapedRune(rest[i:])
+		if r == utf8.RuneError && size == 0 {
+			return "", errors.New(`a \u escape is half of a surrogate pair`)
+		}
+		text.WriteRune(r)
+		rest = rest[i+size:]
 	}
+	text.Write(rest)
+	return text.String(), nil
+}
+
+// unquoted is unquote without a copy, if the text is a part of raw.
+func unquoted(raw []byte) ([]byte, error) {
+	if rest := raw[1 : len(raw)-1]; bytes.IndexByte(rest, '\\') < 0 {
+		return rest, nil
+	}
+	text, err := unquote(raw)
+	return []byte(text), err
 }
 
 // unescape returns the character that c means behind a backslash.

@@ -5,6 +5,7 @@ package canister
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 // valid reports whether a text is one JSON value with white space around it, as
@@ -160,18 +161,16 @@ func isHex(c byte) bool {
 // nor a control.
 func plain(text []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	zero := func(w uint64) uint64 { return (w - ones) &^ w & highs } // not 0 if a byte is
+	zero := func(w uint64) uint64 { return (w - ones) &^ w & highs } // the lowest bit is that of the first byte that is 0
 	i := 0
 	for ; i+8 <= len(text); i += 8 {
 		w := binary.LittleEndian.Uint64(text[i:])
-		if zero(w^ones*'"')|zero(w^ones*'\\')|(w-ones*' ')&^w&highs != 0 {
-			break
+		if odd := zero(w^ones*'"') | zero(w^ones*'\\') | (w-ones*' ')&^w&highs; odd != 0 {
+			return i + bits.TrailingZeros64(odd)/8
 		}
 	}
-	for ; i < len(text); i++ {
-		if c := text[i]; c == '"' || c == '\\' || c < ' ' {
-			break
-		}
+	for i < len(text) && text[i] != '"' && text[i] != '\\' && text[i] >= ' ' {
+		i++
 	}
 	return i
 }

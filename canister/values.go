@@ -75,7 +75,7 @@ func (t *text) read(raw []byte) error {
 	if raw[0] != '{' {
 		return wrongType("a string", raw)
 	}
-	members, err := splitObject(raw)
+	members, _, err := splitObject(nil, raw)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (f *fields) absent() bool                      { return len(*f) == 0 }
 func (f *fields) append(dst []byte) ([]byte, error) { return appendObject(dst, nil, Fields(*f)) }
 
 func (f *fields) read(raw []byte) error {
-	members, err := splitObject(raw)
+	members, _, err := splitObject(nil, raw)
 	if err != nil {
 		return err
 	}
@@ -262,12 +262,13 @@ func (cs *contents) read(raw []byte) error {
 	if raw[0] != '[' {
 		return wrongType("an array", raw)
 	}
-	for part := range parts(raw) {
-		c, err := readContent(part)
+	for w := (walk{raw, 1}); w.more(); {
+		c, size, err := readContent(raw[w.at:])
 		if err != nil {
 			return fmt.Errorf("number %d: %w", len(*cs)+1, err)
 		}
 		*cs = append(*cs, c)
+		w.at += size
 	}
 	return nil
 }
@@ -293,7 +294,7 @@ func (u *usage) append(dst []byte) ([]byte, error) {
 }
 
 func (u *usage) read(raw []byte) error {
-	members, err := splitObject(raw)
+	members, _, err := splitObject(nil, raw)
 	if err != nil {
 		return err
 	}
