@@ -106,6 +106,14 @@ func TestSearch(t *testing.T) {
 func TestPages(t *testing.T) {
 	s := open(t)
 	storetest.Pages(t, s, row.PageRows, row.PageBytes)
+	from, err := s.extent(t.Context(), "talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A page ends with the canister with which it is full of bytes.
+	if page, err := s.page(t.Context(), row.Want{Extent: from, To: from.Length, Bytes: row.PageBytes}); err != nil || len(page) != 6 {
+		t.Errorf("a page of %d rows, want 6; %v", len(page), err)
+	}
 }
 
 // What is done in a loop over a conversation does not wait for the loop, and the
