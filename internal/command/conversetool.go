@@ -133,6 +133,9 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 	if text == "" {
 		last, place, err := lastMessage(ctx, t.store, t.id)
 		t.turn, t.after = last.ID, place-1
+		if err == nil && info.Last != canister.KindAssistant {
+			_ = t.nudge(ctx, t.id, last) // it may have been left by a process that died; if that fails, it is carried on later
+		}
 		return err
 	}
 	t.after, t.turn = info.Length, rand.Text()

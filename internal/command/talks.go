@@ -209,15 +209,21 @@ func (t *talks) wake(ctx context.Context, changed history.Filter, log *zap.Logge
 		if err == nil {
 			var last canister.User
 			if last, _, err = lastMessage(ctx, t.store, info.ID); err == nil {
-				bounded, cancel := context.WithTimeout(ctx, wakeEvery)
-				err = t.engine.Send(bounded, info.ID, last)
-				cancel()
+				err = t.nudge(ctx, info.ID, last)
 			}
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // which is at work, then
 			event.Log(ctx, log, zap.WarnLevel, "a conversation that has an answer could not be carried on", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
 		}
 	}
+}
+
+// nudge has a conversation looked at, whose last message is last. It does not wait
+// for one that is at work.
+func (t *talks) nudge(ctx context.Context, id string, last canister.User) error {
+	bounded, cancel := context.WithTimeout(ctx, wakeEvery)
+	defer cancel()
+	return t.engine.Send(bounded, id, last)
 }
 
 func (p *program) workerCommand() *cobra.Command {

@@ -13,9 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
@@ -294,6 +297,51 @@ func TestAnEngineThatIsAway(t *testing.T) {
 		}
 		if id := "a"; test.want == kept && !test.fresh && !strings.Contains(failure.Message, `"`+id+`"`) {
 			t.Errorf("%s: %s", name, failure.Message)
+		}
+	}
+}
+
+// TestWhoAsksForTheAnswerHasItCarriedOn: what a process has left that died is
+// found after a while, where others may be at work, and at once by who asks.
+func TestWhoAsksForTheAnswerHasItCarriedOn(t *testing.T) {
+	store, owner := theirs{history.NewMemory(), "scope-"}, config.OwnerPrefix+"ada"
+	kept := store.owner(owner)
+	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("Are you there?")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Describe(t.Context(), "a", history.Change{Owner: &kept}); err != nil {
+		t.Fatal(err)
+	}
+	open := func(_ context.Context, id string) (*converse.Conversation, error) {
+		return converse.New(conversetest.NewScript(conversetest.Line{Text: "Here I am."}), nil, &converse.Options{ID: id, Log: store}), nil
+	}
+	carries, err := engine.NewLocal(store, open, &engine.Options{Others: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer carries.Close(t.Context())
+	served := &talks{engine: carries, store: store, open: open, ending: t.Context(), owner: func(context.Context) (string, error) { return owner, nil }}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if h, err := served.say(ctx, said{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// TestWhoMayBeAtWork: where each host has a process of its own there may be
+// another one, and at an address there is none unless machines share the store.
+func TestWhoMayBeAtWork(t *testing.T) {
+	at := &config.Serve{HTTP: config.Plain("127.0.0.1:0")}
+	for name, test := range map[string]struct {
+		cfg  config.Config
+		want time.Duration
+	}{
+		"at an address":  {config.Config{Serve: at, History: &config.History{}}, 0},
+		"a shared store": {config.Config{Serve: at, History: &config.History{Store: config.StorePostgres}}, 11 * time.Minute},
+		"standard input": {config.Config{Serve: &config.Serve{}, History: &config.History{}}, 11 * time.Minute},
+	} {
+		if got := others(&test.cfg); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
 }
