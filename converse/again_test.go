@@ -109,7 +109,11 @@ func TestApprovalAtOnceIsBound(t *testing.T) {
 					t.Errorf("the results are %v, want %s", r, test.want)
 				}
 				sound(t, heir.History())
-				key := of[canister.Intent](t, store, id)[0].Key
+				intents := of[canister.Intent](t, store, id)
+				if last := intents[len(intents)-1]; len(intents) == 2 && !test.nobody && (last.Approved.IsZero() || last.Fingerprint == intents[0].Fingerprint) == (test.act != nil) {
+					t.Errorf("the intents are %+v", intents)
+				}
+				key := intents[0].Key
 				for i := range test.calls {
 					test.calls[i] = key + " " + test.calls[i]
 				}
@@ -136,6 +140,11 @@ func TestApprovalOfASecondAttempt(t *testing.T) {
 		turn, err := heir().Run(asUser(t, "ann"))
 		if err != nil || turn.Reason != converse.ReasonWaiting || turn.Waits[0].For != canister.WaitOutcome || turn.Waits[0].Who != "dana" || turn.Waits[0].Arguments != `{"n":1}` {
 			t.Fatalf("the turn is %+v, %v", turn, err)
+		}
+		answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
+		time.Sleep(25 * time.Hour)
+		if turn, err = heir().Run(asUser(t, "ann")); err != nil || turn.Reason != converse.ReasonWaiting || l.count() != 1 {
+			t.Fatalf("the answer does not expire: the turn is %+v, %v; %d calls", turn, err, l.count())
 		}
 		answer(t, store, "talk", canister.Answer{Verdict: canister.VerdictAllow})
 		answered := time.Now()

@@ -122,6 +122,9 @@ func TestAnswersAreRedacted(t *testing.T) {
 		answer(t, store, "talk", test.answer)
 		talk := process(t, store, roster, options, done)
 		carryOn(t, talk, converse.ReasonAnswered)
+		if intents := of[canister.Intent](t, store, "talk"); test.answer.Verdict == canister.VerdictChange && intents[0].Arguments != string(test.answer.Arguments) {
+			t.Errorf("the intent is %+v", intents[0]) // the log has that anyway
+		}
 		r := results(talk.History())[0]
 		if text := canister.TextOf(r.Content); strings.Contains(text, "hunter2") || strings.Contains(text, "swordfish") || !strings.Contains(text, "[secret]") {
 			t.Errorf("%s: the model is told %q", test.answer.Verdict, text)
