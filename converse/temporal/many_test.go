@@ -34,11 +34,7 @@ func TestManyConversations(t *testing.T) {
 	if dir == "" {
 		t.Skip(".ci/temporal runs it")
 	}
-	address := startServer
-	if dir != "dev" {
-		address = func(t testing.TB) string { return startProduction(t.(*testing.T), dir) }
-	}
-	w := newWorld(t, workerForm{Address: address(t), Store: pgtest.DSN(t), Heartbeat: 5 * time.Second, Idle: 5 * time.Second})
+	w := newWorld(t, workerForm{Address: startEither(t, dir), Store: pgtest.DSN(t), Heartbeat: 5 * time.Second, Idle: 5 * time.Second})
 	w.leave = func(string) <-chan any { return later(200 * time.Millisecond) }
 	first, second := startWorker(t, w.form), startWorker(t, w.form)
 	begun := time.Now()

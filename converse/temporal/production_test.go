@@ -27,6 +27,16 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
+// startEither starts the production server of a folder, or, if that is "dev" or
+// empty, a development server.
+func startEither(t *testing.T, dir string) string {
+	t.Helper()
+	if dir == "" || dir == "dev" {
+		return startServer(t)
+	}
+	return startProduction(t, dir)
+}
+
 // startProduction starts the production server over PostgreSQL, with 32 shards
 // and the settings of docs/temporal.md, and returns its address. The server's
 // programs are those that .ci/temporal-server production has built in dir.
