@@ -330,22 +330,17 @@ func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
 	defer store.Close()
 	for _, id := range []string{"first", "bad", "last"} {
 		said := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}
-		if err := store.Append(t.Context(), id, 0, said, canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("It snows.")}); err != nil {
+		if err := store.Append(t.Context(), id, 0, said, canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("It snows. " + strings.Repeat("And snows. ", 200))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	lines := filepath.Join(folder, "bad", "history.jsonl")
-	text, err := os.ReadFile(lines)
-	if err == nil {
-		err = os.WriteFile(lines, []byte(strings.Replace(string(text), "snows", "rains", 1)), 0o600)
-	}
-	if err != nil {
+	if err := os.RemoveAll(filepath.Join(folder, "bad", "contents")); err != nil { // where the answer is
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "all.jsonl")
 	for _, args := range []string{"--all -o " + out, "bad last first"} {
 		o := consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, statusFailed)
-		contains(t, args, o.stderr, "bad", "history.jsonl")
+		contains(t, args, o.stderr, "bad is left out: ", "history.jsonl")
 		lacks(t, args, o.stderr, "first", "last")
 	}
 	o := run{dir: t.TempDir()}.consort(t, "history", "import", out, "--history", "other.db").expect(t, statusDone)
