@@ -4,6 +4,7 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -274,11 +275,14 @@ func TestTitlesOfAll(t *testing.T) {
 func TestChatTellsAll(t *testing.T) {
 	path := file(t, model(t, says("Never said.")), historyTable)
 	store := open(t, path)
-	old := []canister.Canister{
-		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("What was long ago.")},
-		canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("Yes.")},
-		canister.Document{Head: canister.Head{ID: "d"}, Title: "Summary", Content: canister.Texts("They said hello.")},
+	old := []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("What was long ago.")}}
+	for i := range 500 {
+		old = append(old, canister.Assistant{Head: canister.Head{ID: fmt.Sprint("m", i)}, Content: canister.Texts("Yes.")},
+			canister.User{Head: canister.Head{ID: fmt.Sprint("u", i)}, Content: canister.Texts("And?")})
 	}
+	mark := canister.Fields{"io.github.consort-go/compaction": json.RawMessage(`{"through":"m498","tokens":9,"place":997,"instructions":[]}`)}
+	old = append(old, canister.Document{Head: canister.Head{ID: "d", Extra: canister.Extra{Metadata: mark}}, Title: "Summary", Content: canister.Texts("They said hello.")},
+		canister.Assistant{Head: canister.Head{ID: "last"}, Content: canister.Texts("So it is.")})
 	if err := store.Append(t.Context(), "a", 0, old...); err != nil {
 		t.Fatal(err)
 	}
