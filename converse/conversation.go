@@ -197,7 +197,7 @@ func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Tu
 //
 // With Options.Log the history tells of an invocation that lacks a result whether
 // its call was begun. If not, it runs. If it was, it runs for a second time if its
-// tool says that this does no harm ([ensemble.Tool.Repeatable]), under the same [invoker.Call] ID; otherwise see
+// tool is read-only or idempotent ([ensemble.Tool.Repeatable]), under the same [invoker.Call] ID; otherwise see
 // Options.Doubt. Without a log Continue runs it, maybe for a second time.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, (*turn).work)

@@ -73,8 +73,7 @@
 // by a [canister.Intent] in the log.
 //
 // An intent without a result is a call that was made or not when a process died. If
-// the tool says that this does no harm, and is believed ([ensemble.Tool.Repeatable]),
-// the call is made again with the same [invoker.Call] ID; otherwise Options.Doubt says whether the model is told
+// the tool is read-only or idempotent ([ensemble.Tool.Repeatable]) the call is made again with the same [invoker.Call] ID; otherwise Options.Doubt says whether the model is told
 // OUTCOME_UNKNOWN or somebody is asked.
 //
 // A decision or an answer that takes longer than a process lasts is waited for in the

@@ -120,8 +120,8 @@
 // words that lead a model to check. Such a call is repeated, once and with the
 // same ID, only if the tool says that this does no harm and Options.Trust
 // believes it; by default that is a tool that is read-only, and a function of the
-// program that says either. After the death of the process it is the same for the
-// conversation that takes the call up.
+// program that says either. A call that the death of the process has cut off is made
+// again, with its key, if the tool says either and the server is believed at all.
 //
 // # Time
 //

@@ -9,15 +9,17 @@ import (
 )
 
 // Trust says which hints of its tools an ensemble believes when a call may or may
-// not have taken effect: when its connection was lost, whether the call is repeated,
-// once, and whether the failure says that it is retryable; when its process died,
-// whether the conversation makes it again.
+// not have taken effect. When its connection was lost the hints decide whether the
+// call is repeated, at once and unseen, and whether the failure says that it is
+// retryable. When the process died, a conversation makes a call again whose tool is
+// read-only or idempotent, with the key that its log has, unless none is believed:
+// see [Tool.Repeatable].
 type Trust string
 
 // How far hints are trusted.
 const (
-	// TrustReads believes a tool that says that it is read-only. The default, but for
-	// the program's own functions.
+	// TrustReads believes a tool that says that it is read-only, when a connection
+	// was lost. The default, but for the program's own functions.
 	TrustReads Trust = "reads"
 	// TrustAll also believes one that says that it is idempotent. The default of
 	// [Local] and [LocalSource].
@@ -34,15 +36,20 @@ func trust(source Source) Trust {
 	return TrustReads
 }
 
-// Repeatable reports whether a call of the tool may be made twice, with the same key,
-// when nobody knows what came of the first: the tool says that this does no harm, and
-// its ensemble believes that.
+// Repeatable reports whether a call of the tool that the death of a process has cut
+// off may be made again, with the same key: the tool says that it is read-only or
+// idempotent, and its ensemble has not [TrustNone].
 func (t *Tool) Repeatable() bool {
+	return t.ensemble.options.Trust != TrustNone && t.definition.Hints.Repeatable()
+}
+
+// repeatable reports whether that is so of a call whose connection was lost.
+func (t *Tool) repeatable() bool {
 	switch hints := t.definition.Hints; t.ensemble.options.Trust {
 	case TrustReads:
 		return hints.ReadOnly
 	case TrustAll:
-		return hints.Repeatable()
+		return t.Repeatable()
 	default:
 		return false
 	}
@@ -53,7 +60,7 @@ func (t *Tool) Repeatable() bool {
 // that was answered, with content, is not: its outcome is the answer.
 func (t *Tool) mayRepeat(l *life, err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.Repeatable() && !t.ensemble.endedOnRequest(l)
+	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatable() && !t.ensemble.endedOnRequest(l)
 }
 
 // endedOnRequest reports whether the life ended because somebody asked for it.
