@@ -20,7 +20,7 @@ const firstTail = 64
 // there is no such conversation. Enough is asked after each read.
 //
 // The log tells how long a conversation is if it has the Info of a [Store]. Of one
-// that has not, all is read at once, and enough is not asked.
+// that has not, or whose Info is damaged, all is read at once, and enough is not asked.
 func Tail(ctx context.Context, log Log, conversation string, enough func(place int, canisters []canister.Canister) bool) (int, []canister.Canister, error) {
 	place, err := lengthOf(ctx, log, conversation)
 	if err != nil {
@@ -62,8 +62,8 @@ func lengthOf(ctx context.Context, log Log, conversation string) (int, error) {
 		return 0, nil
 	}
 	info, err := teller.Info(ctx, conversation)
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
+	if _, corrupt := errors.AsType[*CorruptError](err); corrupt || errors.Is(err, ErrNotFound) {
+		return 0, nil // what stands beside the canisters may be damaged, and they may not
 	}
 	return info.Length, err
 }

@@ -101,6 +101,24 @@ func TestTailOfALogOnly(t *testing.T) {
 	expect(t, place, canisters, 0, 300)
 }
 
+// damaged is a store that can read canisters and not what is beside them.
+type damaged struct{ history.Store }
+
+func (damaged) Info(_ context.Context, id string) (history.Info, error) {
+	return history.Info{}, fmt.Errorf("info: %w", &history.CorruptError{Conversation: id, Err: errors.New("no JSON")})
+}
+
+// A conversation of which only what stands beside the canisters is damaged is read
+// all the same.
+func TestTailOfADamagedInfo(t *testing.T) {
+	w := numbered(t, 300)
+	place, canisters, err := history.Tail(t.Context(), damaged{w}, "talk", func(int, []canister.Canister) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, place, canisters, 0, 300)
+}
+
 // What is appended while it is looked for is there, and of a conversation that is
 // begun anew, and does not reach as far, there is the new one alone.
 func TestTailOfWhatChanges(t *testing.T) {
