@@ -161,3 +161,36 @@ func TestWatchFromAnyPlace(t *testing.T) {
 		}
 	})
 }
+
+// A message that is sent once more is found behind which another one stands that was
+// said long before, and came late, or one without a time: wherever a read of the end
+// of the log begins.
+func TestSentOnceMoreBeforeWhatCameLate(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, late := range map[string]time.Time{"said long before": now.Add(-3 * time.Hour), "without a time": {}} {
+		for behind := range 40 {
+			var list []canister.Canister
+			turn := func(id string, said, answered time.Time) {
+				list = append(list,
+					canister.User{Head: canister.Head{ID: id, Time: said}, Content: canister.Texts("Well?")},
+					canister.Assistant{Head: canister.Head{ID: "answer to " + id, Time: answered}, Content: canister.Texts("Yes."), Finish: canister.FinishStop})
+			}
+			turn("first", now.Add(-5*time.Hour), now.Add(-5*time.Hour))
+			turn("message", now, now)
+			turn("late", late, now)
+			for i := range behind {
+				turn(fmt.Sprint(i), now, now)
+			}
+			store := history.NewMemory()
+			if err := store.Append(t.Context(), "talk", 0, list...); err != nil {
+				t.Fatal(err)
+			}
+			if err := engine.Post(t.Context(), store, nil, "talk", list[2].(canister.User), now); err != nil {
+				t.Fatal(err)
+			}
+			if info, err := store.Info(t.Context(), "talk"); err != nil || info.Length != len(list) {
+				t.Errorf("%s, and %d turns behind it: the message was taken twice: %v", name, behind, err)
+			}
+		}
+	}
+}

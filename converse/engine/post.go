@@ -116,12 +116,27 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 // [history.Tail] for the cost.
 func LastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
-		return turnOf(end) != "" && end[0].Header().Time.Before(since)
+		return turnOf(end) != "" && beginsBefore(end, since)
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("engine: the log cannot be read: %w", err)
 	}
 	return place, canisters, nil
+}
+
+// beginsBefore reports whether what stands before some canisters was appended before
+// an instant. The first of them tells that a turn has written: the times of others
+// are those of whoever said them, maybe long before they were appended.
+func beginsBefore(canisters []canister.Canister, since time.Time) bool {
+	for _, c := range canisters {
+		switch at := c.Header().Time; c.Kind() {
+		case canister.KindAssistant, canister.KindInvocation, canister.KindIntent, canister.KindWait, canister.KindResult:
+			if !at.IsZero() {
+				return at.Before(since)
+			}
+		}
+	}
+	return false
 }
 
 // said reports whether a message is in a history already.
