@@ -65,7 +65,8 @@ func inherited(wait canister.Wait, conversation string) bool {
 //
 // An error that has [ErrNotWaiting] in its chain says that nobody waits for it.
 // A verdict that does not answer the wait, and one of somebody who may not
-// answer it, are errors too, and so is an answer of more than [MaxAnswer]. Answer appends, or appends nothing.
+// answer it, are errors too, and so is an answer of more than [MaxAnswer], or with a
+// time that is not before the deadline. Answer appends, or appends nothing.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
 	if answer.ID == "" {
 		answer.ID = rand.Text()
@@ -133,6 +134,8 @@ func checkAnswer(conversation string, history []canister.Canister, answer canist
 		return errors.New("converse: an answer has to say who gives it")
 	case wait.Who != "" && answer.By != wait.Who:
 		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", clip(wait.ID), clip(wait.Who), clip(answer.By))
+	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would hold for nobody
+		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), clip(wait.ID), wait.Deadline.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):
 		return errors.New("converse: the changed arguments have to be one JSON object")
 	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !isObject(answer.Arguments):

@@ -57,6 +57,25 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 }
 
+// An answer that says itself that it came too late would hold for nobody, and would
+// leave nothing to be answered: it is refused, and another one can be given.
+func TestAnswerWithATime(t *testing.T) {
+	deadline := time.Now().Add(time.Hour)
+	wait := canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: deadline}
+	for at, want := range map[time.Time]string{deadline.Add(time.Minute): "the deadline of the wait w is", deadline: "the deadline", deadline.Add(-1): ""} {
+		store := put(t, wait)
+		answer := canister.Answer{Head: canister.Head{Time: at}, Wait: "w", By: "dana", Verdict: canister.VerdictAllow}
+		err := converse.Answer(t.Context(), store, "talk", answer, time.Now())
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("at %v: %v, want %s", at, err, want)
+		}
+		answer.Time = time.Time{}
+		if err := converse.Answer(t.Context(), store, "talk", answer, time.Now()); (err == nil) != (want != "") {
+			t.Errorf("another one: %v", err)
+		}
+	}
+}
+
 // What an approval changes the arguments to is bounded, and so is the result that
 // tells of it.
 func TestChangedArgumentsAreBounded(t *testing.T) {
