@@ -115,7 +115,7 @@ func (a *answering) run(ctx context.Context, flags *pflag.FlagSet, args []string
 		a.with = &answer{verdictFlag: verdictFlags[0]}
 	}
 	if a.resume && a.with == nil {
-		return usagef("--resume is for an answer; to carry on without one: consort resume %s", word(args[0]))
+		return usagef("--resume is for an answer; to carry on without one: %s", a.again("resume "+word(args[0])))
 	}
 	s, err := a.openShelf(ctx, false)
 	if err != nil {
@@ -224,7 +224,7 @@ func (a *answering) answer(ctx context.Context, s *shelf, id string, wait canist
 	case a.json:
 		return s.document(answeredJSON{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: by})
 	}
-	s.screen.note("%s", s.screen.notes.faint("Answered as "+shown.Line(by)+". Carry on with it: consort resume "+word(id)))
+	s.screen.note("%s", s.screen.notes.faint("Answered as "+shown.Line(by)+". Carry on with it: "+s.again("resume "+word(id))))
 	return nil
 }
 

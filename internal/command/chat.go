@@ -97,8 +97,8 @@ func (c *chat) greet(ctx context.Context) {
 	was := titled{c.kept.store}.entitled(ctx, c.kept.was)
 	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
 	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
-		c.screen.note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to make them, maybe for a second time, leave and say: consort resume %s",
-			len(invoke.Pending), word(was.ID))
+		c.screen.note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to carry on with them, leave and say: %s",
+			len(invoke.Pending), c.again("resume "+word(was.ID)))
 	}
 }
 
@@ -173,6 +173,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 		c.kept.adviseResume()
 	case err != nil && ctx.Err() == nil:
 		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
+		err = &exit{statusOf(err), nil} // all was said
 	}
 	return false, err
 }

@@ -33,6 +33,7 @@ type kept struct {
 	was   history.Info  // before this command; its zero value if the conversation is new
 
 	overtaken bool // somebody else has gone on with it in the turn before
+	gone      bool // or has deleted it
 }
 
 // withHistory adds the flag --history to a command.
@@ -160,9 +161,12 @@ func (k *kept) explain(err error) error {
 		return err
 	}
 	k.overtaken = true
+	if k.gone = conflict.Length == 0; k.gone {
+		return fmt.Errorf("somebody has deleted this conversation meanwhile, and this turn stopped there: %w", err)
+	}
 	id := word(k.talk.ID())
 	return fmt.Errorf("somebody else has gone on with this conversation meanwhile, and this turn stopped there. "+
-		"Nothing of theirs is lost: see it with consort history show %s, and then carry on from there, as with consort chat --conversation %s: %w", id, id, err)
+		"Nothing of theirs is lost: see it with %s, and then carry on from there, as with %s: %w", k.again("history show "+id), k.again("chat --conversation "+id), err)
 }
 
 // entitle writes down the title of a conversation that has none. A title is not
@@ -192,10 +196,10 @@ func (k *kept) adviseResume() {
 	}
 	id := word(k.talk.ID())
 	if wait, waits := k.talk.Next().(converse.Await); waits {
-		k.screen.note("The turn waits for somebody, until %s: see for what, and answer, with: consort approve %s", wait.Deadline.Local().Format(time.DateTime), id)
+		k.screen.note("The turn waits for somebody, until %s: see for what, and answer, with: %s", wait.Deadline.Local().Format(time.DateTime), k.again("approve "+id))
 		return
 	}
-	k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: consort resume "+id))
+	k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: "+k.again("resume "+id)))
 }
 
 // warnLeft says what a message leaves behind it.
@@ -213,9 +217,21 @@ func (k *kept) warnLeft() {
 
 // adviseContinue says how to come back.
 func (k *kept) adviseContinue() {
-	if k.store != nil && k.talk.Length() > 0 {
-		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: consort chat --conversation "+word(k.talk.ID())))
+	if k.store != nil && k.talk.Length() > 0 && !k.gone {
+		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("chat --conversation "+word(k.talk.ID()))))
 	}
+}
+
+// again is a command line for later, with the configuration and the store that
+// this one was given.
+func (p *program) again(command string) string {
+	if p.configFile != defaultConfig {
+		command += " --config " + word(p.configFile)
+	}
+	if p.history != "" {
+		command += " --history " + word(p.history)
+	}
+	return "consort " + command
 }
 
 // word is an identity as a shell takes it, and a terminal.
@@ -231,8 +247,10 @@ func (p *program) resumeCommand() *cobra.Command {
 	return p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "resume ID",
 		Short: "Carry on with a turn that was not done",
-		Long: "Resume carries on with a conversation whose last turn was cut off: calls of tools\n" +
-			"that have no result are made, maybe for a second time, and the model is asked.",
+		Long: "Resume carries on with a conversation whose last turn was cut off. Calls of tools\n" +
+			"that were not begun are made. One that may have been made is made again where its\n" +
+			"tool says that this does no harm; otherwise the model is told that nobody knows,\n" +
+			"or somebody is asked, as history.doubt says. Then the model is asked.",
 		Example: "  consort history list --open\n  consort resume 20261121-k3f9ab2c",
 		Args:    cobra.ExactArgs(1),
 		RunE:    does(p.resume),

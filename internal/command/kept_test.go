@@ -226,7 +226,8 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 		return openaiserver.Message{Text: "Mine."}
 	})}, expects("again", "Carried on.")), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
 	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusFailed)
-	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a", "consort chat --conversation a")
+	again := " --config " + path
+	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a"+again, "consort chat --conversation a"+again)
 	lacks(t, "standard error", o.stderr, "consort resume")
 	if got := kinds(t, store, "a"); got != "user assistant" {
 		t.Errorf("%s", got)
@@ -238,8 +239,52 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = run{stdin: "again\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, statusFailed)
-	contains(t, "standard error", o.stderr, "somebody else has gone on")
+	if told := strings.Count(o.stderr, "somebody else has gone on with this"); told != 1 {
+		t.Errorf("told %d times:\n%s", told, o.stderr)
+	}
 	contains(t, "standard output", o.stdout, "Carried on.")
+}
+
+// Somebody deletes the conversation while the model answers.
+func TestSomebodyDeletedIt(t *testing.T) {
+	talks := filepath.Join(t.TempDir(), "consort.toml")
+	store := open(t, talks)
+	path := file(t, model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
+			t.Error(err)
+		}
+		return openaiserver.Message{Text: "Mine."}
+	})}), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
+	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusFailed)
+	contains(t, "standard error", o.stderr, "somebody has deleted this conversation meanwhile")
+	lacks(t, "standard error", o.stderr, "consort history show", "consort chat", "consort resume")
+}
+
+// What people are told to type next names what they have named.
+func TestAdviceNamesThePlace(t *testing.T) {
+	path := file(t, model(t, says("Hello.")))
+	talks := filepath.Join(filepath.Dir(path), "my talks.db")
+	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", talks, "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, " --config "+path+" --history '"+talks+"'\n")
+	here := run{stdin: "hi\n", dir: filepath.Dir(path)}.consort(t, "chat").expect(t, statusDone)
+	contains(t, "in its folder", here.stderr, "Carry on with it: consort chat --conversation ")
+	if strings.Contains(here.stderr, "--config") {
+		t.Errorf("%s", here.stderr)
+	}
+}
+
+// Who gives too few arguments, or too many, is told which there are.
+func TestArgumentsThatDoNotFit(t *testing.T) {
+	for line, args := range map[string][]string{
+		"resume ID":            {"resume"},
+		"approve ID [WAIT]":    {"approve"},
+		"history show ID":      {"history", "show"},
+		"history delete ID":    {"history", "delete", "a", "b"},
+		"history search WORDS": {"history", "search"},
+		"version":              {"version", "now"},
+	} {
+		contains(t, line, consort(t, args...).expect(t, statusUsage).stderr, "; expected: consort "+line+"\n")
+	}
 }
 
 // What was changed last is somebody else's, and not this person's to continue.

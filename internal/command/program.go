@@ -163,7 +163,31 @@ func (p *program) rootCommand() *cobra.Command {
 		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(), p.workerCommand(),
 		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
 	)
+	sayArguments(root)
 	return root
+}
+
+// sayArguments makes the commands below cmd say which arguments they have, to
+// whom gives others.
+func sayArguments(cmd *cobra.Command) {
+	for _, cmd := range cmd.Commands() {
+		if cmd.HasSubCommands() {
+			sayArguments(cmd) // what is too much may be a command that there is not
+			continue
+		}
+		fit := cmd.Args
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if fit == nil {
+				return nil
+			}
+			err := fit(cmd, args)
+			if own := (*exit)(nil); err == nil || errors.As(err, &own) {
+				return err
+			}
+			_, names, _ := strings.Cut(cmd.Use, " ")
+			return usagef("%w; expected: %s", err, strings.TrimSpace(cmd.CommandPath()+" "+names))
+		}
+	}
 }
 
 // withJSON adds the flag --json to a command.
