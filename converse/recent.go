@@ -58,20 +58,15 @@ func takeUp(ctx context.Context, log history.Log, conversation string) (held, []
 	}
 	start, summary, _ := needed(place, canisters)
 	h := held{from: place + start}
-	var front []canister.Canister
-	for _, place := range summary.Instructions {
-		if place >= h.from {
-			break
-		}
-		supervisor, err := at(ctx, log, conversation, place)
-		if err != nil {
-			return held{}, nil, err
-		}
-		if supervisor == nil || supervisor.Kind() != canister.KindSupervisor { // the log was changed
-			all, err := history.From(ctx, log, conversation, 0)
-			return held{}, all, err
-		}
-		front, h.front = append(front, supervisor), append(h.front, place)
+	before, _ := slices.BinarySearch(summary.Instructions, h.from)
+	h.front = summary.Instructions[:before]
+	front, err := instructions(ctx, log, conversation, h.front)
+	if err != nil {
+		return held{}, nil, err
+	}
+	if len(front) < before { // the log was changed
+		all, err := history.From(ctx, log, conversation, 0)
+		return held{}, all, err
 	}
 	return h, append(front, canisters[start:]...), nil
 }
@@ -96,12 +91,35 @@ func needed(place int, end []canister.Canister) (start int, summary mark, ok boo
 	return 0, mark{}, false
 }
 
-// at returns the canister at a place of a conversation; nil if there is none.
-func at(ctx context.Context, log history.Log, conversation string, place int) (canister.Canister, error) {
-	for c, err := range log.Read(ctx, conversation, place) {
-		return c, err
+// near is how many canisters are rather read and passed over than left out: to begin
+// to read costs about as much.
+const near = 32
+
+// instructions returns the Supervisors that stand at some places of a conversation,
+// as far as they do.
+func instructions(ctx context.Context, log history.Log, conversation string, places []int) ([]canister.Canister, error) {
+	var found []canister.Canister
+	for len(found) < len(places) {
+		before, place := len(found), places[len(found)]
+		for c, err := range log.Read(ctx, conversation, place) {
+			if err != nil {
+				return nil, err
+			}
+			if place == places[len(found)] {
+				if c.Kind() != canister.KindSupervisor {
+					return found, nil
+				}
+				if found = append(found, c); len(found) == len(places) || places[len(found)]-place > near {
+					break
+				}
+			}
+			place++
+		}
+		if len(found) == before { // there is no such place
+			break
+		}
 	}
-	return nil, nil
+	return found, nil
 }
 
 // clashes says which of the canisters has the identity of one that the log has and

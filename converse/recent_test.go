@@ -21,11 +21,12 @@ import (
 // counted counts what is read of a store.
 type counted struct {
 	history.Store
-	read int
+	begun, read int // how often, and how many canisters
 }
 
 func (c *counted) Read(ctx context.Context, id string, after int) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
+		c.begun++
 		for canister, err := range c.Store.Read(ctx, id, after) {
 			c.read++
 			if !yield(canister, err) {
@@ -144,6 +145,46 @@ func TestTakingUpCosts(t *testing.T) {
 	t.Logf("of %d canisters at most %d were read", len(g.history), most)
 }
 
+// Instructions that stand close together are read together.
+func TestTakingUpManyInstructions(t *testing.T) {
+	g := &grower{t: t, random: rand.New(rand.NewPCG(5, 1))}
+	var places []int
+	instruct := func() {
+		places = append(places, len(g.history))
+		g.add(canister.Supervisor{Head: g.head(), Content: canister.Texts("It is noon.")})
+	}
+	turn := func() {
+		g.add(canister.User{Head: g.head(), Content: canister.Texts("Well?")}, canister.Assistant{Head: g.head(), Finish: canister.FinishStop})
+	}
+	for range 200 {
+		instruct()
+		turn()
+	}
+	for range 200 {
+		turn()
+	}
+	instruct()
+	turn()
+	through := len(g.history) - 1
+	text, err := json.Marshal(mark{Through: g.history[through].Header().ID, Place: through, Instructions: places})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.add(canister.Document{Head: canister.Head{ID: "summary", Extra: canister.Extra{Metadata: canister.Fields{compactionKey: text}}}})
+	for range 50 {
+		turn()
+	}
+	store := keptIn(t, g.history)
+	h, some, err := takeUp(t.Context(), store, "talk")
+	if err != nil || len(h.front) != len(places) || len(some) != len(places)+2+1+100 {
+		t.Fatalf("%d instructions and %d canisters: %v", len(h.front), len(some), err)
+	}
+	if store.begun > 4 {
+		t.Errorf("the log was read %d times", store.begun)
+	}
+	takenUp(t, g.history, g.policy)
+}
+
 // A summary that does not say where it stands, since an older program wrote it, or
 // that says what is not so, since somebody has changed the log, is still one.
 func TestTakingUpWhatWasChanged(t *testing.T) {
@@ -156,12 +197,13 @@ func TestTakingUpWhatWasChanged(t *testing.T) {
 		t.Fatalf("nothing was left in the log: %+v", h)
 	}
 	for name, change := range map[string]func(map[string]json.RawMessage) error{
-		"no place":           func(m map[string]json.RawMessage) error { delete(m, "place"); return nil },
-		"no instructions":    func(m map[string]json.RawMessage) error { delete(m, "instructions"); return nil },
-		"another place":      func(m map[string]json.RawMessage) error { m["place"] = json.RawMessage("7"); return nil },
-		"other instructions": func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[1,3]"); return nil },
-		"wild instructions":  func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[3,1]"); return nil },
-		"far instructions":   func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[-4]"); return nil },
+		"no place":             func(m map[string]json.RawMessage) error { delete(m, "place"); return nil },
+		"no instructions":      func(m map[string]json.RawMessage) error { delete(m, "instructions"); return nil },
+		"another place":        func(m map[string]json.RawMessage) error { m["place"] = json.RawMessage("7"); return nil },
+		"other instructions":   func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[1,3]"); return nil },
+		"wild instructions":    func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[3,1]"); return nil },
+		"an instruction twice": func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[0,0]"); return nil },
+		"far instructions":     func(m map[string]json.RawMessage) error { m["instructions"] = json.RawMessage("[-4]"); return nil },
 	} {
 		changed := slices.Clone(g.history)
 		for i, c := range changed {

@@ -4,7 +4,6 @@ package converse
 
 import (
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	"github.com/consort-go/consort/canister"
@@ -40,10 +39,22 @@ func markOf(c canister.Canister) (m mark, ok bool) {
 	}
 	text, ok := document.Metadata[compactionKey]
 	const most = 1 << 40
-	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Place < 0 || !slices.IsSorted(m.Instructions) || len(m.Instructions) > 0 && m.Instructions[0] < 0 {
+	if !ok || json.Unmarshal(text, &m) != nil || m.Through == "" || m.Trim < 0 || m.Tokens < 0 || m.Tokens > most || m.Place < 0 || !arePlaces(m.Instructions) {
 		return mark{}, false
 	}
 	return m, true
+}
+
+// arePlaces reports whether numbers are places in a log, in order and none twice.
+func arePlaces(numbers []int) bool {
+	least := 0
+	for _, n := range numbers {
+		if n < least {
+			return false
+		}
+		least = n + 1
+	}
+	return true
 }
 
 // marks are the marks of a history that count, by their places; -1 where there
