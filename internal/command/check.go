@@ -80,7 +80,7 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if r.Model, err = p.examineModel(cfg); err != nil {
 		return nil, err
 	}
-	r.History = examineHistory(cfg)
+	r.History = examineHistory(ctx, cfg)
 	if err := p.examineServers(ctx, cfg, r); err != nil {
 		return nil, err
 	}
@@ -126,14 +126,18 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []proble
 }
 
 // examineHistory tells where conversations are kept. The user's own store need
-// not be there yet.
-func examineHistory(cfg *config.Config) *historyJSON {
+// not be there yet, and is not made.
+func examineHistory(ctx context.Context, cfg *config.Config) *historyJSON {
 	if cfg.History == nil {
 		path, err := ownStore()
-		if err != nil {
-			return nil
+		if err == nil {
+			err = couldPrepare(ctx, cfg, path)
 		}
-		return &historyJSON{Store: config.StoreSQLite, Path: path, Default: true}
+		own := &historyJSON{Store: config.StoreSQLite, Path: path, Default: true}
+		if err != nil {
+			own.Error = withoutKey(err)
+		}
+		return own
 	}
 	if !cfg.Keeps() {
 		return nil

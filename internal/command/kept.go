@@ -69,7 +69,7 @@ func (p *program) take(ctx context.Context, assembly *config.Assembly, want choi
 	k := &kept{program: p}
 	var err error
 	if k.store, err = assembly.History(ctx); err != nil {
-		return nil, usagef("%s: %w", p.configFile, err)
+		return nil, p.unopened(err)
 	}
 	options := *assembly.Options
 	if k.store != nil {

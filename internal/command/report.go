@@ -45,6 +45,7 @@ type historyJSON struct {
 	Store   config.StoreKind `json:"store"`
 	Path    string           `json:"path,omitempty"`
 	Default bool             `json:"default"` // nobody has named another
+	Error   string           `json:"error,omitempty"`
 }
 
 type serverJSON struct {
@@ -129,6 +130,8 @@ func (h *historyJSON) text(paint palette) string {
 		return "  conversations are not kept\n"
 	case h.Store == config.StorePostgres:
 		return paint.good("✓") + " conversations are kept in PostgreSQL\n"
+	case h.Error != "":
+		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.bad("✗"), shown.Line(h.Error))
 	case h.Default:
 		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.good("✓"), homely(h.Path))
 	}

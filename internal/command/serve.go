@@ -99,7 +99,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	if retention := cfg.History.Retention(); !retention.KeepsAll() {
 		store, err := assembly.History(ctx)
 		if err != nil {
-			return usagef("%s: %w", s.configFile, err)
+			return s.unopened(err)
 		}
 		defer sweeps(ctx, store, retention, assembly.Logger)()
 	}

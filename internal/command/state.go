@@ -52,7 +52,7 @@ func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how kee
 	case how == keepIfPossible:
 		p.unkept = err
 	default:
-		return usagef("conversations cannot be kept: %w; name another place with --history FILE", err)
+		return usagef("conversations cannot be kept: %s; name another place with --history FILE", withoutKey(err))
 	}
 	return nil
 }
@@ -64,11 +64,7 @@ func prepare(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	probe, err := os.CreateTemp(folder, ".probe-*")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+	if err := probe(folder); err != nil {
 		return err
 	}
 	store, err := cfg.OpenHistory(ctx)
@@ -76,6 +72,44 @@ func prepare(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	return store.Close()
+}
+
+// probe finds out whether a folder can be written.
+func probe(folder string) error {
+	file, err := os.CreateTemp(folder, ".probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// couldPrepare finds out whether prepare could, and makes nothing that stays.
+func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
+	if !isAbsent(path) {
+		own := *cfg
+		own.History = &config.History{Path: config.Plain(path)}
+		return prepare(ctx, &own)
+	}
+	folder := filepath.Dir(path)
+	for isAbsent(folder) && folder != filepath.Dir(folder) {
+		folder = filepath.Dir(folder)
+	}
+	return probe(folder)
+}
+
+// withoutKey is the text of an error of the store whose place no key of the
+// configuration has named.
+func withoutKey(err error) string { return strings.TrimPrefix(err.Error(), "history.path: ") }
+
+// unopened is an error of the store, with who has named its place.
+func (p *program) unopened(err error) error {
+	switch {
+	case p.own:
+		return usagef("%s", withoutKey(err))
+	case p.history != "":
+		return usagef("--history: %s", withoutKey(err))
+	}
+	return usagef("%s: %w", p.configFile, err)
 }
 
 // ownStore is the file that conversations are kept in unless somebody names
@@ -120,7 +154,7 @@ func homely(path string) string {
 func (p *program) tellPlace(cfg *config.Config) {
 	switch faint := p.screen.notes.faint; {
 	case p.unkept != nil:
-		p.screen.note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(p.unkept.Error()))
+		p.screen.note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(withoutKey(p.unkept)))
 	case !cfg.Keeps():
 		p.screen.note("%s", faint("Conversations are not kept; they end with this program."))
 	case p.own:

@@ -22,9 +22,12 @@ import (
 // names one.
 func ownOf(t *testing.T) string { return filepath.Join(placeOf(t), "consort", "history.db") }
 
-// openOwn opens it.
+// openOwn opens it, and makes it if need be.
 func openOwn(t *testing.T) *sqlite.Store {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(ownOf(t)), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	store, err := sqlite.Open(ownOf(t), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +130,33 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 		contains(t, name, o.stderr, "conversations cannot be kept: ", "--history FILE")
 	}
 	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", filepath.Join(inTheWay, "talks.db"), "--config", path).expect(t, statusUsage)
-	contains(t, "a place that was asked for", o.stderr, "history.path")
+	contains(t, "a place that was asked for", o.stderr, "consort: --history: ", inTheWay)
+	for name, args := range map[string][]string{"list": {"history", "list"}, "approve": {"approve", "a"}} {
+		o := run{env: []string{"XDG_STATE_HOME=" + damaged}}.consort(t, args...).expect(t, statusUsage)
+		contains(t, name, o.stderr, "consort: history: "+damaged) // and no configuration, since there is none
+	}
+}
+
+// TestCheckLooksAtTheOwnStore: chat and serve would go on without it, and say so.
+func TestCheckLooksAtTheOwnStore(t *testing.T) {
+	path, own := file(t, model(t)), ownOf(t)
+	contains(t, "none yet", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✓ conversations of chat and serve are kept in ")
+	if isThere(placeOf(t)) {
+		t.Fatal("there is a store")
+	}
+	openOwn(t).Close()
+	contains(t, "one", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✓ conversations of chat and serve are kept in ")
+	if err := os.WriteFile(own, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, "none", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✗ conversations of chat and serve cannot be kept: history: "+own)
+	contains(t, "as JSON", consort(t, "check", "--json", "--config", path).expect(t, statusDone).stdout, `"error": "history: `+own)
+	inTheWay := filepath.Join(t.TempDir(), "file")
+	touch(inTheWay)
+	o := run{env: []string{"XDG_STATE_HOME=" + filepath.Join(inTheWay, "state")}}.consort(t, "check", "--config", path).expect(t, statusDone)
+	contains(t, "a file in the way", o.stdout, "✗ conversations of chat and serve cannot be kept: ", inTheWay)
+	o = run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "check", "--config", path).expect(t, statusDone)
+	contains(t, "no home", o.stdout, "✗ conversations of chat and serve cannot be kept: ")
 }
 
 // TestAReadOnlyPlace: the file is there, and cannot be written.

@@ -140,7 +140,7 @@ func others(cfg *config.Config) time.Duration {
 func (s *serving) offerTalks(ctx context.Context, cfg *config.Config, assembly *config.Assembly) (stop func() error, err error) {
 	kept, err := assembly.History(ctx)
 	if err != nil {
-		return nil, usagef("%s: %w", s.configFile, err)
+		return nil, s.unopened(err)
 	}
 	scope, err := s.scope()
 	if err != nil {
@@ -271,7 +271,7 @@ func (p *program) work(ctx context.Context, addresses map[string]*string) (err e
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
 	store, err := assembly.History(ctx)
 	if err != nil {
-		return usagef("%s: %w", p.configFile, err)
+		return p.unopened(err)
 	}
 	address := *addresses[e.Name]
 	err = e.Work(ctx, address, parts(assembly, theirs{Store: store}), func() { p.screen.note("working for %s at %s", e.Name, address) })
