@@ -78,7 +78,7 @@ func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	}
 	store, err := cfg.OpenHistory(ctx)
 	if err != nil {
-		return nil, p.unopened(err)
+		return nil, usagef("%s: %w", p.configFile, err)
 	}
 	s.store = titled{store}
 	return s, nil
@@ -189,7 +189,8 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 		Short: "Delete a conversation, for good",
 		Args:  cobra.ExactArgs(1),
 		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error {
-			if _, err := known(ctx, s.store, args[0]); err != nil {
+			_, err := known(ctx, s.store, args[0])
+			if _, damaged := errors.AsType[*history.CorruptError](err); err != nil && !damaged {
 				return err
 			}
 			return s.store.Delete(ctx, args[0], history.AnyLength)

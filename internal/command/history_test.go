@@ -4,6 +4,8 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +111,30 @@ func TestHistoryChanges(t *testing.T) {
 	}
 	for _, args := range [][]string{{"delete", "talk"}, {"show", "talk"}, {"fork", "talk"}, {"rename", "talk", "x"}, {"tag", "talk", "x"}, {"export", "talk"}} {
 		contains(t, "standard error", does(statusUsage, args...).stderr, "no conversation talk", "consort history list")
+	}
+}
+
+// A conversation that is damaged can be deleted: there is no other way to be rid of it.
+func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	path, place := filepath.Join(dir, "consort.toml"), filepath.Join(dir, "talks")
+	if err := os.WriteFile(path, []byte("[history]\nstore = \"files\"\npath = \"talks\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := files.Open(place, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Append(t.Context(), "talk", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Well?")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(place, "talk", "info.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	consort(t, "history", "delete", "talk", "--config", path).expect(t, statusDone)
+	if _, err := os.Stat(filepath.Join(place, "talk")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
 
