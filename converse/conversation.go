@@ -234,7 +234,8 @@ func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 // a user's message for a later Continue. Identities and times that are missing
 // are filled in. All enter, or none and there is an error: what does not keep
 // the rules of [canister.Check] is refused. Invocations without results may
-// only stand at the end, and run with the next Continue.
+// only stand at the end, and run with the next Continue. The metadata by which a
+// compaction marks its document are left out of those that are added.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
 	for _, err := range c.run(ctx, false, func(w *turn) { w.add(canisters) }) {
 		if err != nil {

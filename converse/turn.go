@@ -161,7 +161,7 @@ func (t *turn) add(canisters []canister.Canister) {
 				return
 			}
 		}
-		whole = append(whole, c)
+		whole = append(whole, unmarked(c))
 	}
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen && problem.Rule != canister.RuleMissingID {

@@ -4,6 +4,7 @@ package converse
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 
 	"github.com/consort-go/consort/canister"
@@ -55,6 +56,19 @@ func arePlaces(numbers []int) bool {
 		least = n + 1
 	}
 	return true
+}
+
+// unmarked returns a canister without what only a compaction may say of it: one that
+// comes from elsewhere must not take the place of what was said, or of instructions.
+func unmarked(c canister.Canister) canister.Canister {
+	document, ok := c.(canister.Document)
+	if !ok || document.Metadata[compactionKey] == nil && document.Metadata[sampledKey] == nil {
+		return c
+	}
+	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
+	delete(document.Metadata, compactionKey)
+	delete(document.Metadata, sampledKey)
+	return document
 }
 
 // marks are the marks of a history that count, by their places; -1 where there
