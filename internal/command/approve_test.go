@@ -148,7 +148,10 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 		}
 	}
 	contains(t, "standard error", consort(t, "approve", "late", wait, "--config", path).expect(t, statusUsage).stderr, "the time to answer "+wait+" ended at")
+	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, statusUsage).stderr, "nothing is waited for in the conversation late: the time to answer "+wait+" ended at")
+	contains(t, "the list", consort(t, "approve", "late", "--config", path).expect(t, statusDone).stderr, "Nothing is waited for", "consort resume late --config "+path)
 	consort(t, "resume", "late", "--config", path).expect(t, statusDone)
+	lacks(t, "the list", consort(t, "approve", "late", "--config", path).expect(t, statusDone).stderr, "consort resume")
 	if count() != 0 {
 		t.Error("it happened")
 	}

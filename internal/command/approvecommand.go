@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,7 +132,8 @@ func (a *answering) run(ctx context.Context, flags *pflag.FlagSet, args []string
 // onShelf lists what is waited for, or answers it.
 func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error {
 	id := args[0]
-	if _, err := known(ctx, s.store, id); err != nil {
+	info, err := known(ctx, s.store, id)
+	if err != nil {
 		return err
 	}
 	var canisters []canister.Canister
@@ -144,7 +146,7 @@ func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error 
 	now := time.Now()
 	waits := converse.WaitingIn(id, canisters, now)
 	if a.with == nil {
-		return s.showWaits(id, waits, canisters)
+		return s.showWaits(info, waits, canisters)
 	}
 	wait, err := pick(id, waits, canisters, args[1:], now)
 	if err != nil {
@@ -168,6 +170,11 @@ func pick(id string, waits []canister.Wait, canisters []canister.Canister, which
 		return canister.Wait{}, usagef("%d things are waited for that this could be; name one of them with its WAIT: consort approve %s", len(found), word(id))
 	case len(which) > 0:
 		return canister.Wait{}, usagef("%s; see what is waited for with consort approve %s", whyNot(which[0], canisters, now), word(id))
+	}
+	for _, c := range slices.Backward(canisters) {
+		if wait, is := c.(canister.Wait); is {
+			return canister.Wait{}, usagef("nothing is waited for in the conversation %s: %s", word(id), whyNot(wait.ID, canisters, now))
+		}
 	}
 	return canister.Wait{}, usagef("nothing is waited for in the conversation %s", word(id))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -59,13 +60,18 @@ func waitsOf(waits []canister.Wait, canisters []canister.Canister) []waitJSON {
 }
 
 // showWaits prints what a conversation waits for.
-func (s *shelf) showWaits(id string, waits []canister.Wait, canisters []canister.Canister) error {
+func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []canister.Canister) error {
+	id := info.ID
 	forms := waitsOf(waits, canisters)
 	switch {
 	case s.json:
 		return s.document(waitList{id, forms})
 	case len(forms) == 0:
-		s.screen.note("%s", s.screen.notes.faint("Nothing is waited for in the conversation "+word(id)+"."))
+		text := "Nothing is waited for in the conversation " + word(id) + "."
+		if (history.Filter{Open: true}).Allows(info) {
+			text += " It is not done; carry on with it: " + s.again("resume "+word(id))
+		}
+		s.screen.note("%s", s.screen.notes.faint(text))
 		return nil
 	}
 	for i, form := range forms {
@@ -74,7 +80,7 @@ func (s *shelf) showWaits(id string, waits []canister.Wait, canisters []canister
 		}
 		s.screen.result(s.waitText(form, waits[i]))
 	}
-	s.screen.note("%s", s.screen.notes.faint("Answer with: consort approve "+word(id)+" WAIT, and one of "+flagsFor(waits[0].For)))
+	s.screen.note("%s", s.screen.notes.faint("Answer with: "+s.again("approve "+word(id)+" WAIT")+", and one of "+flagsFor(waits[0].For)))
 	return s.screen.failure()
 }
 
