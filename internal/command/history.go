@@ -78,7 +78,7 @@ func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	}
 	store, err := cfg.OpenHistory(ctx)
 	if err != nil {
-		return nil, usagef("%s: %w", p.configFile, err)
+		return nil, p.unopened(err)
 	}
 	s.store = titled{store}
 	return s, nil
