@@ -136,6 +136,8 @@ func checkAnswer(conversation string, history []canister.Canister, answer canist
 		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", clip(wait.ID), clip(wait.Who), clip(answer.By))
 	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would hold for nobody
 		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), clip(wait.ID), wait.Deadline.UTC().Format(time.RFC3339Nano))
+	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && expiry(wait, answer).Before(now): // it would be asked for again
+		return fmt.Errorf("converse: the answer says that it was given at %s, and has expired: an approval holds for as long as there was to give it", answer.Time.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):
 		return errors.New("converse: the changed arguments have to be one JSON object")
 	case answer.Verdict == canister.VerdictAccept && len(answer.Arguments) > 0 && !isObject(answer.Arguments):

@@ -60,9 +60,10 @@ func TestAnswerIsBounded(t *testing.T) {
 // An answer that says itself that it came too late would hold for nobody, and would
 // leave nothing to be answered: it is refused, and another one can be given.
 func TestAnswerWithATime(t *testing.T) {
-	deadline := time.Now().Add(time.Hour)
-	wait := canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: deadline}
-	for at, want := range map[time.Time]string{deadline.Add(time.Minute): "the deadline of the wait w is", deadline: "the deadline", deadline.Add(-1): ""} {
+	now := time.Now()
+	deadline := now.Add(time.Hour)
+	wait := canister.Wait{Head: canister.Head{ID: "w", Time: now.Add(-time.Hour)}, For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Deadline: deadline}
+	for at, want := range map[time.Time]string{deadline.Add(time.Minute): "the deadline of the wait w is", deadline: "the deadline", deadline.Add(-1): "", now.Add(-3 * time.Hour): "has expired", now.Add(-time.Hour): ""} {
 		store := put(t, wait)
 		answer := canister.Answer{Head: canister.Head{Time: at}, Wait: "w", By: "dana", Verdict: canister.VerdictAllow}
 		err := converse.Answer(t.Context(), store, "talk", answer, time.Now())
