@@ -178,7 +178,7 @@ type bare struct{ context.Context }
 func (bare) Value(any) any { return nil }
 
 // resubscribe makes the subscriptions known to a fresh connection, and says of
-// each that the resource was updated.
+// each that an earlier one knew of that the resource was updated.
 func (e *Ensemble) resubscribe(l *life, library Library) {
 	e.mu.Lock()
 	left := slices.SortedFunc(maps.Values(e.subscriptions), func(a, b *subscription) int { return cmp.Compare(a.uri, b.uri) })
@@ -189,6 +189,7 @@ func (e *Ensemble) resubscribe(l *life, library Library) {
 		}
 		e.mu.Lock()
 		known := s.over == l || s.users == 0
+		missed := s.over != nil
 		e.mu.Unlock()
 		if known {
 			continue
@@ -196,7 +197,9 @@ func (e *Ensemble) resubscribe(l *life, library Library) {
 		if err := e.resubscribeTo(l, library, s); err != nil && l.alive.Err() == nil {
 			e.log.Warn("a subscription could not be renewed", event.SubscriptionFailed, zap.Error(err))
 		}
-		e.news.updated(s.uri)
+		if missed {
+			e.news.updated(s.uri)
+		}
 	}
 }
 

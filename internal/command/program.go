@@ -163,16 +163,16 @@ func (p *program) rootCommand() *cobra.Command {
 		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(), p.workerCommand(),
 		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
 	)
-	sayArguments(root)
+	p.sayArguments(root)
 	return root
 }
 
 // sayArguments makes the commands below cmd say which arguments they have, to
 // whom gives others.
-func sayArguments(cmd *cobra.Command) {
+func (p *program) sayArguments(cmd *cobra.Command) {
 	for _, cmd := range cmd.Commands() {
 		if cmd.HasSubCommands() {
-			sayArguments(cmd) // what is too much may be a command that there is not
+			p.sayArguments(cmd) // what is too much may be a command that there is not
 			continue
 		}
 		fit := cmd.Args
@@ -184,6 +184,7 @@ func sayArguments(cmd *cobra.Command) {
 			if own := (*exit)(nil); err == nil || errors.As(err, &own) {
 				return err
 			}
+			p.inJSON("") // as the flags say, which were read
 			_, names, _ := strings.Cut(cmd.Use, " ")
 			return usagef("%w; expected: %s", err, strings.TrimSpace(cmd.CommandPath()+" "+names))
 		}
