@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,8 +30,15 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.fuzzworker").Value.String() == "true" {
 		os.Exit(m.Run()) // of a process that has made all that already
 	}
+	if os.Getenv(isolatedVar) != "" {
+		fmt.Fprintf(os.Stderr, "%q: a process of the tests has no tests of its own to run\n", os.Args)
+		os.Exit(2)
+	}
 	os.Exit(testMain(m))
 }
+
+// isolatedVar is set for what the tests start.
+const isolatedVar = "CONSORT_TEST_ISOLATED"
 
 func testMain(m *testing.M) int {
 	os.Setenv("CONSORT_TEST_PASSWORD", password)
@@ -59,8 +67,8 @@ var state string
 // placeOf is the folder for it of one test.
 func placeOf(t *testing.T) string { return filepath.Join(state, t.Name()) }
 
-// isolated runs the tests with another home, which has to stay empty: nothing
-// that they start sees the real one.
+// isolated runs the tests with another home, in which there has to be nothing of
+// consort then: nothing that they start sees the real one.
 func isolated(m *testing.M, dir string) int {
 	home := filepath.Join(dir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
@@ -68,15 +76,28 @@ func isolated(m *testing.M, dir string) int {
 		return 1
 	}
 	state = filepath.Join(dir, "state")
-	for name, value := range map[string]string{"XDG_STATE_HOME": state, "HOME": home, "LocalAppData": home} {
+	for name, value := range map[string]string{"XDG_STATE_HOME": state, "HOME": home, "LocalAppData": home, isolatedVar: "yes"} {
 		os.Setenv(name, value)
 	}
 	failed := m.Run()
-	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "the tests have written into their home: %v, %v\n", left, err)
+	if left := ours(home); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "the tests have written into their home: %q\n", left)
 		return 1
 	}
 	return failed
+}
+
+// ours returns what a folder has of consort. Other programs, such as the tools of
+// Go, may have theirs there.
+func ours(folder string) (found []string) {
+	_ = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if rest, _ := strings.CutPrefix(path, folder); err != nil || strings.Contains(rest, "consort") {
+			found = append(found, path)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found
 }
 
 // limit bounds each run of the command.
