@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // maxDepth is how deep a message of a client may nest. The SDK has the same limit.
@@ -181,7 +182,7 @@ func (in *inspector) string(quoted []byte) error {
 }
 
 func unquoted(quoted []byte) string {
-	if bytes.IndexByte(quoted, '\\') < 0 {
+	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
 		return string(quoted[1 : len(quoted)-1])
 	}
 	var s string

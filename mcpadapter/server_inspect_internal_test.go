@@ -47,6 +47,7 @@ func FuzzInspect(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1]}}}`)
 	f.Add(`{"jsonrpc":"2.0","id":"\u0069","m\u0065thod":"a"}`)
 	f.Add(`{"jsonrpc":"2.0","id":1,"result":{"method":"no"}}`)
+	f.Add("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\x80tools/call\"}")
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := inspect([]byte(text))
 		message, broken := jsonrpc.DecodeMessage([]byte(text))
