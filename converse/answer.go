@@ -89,7 +89,8 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 			return nil
 		}
 		if err := checkAnswer(conversation, canisters, answer, now); err != nil {
-			if was, unread := wasGiven(ctx, log, conversation, place, given); was || unread != nil {
+			// The conversation may have gone on since it was given.
+			if was, _, unread := before(ctx, log, conversation, place, given); was != nil || unread != nil {
 				return unread
 			}
 			return err
@@ -99,24 +100,6 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 			return err
 		}
 	}
-}
-
-// wasGiven looks for an answer before a place: the conversation may have gone on
-// since.
-func wasGiven(ctx context.Context, log history.Log, conversation string, before int, given func(canister.Canister) bool) (bool, error) {
-	place := 0
-	for c, err := range log.Read(ctx, conversation, 0) {
-		switch {
-		case err != nil:
-			return false, fmt.Errorf("converse: the log cannot be read: %w", err)
-		case place == before:
-			return false, nil
-		case given(c):
-			return true, nil
-		}
-		place++
-	}
-	return false, nil
 }
 
 // checkAnswer says why an answer cannot be given to what is waited for.

@@ -134,17 +134,27 @@ func (t *turn) clashes(canisters []canister.Canister) error {
 	if t.held.from == len(t.held.front) || len(named) == 0 {
 		return nil
 	}
+	c, place, err := before(t.ctx, t.opts.Log, t.opts.ID, t.held.from, func(c canister.Canister) bool { return named[c.Header().ID] })
+	if c != nil {
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, clip(c.Header().ID))
+	}
+	return err
+}
+
+// before returns the first canister before a place of a log that is wanted, and its
+// place; nil if there is none.
+func before(ctx context.Context, log history.Log, conversation string, end int, wanted func(canister.Canister) bool) (canister.Canister, int, error) {
 	place := 0
-	for c, err := range t.opts.Log.Read(t.ctx, t.opts.ID, 0) {
+	for c, err := range log.Read(ctx, conversation, 0) {
 		switch {
 		case err != nil:
-			return fmt.Errorf("converse: the log cannot be read: %w", err)
-		case place == t.held.from:
-			return nil
-		case named[c.Header().ID]:
-			return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, clip(c.Header().ID))
+			return nil, 0, fmt.Errorf("converse: the log cannot be read: %w", err)
+		case place == end:
+			return nil, 0, nil
+		case wanted(c):
+			return c, place, nil
 		}
 		place++
 	}
-	return nil
+	return nil, 0, nil
 }

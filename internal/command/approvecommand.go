@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -136,12 +137,9 @@ func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error 
 	if err != nil {
 		return err
 	}
-	var canisters []canister.Canister
-	for c, err := range s.store.Read(ctx, id, 0) {
-		if err != nil {
-			return err
-		}
-		canisters = append(canisters, c)
+	canisters, err := history.From(ctx, s.store, id, 0)
+	if err != nil {
+		return err
 	}
 	now := time.Now()
 	waits := converse.WaitingIn(id, canisters, now)
