@@ -108,10 +108,24 @@ url = "http://x"
 			`consort.toml:1:6: mcp.a.command: missing: expected the program to start, such as command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
 			`consort.toml:3:6: mcp.b.url: missing: expected where the server is, such as url = "http://localhost:8080/mcp"`}},
 		{"commands", "mcp.a.command = 'npx -y x'\nmcp.b.command = []\nmcp.c.command = ['${EMPTY}']\nmcp.d.command = ['x', 5]\n", []string{
-			`consort.toml:1:17: mcp.a.command: expected a list of strings with variables, found a string`,
+			`consort.toml:1:17: mcp.a.command: expected a list of strings, found a string: write each word as a string of its own, such as command = ["python3", "server.py"]`,
 			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list`,
 			`consort.toml:3:17: mcp.c.command: expected the program to start first, not an empty string`,
 			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
+		{"keys of other hosts", "[mcpServers.a]\ncommand = 'npx'\n[mcp.b]\ncommand = ['npx']\nargs = ['-y']\nenv = {K = 'v'}\ncwd = '.'\ntype = 'stdio'\n[servers.c]\n", []string{
+			`consort.toml:1:2: mcpServers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`,
+			`consort.toml:5:1: mcp.b.args: unknown key: arguments follow the program in command, such as command = ["npx", "-y", "PACKAGE"]`,
+			`consort.toml:6:1: mcp.b.env: unknown key: environment variables stand in environment, such as environment = {KEY = "env:KEY"}`,
+			`consort.toml:7:1: mcp.b.cwd: unknown key; did you mean "directory"?`,
+			`consort.toml:8:1: mcp.b.type: unknown key; did you mean "transport"?`,
+			`consort.toml:9:2: servers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`}},
+		{"a JSON file", "{\"mcpServers\": {\"a\": {\"command\": \"npx\"}}}\n", []string{
+			`consort.toml:1:1: expected TOML, found JSON: a JSON file of another MCP host is read with import = ["FILE"]`}},
+		{"deep lists", "a = " + strings.Repeat("[", 70) + strings.Repeat("]", 70) + "\n", []string{
+			`consort.toml:1:1: a: unknown key`,
+			`consort.toml:1:5: a` + strings.Repeat("[0]", 64) + `: nested more than 64 levels deep`}},
+		{"deep inline tables", "[mcp.a]\nurl = 'http://x'\nsettings = " + strings.Repeat("{a=", 70) + "1" + strings.Repeat("}", 70) + "\n", []string{
+			`consort.toml:3:198: mcp.a.settings` + strings.Repeat(".a", 62) + `: nested more than 64 levels deep`}},
 		{"names", "[mcp.\"\"]\nurl='http://x'\n[mcp.\"my server\"]\nurl='http://x'\nheaders={\"a b\"='x', \"\"='y'}\n", []string{
 			`consort.toml:1:6: mcp."": expected a name for the server, not an empty one`,
 			`consort.toml:5:10: mcp."my server".headers."a b": expected the name of an HTTP header`,

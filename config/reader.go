@@ -72,9 +72,15 @@ func (r *reader) unknown(n *node, fields []field) {
 		r.ignored.add(r.problem(n.keyAt, n.path(), "unknown key, which is passed over"))
 		return
 	}
-	p := r.problem(n.keyAt, n.path(), "unknown key")
-	p.Nearest = nearest(n.key, keys)
-	r.add(p)
+	p := r.add(r.problem(n.keyAt, n.path(), "unknown key"))
+	switch f := foreign(n.key, fields); {
+	case f == nil:
+		p.Nearest = nearest(n.key, keys)
+	case f.advice == "":
+		p.Nearest = f.native
+	default:
+		p.Message += ": " + f.advice
+	}
 }
 
 // missing reports that the table n lacks a key.

@@ -114,18 +114,17 @@ func (t *tomlReader) keyValue(in *node, e *unstable.Node) {
 // node is nil if the way is blocked.
 func (t *tomlReader) descend(in *node, keys unstable.Iterator) (parent, last *node) {
 	parent = in
-	for depth := 0; keys.Next(); depth++ {
+	for keys.Next() {
 		part := keys.Node()
 		at := int(part.Raw.Offset)
 		child := &node{parent: parent, key: string(part.Data), keyAt: at, at: at}
 		if keys.IsLast() {
 			return parent, child
 		}
-		if depth == maxDepth {
-			t.report(child, at, "nested more than %d levels deep", maxDepth)
+		child.value = newTable()
+		if t.tooDeep(child) {
 			return nil, nil
 		}
-		child.value = newTable()
 		if earlier := parent.put(child); earlier != nil {
 			child = earlier
 		}
@@ -158,6 +157,9 @@ func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
 		n.value = t.float(n, string(v.Data))
 	case unstable.Array:
 		n.value = list{}
+		if t.tooDeep(n) {
+			return
+		}
 		for it := v.Children(); it.Next(); {
 			element := &node{keyAt: n.at}
 			n.push(element)
@@ -166,12 +168,29 @@ func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
 		}
 	case unstable.InlineTable:
 		n.value = newTable()
+		if t.tooDeep(n) {
+			return
+		}
 		for it := v.Children(); it.Next(); {
 			t.keyValue(n, it.Node())
 		}
 	default:
 		n.value = moment(v.Data)
 	}
+}
+
+// tooDeep reports whether the table or list n has more levels around it than
+// maxDepth, and complains if so.
+func (t *tomlReader) tooDeep(n *node) bool {
+	depth := 0
+	for p := n.parent; p != nil; p = p.parent {
+		depth++
+	}
+	if depth <= maxDepth {
+		return false
+	}
+	t.report(n, n.at, "nested more than %d levels deep", maxDepth)
+	return true
 }
 
 func (t *tomlReader) integer(n *node, text string) int64 {
@@ -229,6 +248,10 @@ func (t *tomlReader) verdict() {
 		at = t.offset(decode.Position())
 	}
 	line, column := t.position(at)
+	if isJSON(t.data) {
+		t.add(&Problem{File: t.name, Line: line, Column: column, Message: "expected TOML, found JSON: " + importAdvice})
+		return
+	}
 	for _, p := range t.list[t.before:] {
 		if p.Line == line {
 			return
