@@ -173,7 +173,7 @@ func TestTheCoreIsLight(t *testing.T) {
 }
 
 func TestTopLevel(t *testing.T) {
-	want := []string{"README.md", "canister", "cmd", "config", "converse", "docs", "ensemble", "examples", "go.mod", "go.sum", "internal", "invoker", "mcpadapter"}
+	want := []string{"LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble", "examples", "go.mod", "go.sum", "internal", "invoker", "mcpadapter"}
 	entries, err := os.ReadDir(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +182,32 @@ func TestTopLevel(t *testing.T) {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && !slices.Contains(want, name) {
 			t.Errorf("%s has no place at the top level", name)
 		}
+	}
+}
+
+// pkg.go.dev shows the documentation of a module only if its licence stands at
+// the module's root; see https://pkg.go.dev/license-policy.
+func TestEachModuleHasItsLicence(t *testing.T) {
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git" || entry.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if entry.Name() != "go.mod" {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "LICENSE"))
+		if err != nil {
+			t.Errorf("the module of %s has no licence: %v", path, err)
+		} else if !bytes.Contains(text, []byte("Apache License")) || !bytes.Contains(text, []byte("END OF TERMS AND CONDITIONS")) {
+			t.Errorf("the LICENSE of the module of %s is not the whole text of the Apache License", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
