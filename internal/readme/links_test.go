@@ -79,7 +79,7 @@ func TestMentionedPagesAreThere(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if base := entry.Name(); base == "node_modules" || base == "testdata" || base == ".git" {
+		if base := entry.Name(); entry.IsDir() && (base == "node_modules" || base == "testdata" || base == ".git") {
 			return fs.SkipDir
 		}
 		if ext := path.Ext(name); ext != ".go" && ext != ".md" {
