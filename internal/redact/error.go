@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Error returns err with its text passed through clean. It is err itself if
 // there is nothing to take out. errors.Is and errors.As find in the result what
-// they find in err: a target of the latter has its own text.
+// they find in err: a target of the latter has its own text. An error whose
+// methods panic is replaced by its text, see [contain.Error].
 func Error(err error, clean func(text string) string) error {
 	if err == nil {
 		return nil
 	}
+	err = contain.Error(err)
 	text := err.Error()
 	cleaned := clean(text)
 	if cleaned == text {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+// maxErrors bounds how many errors of one tree are looked at. An error whose
+// Unwrap leads back to itself has a tree without an end.
+const maxErrors = 1000
+
+// Error returns err if it can be used: its methods Error, Unwrap, Is and As, and
+// those of all errors that it wraps, return. Otherwise it returns an error in
+// its place that has its text, as [Text] gives it, and wraps nothing. It is for
+// the place where an error of foreign code comes in; behind it, errors.Is,
+// errors.As and fmt are safe.
+func Error(err error) error {
+	if Usable(err) {
+		return err
+	}
+	return &unusable{Text(err)}
+}
+
+// Usable reports whether Error would return err itself. Nil is usable.
+func Usable(err error) (usable bool) {
+	if err == nil {
+		return true
+	}
+	defer func() {
+		if recover() != nil {
+			usable = false
+		}
+	}()
+	left := maxErrors
+	return try(err, &left)
+}
+
+// unusable stands for an error that cannot be used.
+type unusable struct{ text string }
+
+func (e *unusable) Error() string { return e.text }
+
+// probe is a target that no error matches.
+type probe struct{}
+
+func (*probe) Error() string { return "" }
+
+// try calls the methods of an error and of those that it wraps, as package
+// errors would. It reports whether the tree ends within what is left.
+func try(err error, left *int) bool {
+	for err != nil {
+		if *left--; *left < 0 {
+			return false
+		}
+		_ = err.Error()
+		if e, ok := err.(interface{ Is(error) bool }); ok {
+			e.Is(&probe{})
+		}
+		if e, ok := err.(interface{ As(any) bool }); ok {
+			target := &probe{}
+			e.As(&target)
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, wrapped := range e.Unwrap() {
+				if !try(wrapped, left) {
+					return false
+				}
+			}
+			return true
+		default:
+			return true
+		}
+	}
+	return true
+}

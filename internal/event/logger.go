@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/consort-go/consort/internal/contain"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Logger returns the logger that a component writes to when its options have
+// log: a silent one for nil, and else log with a core whose panics cost a line
+// and not the work. Zap reports such a panic where it reports lines that could
+// not be written, by default on standard error.
+func Logger(log *zap.Logger) *zap.Logger {
+	if log == nil {
+		return zap.NewNop()
+	}
+	return log.WithOptions(zap.WrapCore(func(inner zapcore.Core) zapcore.Core {
+		if _, ok := inner.(*containedCore); ok {
+			return inner
+		}
+		return &containedCore{inner}
+	}))
+}
+
+// containedCore is a core of an embedding program, whose methods may panic.
+type containedCore struct{ inner zapcore.Core }
+
+const theCore = "the logger's core"
+
+// Enabled implements [zapcore.Core].
+func (c *containedCore) Enabled(level zapcore.Level) (enabled bool) {
+	_ = contain.Call(theCore, func() { enabled = c.inner.Enabled(level) })
+	return enabled
+}
+
+// With implements [zapcore.Core].
+func (c *containedCore) With(fields []zapcore.Field) zapcore.Core {
+	with := c.inner
+	_ = contain.Call(theCore, func() { with = c.inner.With(fields) })
+	return &containedCore{with}
+}
+
+// Check implements [zapcore.Core]. It asks the inner core, which may be several of
+// which only some take the entry.
+func (c *containedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	var accepted *zapcore.CheckedEntry
+	if err := contain.Call(theCore, func() { accepted = c.inner.Check(entry, nil) }); err != nil {
+		return checked.AddCore(entry, &failedCore{containedCore: c, err: err})
+	}
+	if accepted == nil {
+		return checked
+	}
+	return checked.AddCore(entry, &acceptedCore{containedCore: c, accepted: accepted})
+}
+
+// Write implements [zapcore.Core].
+func (c *containedCore) Write(entry zapcore.Entry, fields []zapcore.Field) (err error) {
+	return errors.Join(contain.Call(theCore, func() { err = c.inner.Write(entry, fields) }), err)
+}
+
+// Sync implements [zapcore.Core].
+func (c *containedCore) Sync() (err error) {
+	return errors.Join(contain.Call(theCore, func() { err = c.inner.Sync() }), err)
+}
+
+// acceptedCore writes the one entry that the inner cores have agreed to take.
+type acceptedCore struct {
+	*containedCore
+	accepted *zapcore.CheckedEntry
+}
+
+func (c *acceptedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	var failures failures
+	err := contain.Call(theCore, func() {
+		c.accepted.Entry, c.accepted.ErrorOutput = entry, &failures
+		c.accepted.Write(fields...)
+	})
+	return errors.Join(err, failures.err())
+}
+
+// failures is what zap reports of lines that could not be written.
+type failures struct{ text bytes.Buffer }
+
+func (f *failures) Write(text []byte) (int, error) { return f.text.Write(text) }
+func (f *failures) Sync() error                    { return nil }
+
+func (f *failures) err() error {
+	if f.text.Len() == 0 {
+		return nil
+	}
+	_, text, _ := bytes.Cut(f.text.Bytes(), []byte("write error: "))
+	return errors.New(string(bytes.TrimSpace(text)))
+}
+
+// failedCore reports that the inner core panicked before it could take the entry.
+type failedCore struct {
+	*containedCore
+	err error
+}
+
+func (c *failedCore) Write(zapcore.Entry, []zapcore.Field) error { return c.err }
