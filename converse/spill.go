@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/writefile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -44,7 +45,8 @@ func SpillTo(folder string) SpillFunc {
 		sum := sha256.Sum256(data)
 		name := hex.EncodeToString(sum[:16]) + extension(mimeType)
 		path = filepath.Join(path, name)
-		if err := writeWhole(path, data); err != nil {
+		write := func(file *os.File) error { _, err := file.Write(data); return err }
+		if _, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, write); err != nil {
 			return canister.LinkContent{}, err
 		}
 		size := int64(len(data))
@@ -85,23 +87,6 @@ func extension(mimeType string) string {
 		return ends[0]
 	}
 	return ""
-}
-
-// writeWhole writes a file that is there whole or not at all.
-func writeWhole(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".spill-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // gone already when all went well
-	_, err = file.Write(data)
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	return err
 }
 
 // spiller is a [SpillFunc] at work on one result.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // File is a file of pinned tools. Its methods may be called concurrently, and
@@ -26,8 +28,8 @@ type File struct {
 // Open reads the file at path. One that does not exist is made when the first
 // tool is pinned; its directory must exist.
 func Open(path string) (*File, error) {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // which is replaced, and not the link
+	if target, err := writefile.Target(path); err == nil {
+		path = target // so that all who name the file share its lock
 	}
 	f := &File{path: path}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {

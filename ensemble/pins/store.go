@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // version is that of the file's form. One that is later may say things that
@@ -105,30 +107,7 @@ func write(path string, entries []Entry) (info os.FileInfo, err error) {
 	if text.Len() > maxBytes {
 		return nil, fmt.Errorf("it would have more than %d bytes, which is the limit", maxBytes)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			file.Close()
-			os.Remove(file.Name())
-		}
-	}()
-	if old, err := os.Stat(path); err == nil {
-		_ = file.Chmod(old.Mode().Perm()) // else it stays the owner's alone
-	}
-	if _, err := file.Write(text.Bytes()); err != nil {
-		return nil, err
-	}
-	if err := file.Sync(); err != nil {
-		return nil, err
-	}
-	if info, err = file.Stat(); err != nil {
-		return nil, err
-	}
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	return info, os.Rename(file.Name(), path)
+	return writefile.Replace(path, &writefile.Options{
+		Temporary: filepath.Base(path) + ".*.tmp", KeepMode: true, Sync: true,
+	}, func(file *os.File) error { _, err := file.Write(text.Bytes()); return err })
 }

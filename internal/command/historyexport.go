@@ -8,12 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/writefile"
 	"github.com/spf13/cobra"
 )
 
@@ -37,7 +36,7 @@ func (p *program) historyExportCommand() *cobra.Command {
 	flags.BoolVar(&e.all, "all", false, "write all conversations")
 	flags.StringArrayVar(&e.tags, "tag", nil, "write those that have the `TAG`; may be repeated")
 	flags.StringVar(&e.format, "format", "jsonl", "write `FORMAT`: jsonl, which history import takes, or markdown or html, to read")
-	flags.StringVarP(&e.to, "output", "o", "", "write to `FILE` (default: standard output)")
+	flags.StringVarP(&e.to, "output", "o", "", "write to `FILE`, which may be a link or a device (default: standard output)")
 	return cmd
 }
 
@@ -59,12 +58,19 @@ func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 	if e.to == "" {
 		return bundle.Export(ctx, writer(func(text string) error { s.put(text); return s.screen.failure() }), s.store, format, ids...)
 	}
-	return replace(e.to, func(file io.Writer) error {
-		return bundle.Export(ctx, writer(func(text string) error {
-			_, err := io.WriteString(file, s.clean(text))
+	var unread error
+	_, err := writefile.Replace(e.to, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {
+		buffered := bufio.NewWriter(file)
+		unread = bundle.Export(ctx, writer(func(text string) error {
+			_, err := buffered.WriteString(s.clean(text))
 			return err
 		}), s.store, format, ids...)
+		return errors.Join(unread, buffered.Flush())
 	})
+	if err != nil && unread == nil {
+		return usagef("--output: %w", err)
+	}
+	return err
 }
 
 // chosen are the identities of the conversations to export. The error tells of
@@ -121,25 +127,6 @@ func (w writer) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return len(text), nil
-}
-
-// replace writes a file that is there when all of it is, for its user alone.
-func replace(path string, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".export-*")
-	if err != nil {
-		return usagef("--output: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	buffered := bufio.NewWriter(file)
-	err = errors.Join(write(buffered), buffered.Flush(), file.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }
 
 func (p *program) historyImportCommand() *cobra.Command {

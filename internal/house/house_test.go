@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	"converse/engine":           {"canister", "invoker", "converse", "converse/history", "internal"},
 	"converse/budget":           {"canister"},
 	"converse/history":          {"canister"},
-	"converse/history/files":    {"canister", "converse/history", "converse/budget"},
+	"converse/history/files":    {"canister", "converse/history", "converse/budget", "internal"},
 	"converse/history/sqlite":   {"canister", "converse/history", "converse/budget"},
 	"converse/history/postgres": {"canister", "converse/history", "converse/budget"},
 	"converse/openaimodel":      {"canister", "invoker", "ensemble", "converse", "internal"},

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // inline is how many bytes a content has at most to stand in its line.
@@ -238,32 +239,15 @@ func (s *Store) writeContents(folder string, contents map[string][]byte) error {
 // a crash once its folder is synced. The caller holds the lock that excludes
 // other writers of it.
 func (s *Store) replace(path string, data []byte, mode fs.FileMode) error {
-	fresh := filepath.Join(filepath.Dir(path), ".new")
-	_ = os.Remove(fresh) // of a writer that has crashed; it may be read-only
-	if err := s.create(fresh, data, mode); err != nil {
-		return errors.Join(err, ignore(os.Remove(fresh), fs.ErrNotExist))
-	}
-	s.step("fresh")
-	return os.Rename(fresh, path)
-}
-
-// create writes a new file and returns when its bytes are on the disk.
-func (s *Store) create(path string, data []byte, mode fs.FileMode) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = s.write(file, data, 0)
-	if err == nil {
-		err = s.sync(file)
-	}
-	return errors.Join(err, file.Close())
-}
-
-// ignore returns err unless target is in its chain.
-func ignore(err, target error) error {
-	if errors.Is(err, target) {
+	_, err := writefile.Replace(path, &writefile.Options{Temporary: ".new", Mode: mode}, func(file *os.File) error {
+		if _, err := s.write(file, data, 0); err != nil {
+			return err
+		}
+		if err := s.sync(file); err != nil {
+			return err
+		}
+		s.step("fresh")
 		return nil
-	}
+	})
 	return err
 }

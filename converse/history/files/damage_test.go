@@ -377,6 +377,33 @@ func TestMadeByHand(t *testing.T) {
 	}
 }
 
+// A link in the place of info.json stays, and leads to what was written.
+func TestInfoBehindLink(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer s.Close()
+	if err := s.Append(t.Context(), "c", 0, three(1)...); err != nil {
+		t.Fatal(err)
+	}
+	path, other := filepath.Join(dir, "c", "info.json"), filepath.Join(t.TempDir(), "info.json")
+	if err := os.Rename(path, other); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, path); err != nil {
+		t.Skip(err)
+	}
+	title := "behind a link"
+	if err := s.Describe(t.Context(), "c", history.Change{Title: &title}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link has become %v, %v", info, err)
+	}
+	if text, err := os.ReadFile(other); err != nil || !bytes.Contains(text, []byte(title)) {
+		t.Errorf("the link leads to %s, %v", text, err)
+	}
+}
+
 func TestInfoDamaged(t *testing.T) {
 	dir := t.TempDir()
 	kept(t, dir)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // The file of a ledger begins with a line that holds all that there was when it
@@ -182,20 +183,19 @@ func (l *ledger) rewrite() error {
 	if err != nil {
 		return err
 	}
-	fresh, err := os.OpenFile(filepath.Join(l.store.dir, ".ledger.new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	target, err := writefile.Target(l.path)
 	if err != nil {
 		return err
 	}
-	_, err = l.store.write(fresh, line, 0)
-	if err == nil {
-		err = l.store.sync(fresh)
-	}
-	if err = errors.Join(err, fresh.Close()); err == nil {
-		err = os.Rename(fresh.Name(), l.path)
-	}
+	_, err = writefile.Replace(target, &writefile.Options{Temporary: ".ledger.new"}, func(file *os.File) error {
+		if _, err := l.store.write(file, line, 0); err != nil {
+			return err
+		}
+		return l.store.sync(file)
+	})
 	if err != nil {
-		return errors.Join(err, os.Remove(fresh.Name()))
+		return err
 	}
 	l.head, l.base, l.read = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line)), int64(len(line))
-	return syncFolder(l.store.dir)
+	return syncFolder(filepath.Dir(target))
 }

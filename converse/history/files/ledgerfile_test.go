@@ -117,8 +117,13 @@ func TestLedgerDamaged(t *testing.T) {
 }
 
 // The file does not grow with what was settled, and who had it open goes on.
+// A link to it stays.
 func TestLedgerIsWrittenAnew(t *testing.T) {
 	dir := t.TempDir()
+	link := filepath.Join(dir, ".ledger.jsonl")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "ledger"), link); err != nil {
+		t.Log("without a link: ", err)
+	}
 	s, other := open(t, dir), open(t, dir)
 	defer s.Close()
 	defer other.Close()
@@ -145,6 +150,9 @@ func TestLedgerIsWrittenAnew(t *testing.T) {
 	account(t, other, 9000)
 	if rewritten == 0 {
 		t.Error("the file was never written anew")
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link has become %v, %v", info, err)
 	}
 }
 

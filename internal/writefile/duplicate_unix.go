@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package writefile
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// duplicate opens a descriptor of this process again, with its offset and mode:
+// opening /dev/stdout by name would begin a file anew to which others append.
+func duplicate(fd uintptr, name string) (*os.File, error) {
+	other, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(other), name), nil
+}

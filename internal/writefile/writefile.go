@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package writefile writes files that are either complete or unchanged.
+//
+// Replace is the only way in which this module renames a file over a path that
+// a user can name: a plain rename would replace a device, a pipe or a symbolic
+// link by a regular file.
+package writefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Options change how Replace works; nil is the zero value.
+type Options struct {
+	// Mode has the permissions of a new file; default 0600.
+	Mode fs.FileMode
+	// KeepMode gives the new file the permissions of the one it replaces.
+	KeepMode bool
+	// Temporary is the name of the temporary file. A star stands for a random
+	// part; without one, a file that has the name is removed first, and the caller
+	// must exclude other writers. Default ".new-*".
+	Temporary string
+	// Sync makes Replace wait until the bytes are on the disk. The caller must sync
+	// the folder if the name has to be there too.
+	Sync bool
+}
+
+// Replace writes the file at path with write, and returns what the file is then.
+//
+// For a regular file, or where there is none, write gets a temporary file in the
+// same folder, which is renamed over the path if nothing failed and removed
+// otherwise. Of a symbolic link the target is replaced and the link stays.
+// Anything else, such as a device, a pipe or a descriptor of this process
+// (/dev/stdout, /proc/self/fd/N), is opened and written to: there, what was
+// written before an error stays.
+func Replace(path string, options *Options, write func(*os.File) error) (fs.FileInfo, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	target, err := Target(path)
+	if err != nil {
+		return nil, err
+	}
+	if fd, ok := descriptor(target); ok {
+		file, err := duplicate(fd, path)
+		if err != nil {
+			return nil, err
+		}
+		return finish(file, false, write)
+	}
+	old, err := os.Stat(target)
+	switch {
+	case err == nil && !old.Mode().IsRegular():
+		file, err := os.OpenFile(target, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		return finish(file, false, write)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return o.rename(target, old, write)
+}
+
+// rename writes a temporary file and renames it over target, where old is now;
+// nil if nothing is.
+func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) error) (info fs.FileInfo, err error) {
+	file, err := o.temporary(filepath.Dir(target))
+	if err != nil {
+		return nil, err
+	}
+	name := file.Name()
+	defer func() {
+		if err != nil {
+			if removing := os.Remove(name); !errors.Is(removing, fs.ErrNotExist) {
+				err = errors.Join(err, removing)
+			}
+		}
+	}()
+	if o.KeepMode && old != nil {
+		_ = file.Chmod(old.Mode().Perm()) // else it stays the owner's alone
+	}
+	if info, err = finish(file, o.Sync, write); err != nil {
+		return nil, err
+	}
+	return info, os.Rename(name, target)
+}
+
+// temporary makes the temporary file in a folder.
+func (o *Options) temporary(folder string) (*os.File, error) {
+	pattern, mode := o.Temporary, o.Mode
+	if pattern == "" {
+		pattern = ".new-*"
+	}
+	if mode == 0 {
+		mode = 0o600
+	}
+	if isFixed(pattern) {
+		name := filepath.Join(folder, pattern)
+		_ = os.Remove(name) // left by a writer that crashed; it may be read-only
+		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	}
+	file, err := os.CreateTemp(folder, pattern)
+	if err == nil && mode != 0o600 {
+		err = file.Chmod(mode)
+	}
+	return file, err
+}
+
+// finish writes an open file and closes it.
+func finish(file *os.File, sync bool, write func(*os.File) error) (info fs.FileInfo, err error) {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := write(file); err != nil {
+		return nil, err
+	}
+	if sync {
+		if err := file.Sync(); err != nil {
+			return nil, err
+		}
+	}
+	return file.Stat()
+}
+
+// maxLinks bounds how many symbolic links are followed, as kernels do.
+const maxLinks = 40
+
+// Target returns the absolute path that path leads to once symbolic links are
+// followed. The file itself need not exist, its folder must. A path to an open
+// descriptor, such as /dev/stdout, ends at the descriptor.
+func Target(path string) (string, error) {
+	given := path
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for range maxLinks {
+		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(folder, filepath.Base(path))
+		if isDescriptor(path) {
+			return path, nil
+		}
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			return path, nil // what is wrong with it, whoever opens it says
+		}
+		next, err := os.Readlink(path)
+		if err != nil {
+			return "", err
+		}
+		if path = next; !filepath.IsAbs(next) {
+			path = filepath.Join(folder, next)
+		}
+	}
+	return "", fmt.Errorf("%s: too many symbolic links", given)
+}
