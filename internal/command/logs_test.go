@@ -142,3 +142,10 @@ func TestLogsInJSON(t *testing.T) {
 	plain := consort(t, "call", "library", "leak", "--log-format", "console", "--config", fileSays)
 	lacks(t, "standard error", plain.stderr, `{"level"`)
 }
+
+func TestConfigOfACommandThatReadsNone(t *testing.T) {
+	for _, command := range []string{"demo", "version"} {
+		o := consort(t, command, "--config", "other.toml").expect(t, statusUsage)
+		contains(t, "standard error", o.stderr, "--config", "consort "+command, "leave the flag out")
+	}
+}

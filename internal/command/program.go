@@ -139,7 +139,10 @@ func (p *program) rootCommand() *cobra.Command {
 		Short: "Conversations with a model that uses the tools of MCP servers",
 		Long: "Consort holds conversations with a language model that uses the tools of MCP\n" +
 			"servers, as one TOML file says. To see one without any of these: consort demo",
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if flag := cmd.Flags().Lookup("config"); flag.Changed && (cmd.Name() == "demo" || cmd.Name() == "version") {
+				return usagef("--config: %s reads no configuration; leave the flag out", cmd.CommandPath())
+			}
 			switch config.Format(p.logFormat) {
 			case "", config.FormatConsole, config.FormatJSON:
 				p.inJSON("")
