@@ -57,7 +57,7 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 	began := b.opts.Now()
 	output, asked, failure := b.call(ctx, c, r.arguments)
 	o.duration = b.since(began)
-	o.result = b.result(c, output, failure)
+	o.result, o.cause = b.result(c, output, failure), b.causeOf(failure)
 	o.result.Metadata = asked.spent.remember(o.result.Metadata)
 	b.endTool(span, &o.result, failure)
 	switch {

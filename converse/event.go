@@ -75,6 +75,11 @@ type InvocationCompleted struct {
 	Result     canister.Result
 	// Duration is how long the call ran: 0 for one that never started.
 	Duration time.Duration
+	// Cause is what people can be told of a failure beyond the Result, which is
+	// what the model is told: how the process of the server ended, and the last
+	// words of its stderr ([ensemble.ProcessError]). It went through
+	// Options.Redact, and is empty if there is no more to say.
+	Cause string
 }
 
 // WaitStarted says that a call waits for somebody. The canister is in the

@@ -57,6 +57,8 @@ type eventForm struct {
 
 	Partial json.RawMessage `json:"partial,omitempty"`
 
+	Cause string `json:"cause,omitzero"`
+
 	Attempt int     `json:"attempt,omitzero"`
 	Wait    float64 `json:"wait_ms,omitzero"`
 	Error   string  `json:"error,omitzero"`
@@ -145,7 +147,7 @@ func formOf(event Event) (form eventForm, err error) {
 		form.Partial, err = contentForm(e.Progress.Partial)
 	case InvocationCompleted:
 		form = invocationForm("invocation_completed", e.Invocation)
-		form.Duration = milliseconds(e.Duration)
+		form.Duration, form.Cause = milliseconds(e.Duration), e.Cause
 		form.Canister, err = canister.Marshal(e.Result)
 	case WaitStarted:
 		form.Event = "wait_started"

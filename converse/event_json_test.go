@@ -109,6 +109,10 @@ func documentedEvents() []converse.Event {
 		converse.ReasoningDelta{Text: "Rain, so a coat."},
 		converse.InvocationAnnounced{Name: "local__weather"},
 		converse.InvocationProgressed{Invocation: invocation, Progress: invoker.Progress{Partial: canister.Texts("4 degrees")}},
+		converse.InvocationCompleted{
+			Invocation: invocation, Duration: 12 * time.Millisecond, Cause: `server "weather" exited: exit status 1; stderr: KeyError: 'STATION'`,
+			Result: canister.Result{Head: canister.Head{ID: "c4"}, Invocation: "c3", Code: "OUTCOME_UNKNOWN"},
+		},
 		converse.WaitStarted{Wait: wait},
 		converse.TurnCompleted{Turn: converse.Turn{
 			Reason: converse.ReasonWaiting, Answer: asks, Exchanges: 1, Invocations: 1, Usage: first, Waits: []canister.Wait{wait},

@@ -75,6 +75,7 @@ type outcome struct {
 	duration time.Duration   // 0 when the tool did not run
 	approved json.RawMessage // arguments in place of the model's, if it ran with such
 	by       string          // who approved it, or said what came of it, if it waited for that
+	cause    string          // of a failure, for people; see InvocationCompleted
 }
 
 // exclusive reports whether the tool asks to run alone.
@@ -211,7 +212,7 @@ func (b *batch) complete(o outcome) {
 	b.keepResults(o.call)
 	if b.drainProgress(); !o.call.over {
 		o.call.over = true
-		b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration})
+		b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration, Cause: o.cause})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -81,6 +82,19 @@ func isUntold(failure *invoker.Failure) bool {
 		return failure.Cause != nil && !strings.Contains(failure.Error(), failure.Cause.Error())
 	}
 	return false
+}
+
+// causeOf returns how the process of the server ended that took a call with it,
+// for people, unless the model is told in the same words.
+func (t *turn) causeOf(failure *invoker.Failure) string {
+	if failure == nil {
+		return ""
+	}
+	lost, ok := errors.AsType[*ensemble.ProcessError](failure)
+	if !ok || strings.Contains(failure.Message, lost.Error()) {
+		return ""
+	}
+	return t.logged(lost.Error())
 }
 
 // fieldsOf are what a log entry about an invocation has, beside what those of

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -35,3 +36,44 @@ func (e *limitError) Is(target error) bool { return target == context.DeadlineEx
 
 // Timeout makes the error one of the net.Error kind that timed out.
 func (e *limitError) Timeout() bool { return true }
+
+// ProcessError says how a source lost the process of its server. It is in the
+// chain of Snapshot.LastError, of a failed attempt to connect, and, as its cause,
+// of the failure of each call that was lost with the process. Models are not told
+// of it, unless a call finds no connection. People can be shown all of it, once
+// what is secret is taken out.
+type ProcessError struct {
+	// Server is what the server is called.
+	Server string
+	// Exit is how the process ended, such as "exit status 3" or
+	// "signal: killed"; empty if it still ran when the connection was lost.
+	Exit string
+	// Reason is what made the connection useless; nil if the process exited.
+	Reason error
+	// Stderr is the part of its stderr that most likely says why, in one line of
+	// printable characters; empty if it wrote nothing.
+	Stderr string
+}
+
+// Error returns everything that is known, in one line.
+func (e *ProcessError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "server %q ", e.Server)
+	switch {
+	case e.Exit == "" && e.Reason == nil:
+		text.WriteString("was lost")
+	case e.Exit == "":
+		text.WriteString(e.Reason.Error())
+	case e.Reason == nil:
+		fmt.Fprintf(&text, "exited: %s", e.Exit)
+	default:
+		fmt.Fprintf(&text, "exited: %s: %s", e.Exit, e.Reason)
+	}
+	if e.Stderr != "" {
+		fmt.Fprintf(&text, "; stderr: %s", e.Stderr)
+	}
+	return text.String()
+}
+
+// Unwrap returns Reason.
+func (e *ProcessError) Unwrap() error { return e.Reason }

@@ -189,8 +189,8 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	default:
 		err = cleaned(err)
 	}
-	if p, ok := c.link.(*process); ok && p.tail.lastLines() != "" {
-		err = fmt.Errorf("%w; stderr: %s", err, p.tail.lastLines())
+	if p, ok := c.link.(*process); ok && p.tail.lastWords() != "" {
+		err = fmt.Errorf("%w; stderr: %s", err, p.tail.lastWords())
 	}
 	return err
 }

@@ -95,7 +95,9 @@
 // Of this program's environment a subprocess gets PATH, HOME, the locale, the
 // place of temporary files and a few more that hold no secrets, and what
 // [StdioOptions.Environment] gives it. Its stderr goes to the logger at debug
-// level; the end of it stands in the error of a server that dies.
+// level. What it says about the end of the server stands in the error when it
+// dies, an [ensemble.ProcessError]: the line that names the error, if the last
+// lines are those of a stack.
 //
 // # What goes over HTTP
 //

@@ -184,7 +184,7 @@ func (p *process) run() error {
 // included.
 func (p *process) lost() <-chan struct{} { return p.lostCh }
 
-// err says why the connection was lost, as a *lostError: nil before lost is
+// err says why the connection was lost, as an *ensemble.ProcessError: nil before lost is
 // closed, and when close or kill ended it.
 func (p *process) err() error {
 	select {

@@ -5,8 +5,8 @@ package mcpadapter
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
+
+	"github.com/consort-go/consort/ensemble"
 )
 
 // Reasons for which the connection to a process is lost, beside its exit.
@@ -23,41 +23,14 @@ var errNotSent = errors.New("not sent")
 
 func notSent(cause error) error { return fmt.Errorf("%w: %w", errNotSent, cause) }
 
-// lostError says how the connection to a process ended.
-type lostError struct {
-	server string
-	exit   *os.ProcessState // nil while the process runs
-	reason error            // one of the above, wrapped; nil when it just exited
-	stderr string           // its last lines
-}
-
-func (e *lostError) Error() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "server %q ", e.server)
-	switch {
-	case e.exit == nil:
-		text.WriteString(e.reason.Error())
-	case e.reason == nil:
-		fmt.Fprintf(&text, "exited: %s", e.exit)
-	default:
-		fmt.Fprintf(&text, "exited: %s: %s", e.exit, e.reason)
-	}
-	if e.stderr != "" {
-		fmt.Fprintf(&text, "; stderr: %s", e.stderr)
-	}
-	return text.String()
-}
-
-func (e *lostError) Unwrap() error { return e.reason }
-
 // lossFrom makes the error of a loss. That pipes close is no news of a process
 // that has exited.
 func (p *process) lossFrom(reason error) error {
-	loss := &lostError{server: p.name, reason: reason, stderr: p.tail.lastLines()}
+	loss := &ensemble.ProcessError{Server: p.name, Reason: reason, Stderr: p.tail.lastWords()}
 	if p.hasExited() {
-		loss.exit = p.cmd.ProcessState
+		loss.Exit = p.cmd.ProcessState.String()
 		if errors.Is(reason, errStdoutClosed) || errors.Is(reason, errStdinClosed) {
-			loss.reason = nil
+			loss.Reason = nil
 		}
 	}
 	return loss

@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	maxTail      = 64 << 10 // bytes of stderr that are kept
-	maxTextLine  = 4 << 10  // bytes of one line handed to a callback
-	maxLastLines = 8        // lines of stderr in an error
-	maxLastBytes = 1 << 10  // and their bytes
+	maxTail     = 64 << 10 // bytes of stderr that are kept
+	maxTextLine = 4 << 10  // bytes of one line handed to a callback
 )
 
 // tail keeps the last of what was written to it.
@@ -47,20 +45,9 @@ func (t *tail) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// lastLines returns the end of the text in one line, for an error.
-func (t *tail) lastLines() string {
-	var lines []string
-	for line := range strings.Lines(t.text()) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	last := strings.Join(lines[max(0, len(lines)-maxLastLines):], " | ")
-	if over := len(last) - maxLastBytes; over > 0 {
-		last = "…" + strings.ToValidUTF8(last[over:], "")
-	}
-	return last
-}
+// lastWords returns what the text says about the end of the server, in one
+// line, for an error.
+func (t *tail) lastWords() string { return lastWords(t.text()) }
 
 // readStderr drains stderr to its end, so that a server never waits for us.
 func (p *process) readStderr() {

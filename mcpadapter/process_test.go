@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -198,15 +199,15 @@ func TestExitInCall(t *testing.T) {
 		if c.argv[0] == "sh" {
 			status = "0" // that of the wrapper
 		}
-		want := `server "plain" exited: exit status ` + status + `; stderr: going down | panic: out of cheese`
+		want := `server "plain" exited: exit status ` + status + `; stderr: panic: out of cheese`
 		_, err := roundTrip(t, conn, 1, "exit", []int{3})
 		if err == nil || err.Error() != want {
 			t.Errorf("err = %v\nwant  %s", err, want)
 		}
 		waitLost(t, p)
-		var loss *lostError
-		if !errors.As(p.err(), &loss) || loss.exit == nil {
-			t.Errorf("p.err() = %#v, want a *lostError with the exit", p.err())
+		var loss *ensemble.ProcessError
+		if !errors.As(p.err(), &loss) || loss.Exit != "exit status "+status {
+			t.Errorf("p.err() = %#v, want an *ensemble.ProcessError with the exit", p.err())
 		}
 		if got := p.tail.text(); got != "going down\npanic: out of cheese" {
 			t.Errorf("the tail is %q", got)

@@ -97,7 +97,7 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	}
 	c := newConnection(&s.options, l)
 	if err := c.open(ctx, p); err != nil {
-		var named *lostError // says whose it is
+		var named *ensemble.ProcessError // says whose it is
 		if errors.As(err, &named) {
 			return nil, fmt.Errorf("connecting: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -111,7 +112,7 @@ func TestLastAnswer(t *testing.T) {
 // TestNotSent: a call that waits for its turn at the pipe until its time is
 // over, and one that finds the server gone, did nothing and say so.
 func TestNotSent(t *testing.T) {
-	for _, cause := range []error{notSent(errStdinClosed), &lostError{}} {
+	for _, cause := range []error{notSent(errStdinClosed), &ensemble.ProcessError{}} {
 		w := newWire(nil, nil)
 		w.inner = refusing{cause}
 		x := new(exchange)
