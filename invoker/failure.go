@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Code is one word of the failure vocabulary, which is the same for every
@@ -110,12 +111,17 @@ func Failf(code Code, format string, args ...any) *Failure {
 // [ExecutionFailed] for any other, with a message that says no more than that:
 // err, which may hold what a model is not to see, is the Cause. It returns nil
 // for nil and only then. The Failure always has a code, and a message or content; if err
-// wraps one that lacks them, or says more than it, AsFailure returns a copy.
+// wraps one that lacks them, or says more than it, AsFailure returns a copy. An
+// error whose methods panic, such as those of a nil pointer returned as an error,
+// is replaced by one that has its text or says so: the methods of all errors in
+// the chain of the Failure return.
 func AsFailure(err error) *Failure {
 	var failure *Failure
 	switch {
 	case err == nil:
 		return nil
+	case !contain.Usable(err):
+		return failureIn(err)
 	case errors.As(err, &failure):
 		return completed(failure, err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -124,6 +130,20 @@ func AsFailure(err error) *Failure {
 		return &Failure{Code: Canceled, Message: "The call was interrupted. It may or may not have taken effect.", Cause: err}
 	}
 	return &Failure{Code: ExecutionFailed, Message: "The tool ran and failed. The reason is in the log of the program that runs it.", Cause: err}
+}
+
+// failureIn returns the failure of an error whose methods panic.
+func failureIn(err error) *Failure {
+	failure, ok := contain.As[*Failure](err)
+	if !ok || failure == nil {
+		return AsFailure(contain.Error(err))
+	}
+	full := *completed(failure, nil)
+	full.Cause = contain.Error(full.Cause)
+	if err != error(failure) {
+		full.Cause = contain.Error(err)
+	}
+	return &full
 }
 
 // completed returns failure with what it lacks. Outer is the error in which it

@@ -15,6 +15,8 @@ import (
 	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Describer is implemented by types that give their own JSON Schema, where
@@ -160,7 +162,10 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 		implements[encoding.TextMarshaler](t) || implements[encoding.TextUnmarshaler](t)
 	switch {
 	case implements[Describer](t):
-		text := reflect.New(t).Interface().(Describer).JSONSchema()
+		var text string
+		if err := contain.Call("the method JSONSchema", func() { text = reflect.New(t).Interface().(Describer).JSONSchema() }); err != nil {
+			return nil, false, fmt.Errorf("the type %v gives no schema: %w", t, err)
+		}
 		if err := json.Unmarshal([]byte(text), &schema); err != nil {
 			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: %w", t, err)
 		}

@@ -3,15 +3,17 @@
 package invoker
 
 import (
-	"fmt"
 	"runtime/debug"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Panic is the cause of the failure of a tool whose function panicked. It is
 // for logs.
 type Panic struct {
 	// Value is what the function panicked with; nil if it ended its goroutine
-	// with [runtime.Goexit] instead.
+	// with [runtime.Goexit] instead. An error whose methods panic themselves is
+	// replaced by one with its text.
 	Value any
 	// Stack is the stack of the goroutine at that point, at most 64 KiB.
 	Stack []byte
@@ -24,7 +26,7 @@ func (p *Panic) Error() string {
 	if p.Value == nil {
 		return "the function ended its goroutine"
 	}
-	return fmt.Sprintf("panic: %v", p.Value)
+	return "panic: " + contain.Text(p.Value)
 }
 
 // Unwrap returns the value if it is an error, such as a [runtime.Error].
@@ -58,13 +60,29 @@ func catch(run func() (Output, error), output *Output, err *error) {
 		if returned {
 			return
 		}
-		cause := &Panic{Value: recover()}
-		stack := debug.Stack()
-		cause.Stack = stack[:min(len(stack), maxStack)]
-		*output, *err = Output{}, panicked(cause)
+		*output, *err = Output{}, panicked(panicOf(recover()))
 	}()
 	*output, *err = run()
+	*err = usable(*err)
 	returned = true
+}
+
+// panicOf makes the cause of a failure of what recover returned.
+func panicOf(value any) *Panic {
+	if err, ok := value.(error); ok {
+		value = contain.Error(err)
+	}
+	stack := debug.Stack()
+	return &Panic{Value: value, Stack: stack[:min(len(stack), maxStack)]}
+}
+
+// usable returns err, or the failure made of it if one of its methods panics, as
+// those of a nil pointer returned as an error often do.
+func usable(err error) error {
+	if contain.Usable(err) {
+		return err
+	}
+	return AsFailure(err)
 }
 
 func panicked(cause *Panic) *Failure {

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Trusted names a fact of type T that a program knows, and that a model must
@@ -66,10 +68,14 @@ func (t Trusted[T]) From(ctx context.Context) (T, bool) {
 	if typed, ok := (*value.value).(T); ok {
 		return typed, true
 	}
-	var decoded T
+	var decoded, none T
 	text, ok := (*value.value).(json.RawMessage)
-	if !ok || json.Unmarshal(text, &decoded) != nil {
-		var none T
+	if !ok {
+		return none, false
+	}
+	var err error
+	panicked := contain.Call("UnmarshalJSON", func() { err = json.Unmarshal(text, &decoded) })
+	if panicked != nil || err != nil {
 		return none, false
 	}
 	return decoded, true
@@ -128,8 +134,9 @@ func (v Value) Reveal() (json.RawMessage, error) {
 	if s := reflect.ValueOf(*v.value); s.Kind() == reflect.String && !utf8.ValidString(s.String()) {
 		return nil, fmt.Errorf("the trusted value %q is not UTF-8, so that JSON would make it another", v.name)
 	}
-	text, err := json.Marshal(*v.value)
-	if err != nil {
+	var text []byte
+	var err error
+	if panicked := contain.Call("MarshalJSON", func() { text, err = json.Marshal(*v.value) }); panicked != nil || err != nil {
 		return nil, fmt.Errorf("the trusted value %q (%T) has no JSON form", v.name, *v.value)
 	}
 	return text, nil

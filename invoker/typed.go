@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Options are what [New] can be told beside name, description and function.
@@ -121,7 +122,7 @@ func newTyped(def Definition, in, out reflect.Type, opts *Options, run func(ctx 
 		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
 	return input.tool(def, func(ctx context.Context, call *Call, arguments any) (Output, error) {
-		return run(ctx, func(target any) *Failure { return input.decode(call.Arguments, arguments, target) })
+		return run(ctx, func(target any) *Failure { return input.take(call.Arguments, arguments, target) })
 	})
 }
 
@@ -220,6 +221,17 @@ func (in *input) infer(def *Definition) error {
 	}
 	def.InputSchema, err = json.Marshal(inferred)
 	return err
+}
+
+// take is decode for methods of the argument type, such as UnmarshalJSON, that
+// may panic.
+func (in *input) take(text json.RawMessage, value, target any) (failure *Failure) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			failure = &Failure{Code: Internal, Message: "The tool was not run: reading its arguments panicked. The reason is in the log of the program that runs it.", Cause: panicOf(problem)}
+		}
+	}()
+	return in.decode(text, value, target)
 }
 
 // decode stores the arguments in target, a pointer. value is what text says.
@@ -345,7 +357,11 @@ func outputOf(result, pointer any) (Output, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // models read this
-	if err := encoder.Encode(pointer); err != nil {
+	var err error
+	if panicked := contain.Call("a method of the result", func() { err = encoder.Encode(pointer) }); panicked != nil {
+		err = panicked
+	}
+	if err != nil {
 		return Output{}, &Failure{Code: Internal, Message: "The tool ran, but its result cannot be written as JSON.", Cause: err}
 	}
 	structured := canister.StructuredContent{JSON: bytes.TrimRight(text.Bytes(), "\n")}

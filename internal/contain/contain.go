@@ -81,10 +81,22 @@ func Text(value any) (text string) {
 	return fmt.Sprint(value)
 }
 
+// IsNil reports whether a value is nil, or a nil pointer, function, map, slice or
+// channel in an interface.
+func IsNil(value any) bool {
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
+		return v.IsNil()
+	}
+	return false
+}
+
 // typeOf names the type of a value, and says if it is a nil pointer.
 func typeOf(value any) string {
 	name := fmt.Sprintf("%T", value)
-	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
+	if IsNil(value) {
 		return "a nil " + name
 	}
 	return name

@@ -108,6 +108,38 @@ func TestErrorsThatPanicAreReplaced(t *testing.T) {
 	}
 }
 
+func TestAs(t *testing.T) {
+	own := &ownError{"x"}
+	for name, test := range map[string]struct {
+		err  error
+		want *ownError
+	}{
+		"itself":              {own, own},
+		"before what panics":  {errors.Join(own, (*badUnwrap)(nil)), own},
+		"behind what panics":  {errors.Join((*badUnwrap)(nil), own), nil},
+		"not there":           {io.EOF, nil},
+		"in a tree of no end": {many{circle{}, own}, nil},
+		"wrapped":             {many{io.EOF, &badUnwrap{own}}, own},
+	} {
+		if got, ok := contain.As[*ownError](test.err); got != test.want || ok != (test.want != nil) {
+			t.Errorf("%s: %v, %v", name, got, ok)
+		}
+	}
+}
+
+func TestIsNil(t *testing.T) {
+	for i, value := range []any{nil, (*ownError)(nil), (func())(nil), map[string]int(nil), []int(nil), (chan int)(nil)} {
+		if !contain.IsNil(value) {
+			t.Errorf("value %d is not nil", i)
+		}
+	}
+	for _, value := range []any{0, "", ownError{}, &ownError{}, []int{}} {
+		if contain.IsNil(value) {
+			t.Errorf("%#v is nil", value)
+		}
+	}
+}
+
 func TestCall(t *testing.T) {
 	if err := contain.Call("it", func() {}); err != nil {
 		t.Error(err)

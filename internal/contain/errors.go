@@ -32,6 +32,37 @@ func Usable(err error) (usable bool) {
 	return try(err, &left)
 }
 
+// As returns the first error of type T in the tree of err, like errors.As. It is
+// for errors that are not [Usable]: it calls no method but Unwrap, and ends where
+// that panics or the tree has no end.
+func As[T error](err error) (found T, ok bool) {
+	left := maxErrors
+	_ = Call("Unwrap", func() { found, ok = as[T](err, &left) })
+	return found, ok
+}
+
+func as[T error](err error, left *int) (found T, ok bool) {
+	for ; err != nil && *left > 0; *left-- {
+		if found, ok = err.(T); ok {
+			return found, true
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, wrapped := range e.Unwrap() {
+				if found, ok = as[T](wrapped, left); ok {
+					return found, true
+				}
+			}
+			return found, false
+		default:
+			return found, false
+		}
+	}
+	return found, false
+}
+
 // unusable stands for an error that cannot be used.
 type unusable struct{ text string }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -71,7 +72,7 @@ func (r *Record) Ended(content []canister.Content, err error) {
 	}
 	r.Code, r.Error = string(failure.Code), told(failure)
 	var forged *invoker.Forged
-	if errors.As(err, &forged) && forged != nil {
+	if errors.As(failure, &forged) && forged != nil {
 		r.Forged = forged.Names
 	}
 }
@@ -83,7 +84,7 @@ func told(failure *invoker.Failure) string {
 		text = canister.TextOf(failure.Content)
 	}
 	for err := failure.Cause; err != nil; err = errors.Unwrap(err) {
-		if more := err.Error(); more != "" && !strings.Contains(text, more) {
+		if more := contain.Text(err); more != "" && !strings.Contains(text, more) {
 			text += ": " + more
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -39,7 +39,8 @@ type Options struct {
 	ArgumentBytes int
 	// Redact takes what is secret out of a text. Every text of a record passes
 	// through it, but for names of trusted values. It may be called
-	// concurrently; nil leaves texts as they are.
+	// concurrently; nil leaves texts as they are. A text on which it panics is
+	// withheld, which is logged.
 	Redact func(text string) string
 	// Logger takes the records that a sink does not take, as errors; nil is
 	// silent.
@@ -69,9 +70,7 @@ func New(sink Sink, opts *Options) *Trail {
 	for i, pattern := range t.opts.Omit {
 		t.opts.Omit[i] = fold(pattern)
 	}
-	if t.opts.Logger == nil {
-		t.opts.Logger = zap.NewNop()
-	}
+	t.opts.Logger = event.Logger(t.opts.Logger)
 	return t
 }
 
@@ -83,7 +82,10 @@ func (t *Trail) Keep(ctx context.Context, record Record) {
 	if t == nil {
 		return
 	}
-	t.clean(ctx, &record)
+	if err := t.clean(ctx, &record); err != nil {
+		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "texts of an audit record were withheld", event.AuditFailed,
+			zap.String("tool", record.Tool), zap.String("invocation", record.Invocation), zap.Error(err))
+	}
 	if err := t.hand(context.WithoutCancel(ctx), &record); err != nil {
 		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be kept", event.AuditFailed, zap.String("tool", record.Tool),
 			zap.String("invocation", record.Invocation),
@@ -93,12 +95,10 @@ func (t *Trail) Keep(ctx context.Context, record Record) {
 
 // hand calls the embedder's sink, which may panic.
 func (t *Trail) hand(ctx context.Context, record *Record) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("the sink panicked: %v", value)
-		}
-	}()
-	return t.sink.Record(ctx, record)
+	if panicked := contain.Call("the sink", func() { err = t.sink.Record(ctx, record) }); panicked != nil {
+		return panicked
+	}
+	return err
 }
 
 // The bounds of the texts of a record, in bytes, and of how many there are.
@@ -108,9 +108,10 @@ const (
 	maxForged = 32
 )
 
-// clean makes a record one that may be written down.
-func (t *Trail) clean(ctx context.Context, r *Record) {
-	clean := cleaner{redact.Trusted(ctx, t.opts.Redact)}
+// clean makes a record one that may be written down. The error says that
+// Options.Redact panicked, so that texts were withheld.
+func (t *Trail) clean(ctx context.Context, r *Record) (panicked error) {
+	clean := cleaner{redact.Trusted(ctx, redact.Contained(t.opts.Redact, func(err error) { panicked = err }))}
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
@@ -121,6 +122,7 @@ func (t *Trail) clean(ctx context.Context, r *Record) {
 	r.Forged = clean.names(r.Forged)
 	r.Arguments, r.Approved = t.arguments(clean, r.Arguments), t.arguments(clean, r.Approved)
 	r.Identity = t.identity(ctx, clean)
+	return panicked
 }
 
 // identity returns the trusted values that may be recorded.

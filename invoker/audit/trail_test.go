@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -243,4 +244,35 @@ func TestSinkFails(t *testing.T) {
 			t.Errorf("%s: the entry says %s", name, fields)
 		}
 	}
+}
+
+// Redact and the logger are code of the embedding program, and a record is kept
+// on goroutines of the runtime.
+func TestRedactThatPanics(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	opts := &audit.Options{Logger: zap.New(core), Redact: func(text string) string {
+		if strings.Contains(text, "hunter2") {
+			panic("boom")
+		}
+		return text
+	}}
+	got := kept(t, t.Context(), opts, audit.Record{Tool: "add", Invocation: "c3", Arguments: json.RawMessage(`{"a":"hunter2","b":"x"}`), Error: "hunter2 is wrong"})
+	if text := line(t, got); strings.Contains(text, "hunter2") || !strings.Contains(text, `"b":"x"`) || strings.Count(text, "withheld") != 2 {
+		t.Errorf("the record is %s", text)
+	}
+	if entries := logs.All(); len(entries) != 1 || entries[0].ContextMap()["error"] != "the function Redact panicked: boom" {
+		t.Errorf("the log is %v", entries)
+	}
+}
+
+type brokenCore struct{ zapcore.Core }
+
+func (brokenCore) Write(zapcore.Entry, []zapcore.Field) error { panic("no log") }
+func (c brokenCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return checked.AddCore(entry, c)
+}
+
+func TestALoggerThatPanics(t *testing.T) {
+	logger := zap.New(brokenCore{zapcore.NewNopCore()}, zap.ErrorOutput(zapcore.AddSync(io.Discard)))
+	audit.New(&shelf{panics: "no sink"}, &audit.Options{Logger: logger}).Keep(t.Context(), audit.Record{Tool: "add"})
 }

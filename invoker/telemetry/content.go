@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/redact"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // wanted reports whether content is recorded.
@@ -19,7 +20,7 @@ func (o *operation) wanted() bool { return o.telemetry.options.Content && o.reco
 // record sets an attribute to a JSON text of at most Options.ContentBytes. It
 // passes by the bounds of other attributes.
 func (o *operation) record(key attribute.Key, text json.RawMessage) {
-	o.span.SetAttributes(key.String(string(text)))
+	o.onSpan(func(span trace.Span) { span.SetAttributes(key.String(string(text))) })
 }
 
 // recordArguments records the arguments of a tool, an object.

@@ -62,14 +62,3 @@ func causeType(err error) string {
 
 // maxChain bounds how far a chain of errors is followed.
 const maxChain = 32
-
-// causeText returns the text of an error, which panics if, say, it is a nil
-// pointer in an interface.
-func causeText(err error) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = fmt.Sprintf("%T without a text", err)
-		}
-	}()
-	return err.Error()
-}

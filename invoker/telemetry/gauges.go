@@ -76,5 +76,7 @@ func (t *Telemetry) Observe(read func() EnsembleState) (stop func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = registration.Unregister() }, nil // it fails when it was called already
+	return func() {
+		t.guard("the end of a registration", func() { _ = registration.Unregister() }) // it fails when it was called already
+	}, nil
 }

@@ -201,8 +201,10 @@ func (c *Chat) Retried(attempt int, wait time.Duration, fault Fault) {
 	if c == nil || !c.recording {
 		return
 	}
-	c.span.AddEvent(retried, trace.WithAttributes(keyAttempt.Int(attempt), keyWait.Float64(wait.Seconds()),
-		keyErrorType.String(bounded(fault.kind(), maxName)), keyErrorText.String(c.text(fault.Message))))
+	c.onSpan(func(span trace.Span) {
+		span.AddEvent(retried, trace.WithAttributes(keyAttempt.Int(attempt), keyWait.Float64(wait.Seconds()),
+			keyErrorType.String(bounded(fault.kind(), maxName)), keyErrorText.String(c.text(fault.Message))))
+	})
 }
 
 // Streamed notes that a piece of the answer has come; the first one counts. It
@@ -236,9 +238,7 @@ func (c *Chat) End(result ChatResult) {
 	if !c.first.IsZero() {
 		wait := c.first.Sub(c.began).Seconds()
 		c.set(keyFirstChunk.Float64(wait))
-		if made.firstChunk.Enabled(c.ctx) {
-			made.firstChunk.Record(c.ctx, wait, c.alike())
-		}
+		c.telemetry.measureSeconds(c.ctx, made.firstChunk, wait, c.alike)
 	}
 	if result.Fault == nil {
 		c.recordAnswer(result)
@@ -249,9 +249,14 @@ func (c *Chat) End(result ChatResult) {
 // count measures tokens of a type. Less than none, which a server may tell, would
 // be taken from the sum of others.
 func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
-	if n >= 0 && tokens.Enabled(c.ctx) {
-		tokens.Record(c.ctx, n, metric.WithAttributes(append(slices.Clip(c.measured), keyTokenType.String(kind))...))
+	if n < 0 {
+		return
 	}
+	c.telemetry.guard("an instrument", func() {
+		if tokens.Enabled(c.ctx) {
+			tokens.Record(c.ctx, n, metric.WithAttributes(append(slices.Clip(c.measured), keyTokenType.String(kind))...))
+		}
+	})
 }
 
 // Tool is an invocation of a tool, the execute_tool of the conventions.

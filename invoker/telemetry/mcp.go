@@ -141,7 +141,7 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 	}
 	r := &Request{operation: t.start(ctx, name, kind, measured, more...), served: served}
 	if around, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok && served {
-		r.span.AddLink(trace.Link{SpanContext: around})
+		r.onSpan(func(span trace.Span) { span.AddLink(trace.Link{SpanContext: around}) })
 	}
 	if call.URI != "" && r.recording {
 		r.set(keyResource.String(r.text(redact.URI(call.URI))))
@@ -158,7 +158,7 @@ func (r *Request) Agreed(protocol string) { r.late(keyProtocol, protocol) }
 // is one: names that a client made up must not become names of spans.
 func (r *Request) Tool(name string) {
 	if r != nil && name != "" {
-		r.span.SetName(bounded("tools/call "+name, maxName))
+		r.onSpan(func(span trace.Span) { span.SetName(bounded("tools/call "+name, maxName)) })
 		r.measure(keyOperation.String("execute_tool"), keyToolName.String(name))
 	}
 }
@@ -166,7 +166,7 @@ func (r *Request) Tool(name string) {
 // Prompt names the prompt, likewise.
 func (r *Request) Prompt(name string) {
 	if r != nil && name != "" {
-		r.span.SetName(bounded("prompts/get "+name, maxName))
+		r.onSpan(func(span trace.Span) { span.SetName(bounded("prompts/get "+name, maxName)) })
 		r.measure(keyPrompt.String(name))
 	}
 }
@@ -227,12 +227,13 @@ func (r *Request) End(content []canister.Content, fault *Fault) {
 
 // Session is a connection to a server, or that of a client, while it lasts.
 type Session struct {
-	duration metric.Float64Histogram
-	began    time.Time
-	mu       sync.Mutex
-	measured []attribute.KeyValue
-	protocol bool // is among them
-	ended    bool
+	telemetry *Telemetry
+	duration  metric.Float64Histogram
+	began     time.Time
+	mu        sync.Mutex
+	measured  []attribute.KeyValue
+	protocol  bool // is among them
+	ended     bool
 }
 
 // StartSession begins a connection to a server; there is no span of it, only
@@ -245,7 +246,7 @@ func (t *Telemetry) StartSession(peer Peer, client bool) *Session {
 	if !client {
 		duration = t.instruments.serverSession
 	}
-	return &Session{duration: duration, began: time.Now(), measured: peer.session(client), protocol: peer.Protocol != ""}
+	return &Session{telemetry: t, duration: duration, began: time.Now(), measured: peer.session(client), protocol: peer.Protocol != ""}
 }
 
 // Agreed notes the version of the protocol, if it is known only after the
@@ -278,7 +279,9 @@ func (s *Session) End(fault *Fault) {
 		s.measured = append(s.measured, keyErrorType.String(fault.kind()))
 	}
 	bound(s.measured, maxName)
-	s.duration.Record(context.Background(), time.Since(s.began).Seconds(), metric.WithAttributes(s.measured...))
+	s.telemetry.measureSeconds(context.Background(), s.duration, time.Since(s.began).Seconds(), func() metric.MeasurementOption {
+		return metric.WithAttributes(s.measured...)
+	})
 }
 
 // Connect is an attempt to connect an ensemble, the listing of its tools

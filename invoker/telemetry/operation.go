@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // operation is a span and the measurement of its duration. Its methods are for
@@ -38,7 +40,9 @@ func (t *Telemetry) begin(ctx context.Context, name string, measured []attribute
 	options = append(options, trace.WithTimestamp(began), trace.WithAttributes(measured...))
 	span := trace.SpanFromContext(context.Background()) // does nothing
 	t.guard("the start of a span", func() { ctx, span = t.tracer.Start(ctx, bounded(name, maxName), options...) })
-	return operation{telemetry: t, ctx: ctx, span: span, recording: span.IsRecording(), began: began, measured: measured}
+	o := operation{telemetry: t, ctx: ctx, span: span, began: began, measured: measured}
+	o.onSpan(func(span trace.Span) { o.recording = span.IsRecording() })
+	return o
 }
 
 // set adds attributes to the span.
@@ -80,12 +84,10 @@ func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 	}
 	if len(o.late) > 0 {
 		bound(o.late, maxMessage)
-		o.span.SetAttributes(o.late...)
+		o.onSpan(func(span trace.Span) { span.SetAttributes(o.late...) })
 	}
 	o.telemetry.guard("the end of a span", func() { o.span.End(trace.WithTimestamp(ended)) })
-	if duration.Enabled(o.ctx) {
-		duration.Record(o.ctx, ended.Sub(o.began).Seconds(), o.alike())
-	}
+	o.telemetry.measureSeconds(o.ctx, duration, ended.Sub(o.began).Seconds(), o.alike)
 }
 
 // fail marks the operation as failed.
@@ -98,9 +100,11 @@ func (o *operation) fail(fault *Fault) {
 	if len(fault.Said) > 0 && o.telemetry.options.Content {
 		message = fault.words()
 	}
-	o.span.SetStatus(codes.Error, o.text(message))
-	if fault.Cause != nil {
-		o.span.AddEvent(exceptionEvent, trace.WithAttributes(
-			keyExceptionType.String(bounded(causeType(fault.Cause), maxName)), keyExceptionText.String(o.text(causeText(fault.Cause)))))
-	}
+	o.onSpan(func(span trace.Span) {
+		span.SetStatus(codes.Error, o.text(message))
+		if fault.Cause != nil {
+			span.AddEvent(exceptionEvent, trace.WithAttributes(
+				keyExceptionType.String(bounded(causeType(fault.Cause), maxName)), keyExceptionText.String(o.text(contain.Text(fault.Cause)))))
+		}
+	})
 }

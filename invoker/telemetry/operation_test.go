@@ -45,7 +45,7 @@ func TestFaultsAreMarked(t *testing.T) {
 		"no type":      {fault: &telemetry.Fault{Message: "Oh."}, kind: "_OTHER", message: "Oh."},
 		"wrapped":      {fault: &telemetry.Fault{Type: "x", Cause: fmt.Errorf("a: %w", invoker.AsFailure(fmt.Errorf("b: %w", missing)))}, kind: "x", cause: "*fs.PathError", words: "a: "},
 		"joined":       {fault: &telemetry.Fault{Type: "x", Cause: errors.Join(missing, missing)}, kind: "x", cause: "*errors.joinError", words: "open /a"},
-		"nil pointer":  {fault: &telemetry.Fault{Type: "x", Cause: none}, kind: "x", cause: "*telemetry_test.nilError", words: "*telemetry_test.nilError without a text"},
+		"nil pointer":  {fault: &telemetry.Fault{Type: "x", Cause: none}, kind: "x", cause: "*telemetry_test.nilError", words: "a nil *telemetry_test.nilError without a text (its method Error panicked: runtime error: invalid memory address or nil pointer dereference)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := see(t, telemetry.Options{Content: test.content})

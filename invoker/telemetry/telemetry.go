@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/consort-go/consort/internal/redact"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
@@ -46,8 +47,8 @@ type Options struct {
 	// as they are.
 	Redact func(text string) string
 	// Panicked is told of a panic in the Tracers, such as in a processor of spans
-	// of the program's own, or in the Propagator. It costs a span, and nothing
-	// else. It is called concurrently; [otel.Handle] will do. Nil tells nobody.
+	// of the program's own, in the Meters, in the Propagator or in Redact. It costs
+	// a span, a measurement or a text, and nothing else. It is called concurrently; [otel.Handle] will do. Nil tells nobody.
 	//
 	// [otel.Handle]: https://pkg.go.dev/go.opentelemetry.io/otel#Handle
 	Panicked func(err error)
@@ -72,6 +73,7 @@ func New(options *Options) (*Telemetry, error) {
 		t.options = *options
 	}
 	o := &t.options
+	o.Redact = redact.Contained(o.Redact, t.reportPanic)
 	t.idle = o.Tracers == nil && o.Meters == nil
 	o.ContentBytes = max(cmp.Or(max(o.ContentBytes, 0), DefaultContentBytes), leastContent)
 	if o.Tracers == nil {
