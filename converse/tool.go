@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -95,8 +96,9 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 // with
 //
 //   - NOT_FOUND: there is no such conversation, or it is somebody else's, or
-//     it has ended.
-//   - CONFLICT, retryable: the conversation is at work for another call.
+//     it has ended or was deleted.
+//   - CONFLICT: the conversation is at work for another call, which is retryable; or
+//     another program has gone on with it, in the log, before this call was answered.
 //   - UNAVAILABLE, retryable: all conversations that may be kept, or those of
 //     the identity, are at work, or the model cannot be reached. A conversation
 //     that exists stays.
@@ -213,6 +215,7 @@ func (t *Tool) turn(ctx context.Context, held *talk, text string) (Turn, error) 
 // failed is what whoever calls is told of a turn that failed.
 func (t *Tool) failed(ctx context.Context, held *talk, err error) error {
 	var model *ModelError
+	conflict, overtaken := errors.AsType[*history.ConflictError](err)
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errToolClosed):
 		return &invoker.Failure{Code: invoker.Canceled, Message: "The conversation was interrupted, because it is shut down.", Cause: err}
@@ -222,6 +225,13 @@ func (t *Tool) failed(ctx context.Context, held *talk, err error) error {
 		return busy()
 	case errors.Is(err, ErrClosed):
 		return noConversation(held.id)
+	case overtaken && conflict.Length == 0:
+		return noConversation(held.id)
+	case overtaken:
+		failure := invoker.Failf(invoker.Conflict, "Another program has gone on with the conversation %q before the message was answered. "+
+			"Call again with this conversation, without a message for the answer to what was said last.", held.id)
+		failure.Cause = err
+		return failure
 	case errors.As(err, &model) && model.Retryable:
 		failure := invoker.Failf(invoker.Unavailable, "The assistant's model cannot be reached. The message is kept in the conversation %q, which can go on later.", held.id)
 		failure.Cause = err

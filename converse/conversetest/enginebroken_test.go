@@ -275,9 +275,14 @@ var engineBreaks = map[string]func(*brokenEngine){
 		ended, ok := event.(engine.Ended)
 		return event, !ok || ended.Reason != converse.ReasonWaiting || len(ended.Waits) == 0
 	}),
-	"Watch/deltas":        deltas(func(d *engine.Delta) bool { return d.Index != 1 }),
-	"Watch/deltas index":  deltas(func(d *engine.Delta) bool { d.Index = 7; return true }),
-	"Watch/attempts":      deltas(func(d *engine.Delta) bool { d.Attempt = 1; return true }),
+	"Watch/deltas":       deltas(func(d *engine.Delta) bool { return d.Index != 1 }),
+	"Watch/deltas index": deltas(func(d *engine.Delta) bool { d.Index = 7; return true }),
+	"Watch/attempts":     deltas(func(d *engine.Delta) bool { d.Attempt = 1; return true }),
+	"Watch/deleted":      unending,
+	"Watch/superseded": watching(func(event engine.Event) (engine.Event, bool) {
+		ended, ok := event.(engine.Ended)
+		return event, !ok || ended.Superseded == ""
+	}),
 	"Watch/ends":          heedlessWatch,
 	"Close/finishes":      func(b *brokenEngine) { b.closes = b.closeAtOnce },
 	"Close/finishes open": func(b *brokenEngine) { b.closes = func(context.Context) error { return nil } },
@@ -325,6 +330,23 @@ func (s stretched) Append(ctx context.Context, conversation string, length int, 
 func heedlessWatch(b *brokenEngine) {
 	b.watch = func(_ context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
 		return b.Local.Watch(context.Background(), conversation, after)
+	}
+}
+
+// unending tells nobody why a Watch ended.
+func unending(b *brokenEngine) {
+	b.watch = func(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
+		return func(yield func(engine.Event, error) bool) {
+			for event, err := range b.Local.Watch(ctx, conversation, after) {
+				if errors.Is(err, history.ErrNotFound) {
+					<-ctx.Done()
+					err = ctx.Err()
+				}
+				if !yield(event, err) {
+					return
+				}
+			}
+		}
 	}
 }
 

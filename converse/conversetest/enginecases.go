@@ -45,6 +45,8 @@ var engineCases = []engineCase{
 	{"Watch/late", false, "who comes when a turn has ended is told so", watchLate},
 	{"Watch/deltas", false, "the text of a message is told while it is written, in order, before the message", watchDeltas},
 	{"Watch/attempts", false, "what an attempt has said that failed can be told from what the next one says", watchAttempts},
+	{"Watch/deleted", false, "who watches a conversation that is deleted, at work or idle, is told so, and nothing brings it back", watchDeleted},
+	{"Watch/superseded", false, "who waits for the end of a turn is told when another process goes on with the conversation before", watchSuperseded},
 	{"Watch/ends", false, "a Watch ends with its context, with its loop, and with the engine", watchEnds},
 	{"Close/finishes", false, "Close lets a turn go on that is under way, takes no message, and can be called again", closeFinishes},
 	{"Close/suspends", false, "what has not ended when the context of Close does is put down, and the next process carries it on", closeSuspends},

@@ -15,6 +15,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/invoker"
 )
 
 func watchOrder(s *engineSubject) {
@@ -183,6 +185,89 @@ func (s *engineSubject) watchSend(text string) iter.Seq[engine.Event] {
 				s.send(talk, "m1", text)
 			}
 		}
+	}
+}
+
+func watchDeleted(s *engineSubject) {
+	s.send("idle", "m1", "say hello")
+	s.answered("idle", "m1")
+	s.send(talk, "m1", "call slow one")
+	s.reached("one")
+	for _, conversation := range []string{"idle", talk} {
+		deleted := false
+		err := s.soon("Watch of a conversation that is deleted", func() error {
+			for _, err := range s.process.Engine.Watch(s.context(), conversation, 0) {
+				if err != nil {
+					return err
+				}
+				if !deleted {
+					deleted = true
+					if err := s.Store.Delete(s.context(), conversation, history.AnyLength); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if !errors.Is(err, history.ErrNotFound) {
+			s.Errorf("Watch of the conversation %s, which was deleted, ends with %v, want ErrNotFound", conversation, err)
+		}
+		err = s.soon("Watch from a place that there is not any more", func() error {
+			for _, err := range s.process.Engine.Watch(s.context(), conversation, 1) {
+				return err
+			}
+			return nil
+		})
+		if !errors.Is(err, history.ErrNotFound) {
+			s.Errorf("Watch of the conversation %s, from a place that it had, is %v, want ErrNotFound", conversation, err)
+		}
+	}
+	s.stage.open("one")
+	s.stays(talk)
+	s.said(talk)
+	s.said("idle")
+}
+
+func watchSuperseded(s *engineSubject) {
+	s.send(talk, "m1", "call slow one")
+	s.reached("one")
+	begun := false
+	for event := range s.watch(s.process.Engine, talk, 0) {
+		if ended, ok := event.(engine.Ended); ok && ended.Turn == "m1" {
+			if ended.Superseded != "m2" || ended.Reason != "" || ended.Error != "" {
+				s.Errorf("the turn ended with %+v, want it superseded by m2", ended)
+			}
+			break
+		}
+		if !begun {
+			begun = true
+			s.goOn(talk, "m2", "say hello")
+		}
+	}
+	s.stage.open("one")
+	s.answered(talk, "m2")
+	if ended, _ := s.ended(talk, "m1", false); ended.Superseded != "m2" {
+		s.Errorf("who comes late is told %+v, want m1 superseded by m2", ended)
+	}
+	s.effects("one", 1)
+}
+
+// goOn says something in a conversation as another process would that gives its calls
+// up.
+func (s *engineSubject) goOn(conversation, id, text string) {
+	s.Helper()
+	list := s.log(conversation)
+	var added []canister.Canister
+	for _, invocation := range canister.Pending(list) {
+		added = append(added, canister.Result{
+			Head: canister.Head{ID: "r-" + invocation.ID, Time: time.Now()}, Invocation: invocation.ID,
+			Code: string(invoker.OutcomeUnknown), Content: canister.Texts("The conversation went on."),
+		})
+	}
+	said := message(id, text)
+	said.Time = time.Now()
+	if err := s.Store.Append(s.context(), conversation, len(list), append(added, said)...); err != nil {
+		s.Fatalf("Append: %v", err)
 	}
 }
 

@@ -57,7 +57,11 @@ type Engine interface {
 	// Watch yields what happens in a conversation, beginning with the canisters
 	// behind the first after ones. It goes on until ctx ends, whose error is the
 	// last pair, or the engine is closed; leaving the loop ends it. A
-	// conversation that does not exist yet may be watched.
+	// conversation that does not exist yet may be watched. When a conversation is
+	// deleted, or has less than after canisters, the last pair is an error that has
+	// history.ErrNotFound in its chain. If another process goes on with the
+	// conversation before a turn is over, an [Ended] says so (Ended.Superseded). So a
+	// caller that waits for the end of a turn does not wait for ever.
 	Watch(ctx context.Context, conversation string, after int) iter.Seq2[Event, error]
 	// Close begins nothing new and lets the turns that are under way go on until
 	// ctx ends. Those that have not ended then are put down, so that the next

@@ -63,8 +63,13 @@ type Ended struct {
 	// Turn is the identity of the User canister that the turn began with; empty
 	// if there is none.
 	Turn string `json:"turn,omitzero"`
-	// Reason is why; empty if the work has failed.
+	// Reason is why; empty if the work has failed or the turn is superseded.
 	Reason converse.Reason `json:"reason,omitzero"`
+	// Superseded is the identity of the message that another process put into the
+	// conversation before the turn was over, so that nothing carries the turn on;
+	// Reason and Error are empty then. If the turn consists of messages alone, the
+	// turn of that message answers them too.
+	Superseded string `json:"superseded,omitzero"`
 	// Waits are the identities of the waits of the log that are waited for, if
 	// Reason is [converse.ReasonWaiting].
 	Waits []string `json:"waits,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -31,6 +32,8 @@ func (l *Local) turn(t *talk) {
 		t.tries = tries{}
 		l.clock.set(t.id, earliest(turn.Waits), t.tries)
 		r.told.End(r.ctx, Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
+	case errors.Is(err, errDeleted): // those who watch find out by reading
+		l.clock.forget(t.id)
 	case err == nil:
 		t.tries = tries{}
 		l.clock.forget(t.id)
@@ -80,6 +83,9 @@ func (e *laterError) Error() string {
 	return fmt.Sprintf("engine: another process may be at work until %v", e.until)
 }
 
+// errDeleted says that there is nothing to carry on, nor to begin anew.
+var errDeleted = errors.New("engine: the conversation was deleted")
+
 // panicError is a panic of a model, or of a function that the engine was given.
 type panicError struct{ value any }
 
@@ -104,6 +110,9 @@ type run struct {
 // carryOn opens the conversation, works, and closes it. A panic is an error.
 func (r *run) carryOn() (turn converse.Turn, err error) {
 	defer r.calm(r.talk.id, &err)
+	if _, err := r.store.Info(r.ctx, r.talk.id); errors.Is(err, history.ErrNotFound) {
+		return turn, errDeleted
+	}
 	if err := r.elsewhere(); err != nil {
 		return turn, err
 	}

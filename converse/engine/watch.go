@@ -57,8 +57,9 @@ type view struct {
 	after        int
 	yield        func(Event, error) bool
 
-	left    bool // by the caller
-	place   int  // how many canisters have been read
+	left    bool   // by the caller
+	place   int    // how many canisters have been read
+	last    string // the identity of the last of them, if it is known
 	turn    []canister.Canister
 	looked  int   // how many there were when it was asked whether the turn is over
 	told    int   // the place at which an end was told
@@ -128,8 +129,16 @@ func (v *view) begin() error {
 	if err != nil {
 		return v.unreadable(err)
 	}
+	if place+len(end) < v.after {
+		return v.deleted()
+	}
 	v.place = place + max(0, lastUser(told(place, end)))
 	return nil
+}
+
+// deleted is the error about a conversation that does not have any more what it had.
+func (v *view) deleted() error {
+	return fmt.Errorf("engine: the conversation %q was deleted: %w", v.conversation, history.ErrNotFound)
 }
 
 // unreadable is an error of the log, or why there is no more of it.
@@ -179,27 +188,52 @@ func (v *view) known() (Ended, bool) {
 	return Ended{Reason: done.Reason}, err == nil && is // what is wrong, who works on it tells
 }
 
-// read yields what the log has behind the place.
+// read yields what the log has behind the place. The last canister that was read is
+// read again: without it the conversation was deleted.
 func (v *view) read() error {
-	for c, err := range v.Log.Read(v.ctx, v.conversation, v.place) {
-		if err != nil {
+	missing := v.place > 0
+	for c, err := range v.Log.Read(v.ctx, v.conversation, max(0, v.place-1)) {
+		switch {
+		case err != nil:
 			return v.unreadable(err)
+		case missing && v.last != "" && c.Header().ID != v.last: // it was begun anew
+			return v.deleted()
+		case missing:
+			missing = false
+			continue
 		}
-		if c.Kind() == canister.KindUser {
-			if v.over(); v.left {
-				return nil
-			}
-			v.turn, v.attempt = v.turn[:0], 0
-		}
-		v.turn = append(v.turn, c)
-		if v.place++; v.place > v.after {
-			v.emit(Added{Place: v.place, Canister: c})
-		}
-		if v.left {
+		if v.add(c); v.left {
 			return nil
 		}
 	}
+	if missing {
+		return v.deleted()
+	}
 	return nil
+}
+
+// add yields one canister of the log.
+func (v *view) add(c canister.Canister) {
+	if c.Kind() == canister.KindUser {
+		if !v.over() {
+			v.superseded(c.Header().ID)
+		}
+		if v.left {
+			return
+		}
+		v.turn, v.attempt = v.turn[:0], 0
+	}
+	v.turn, v.last = append(v.turn, c), c.Header().ID
+	if v.place++; v.place > v.after {
+		v.emit(Added{Place: v.place, Canister: c})
+	}
+}
+
+// superseded tells that a message has entered before the turn was over.
+func (v *view) superseded(by string) {
+	if v.id() != "" && v.place >= v.after {
+		v.end(Ended{Superseded: by})
+	}
 }
 
 // over tells that the turn is over, if the canisters show it, whatever the limits

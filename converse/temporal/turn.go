@@ -64,6 +64,9 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("the turn panicked: %v", value), "panic", nil)
 		}
 	}()
+	if _, err := w.store.Info(ctx, told.Conversation); errors.Is(err, history.ErrNotFound) {
+		return turn, nil // it was deleted: there is nothing to do, nor to begin anew
+	}
 	if ctx, err = w.trusted(ctx, told.Conversation); err != nil {
 		return turn, err
 	}
@@ -83,7 +86,8 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 		turn, err = work(ctx, talk, l, told)
 		// Somebody has said or answered something meanwhile, and the conversation
 		// knows what its calls returned: as long as the lease holds it goes on.
-		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict || !l.held(ctx) {
+		conflict, is := errors.AsType[*history.ConflictError](err)
+		if !is || conflict.Length < conflict.Expected || !l.held(ctx) { // or it was deleted
 			return turn, err
 		}
 	}

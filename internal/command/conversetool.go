@@ -160,7 +160,8 @@ func lastMessage(ctx context.Context, store history.Log, id string) (last canist
 
 // follow reports what happens until the turn ends.
 func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
-	for happened, err := range t.engine.Watch(ctx, t.id, t.after) {
+	// It has a canister by now: without one it was deleted meanwhile.
+	for happened, err := range t.engine.Watch(ctx, t.id, max(t.after, 1)) {
 		if err != nil {
 			return engine.Ended{}, err
 		}
@@ -170,8 +171,14 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 		case engine.Delta:
 			t.delta(e)
 		case engine.Ended:
-			if e.Turn != t.turn {
+			switch {
+			case e.Turn != t.turn:
 				continue
+			case e.Superseded != "" && t.saysOnly():
+				t.turn = e.Superseded // whose turn answers both
+				continue
+			case e.Superseded != "":
+				return e, errSuperseded
 			}
 			if t.tell(""); e.Error == "" {
 				return e, nil
@@ -188,13 +195,23 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 // errFailed says that a turn has failed, for reasons that the log has.
 var errFailed = errors.New("the turn has failed")
 
+// errSuperseded says that another process has gone on with the conversation.
+var errSuperseded = errors.New("another process has gone on with the conversation")
+
+// saysOnly reports whether the turn consists of messages of users so far.
+func (t *servedTurn) saysOnly() bool {
+	return !slices.ContainsFunc(t.canisters, func(c canister.Canister) bool { return c.Kind() != canister.KindUser })
+}
+
 func (t *servedTurn) add(c canister.Canister) {
 	switch c := c.(type) {
 	case canister.User:
 		if c.ID != t.turn {
 			return
 		}
-		t.canisters, t.answer = nil, ""
+		if !t.saysOnly() {
+			t.canisters, t.answer = nil, ""
+		}
 	case canister.Assistant:
 		t.answer = canister.TextOf(c.Content)
 	case canister.Result:
@@ -259,6 +276,12 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, engine.ErrWaiting):
 		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for somebody to answer, and takes no message before.", Cause: err}
+	case errors.Is(err, errSuperseded):
+		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.keeps("Another program has gone on with the conversation before the message was answered.") +
+			" To get the answer to what was said last, call again with this conversation and without a message."}
+	case errors.Is(err, history.ErrNotFound):
+		return &invoker.Failure{Code: invoker.NotFound, Cause: err, Pointer: "/conversation",
+			Message: "The conversation was deleted before the message was answered. Leave it out to begin a new one."}
 	case errors.Is(err, errFailed):
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: t.keeps("The assistant failed."), Cause: err}
 	}
