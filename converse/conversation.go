@@ -225,7 +225,7 @@ func last(ctx context.Context, events iter.Seq2[Event, error]) (Turn, error) {
 // Step does one step of [Conversation.Continue]: one exchange with the model,
 // or one invocation. Unless it is interrupted it leaves what comes next to the
 // next Step. Only the Step that finds nothing to do yields a [TurnCompleted].
-// The tools stay the same over the steps of a turn.
+// Within a turn, the tools grow over the steps as they do over exchanges.
 func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) { w.step(1) })
 }

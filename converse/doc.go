@@ -22,8 +22,8 @@
 // # Events
 //
 // The events of a turn are a closed set; see [Event]. A turn is one
-// [TurnStarted], any number of exchanges, and one [TurnCompleted]. An exchange
-// is a [MessageStarted], deltas and announcements of calls, the [MessageCompleted] whose canister is in
+// [TurnStarted], any number of exchanges, each after a [ToolsAdded] if there are
+// more tools than before, and one [TurnCompleted]. An exchange is a [MessageStarted], deltas and announcements of calls, the [MessageCompleted] whose canister is in
 // the history, an [InvocationRequested] for each tool that the model asks for,
 // and an [ExchangeCompleted]. The invocations of one message then run side by
 // side, up to Limits.Parallel; each yields an [InvocationStarted] if it really
@@ -184,7 +184,16 @@
 //
 // # Tools within a turn
 //
-// The tools are fixed when a turn begins, and so is their order: what servers
-// change meanwhile is seen by the next turn, as TurnStarted.Added and Removed.
+// The tools that a turn begins with stay on offer until it ends, each with its
+// definition and in its place. Tools that servers add meanwhile are offered behind
+// them from the next exchange on, and a [ToolsAdded] says so; whatever else servers
+// change is seen by the next turn, as TurnStarted.Added and Removed. A call of a
+// tool that is gone fails with TOOL_NOT_FOUND, or UNAVAILABLE with its server.
+//
+// Another process that carries a turn on takes the tools as they are then. Which of
+// them were added to the turn, and in what order, is in the metadata of its
+// messages, so that it offers the same tools in the same order if no server has
+// changed any since.
+//
 // Tools that the model's API cannot take are set aside with the reason.
 package converse

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Event is something that happens in a conversation: [TurnStarted],
+// Event is something that happens in a conversation: [TurnStarted], [ToolsAdded],
 // [MessageStarted], [TextDelta], [ReasoningDelta], [MessageCompleted],
 // [InvocationAnnounced], [InvocationRequested], [InvocationStarted], [InvocationProgressed],
 // [InvocationCompleted], [WaitStarted], [WaitEnded], [ExchangeRetried],
@@ -20,7 +20,7 @@ type Event interface{ event() }
 
 // TurnStarted opens the work of a Send, Continue or Step.
 type TurnStarted struct {
-	// Tools is the number of tools on offer during this turn.
+	// Tools is the number of tools on offer when this turn begins.
 	Tools int
 	// Added and Removed are the tools that came and went since the turn
 	// before, under their names for the model, sorted. The first turn of a
@@ -31,6 +31,19 @@ type TurnStarted struct {
 	// Away are the ensembles that could not be reached, whose tools are
 	// missing for that reason.
 	Away []ensemble.Away
+}
+
+// ToolsAdded says that more tools are on offer from the next exchange on, because
+// their servers have added them. Those that were on offer stay, each with its
+// definition and in its place, until the turn ends.
+type ToolsAdded struct {
+	// Tools is the number of tools on offer now.
+	Tools int
+	// Added are the new ones, under their names for the model, in the order in
+	// which they are offered.
+	Added []string
+	// Aside are those that cannot be offered, with reasons.
+	Aside []ensemble.Aside
 }
 
 // MessageStarted comes before the first delta of an exchange.
@@ -175,6 +188,7 @@ func (r Reason) Limited() bool {
 }
 
 func (TurnStarted) event()          {}
+func (ToolsAdded) event()           {}
 func (MessageStarted) event()       {}
 func (TextDelta) event()            {}
 func (ReasoningDelta) event()       {}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/ensemble"
 )
 
 // MarshalEvent returns the JSON form of an event: one line, without a newline
@@ -113,6 +114,14 @@ type usageForm struct {
 	Reasoning int64 `json:"reasoning,omitzero"`
 }
 
+// usageFormOf returns nil for a usage that says nothing.
+func usageFormOf(usage *canister.Usage) *usageForm {
+	if usage == nil || *usage == (canister.Usage{}) {
+		return nil
+	}
+	return (*usageForm)(usage)
+}
+
 // spentForm is what was spent of a budget.
 type spentForm struct {
 	Tokens int64   `json:"tokens,omitzero"`
@@ -124,6 +133,8 @@ func formOf(event Event) (form eventForm, err error) {
 	switch e := event.(type) {
 	case TurnStarted:
 		form = e.form()
+	case ToolsAdded:
+		form = eventForm{Event: "tools_added", Tools: e.Tools, Added: e.Added, Aside: asideForms(e.Aside)}
 	case MessageStarted:
 		form.Event = "message_started"
 	case TextDelta:
@@ -161,10 +172,10 @@ func formOf(event Event) (form eventForm, err error) {
 		form = e.form()
 	case ExchangeCompleted:
 		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: milliseconds(e.Duration)}
-		form.Usage = (*usageForm)(e.Usage)
+		form.Usage = usageFormOf(e.Usage)
 	case CompactionCompleted:
 		form = eventForm{Event: "compaction_completed", From: e.From, To: e.To, Trimmed: e.Trimmed,
-			Before: e.Before, After: e.After, Usage: (*usageForm)(e.Usage), Duration: milliseconds(e.Duration)}
+			Before: e.Before, After: e.After, Usage: usageFormOf(e.Usage), Duration: milliseconds(e.Duration)}
 		form.Canister, err = canister.Marshal(e.Document)
 	case TurnCompleted:
 		form = e.form()
@@ -190,14 +201,19 @@ func invocationForm(name string, invocation canister.Invocation) eventForm {
 }
 
 func (e TurnStarted) form() eventForm {
-	form := eventForm{Event: "turn_started", Tools: e.Tools, Added: e.Added, Removed: e.Removed}
-	for _, aside := range e.Aside {
-		form.Aside = append(form.Aside, asideForm(aside))
-	}
+	form := eventForm{Event: "turn_started", Tools: e.Tools, Added: e.Added, Removed: e.Removed, Aside: asideForms(e.Aside)}
 	for _, away := range e.Away {
 		form.Away = append(form.Away, awayForm{Ensemble: away.Ensemble, Error: words(away.Err)})
 	}
 	return form
+}
+
+func asideForms(aside []ensemble.Aside) []asideForm {
+	var forms []asideForm
+	for _, a := range aside {
+		forms = append(forms, asideForm(a))
+	}
+	return forms
 }
 
 func (e ExchangeRetried) form() eventForm {
@@ -211,7 +227,7 @@ func (e TurnCompleted) form() eventForm {
 		Answer:      e.Turn.Answer.ID,
 		Exchanges:   e.Turn.Exchanges,
 		Invocations: e.Turn.Invocations,
-		Usage:       (*usageForm)(&e.Turn.Usage),
+		Usage:       usageFormOf(&e.Turn.Usage),
 	}
 	for _, w := range e.Turn.Waits {
 		form.Waits = append(form.Waits, waitForm{ID: w.ID, For: w.For, Invocation: w.Invocation, Who: w.Who, Deadline: w.Deadline.UTC()})

@@ -43,7 +43,7 @@ func ExampleMarshalEvent() {
 	// {"event":"text_delta","text":"No."}
 	// {"event":"message_completed","canister":{"kind":"assistant","id":"id-2","time":"2026-03-01T09:30:00Z","content":[{"type":"text","text":"No."}],"model":"script","finish":"stop"}}
 	// {"event":"exchange_completed","finish":"stop"}
-	// {"event":"turn_completed","reason":"answered","answer":"id-2","exchanges":1,"usage":{}}
+	// {"event":"turn_completed","reason":"answered","answer":"id-2","exchanges":1}
 }
 
 // The events of the examples in docs/events.md, in the order of the page.
@@ -97,6 +97,7 @@ func documentedEvents() []converse.Event {
 			Aside: []ensemble.Aside{{Ensemble: "files", Tool: "watch", Reason: "its schema is no object"}},
 			Away:  []ensemble.Away{{Ensemble: "database", Err: errors.New("connection refused")}},
 		},
+		converse.ToolsAdded{Tools: 8, Added: []string{"files__search"}},
 		converse.ExchangeRetried{Retry: converse.Retry{
 			Attempt: 1, Wait: 500 * time.Millisecond, Err: &converse.ModelError{Message: "overloaded", Status: 503},
 		}},
@@ -210,7 +211,7 @@ func TestMarshalEventOddities(t *testing.T) {
 		{"no number", converse.InvocationProgressed{Progress: invoker.Progress{Done: math.NaN(), Total: math.Inf(1)}},
 			`{"event":"invocation_progressed"}`},
 		{"usage not known", converse.ExchangeCompleted{}, `{"event":"exchange_completed"}`},
-		{"usage nothing", converse.ExchangeCompleted{Usage: &canister.Usage{}}, `{"event":"exchange_completed","usage":{}}`},
+		{"usage nothing", converse.ExchangeCompleted{Usage: &canister.Usage{}}, `{"event":"exchange_completed"}`},
 		{"no error", converse.ExchangeRetried{}, `{"event":"exchange_retried"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,13 +14,15 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// offer is what a model is offered in a turn. It never changes, and all
+// offer is what a model is offered in an exchange. It never changes, and all
 // conversations of a model share it for as long as their roster stays as it is.
 type offer struct {
-	catalog *ensemble.Catalog // nil for no tools
+	catalog *ensemble.Catalog // the newest that it was made of; nil for no tools
 	set     *Toolset
-	refused map[string]string // why the model cannot take a tool, by name
+	tools   map[string]*ensemble.Tool // those of the set, by name
+	refused map[string]string         // why the model cannot take a tool, by name
 	aside   []ensemble.Aside
+	added   []string // the last ones of the set, that came during the turn
 }
 
 // openTools fixes the tools for the turn that begins at an index of the
@@ -39,8 +41,8 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 			return
 		case err != nil:
 			return
-		case before == nil || before.catalog != catalog:
-			t.offered = offerOf(catalog, t.origin, t.opts.Limits.Tools)
+		case before == nil || before.catalog != catalog || before.added != nil:
+			t.offered = offerOf(catalog, t.origin, t.opts.Limits.Tools).withLast(addedIn(t.history[max(0, begin):]))
 		}
 		t.offeredAt = begin
 	}
@@ -85,33 +87,43 @@ func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
 	o := &offer{
 		catalog: catalog,
 		set:     &Toolset{},
+		tools:   map[string]*ensemble.Tool{},
 		refused: map[string]string{},
 		aside:   slices.Clone(catalog.Aside()),
 	}
 	share, taken := fairShare(catalog.Tools(), limit), map[*ensemble.Ensemble]int{}
 	for _, tool := range catalog.Tools() {
-		definition := *tool.Definition()
-		definition.Name = tool.Name()
-		var err error
-		if screener != nil {
-			err = screener.Screen(&definition)
+		if o.add(tool, screener, limit, taken[tool.Ensemble()] < share || limit < 0) {
+			taken[tool.Ensemble()]++
 		}
-		if err == nil && limit >= 0 && (taken[tool.Ensemble()] == share || len(o.set.Definitions) == limit) {
-			err = fmt.Errorf("a model is offered %d tools at most", limit)
-		}
-		if err != nil {
-			o.refused[tool.Name()] = err.Error()
-			o.aside = append(o.aside, ensemble.Aside{
-				Ensemble: tool.Ensemble().Name(),
-				Tool:     tool.Definition().Name,
-				Reason:   err.Error(),
-			})
-			continue
-		}
-		o.set.Definitions = append(o.set.Definitions, &definition)
-		taken[tool.Ensemble()]++
 	}
 	return o
+}
+
+// add offers one more tool, if its ensemble may have one more and the model can take
+// it, and otherwise sets it aside. It reports which.
+func (o *offer) add(tool *ensemble.Tool, screener Screener, limit int, may bool) bool {
+	definition := *tool.Definition()
+	definition.Name = tool.Name()
+	var err error
+	if screener != nil {
+		err = screener.Screen(&definition)
+	}
+	if err == nil && limit >= 0 && (!may || len(o.set.Definitions) >= limit) {
+		err = fmt.Errorf("a model is offered %d tools at most", limit)
+	}
+	if err != nil {
+		o.refused[tool.Name()] = err.Error()
+		o.aside = append(o.aside, ensemble.Aside{
+			Ensemble: tool.Ensemble().Name(),
+			Tool:     tool.Definition().Name,
+			Reason:   err.Error(),
+		})
+		return false
+	}
+	o.set.Definitions = append(o.set.Definitions, &definition)
+	o.tools[tool.Name()] = tool
+	return true
 }
 
 // fairShare returns how many tools each ensemble may have on offer, so that
@@ -135,11 +147,10 @@ func fairShare(tools []*ensemble.Tool, limit int) int {
 
 // tool returns the tool behind a name that the model used, or nil.
 func (o *offer) tool(name string) *ensemble.Tool {
-	if o == nil || o.catalog == nil || o.refused[name] != "" {
+	if o == nil {
 		return nil
 	}
-	tool, _ := o.catalog.Find(name)
-	return tool
+	return o.tools[name]
 }
 
 // missing says that there is no tool of that name, and what there is instead.

@@ -49,33 +49,112 @@ func offers(names ...string) func(*converse.Request) error {
 	}
 }
 
-// What a server changes during a turn is seen by the next turn.
-func TestToolsAreStableWithinATurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := ensembletest.NewSource()
-		old := fn("old", func(context.Context, *invoker.Call) (invoker.Output, error) {
-			source.SetTools(echo("new"))
+// describing notes how the tools of each request are described.
+type describing struct {
+	*conversetest.Script
+	requests []string
+}
+
+func (d *describing) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	var lines []string
+	for _, definition := range request.Tools.Definitions {
+		lines = append(lines, definition.Name+"="+definition.Description)
+	}
+	d.requests = append(d.requests, strings.Join(lines, " "))
+	return d.Script.Exchange(ctx, request)
+}
+
+func withDescription(i invoker.Invoker, description string) invoker.Invoker {
+	i.Definition().Description = description
+	return i
+}
+
+// Tools that a server adds during a turn are offered behind the others from the
+// next exchange on. What else it changes is seen by the next turn.
+func TestToolsGrowWithinATurn(t *testing.T) {
+	source := ensembletest.NewSource()
+	source.SetLibrary(ensemble.LocalOptions{}) // such a connection says at once what has changed
+	first := fn("first", func(context.Context, *invoker.Call) (invoker.Output, error) {
+		source.SetTools(withDescription(echo("stays"), "changed"), echo("new"), echo("another"))
+		return invoker.Output{}, nil
+	})
+	source.SetTools(first, withDescription(echo("stays"), "as it was"))
+	roster := rosterOf(t, ensemble.New("server", source, nil))
+	calls := func(names ...string) (list []conversetest.Call) {
+		for _, name := range names {
+			list = append(list, conversetest.Call{Name: "server__" + name, Arguments: "{}"})
+		}
+		return list
+	}
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: calls("first")},
+		conversetest.Line{Calls: calls("new")},
+		conversetest.Line{Expect: told("new {}"), Calls: calls("stays")},
+		conversetest.Line{Expect: told("stays {}"), Calls: calls("first")},
+		conversetest.Line{Expect: told("no longer offers"), Text: "Done."},
+		conversetest.Line{Text: "I see."},
+	)
+	model := &describing{Script: script}
+	talk := converse.New(model, roster, nil)
+	events := play(t, talk, "Go.")
+	next := play(t, talk, "Again.")
+	played(t, script)
+	const begin = "server__first= server__stays=as it was"
+	const grown = begin + " server__another= server__new="
+	want := []string{begin, grown, grown, grown, grown, "server__another= server__new= server__stays=changed"}
+	if fmt.Sprint(model.requests) != fmt.Sprint(want) {
+		t.Errorf("the tools were\n%s\nwant\n%s", strings.Join(model.requests, "\n"), strings.Join(want, "\n"))
+	}
+	var added []converse.ToolsAdded
+	for _, event := range events {
+		if event, ok := event.(converse.ToolsAdded); ok {
+			added = append(added, event)
+		}
+	}
+	if len(added) != 1 || fmt.Sprint(added[0]) != "{4 [server__another server__new] []}" {
+		t.Errorf("added: %v", added)
+	}
+	started := next[0].(converse.TurnStarted)
+	if got := fmt.Sprint(started.Added, started.Removed); got != "[] [server__first]" {
+		t.Errorf("added and removed in the next turn: %s", got)
+	}
+}
+
+// Another process that carries a turn on offers what was added behind the others.
+func TestAddedToolsKeepTheirPlaceInAnotherProcess(t *testing.T) {
+	source := ensembletest.NewSource()
+	source.SetLibrary(ensemble.LocalOptions{})
+	var tools []invoker.Invoker
+	grow := func(name string, more ...string) invoker.Invoker {
+		return fn(name, func(context.Context, *invoker.Call) (invoker.Output, error) {
+			for _, tool := range more {
+				tools = append(tools, echo(tool))
+			}
+			source.SetTools(tools...)
 			return invoker.Output{}, nil
 		})
-		source.SetTools(old, echo("stays"))
-		roster := rosterOf(t, ensemble.New("server", source, nil))
-		ask := conversetest.Call{Name: "server__old", Arguments: "{}"}
-		script := conversetest.NewScript(
-			conversetest.Line{Expect: offers("server__old", "server__stays"), Calls: []conversetest.Call{ask}},
-			conversetest.Line{Expect: offers("server__old", "server__stays"), Text: "Done."},
-			conversetest.Line{Expect: offers("server__new"), Calls: []conversetest.Call{ask}},
-			conversetest.Line{Expect: told("server__new"), Text: "I see."},
-		)
-		talk := converse.New(script, roster, nil)
-		play(t, talk, "Go.")
-		synctest.Wait() // the server's word of it has arrived
-		events := play(t, talk, "Again.")
-		played(t, script)
-		started := events[0].(converse.TurnStarted)
-		if got := fmt.Sprint(started.Added, started.Removed); got != "[server__new] [server__old server__stays]" {
-			t.Errorf("added and removed: %s", got)
-		}
-	})
+	}
+	tools = []invoker.Invoker{grow("m", "z", "b"), grow("n", "a")}
+	source.SetTools(tools...)
+	roster := rosterOf(t, ensemble.New("server", source, nil))
+	line := func(tool string) conversetest.Line {
+		return conversetest.Line{Calls: []conversetest.Call{{Name: "server__" + tool, Arguments: "{}"}}}
+	}
+	model := &describing{Script: conversetest.NewScript(line("m"), line("n"), line("a"), conversetest.Line{Text: "Done."})}
+	talk := converse.New(model, roster, nil)
+	play(t, talk, "Go.")
+	want := model.requests[3]
+	if want != "server__m= server__n= server__b= server__z= server__a=" {
+		t.Fatalf("the tools were %s", want)
+	}
+	history := talk.History()
+	other := &describing{Script: conversetest.NewScript(conversetest.Line{Text: "Done."})}
+	if _, err := converse.New(other, roster, &converse.Options{History: history[:len(history)-1]}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if other.requests[0] != want {
+		t.Errorf("another process offers\n%s\nwant\n%s", other.requests[0], want)
+	}
 }
 
 // An ensemble that is away is no error, and a tool of it is said to be away.
@@ -192,15 +271,15 @@ func TestOrderOfToolsIsStable(t *testing.T) {
 	}
 }
 
-// The tools stay the same over the steps of a turn.
-func TestToolsAreStableOverSteps(t *testing.T) {
+// The tools of a turn stay on offer over its steps, and those that come are added.
+func TestToolsStayOverSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := ensembletest.NewSource(echo("old"))
 		roster := rosterOf(t, ensemble.New("server", source, nil))
 		ask := conversetest.Call{Name: "server__old", Arguments: "{}"}
 		script := conversetest.NewScript(
 			conversetest.Line{Expect: offers("server__old"), Calls: []conversetest.Call{ask}},
-			conversetest.Line{Expect: offers("server__old"), Text: "Done."},
+			conversetest.Line{Expect: offers("server__old", "server__new"), Text: "Done."},
 			conversetest.Line{Expect: offers("server__new"), Text: "Done."},
 		)
 		talk := converse.New(script, roster, nil)

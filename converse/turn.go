@@ -323,6 +323,7 @@ func (t *turn) timedOut(ctx context.Context) bool {
 
 // exchange asks the model once and adds what it says to the history.
 func (t *turn) exchange(ctx context.Context, command Exchange) {
+	t.growTools(ctx)
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
 	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
@@ -332,7 +333,11 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 		NoInvocations: command.Final,
 		NewID:         ids.next,
 	})
-	if added == nil || !t.append(added...) {
+	if added == nil {
+		return
+	}
+	added[0] = t.noteAdded(reply.Message)
+	if !t.append(added...) {
 		return
 	}
 	t.asked = true

@@ -13,9 +13,8 @@ type Away struct {
 	Err      error
 }
 
-// Catalog is what a roster had to offer at one moment. It never changes, so
-// that a turn of a conversation which holds on to one sees the same tools from
-// beginning to end. Calls still go over whatever connection there is.
+// Catalog is what a roster had to offer at one moment. It never changes. Calls go
+// over whatever connection there is.
 type Catalog struct {
 	offers []*offer // what it was made from
 	errs   []error

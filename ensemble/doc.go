@@ -20,10 +20,11 @@
 //
 // # Catalog, tool, call
 //
-// A conversation asks its roster for a [Catalog] at the beginning of each turn
-// and holds on to it until the end, so that the model sees the same tools all
-// the while. What a server adds or withdraws in the meantime is in the next
-// one. While nothing changes, [Roster.Catalog] returns the same pointer.
+// A conversation asks its roster for a [Catalog] at the beginning of each turn.
+// The tools of it stay on offer, unchanged, until the end of the turn. A tool that
+// a server adds in the meantime is offered behind them from the next exchange on
+// ([Roster.Latest]); one that it changes or withdraws is so in the next turn.
+// While nothing changes, [Roster.Catalog] returns the same pointer.
 //
 // The catalog knows each [Tool] by its name for the model, such as
 // files__read_file; [NameFor] tells how names are made. [Tool.Invoke] makes one

@@ -33,9 +33,12 @@ type Library interface {
 	Subscribe(ctx context.Context, uri string) error
 	Unsubscribe(ctx context.Context, uri string) error
 	// Listen is called once, before anything else, with the function that
-	// takes the news of this connection (all but tools, for which there is
-	// Connection.Changed). It may be called from any goroutine and does not
-	// wait. Listen returns at once.
+	// takes the news of this connection. It may be called from any goroutine
+	// and does not wait. Listen returns at once.
+	//
+	// Of tools, [ToolsChanged] comes in addition to Connection.Changed, and
+	// before the result of a call that the server sent after its word of the
+	// change: a conversation then offers the new tools in its next exchange.
 	Listen(heard func(News))
 }
 

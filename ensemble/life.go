@@ -35,6 +35,8 @@ type life struct {
 	heard   atomic.Int64 // the last sign of life, in Unix nanoseconds
 	suspect atomic.Bool  // since then a call waited in vain
 
+	changed atomic.Bool // the connection has said that the tools may have changed
+
 	// The rest is guarded by Ensemble.mu.
 
 	err        error // why the attempt failed; set before opened is closed
@@ -229,7 +231,7 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l, previ
 		return nil, errors.New("the source returned neither a connection nor an error")
 	}
 	if library, ok := connection.(Library); ok {
-		if _, err := guard(e.log, func() (struct{}, error) { library.Listen(e.heard); return struct{}{}, nil }); err != nil {
+		if _, err := guard(e.log, func() (struct{}, error) { library.Listen(func(n News) { e.heard(l, n) }); return struct{}{}, nil }); err != nil {
 			return connection, err
 		}
 	}

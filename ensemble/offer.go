@@ -121,6 +121,7 @@ func (e *Ensemble) refresh(ctx context.Context, l *life) error {
 	due = e.isDue(l)
 	if due {
 		l.stale = false // a change from now on makes it stale again
+		l.changed.Store(false)
 	}
 	e.mu.Unlock()
 	if !due {

@@ -31,6 +31,33 @@ func (e *Ensemble) Refresh(ctx context.Context) error {
 	return l.listings.err
 }
 
+// relistPatience bounds how long the tools of one ensemble are waited for in the
+// middle of a turn.
+const relistPatience = 5 * time.Second
+
+// relist returns the offer of a connected ensemble, asking for it anew if it may
+// have changed. If that takes too long, the old offer stands for a while; false if
+// the ensemble is not connected.
+func (e *Ensemble) relist(ctx context.Context) (*offer, bool) {
+	e.mu.Lock()
+	e.noticeLoss()
+	l := e.current
+	ready := e.state == Ready
+	e.mu.Unlock()
+	if !ready {
+		return nil, false
+	}
+	bounded, cancel := context.WithTimeout(ctx, relistPatience)
+	defer cancel()
+	err := e.refresh(bounded, l)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		l.listings.failed(err)
+	}
+	return l.offer, l.ended == nil
+}
+
 // outdate has everything asked for anew, without regard to failures.
 func (e *Ensemble) outdate(l *life) {
 	for _, changed := range e.shelves.changed() {
@@ -44,8 +71,12 @@ func (e *Ensemble) outdate(l *life) {
 
 // isDue reports whether the tools are to be listed again; e.mu is held.
 func (e *Ensemble) isDue(l *life) bool {
-	return (l.stale || e.isOld(l.listed)) && l.listings.due()
+	return (l.isStale() || e.isOld(l.listed)) && l.listings.due()
 }
+
+// isStale reports whether the tools may have changed since they were listed; e.mu
+// is held.
+func (l *life) isStale() bool { return l.stale || l.changed.Load() }
 
 // isOld reports whether a list is older than Options.Refresh.
 func (e *Ensemble) isOld(listed time.Time) bool {

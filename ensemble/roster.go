@@ -123,16 +123,52 @@ func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 			fatal = append(fatal, fmt.Errorf("required: %w", err))
 		}
 	}
+	if err := errors.Join(fatal...); err != nil && !r.isClosed() {
+		return nil, err
+	}
+	return r.catalogOf(offers, away)
+}
+
+// catalogOf returns the catalog of these offers, and of the errors of those that
+// have none: the last one if it says the same.
+func (r *Roster) catalogOf(offers []*offer, away []error) (*Catalog, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, fmt.Errorf("roster: %w", ErrClosed)
 	}
-	if err := errors.Join(fatal...); err != nil {
-		return nil, err
-	}
 	if r.last == nil || !r.last.isOf(offers, away) {
 		r.last = newCatalog(r.ensembles, offers, away)
 	}
 	return r.last, nil
+}
+
+// Latest is [Roster.Catalog] for the middle of a turn: it connects nothing, and
+// asks only connected ensembles that have said that their tools changed, each for
+// no longer than 5 seconds. For the others it has what the catalog before had.
+func (r *Roster) Latest(ctx context.Context) (*Catalog, error) {
+	r.mu.Lock()
+	last := r.last
+	r.mu.Unlock()
+	if last == nil {
+		return r.Catalog(ctx)
+	}
+	offers, away := slices.Clone(last.offers), slices.Clone(last.errs)
+	var waiting sync.WaitGroup
+	for i, e := range r.ensembles {
+		if o, ok := e.upToDate(); ok {
+			offers[i], away[i] = o, nil
+			continue
+		}
+		waiting.Go(func() {
+			if o, ok := e.relist(ctx); ok {
+				offers[i], away[i] = o, nil
+			}
+		})
+	}
+	waiting.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("catalog of tools: %w", err)
+	}
+	return r.catalogOf(offers, away)
 }

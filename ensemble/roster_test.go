@@ -250,3 +250,47 @@ func TestCatalogHostileNames(t *testing.T) {
 		}
 	}
 }
+
+// In the middle of a turn, a change that a connection has spoken of is seen at once,
+// nothing is connected for it, and a list that does not come is not waited for again.
+func TestLatestCatalog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, lost := ensembletest.NewSource(ensembletest.Returns("a", "")), ensembletest.NewSource(ensembletest.Returns("b", ""))
+		source.SetLibrary(ensemble.LocalOptions{})
+		roster, err := ensemble.NewRoster(ensemble.New("here", source, nil), ensemble.New("lost", lost, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer roster.Close(context.Background())
+		look := func(want string) {
+			t.Helper()
+			catalog, err := roster.Latest(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, tool := range catalog.Tools() {
+				names = append(names, tool.Name())
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("the tools are %q, want %q", got, want)
+			}
+		}
+		look("here__a lost__b") // the first connects
+		lost.Lose(errors.New("gone"))
+		source.SetTools(ensembletest.Returns("a", ""), ensembletest.Returns("c", ""))
+		look("here__a here__c lost__b")
+		if n := lost.Count(ensembletest.Open); n != 1 {
+			t.Errorf("the lost one was opened %d times", n)
+		}
+		release := source.Hang(ensembletest.List, false)
+		defer release()
+		source.SetTools(ensembletest.Returns("a", ""))
+		began := time.Now()
+		look("here__a here__c lost__b")
+		look("here__a here__c lost__b")
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("a list that did not come was waited for %v", took)
+		}
+	})
+}

@@ -240,8 +240,10 @@ func cleanTexts(key, name, title, description *string) {
 
 // heard takes the news of a connection. It is called with locks of the source
 // held, and so must not take Ensemble.mu.
-func (e *Ensemble) heard(news News) {
+func (e *Ensemble) heard(l *life, news News) {
 	switch news.Kind {
+	case ToolsChanged: // subscribers are told by way of Connection.Changed
+		l.changed.Store(true)
 	case ResourcesChanged:
 		e.shelves.resources.changed.Store(true)
 		e.shelves.templates.changed.Store(true)

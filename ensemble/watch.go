@@ -146,7 +146,7 @@ func (e *Ensemble) sleepOrWait(l *life) time.Duration {
 	if wait := most - time.Since(e.tally.used); wait > 0 {
 		return wait
 	}
-	e.asleep = !l.stale // if the tools may have changed, who asks for them wakes it
+	e.asleep = !l.isStale() // if the tools may have changed, who asks for them wakes it
 	e.end(l, fmt.Errorf("ensemble %q: %w", e.name, errUnused))
 	e.enter(Idle)
 	e.log.Info("disconnected until it is used", event.Disconnected, zap.Duration("unused", most))

@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// mergeWithin is how long changes are gathered before they are passed on:
-// servers send several in a row, right after connecting above all.
+// mergeWithin is how long further changes are gathered after one that was
+// passed on: servers send several in a row, right after connecting above all.
 const mergeWithin = 100 * time.Millisecond
 
-// debouncer merges changes that follow one another closely.
+// debouncer passes the first change on at once, so that what follows it on the
+// connection finds it known, and merges those that follow closely into one more.
 type debouncer struct {
 	passOn func() // does not wait
 
 	mu      sync.Mutex
-	timer   *time.Timer // nil while no change waits
+	timer   *time.Timer // nil unless a change was passed on just before
+	more    bool        // there was another since
 	stopped bool
 }
 
@@ -26,18 +28,28 @@ func newDebouncer(passOn func()) *debouncer { return &debouncer{passOn: passOn} 
 func (d *debouncer) note() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stopped || d.timer != nil {
-		return
+	switch {
+	case d.stopped:
+	case d.timer != nil:
+		d.more = true
+	default:
+		d.pass()
 	}
-	d.timer = time.AfterFunc(mergeWithin, d.pass)
 }
 
+// pass passes a change on and gathers those that follow; d.mu is held.
 func (d *debouncer) pass() {
+	d.more = false
+	d.timer = time.AfterFunc(mergeWithin, d.gathered)
+	d.passOn()
+}
+
+func (d *debouncer) gathered() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timer = nil
-	if !d.stopped {
-		d.passOn()
+	if d.more && !d.stopped {
+		d.pass()
 	}
 }
 

@@ -50,10 +50,17 @@ func (n *news) tell(news ensemble.News) {
 	}
 }
 
+// toolsChanged says that the tools may have changed: at once, so that it is known
+// when a result that follows on the wire is, and by way of changed.
+func (n *news) toolsChanged() {
+	n.tell(ensemble.News{Kind: ensemble.ToolsChanged})
+	n.tools.note()
+}
+
 // lists says that any of the lists may have changed: nobody listened for a
 // while.
 func (n *news) lists() {
-	n.tools.note()
+	n.toolsChanged()
 	n.resources.note()
 	n.prompts.note()
 }

@@ -16,7 +16,7 @@ import (
 func (c *connection) notified(n *jsonrpc.Request) bool {
 	switch n.Method {
 	case "notifications/tools/list_changed":
-		c.news.tools.note()
+		c.news.toolsChanged()
 	case "notifications/resources/list_changed":
 		c.news.resources.note()
 	case "notifications/prompts/list_changed":

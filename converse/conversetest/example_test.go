@@ -93,7 +93,7 @@ func ExampleRecord() {
 	// {"event":"text_delta","text":"It is."}
 	// {"event":"message_completed","canister":"a2"}
 	// {"event":"exchange_completed","finish":"stop"}
-	// {"event":"turn_completed","reason":"answered","answer":"a2","exchanges":2,"invocations":1,"usage":{}}
+	// {"event":"turn_completed","reason":"answered","answer":"a2","exchanges":2,"invocations":1}
 	// -- turn 1/canisters --
 	// {"kind":"assistant","id":"a1","model":"script","finish":"invocations"}
 	// {"kind":"invocation","id":"i1","message":"a1","call_id":"call1","name":"local__weather","arguments":"{}"}

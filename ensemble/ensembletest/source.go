@@ -249,6 +249,12 @@ func (c *connection) Close(ctx context.Context) error {
 }
 
 func (c *connection) sayChanged() {
+	c.mu.Lock()
+	heard := c.heard
+	c.mu.Unlock()
+	if heard != nil {
+		heard(ensemble.News{Kind: ensemble.ToolsChanged})
+	}
 	select {
 	case c.changed <- struct{}{}:
 	default:

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+)
+
+// This file lets what a turn offers grow at its end, and in no other way: a tool
+// that a server adds while the turn runs is offered from the next exchange on. The
+// tools before it keep their definitions and their places, so that the prompt stays
+// cached; a call of one that is gone fails.
+
+// addedKey is the member of an assistant's metadata that lists the tools that were
+// added to the turn before this exchange, in the order in which they are offered. By
+// it another process that carries the turn on offers them in the same order. It has
+// the definitions from the server, as they are then.
+const addedKey = "io.github.consort-go/tools-added"
+
+// growTools offers the tools that have come since the last exchange.
+func (t *turn) growTools(ctx context.Context) {
+	if t.tools.catalog == nil {
+		return
+	}
+	catalog, err := t.roster.Latest(ctx)
+	if err != nil || catalog == t.tools.catalog { // the exchange itself says what is wrong
+		return
+	}
+	before := t.tools
+	t.tools = before.growInto(catalog, t.origin, t.opts.Limits.Tools)
+	t.offered = t.tools
+	event := ToolsAdded{
+		Tools: len(t.tools.set.Definitions),
+		Added: namesWithout(t.tools.set, before.set),
+		Aside: t.clean.aside(slices.DeleteFunc(slices.Clone(t.tools.aside), func(a ensemble.Aside) bool { return slices.Contains(before.aside, a) })),
+	}
+	if len(event.Added)+len(event.Aside) > 0 {
+		t.emit(event)
+	}
+}
+
+// growKey tells apart what was made of one catalog.
+type growKey struct {
+	before *offer
+	offerKey
+}
+
+// growInto returns the offer with the tools that a newer catalog has in addition,
+// made once for all conversations that have the same offer.
+func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *offer {
+	screener, _ := model.(Screener)
+	grow := func() any {
+		grown := o.copy(catalog)
+		for _, tool := range catalog.Tools() {
+			if grown.tools[tool.Name()] == nil && grown.add(tool, screener, limit, true) {
+				grown.added = append(grown.added, tool.Name())
+			}
+		}
+		return grown
+	}
+	if screener != nil && !reflect.ValueOf(screener).Comparable() {
+		return grow().(*offer) // it cannot be the key of a map
+	}
+	return catalog.Derive(growKey{o, offerKey{screener, limit}}, grow).(*offer)
+}
+
+// copy returns the offer as the beginning of one that a newer catalog adds to.
+func (o *offer) copy(catalog *ensemble.Catalog) *offer {
+	return &offer{
+		catalog: catalog,
+		set:     &Toolset{Definitions: slices.Clone(o.set.Definitions)},
+		tools:   maps.Clone(o.tools),
+		refused: map[string]string{},
+		aside:   catalog.Aside(),
+		added:   slices.Clone(o.added),
+	}
+}
+
+// withLast returns the offer with these tools at its end, in this order.
+func (o *offer) withLast(names []string) *offer {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return o.tools[name] == nil })
+	if len(names) == 0 {
+		return o
+	}
+	moved := *o
+	moved.set, moved.added = &Toolset{}, names
+	last := make([]int, len(names))
+	for i, definition := range o.set.Definitions {
+		if place := slices.Index(names, definition.Name); place >= 0 {
+			last[place] = i
+		} else {
+			moved.set.Definitions = append(moved.set.Definitions, definition)
+		}
+	}
+	for _, i := range last {
+		moved.set.Definitions = append(moved.set.Definitions, o.set.Definitions[i])
+	}
+	return &moved
+}
+
+// addedIn returns the tools that were added to a turn, in order.
+func addedIn(turn []canister.Canister) []string {
+	var names []string
+	for _, c := range turn {
+		said, ok := c.(canister.Assistant)
+		if !ok || said.Metadata[addedKey] == nil {
+			continue
+		}
+		var more []string
+		_ = json.Unmarshal(said.Metadata[addedKey], &more)
+		for _, name := range more {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// noteAdded notes with the message which of the tools on offer were added to the
+// turn and are not noted yet.
+func (t *turn) noteAdded(message canister.Assistant) canister.Assistant {
+	if len(t.tools.added) == 0 {
+		return message
+	}
+	noted := addedIn(t.history[max(0, t.offeredAt):])
+	fresh := slices.DeleteFunc(slices.Clone(t.tools.added), func(name string) bool { return slices.Contains(noted, name) })
+	if len(fresh) > 0 {
+		message.Metadata = maps.Clone(message.Metadata)
+		if message.Metadata == nil {
+			message.Metadata = canister.Fields{}
+		}
+		message.Metadata[addedKey], _ = json.Marshal(fresh) // strings have a JSON form
+	}
+	return message
+}
