@@ -515,7 +515,7 @@ func (c *Conversation) options() *converse.Options {
 		},
 	}
 	if folder := c.Spill.Reveal(); folder != "" {
-		options.Spill = converse.SpillTo(folder)
+		options.Spill = converse.NewSpillFolder(folder).Keep
 	}
 	return options
 }

@@ -136,7 +136,7 @@ type Conversation struct {
 	FinalAnswer bool
 	// ResultBytes bounds one result; default 1 MiB.
 	ResultBytes int
-	// Spill is the folder for what ResultBytes cuts off, as converse.SpillTo
+	// Spill is the folder for what ResultBytes cuts off, as converse.SpillFolder
 	// keeps it; empty for none.
 	Spill Value
 	// Tools is how many tools a model is offered in all; default 1000.

@@ -127,7 +127,8 @@ func (h *History) Retention() history.Retention {
 }
 
 // OpenHistory opens the store of conversations, and makes it if there is none
-// yet; it is nil when nothing is kept. The caller closes it.
+// yet; it is nil when nothing is kept. What it deletes loses its spilled results
+// too. The caller closes it.
 func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	if !c.Keeps() {
 		return nil, nil
@@ -135,6 +136,9 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	store, err := c.History.open(ctx)
 	if err != nil {
 		return nil, redact.Error(fmt.Errorf("history.%w", err), c.Redact())
+	}
+	if folder := c.Conversation.Spill.Reveal(); folder != "" {
+		store = converse.NewSpillFolder(folder).Store(store)
 	}
 	return store, nil
 }

@@ -185,7 +185,7 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 			result.Content = canister.Texts(failure.Message)
 		}
 	}
-	spill := spiller{b.ctx, b.opts.Spill, b.log}
+	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.log}
 	note, limit := b.changeOf(c)
 	result.Content = append(note, bound(b.clean.contents(byValue(result.Content)), limit, spill)...)
 	result.Metadata = b.clean.fields(result.Metadata)

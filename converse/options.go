@@ -96,8 +96,8 @@ type Options struct {
 	// no call is made twice. It is the seam for programs that keep
 	// conversations. Calls never overlap. Its ctx does not end with the turn.
 	Journal func(ctx context.Context, added []canister.Canister) error
-	// Spill keeps what Limits.ResultBytes cuts off a result; see [SpillTo]. Nil
-	// keeps nothing.
+	// Spill keeps what Limits.ResultBytes cuts off a result; see
+	// [SpillFolder]. Nil keeps nothing.
 	Spill SpillFunc
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool

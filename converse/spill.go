@@ -4,56 +4,22 @@ package converse
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"mime"
-	"net/url"
-	"os"
-	"path/filepath"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/event"
-	"github.com/consort-go/consort/internal/writefile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// SpillFunc keeps a piece of a result that is too large for the history and
-// returns a link to it, which takes its place behind the line that says what
-// was cut. Of one result the first four such pieces are spilled. It may be
-// called concurrently, and with a context that has ended: the piece is there
-// all the same. When it fails, the result does without the link.
-type SpillFunc func(ctx context.Context, whole canister.Content) (canister.LinkContent, error)
-
-// SpillTo keeps pieces as files in a folder, which it makes if need be, each
-// under a name made from its content, for the owner of the process alone.
-// Nobody deletes them. It spills what has text or data.
-func SpillTo(folder string) SpillFunc {
-	return func(_ context.Context, whole canister.Content) (canister.LinkContent, error) {
-		data, mimeType := dataOf(whole)
-		if data == nil {
-			return canister.LinkContent{}, fmt.Errorf("%s has no data to keep", what(whole))
-		}
-		path, err := filepath.Abs(folder)
-		if err == nil {
-			err = os.MkdirAll(path, 0o700)
-		}
-		if err != nil {
-			return canister.LinkContent{}, err
-		}
-		sum := sha256.Sum256(data)
-		name := hex.EncodeToString(sum[:16]) + extension(mimeType)
-		path = filepath.Join(path, name)
-		write := func(file *os.File) error { _, err := file.Write(data); return err }
-		if _, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, write); err != nil {
-			return canister.LinkContent{}, err
-		}
-		size := int64(len(data))
-		address := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-		return canister.LinkContent{URI: address.String(), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
-	}
-}
+// SpillFunc keeps a piece of a result of a conversation that is too large for the
+// history and returns a link to it, which takes its place behind the line that
+// says what was cut. Of one result the first four such pieces are spilled. It may
+// be called concurrently, and with a context that has ended: the piece is there
+// all the same. When it fails, the result does without the link. See
+// [SpillFolder], which also removes what is spilled.
+type SpillFunc func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)
 
 // dataOf returns the bytes of a content and their media type.
 func dataOf(content canister.Content) ([]byte, string) {
@@ -91,9 +57,10 @@ func extension(mimeType string) string {
 
 // spiller is a [SpillFunc] at work on one result.
 type spiller struct {
-	ctx    context.Context
-	spill  SpillFunc
-	logger *zap.Logger
+	ctx          context.Context
+	conversation string
+	spill        SpillFunc
+	logger       *zap.Logger
 }
 
 // keep spills a piece, if there is somewhere to spill it.
@@ -116,5 +83,5 @@ func (s spiller) call(whole canister.Content) (link canister.LinkContent, err er
 			err = fmt.Errorf("the function panicked: %v", value)
 		}
 	}()
-	return s.spill(s.ctx, whole)
+	return s.spill(s.ctx, s.conversation, whole)
 }

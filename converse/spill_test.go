@@ -30,10 +30,10 @@ func TestSpill(t *testing.T) {
 		spill converse.SpillFunc
 		links int
 	}{
-		{"kept", converse.SpillTo(folder), 2},
+		{"kept", converse.NewSpillFolder(folder).Keep, 2},
 		{"not kept", nil, 0},
-		{"panic", func(context.Context, canister.Content) (canister.LinkContent, error) { panic("spilled") }, 0},
-		{"no folder", converse.SpillTo(filepath.Join(os.DevNull, "x")), 0},
+		{"panic", func(context.Context, string, canister.Content) (canister.LinkContent, error) { panic("spilled") }, 0},
+		{"no folder", converse.NewSpillFolder(filepath.Join(os.DevNull, "x")).Keep, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("big", "{}")}}, conversetest.Line{Text: "ok"})
@@ -66,7 +66,7 @@ func TestSpill(t *testing.T) {
 		})
 	}
 	entries, err := os.ReadDir(folder)
-	if err != nil || len(entries) != 2 {
+	if err != nil || len(entries) != 3 { // with that of the owners
 		t.Errorf("the folder has %v, %v", entries, err)
 	}
 }

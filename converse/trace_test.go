@@ -680,7 +680,7 @@ func TestLinesOfATurn(t *testing.T) {
 			}))
 		opts := &converse.Options{
 			ID: "talk-1", Logger: zap.New(core), Audit: audit.New(audit.Zap(zap.New(keeps)), nil), Limits: converse.Limits{ResultBytes: 1000},
-			Spill: func(context.Context, canister.Content) (canister.LinkContent, error) {
+			Spill: func(context.Context, string, canister.Content) (canister.LinkContent, error) {
 				return canister.LinkContent{}, errors.New("the disk is full")
 			},
 			Approve: func(_ context.Context, ask converse.Approval) (converse.Decision, error) {

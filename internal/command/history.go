@@ -190,10 +190,14 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: p.onShelf(func(s *shelf, ctx context.Context, args []string) error {
 			_, err := known(ctx, s.store, args[0])
-			if _, damaged := errors.AsType[*history.CorruptError](err); err != nil && !damaged {
-				return err
+			_, damaged := errors.AsType[*history.CorruptError](err)
+			switch {
+			case err == nil, damaged:
+				return s.store.Delete(ctx, args[0], history.AnyLength)
+			case errors.Is(err, history.ErrNotFound): // an earlier delete may have left spilled results
+				return errors.Join(err, s.store.Delete(ctx, args[0], history.AnyLength))
 			}
-			return s.store.Delete(ctx, args[0], history.AnyLength)
+			return err
 		}),
 	})
 }

@@ -416,3 +416,33 @@ func TestExportReplacesNeitherLinkNorPipe(t *testing.T) {
 		t.Errorf("left are %v", left)
 	}
 }
+
+// A conversation that is deleted or pruned takes along what it spilled.
+func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
+	for _, store := range []string{"sqlite", "files"} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, "consort.toml")
+		text := "[history]\npath = \"kept\"\nstore = \"" + store + "\"\n[conversation]\nresult_bytes = 10\nspill = \"spill\"\n"
+		text += atlas(0) + model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows."))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		consort(t, "run", "--config", path, "--conversation", "c", "Oslo?").expect(t, statusDone)
+		pieces := func() []string {
+			names, _ := filepath.Glob(filepath.Join(folder, "spill", "*.*"))
+			return names
+		}
+		if len(pieces()) == 0 {
+			t.Fatal("nothing was spilled")
+		}
+		consort(t, "history", "fork", "c", "--id", "f", "--config", path).expect(t, statusDone)
+		consort(t, "history", "delete", "c", "--config", path).expect(t, statusDone)
+		if len(pieces()) == 0 {
+			t.Errorf("%s: the fork has lost its pieces", store)
+		}
+		consort(t, "history", "prune", "--keep", "1ns", "--config", path).expect(t, statusDone)
+		if left := pieces(); len(left) > 0 {
+			t.Errorf("%s: left are %q", store, left)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/foldername"
 )
 
 // Options change how a store works; the zero value, and nil, are good.
@@ -151,7 +152,7 @@ func (s *Store) folder(conversation string) (string, error) {
 	if err := history.CheckID(conversation); err != nil {
 		return "", err
 	}
-	return filepath.Join(s.dir, folderOf(conversation)), nil
+	return filepath.Join(s.dir, foldername.Of(conversation)), nil
 }
 
 // locked is a conversation while nobody else may write to it.

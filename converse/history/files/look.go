@@ -20,6 +20,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/foldername"
 )
 
 // version is that of the layout, in info.json.
@@ -42,7 +43,7 @@ type description struct {
 func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]json.RawMessage, err error) {
 	path := infoOf(folder)
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && isPlain(filepath.Base(folder)) {
+	if errors.Is(err, fs.ErrNotExist) && foldername.IsPlain(filepath.Base(folder)) {
 		return history.Info{ID: filepath.Base(folder)}, nil, nil // made by hand
 	}
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, history.ErrNewer, d.V, version)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		if isPlain(conversation) {
+		if foldername.IsPlain(conversation) {
 			err = fmt.Errorf("%w; mend it, or remove it: the conversation then has all of its canisters, and no title", err)
 		}
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
@@ -62,7 +63,7 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 	if err := json.Unmarshal(text, &unknown); err != nil { // such as null
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
-	if history.CheckID(d.ID) != nil || folderOf(d.ID) != filepath.Base(folder) {
+	if history.CheckID(d.ID) != nil || foldername.Of(d.ID) != filepath.Base(folder) {
 		return history.Info{}, nil, corrupt(conversation, path, 0, fmt.Errorf("the id %q is not that of this folder", d.ID))
 	}
 	change := history.Change{Title: &d.Title, Tags: &d.Tags, Owner: &d.Owner}
@@ -246,7 +247,7 @@ func (s *Store) passes(ctx context.Context, info history.Info, filter history.Fi
 	if !quick.Allows(info) {
 		return info, false, nil
 	}
-	folder := filepath.Join(s.dir, folderOf(info.ID))
+	folder := filepath.Join(s.dir, foldername.Of(info.ID))
 	info, err := s.count(info, folder)
 	if err != nil || !filter.Allows(info) {
 		return info, false, failed("list", info.ID, err)

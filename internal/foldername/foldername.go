@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package files
+// Package foldername names the folders of conversations, whose identities may have
+// characters that a file system does not allow or does not tell apart.
+package foldername
 
 import (
 	"crypto/sha256"
@@ -18,15 +20,16 @@ var (
 	other  = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// isPlain reports whether a conversation's folder has its identity for a name.
-func isPlain(conversation string) bool {
+// IsPlain reports whether a conversation's folder has its identity for a name.
+func IsPlain(conversation string) bool {
 	return plain.MatchString(conversation) && !device.MatchString(conversation)
 }
 
-// folderOf returns the name of a conversation's folder: the identity, or a name
-// that reminds of it with a hash.
-func folderOf(conversation string) string {
-	if isPlain(conversation) {
+// Of returns the name of a conversation's folder: the identity, or the beginning of
+// it with a hash. It begins with a letter or a digit, and the names of two
+// identities differ.
+func Of(conversation string) string {
+	if IsPlain(conversation) {
 		return conversation
 	}
 	sum := sha256.Sum256([]byte(conversation))

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/foldername"
+	"github.com/consort-go/consort/internal/writefile"
+)
+
+// SpillFolder keeps spilled pieces as files in a folder, for the owner of the
+// process alone. Its methods may be called concurrently, also by several
+// processes.
+//
+// A file is named for its content, so that conversations with the same piece
+// share it. Each owner has an empty file owners/CONVERSATION/NAME in the folder. A
+// file goes when its last owner does: see [SpillFolder.Remove] and
+// [SpillFolder.Store].
+type SpillFolder struct {
+	path string
+}
+
+// NewSpillFolder keeps pieces in a folder, which is made with the first piece.
+func NewSpillFolder(folder string) *SpillFolder { return &SpillFolder{folder} }
+
+// Keep is a [SpillFunc]. It keeps what has text or data, also of a conversation
+// that no store keeps: nothing removes that but Remove.
+func (f *SpillFolder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
+	data, mimeType := dataOf(whole)
+	if data == nil {
+		return canister.LinkContent{}, fmt.Errorf("%s has no data to keep", what(whole))
+	}
+	folder, err := filepath.Abs(f.path)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err != nil {
+		return canister.LinkContent{}, err
+	}
+	sum := sha256.Sum256(data)
+	name := hex.EncodeToString(sum[:16]) + extension(mimeType)
+	// Owned first, so that a conversation that is removed meanwhile leaves it.
+	if _, err := f.own(conversation, name); err != nil {
+		return canister.LinkContent{}, err
+	}
+	path := filepath.Join(folder, name)
+	write := func(file *os.File) error { _, err := file.Write(data); return err }
+	if _, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, write); err != nil {
+		return canister.LinkContent{}, err
+	}
+	size := int64(len(data))
+	address := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	return canister.LinkContent{URI: address.String(), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
+}
+
+// owners returns the folder of what a conversation owns.
+func (f *SpillFolder) owners(conversation string) string {
+	return filepath.Join(f.path, "owners", foldername.Of(conversation))
+}
+
+// own makes a conversation an owner of a file, and reports whether it was not.
+func (f *SpillFolder) own(conversation, name string) (fresh bool, err error) {
+	folder := f.owners(conversation)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return false, err
+	}
+	mark, err := os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, mark.Close()
+}
+
+// Remove removes the pieces that only the conversation owns. There is no error if
+// it owns none.
+func (f *SpillFolder) Remove(conversation string) error {
+	folder := f.owners(conversation)
+	marks, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, mark := range marks {
+		err = errors.Join(err, f.disown(conversation, strings.TrimSuffix(mark.Name(), leaving)))
+	}
+	if err != nil {
+		return err
+	}
+	return ignoreAbsent(os.Remove(folder))
+}
+
+// leaving ends the name of the mark of an owner that is about to go, and does not
+// count any more. It stays until all is done, for another try after a crash.
+const leaving = ".gone"
+
+// disown takes a file from a conversation, and removes it if it has no other owner.
+func (f *SpillFolder) disown(conversation, name string) error {
+	mark := filepath.Join(f.owners(conversation), name)
+	if err := os.Rename(mark, mark+leaving); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := f.removeUnowned(name); err != nil {
+		return err
+	}
+	return ignoreAbsent(os.Remove(mark + leaving))
+}
+
+// removeUnowned removes a file unless it has an owner. The file is renamed before
+// the second look: Keep owns before it writes, so that an owner which comes after
+// that look writes the file again. For one that comes between the two looks the
+// file is missing for that moment.
+func (f *SpillFolder) removeUnowned(name string) error {
+	if owned, err := f.isOwned(name); err != nil || owned {
+		return err
+	}
+	path, gone := filepath.Join(f.path, name), filepath.Join(f.path, ".gone-"+rand.Text())
+	if err := os.Rename(path, gone); err != nil {
+		return ignoreAbsent(err)
+	}
+	if owned, err := f.isOwned(name); err != nil || owned {
+		return errors.Join(err, os.Rename(gone, path))
+	}
+	return os.Remove(gone)
+}
+
+// ignoreAbsent returns err unless it says that a file does not exist.
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isOwned reports whether a file has an owner.
+func (f *SpillFolder) isOwned(name string) (bool, error) {
+	folders, err := os.ReadDir(filepath.Join(f.path, "owners"))
+	if err != nil {
+		return false, err
+	}
+	for _, folder := range folders {
+		_, err := os.Lstat(filepath.Join(f.path, "owners", folder.Name(), name))
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// spilled are the names that Keep gives.
+var spilled = regexp.MustCompile(`^[0-9a-f]{32}(\.[A-Za-z0-9]+)?$`)
+
+// linked returns the names of the files to which canisters have links.
+func (f *SpillFolder) linked(canisters ...canister.Canister) (names []string) {
+	folder, err := filepath.Abs(f.path)
+	if err != nil {
+		return nil
+	}
+	for _, c := range canisters {
+		for _, content := range canister.ContentOf(c) {
+			link, ok := content.(canister.LinkContent)
+			if !ok {
+				continue
+			}
+			address, err := url.Parse(link.URI)
+			if err != nil || address.Scheme != "file" {
+				continue
+			}
+			path := filepath.FromSlash(address.Path)
+			if name := filepath.Base(path); filepath.Dir(path) == folder && spilled.MatchString(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// Store returns a store that keeps the folder in step with another one: Delete
+// removes the pieces that only the deleted conversation owns, and a conversation
+// that is forked or imported owns the pieces to which it has links. If store has
+// a method Ledger, so has what is returned.
+func (f *SpillFolder) Store(store history.Store) history.Store {
+	s := spillStore{Store: store, folder: f}
+	if keeper, ok := store.(ledgerKeeper); ok {
+		return struct {
+			spillStore
+			ledgerKeeper
+		}{s, keeper}
+	}
+	return s
+}
+
+// ledgerKeeper is a store that keeps accounts too.
+type ledgerKeeper interface{ Ledger() budget.Ledger }
+
+type spillStore struct {
+	history.Store
+	folder *SpillFolder
+}
+
+// Append makes the conversation an owner of the pieces that canisters name: those
+// of an import are there already, if it comes from the same machine.
+func (s spillStore) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+	if _, err := s.own(conversation, s.folder.linked(canisters...)); err != nil {
+		return err
+	}
+	return s.Store.Append(ctx, conversation, length, canisters...)
+}
+
+// own makes a conversation an owner of the files that exist, and returns those
+// that it did not own.
+func (s spillStore) own(conversation string, names []string) (fresh []string, err error) {
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(s.folder.path, name)); err != nil {
+			continue // the link leads nowhere, or elsewhere
+		}
+		added, err := s.folder.own(conversation, name)
+		if err != nil {
+			return fresh, fmt.Errorf("converse: the spilled results of conversation %q: %w", conversation, err)
+		}
+		if added {
+			fresh = append(fresh, name)
+		}
+	}
+	return fresh, nil
+}
+
+// Fork makes the fork an owner of what its canisters name.
+func (s spillStore) Fork(ctx context.Context, conversation string, length int, to string) error {
+	names, err := s.forked(ctx, conversation, length)
+	if err != nil {
+		return err
+	}
+	fresh, err := s.own(to, names) // first, so that a crash leaves no link without its file
+	if err == nil {
+		err = s.Store.Fork(ctx, conversation, length, to)
+	}
+	if err == nil || len(fresh) == 0 {
+		return err
+	}
+	for _, name := range fresh {
+		err = errors.Join(err, s.folder.disown(to, name))
+	}
+	_ = os.Remove(s.folder.owners(to)) // unless it owns others
+	return err
+}
+
+// forked returns what the first canisters of a conversation name.
+func (s spillStore) forked(ctx context.Context, conversation string, length int) (names []string, err error) {
+	if marks, _ := os.ReadDir(s.folder.owners(conversation)); len(marks) == 0 {
+		return nil, nil
+	}
+	place := 0
+	for c, err := range s.Read(ctx, conversation, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if place++; place > length {
+			break
+		}
+		names = append(names, s.folder.linked(c)...)
+	}
+	return names, nil
+}
+
+// Delete removes the conversation, and then the pieces that only it owns.
+func (s spillStore) Delete(ctx context.Context, conversation string, length int) error {
+	if err := s.Store.Delete(ctx, conversation, length); err != nil {
+		return err
+	}
+	if err := s.folder.Remove(conversation); err != nil {
+		return fmt.Errorf("converse: conversation %q is deleted, and its spilled results are not; delete it again: %w", conversation, err)
+	}
+	return nil
+}

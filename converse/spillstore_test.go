@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/history/sqlite"
+)
+
+// spillStores are stores in step with a folder of spilled results.
+func spillStores(t *testing.T, do func(*testing.T, *converse.SpillFolder, history.Store, string)) {
+	database, err := sqlite.Open(filepath.Join(t.TempDir(), "h.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := files.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]history.Store{"memory": history.NewMemory(), "sqlite": database, "files": folders} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "spill")
+			folder := converse.NewSpillFolder(path)
+			wrapped := folder.Store(store)
+			defer wrapped.Close()
+			do(t, folder, wrapped, path)
+		})
+	}
+}
+
+// turnWith appends a turn whose result has links to the spilled texts.
+func turnWith(t *testing.T, folder *converse.SpillFolder, store history.Store, conversation string, texts ...string) {
+	t.Helper()
+	var content []canister.Content
+	for _, text := range texts {
+		link, err := folder.Keep(t.Context(), conversation, canister.Text(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = append(content, link)
+	}
+	if err := store.Append(t.Context(), conversation, 0,
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Go.")},
+		canister.Assistant{Head: canister.Head{ID: "a"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "big", Arguments: "{}"},
+		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "i", Content: content}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantSpilled checks which texts stand in the folder.
+func wantSpilled(t *testing.T, path string, want ...string) {
+	t.Helper()
+	var got []string
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(path, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("spilled are %q, want %q", got, want)
+	}
+}
+
+func remove(t *testing.T, store history.Store, conversation string) {
+	t.Helper()
+	if err := store.Delete(t.Context(), conversation, history.AnyLength); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Delete removes what only the conversation owns, and leaves no trace of it.
+func TestDeleteRemovesWhatWasSpilled(t *testing.T) {
+	spillStores(t, func(t *testing.T, folder *converse.SpillFolder, store history.Store, path string) {
+		turnWith(t, folder, store, "Ann's", "ann", "both")
+		turnWith(t, folder, store, "bob", "bob", "both")
+		wantSpilled(t, path, "ann", "bob", "both")
+		remove(t, store, "Ann's")
+		wantSpilled(t, path, "bob", "both")
+		remove(t, store, "Ann's")
+		remove(t, store, "bob")
+		wantSpilled(t, path)
+		if left, _ := os.ReadDir(filepath.Join(path, "owners")); len(left) > 0 {
+			t.Errorf("left are %v", left)
+		}
+	})
+}
+
+// A fork owns what it has links to, and nothing that came after the cut.
+func TestForkKeepsWhatWasSpilled(t *testing.T) {
+	spillStores(t, func(t *testing.T, folder *converse.SpillFolder, store history.Store, path string) {
+		turnWith(t, folder, store, "a", "early")
+		late, err := folder.Keep(t.Context(), "a", canister.Text("late"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Append(t.Context(), "a", 4, canister.User{Content: []canister.Content{late}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Fork(t.Context(), "a", 4, "fork"); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Fork(t.Context(), "a", 5, "fork"); !errors.Is(err, history.ErrExists) {
+			t.Errorf("the second fork: %v", err)
+		}
+		if err := store.Fork(t.Context(), "a", 9, "none"); !errors.Is(err, history.ErrNotFound) {
+			t.Errorf("the fork of more than there is: %v", err)
+		}
+		wantSpilled(t, path, "early", "late")
+		remove(t, store, "a")
+		wantSpilled(t, path, "early")
+		remove(t, store, "fork")
+		wantSpilled(t, path)
+	})
+}
+
+// An imported conversation owns what it has links to.
+func TestImportKeepsWhatWasSpilled(t *testing.T) {
+	spillStores(t, func(t *testing.T, folder *converse.SpillFolder, store history.Store, path string) {
+		turnWith(t, folder, store, "a", "text")
+		var written bytes.Buffer
+		if err := bundle.Export(t.Context(), &written, store, bundle.JSONL, "a"); err != nil {
+			t.Fatal(err)
+		}
+		named := func(string) string { return "b" }
+		for _, err := range bundle.Import(t.Context(), store, &written, &bundle.ImportOptions{ID: named}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		remove(t, store, "a")
+		wantSpilled(t, path, "text")
+		remove(t, store, "b")
+		wantSpilled(t, path)
+	})
+}
+
+// What a link names elsewhere is nobody's to remove.
+func TestLinksElsewhereAreLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spill")
+	folder := converse.NewSpillFolder(path)
+	store := folder.Store(history.NewMemory())
+	turnWith(t, folder, store, "a", "text")
+	other := filepath.Join(path, "owners", "..", "precious.txt")
+	if err := os.WriteFile(other, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, uri := range []string{"file://" + filepath.ToSlash(other), "file://" + path + "/owners/a", "file://%zz", "https://example.com/" + strings.Repeat("0", 32)} {
+		if err := store.Append(t.Context(), "a", 4+i, canister.User{Content: []canister.Content{canister.LinkContent{URI: uri}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(t, store, "a")
+	wantSpilled(t, path, "precious")
+}
+
+// Conversations that share a piece come and go at the same time: while one owns it
+// throughout it stays, and with the last owner it is gone.
+func TestOwnersComeAndGoTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spill")
+	folder := converse.NewSpillFolder(path)
+	for _, owned := range []bool{true, false} {
+		if owned {
+			turnWith(t, folder, folder.Store(history.NewMemory()), "owner", "shared")
+		}
+		var all sync.WaitGroup
+		for _, conversation := range []string{"a", "b", "c", "d"} {
+			all.Go(func() {
+				for range 50 {
+					link, err := folder.Keep(t.Context(), conversation, canister.Text("shared"))
+					if err == nil && owned {
+						_, err = os.Stat(filepath.Join(path, link.Name))
+					}
+					if err = errors.Join(err, folder.Remove(conversation)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if owned {
+			wantSpilled(t, path, "shared")
+		}
+		if err := folder.Remove("owner"); err != nil {
+			t.Error(err)
+		}
+		wantSpilled(t, path)
+	}
+}
