@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap"
 )
 
@@ -88,6 +89,7 @@ func New(name string, source Source, options *Options) *Ensemble {
 	e.options.Trust = cmp.Or(e.options.Trust, trust(source))
 	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
 	e.log = e.options.Logger.With(zap.String("ensemble", name))
+	e.options.Redact = redact.Contained(e.options.Redact, e.logPanic)
 	e.observe()
 	return e
 }

@@ -5,10 +5,10 @@ package ensemble
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
 
@@ -44,7 +44,7 @@ func (e *abandonedError) Unwrap() error { return e.cause }
 // panicError is returned for a function that panicked.
 type panicError struct{ value any }
 
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+func (e *panicError) Error() string { return "panic: " + contain.Text(e.value) }
 
 // begin enters a job into the account, unless its life has ended or too many
 // like it do not end.
@@ -136,13 +136,25 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 // errExited is the error of a function that ended its goroutine.
 var errExited = &panicError{"the function ended its goroutine"}
 
-// guard calls f and makes an error of a panic, whose stack it logs.
+// guard calls f and makes an error of a panic, whose stack it logs. The error of
+// f is one whose methods do not panic; see [contain.Error].
 func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = &panicError{problem}
-			log.Error("a function of the source crashed", event.SourcePanicked, zap.Error(err), zap.ByteString("stack", debug.Stack()))
-		}
-	}()
-	return f()
+	panicked := contain.Call("a function of the source", func() { value, err = f() })
+	if panicked == nil {
+		return value, usable(err)
+	}
+	logPanic(log, panicked)
+	var none T
+	return none, &panicError{panicked.(*contain.Panic).Value}
+}
+
+// usable returns err, or what it says if one of its methods panics.
+func usable(err error) error {
+	if contain.Usable(err) {
+		return err
+	}
+	if _, ok := contain.As[*invoker.Failure](err); ok {
+		return invoker.AsFailure(err)
+	}
+	return contain.Error(err)
 }

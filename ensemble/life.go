@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -42,6 +43,7 @@ type life struct {
 	err        error // why the attempt failed; set before opened is closed
 	ended      error // why it takes no more calls; nil as long as it does
 	connection Connection
+	signals    signals // of the connection
 	invokers   map[string]invoker.Invoker
 	offer      *offer
 	listed     time.Time // when the tools were
@@ -68,10 +70,11 @@ func (l *life) late() int {
 	if l == nil {
 		return 0
 	}
+	late := 0
 	if connection, ok := l.connection.(Latecomers); ok {
-		return connection.Late()
+		_ = contain.Call("the connection", func() { late = connection.Late() }) // what it cannot count is not counted
 	}
-	return 0
+	return late
 }
 
 // isOpened reports whether the attempt has come to an end.
@@ -227,23 +230,27 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l, previ
 		return nil, fmt.Errorf("%w: %w", &limitError{"no connection", limit}, err)
 	case err != nil:
 		return nil, err
-	case connection == nil:
+	case contain.IsNil(connection):
 		return nil, errors.New("the source returned neither a connection nor an error")
+	}
+	signals, err := e.signalsOf(connection)
+	if err != nil {
+		return connection, err
 	}
 	if library, ok := connection.(Library); ok {
 		if _, err := guard(e.log, func() (struct{}, error) { library.Listen(func(n News) { e.heard(l, n) }); return struct{}{}, nil }); err != nil {
 			return connection, err
 		}
 	}
-	defer cancelWhenLost(connection, cancel)()
+	defer cancelWhenLost(signals.lost, cancel)()
 	offer, invokers, err := e.list(ctx, l, connection)
-	if cause := connection.Err(); err != nil && cause != nil {
-		err = fmt.Errorf("the connection was lost: %w", cause)
-	}
 	if err != nil {
+		if cause := e.causeOfLoss(connection); cause != nil {
+			err = fmt.Errorf("the connection was lost: %w", cause)
+		}
 		return connection, fmt.Errorf("listing the tools: %w", err)
 	}
-	e.opened(l, connection, offer, invokers, time.Since(start))
+	e.opened(l, connection, signals, offer, invokers, time.Since(start))
 	return connection, nil
 }
 
@@ -261,12 +268,12 @@ func (e *Ensemble) takeOver(l *life) error {
 
 // cancelWhenLost calls cancel if the connection is lost before the function
 // that it returns is called.
-func cancelWhenLost(connection Connection, cancel func()) (stop func()) {
+func cancelWhenLost(lost <-chan struct{}, cancel func()) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
-		case <-connection.Lost():
+		case <-lost:
 			cancel()
 		case <-stopped:
 		}
@@ -275,14 +282,15 @@ func cancelWhenLost(connection Connection, cancel func()) (stop func()) {
 }
 
 // opened makes the connection the one that is used.
-func (e *Ensemble) opened(l *life, connection Connection, offer *offer, invokers map[string]invoker.Invoker, took time.Duration) {
-	peer := connection.Peer()
+func (e *Ensemble) opened(l *life, connection Connection, signals signals, offer *offer, invokers map[string]invoker.Invoker, took time.Duration) {
+	peer := e.peerOf(connection)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l.isOpened() {
 		return // given up in the meantime
 	}
-	l.connection, l.invokers, l.offer, l.listed = connection, invokers, offer, time.Now()
+	l.connection, l.signals = connection, signals
+	l.invokers, l.offer, l.listed = invokers, offer, time.Now()
 	l.hear()
 	close(l.opened)
 	e.take(offer)
@@ -320,7 +328,7 @@ func (e *Ensemble) failed(l *life, err error) {
 // isLost reports whether the connection has said that it is lost.
 func (l *life) isLost() bool {
 	select {
-	case <-l.connection.Lost():
+	case <-l.signals.lost:
 		return true
 	default:
 		return false
@@ -334,7 +342,7 @@ func (e *Ensemble) noticeLoss() {
 	if l == nil || l.connection == nil || !l.isLost() {
 		return
 	}
-	cause := l.connection.Err()
+	cause := e.causeOfLoss(l.connection)
 	if cause == nil {
 		cause = errors.New("it ended without saying why")
 	}

@@ -3,13 +3,18 @@
 package ensemble
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -176,7 +181,7 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 		if err != nil {
 			return listed{}, err
 		}
-		return e.assort(listing, before), nil
+		return e.assort(listing, before)
 	})
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
 		err = fmt.Errorf("%w: %w", &limitError{"no list", e.options.ConnectTimeout}, err)
@@ -187,16 +192,17 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 
 // assort parts the tools that can be offered from those that cannot. Tools, and
 // the whole offer, that are as they were before are the same values as before.
-func (e *Ensemble) assort(listing Listing, before *offer) listed {
+func (e *Ensemble) assort(listing Listing, before *offer) (listed, error) {
 	o := &offer{aside: slices.Clone(listing.Aside)}
 	found := make([]candidate, 0, len(listing.Invokers))
 	for _, i := range listing.Invokers {
-		guarded, problem := e.guarded(i)
+		c, problem := e.candidateOf(i)
 		if problem != nil {
-			o.aside = append(o.aside, Aside{Tool: i.Definition().Name, Reason: problem.Error()})
+			name, _ := cleaned(c.definition.Name, isInvisibleInName)
+			o.aside = append(o.aside, Aside{Tool: name, Reason: contain.Text(problem)})
 			continue
 		}
-		found = append(found, newCandidate(guarded))
+		found = append(found, c)
 	}
 	slices.SortStableFunc(found, compareCandidates)
 	old := make(map[string]*Tool, len(before.tools))
@@ -204,7 +210,10 @@ func (e *Ensemble) assort(listing Listing, before *offer) listed {
 		old[t.definition.Name] = t
 	}
 	invokers := make(map[string]invoker.Invoker, len(found))
-	screened := e.screened(found)
+	screened, err := e.screened(found)
+	if err != nil {
+		return listed{}, err
+	}
 	for _, c := range found {
 		name := c.definition.Name
 		if reason := e.unfit(c, invokers, screened); reason != "" {
@@ -227,18 +236,62 @@ func (e *Ensemble) assort(listing Listing, before *offer) listed {
 	if slices.Equal(o.tools, before.tools) && slices.Equal(o.aside, before.aside) && slices.Equal(o.notes, before.notes) {
 		o = before
 	}
-	return listed{o, invokers}
+	return listed{o, invokers}, nil
+}
+
+// candidateOf looks at an invoker of a listing. The error says why it is set
+// aside, under the name of the definition.
+func (e *Ensemble) candidateOf(i invoker.Invoker) (candidate, error) {
+	definition, err := definitionOf(i)
+	if err != nil || definition == nil {
+		return candidate{definition: &invoker.Definition{}}, err
+	}
+	if err := checkJSON(definition); err != nil {
+		return candidate{definition: definition}, err
+	}
+	guarded := i
+	if panicked := contain.Call("the tool", func() { guarded, err = e.guarded(i, definition) }); panicked != nil {
+		err = panicked
+	}
+	if err != nil {
+		return candidate{definition: definition}, err
+	}
+	if definition, err = definitionOf(guarded); err != nil || definition == nil {
+		return candidate{definition: &invoker.Definition{}}, err
+	}
+	cleaned, notes := cleanDefinition(definition)
+	return candidate{guarded, cleaned, notes, definition.Name}, nil
+}
+
+// checkJSON reports what of a definition is not JSON, or no schema. Passed on, it
+// would break the list that it stands in.
+func checkJSON(d *invoker.Definition) error {
+	input, output := bytes.TrimSpace(d.InputSchema), bytes.TrimSpace(d.OutputSchema)
+	switch {
+	case len(input) > 0 && !json.Valid(input):
+		return errors.New("its input schema is not JSON")
+	case len(input) > 0 && input[0] != '{' && string(input) != "null":
+		return errors.New("its input schema is not a JSON object")
+	case len(output) > 0 && !json.Valid(output):
+		return errors.New("its output schema is not JSON")
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Metadata)) {
+		if !json.Valid(d.Metadata[name]) {
+			return fmt.Errorf("its metadata %q is not JSON", name)
+		}
+	}
+	return nil
 }
 
 // guarded returns the invoker with what Options.Fill and Options.Needs put
 // before it.
-func (e *Ensemble) guarded(i invoker.Invoker) (invoker.Invoker, error) {
-	if i == nil || i.Definition() == nil || len(e.options.Fill) == 0 && len(e.options.Needs) == 0 {
+func (e *Ensemble) guarded(i invoker.Invoker, definition *invoker.Definition) (invoker.Invoker, error) {
+	if len(e.options.Fill) == 0 && len(e.options.Needs) == 0 {
 		return i, nil
 	}
 	fills, rest := make(map[string]string), make(map[string]string)
 	for argument, value := range e.options.Fill {
-		if i.Definition().Takes(argument) {
+		if definition.Takes(argument) {
 			fills[argument] = value
 		} else {
 			rest[argument] = value // the tool may know it, and not say so
@@ -265,14 +318,6 @@ type candidate struct {
 	given      string              // the name before it was cleaned
 }
 
-func newCandidate(i invoker.Invoker) candidate {
-	if i == nil || i.Definition() == nil {
-		return candidate{definition: &invoker.Definition{}}
-	}
-	d, notes := cleanDefinition(i.Definition())
-	return candidate{i, d, notes, i.Definition().Name}
-}
-
 // compareCandidates sorts by name, so that it does not depend on the order of
 // the listing which are offered. Of those that have one name, the tool that
 // always had it is first, before any that cleaning gave it to.
@@ -295,7 +340,7 @@ func (e *Ensemble) unfit(c candidate, taken map[string]invoker.Invoker, screened
 	case taken[name] != nil:
 		return "the ensemble has another tool of this name"
 	case screened[name] != nil:
-		return screened[name].Error()
+		return contain.Text(screened[name])
 	case len(taken) >= e.options.MaxTools:
 		return fmt.Sprintf("the ensemble has more than %d tools, which is the limit", e.options.MaxTools)
 	}
@@ -317,9 +362,9 @@ func (e *Ensemble) refuses(c candidate) string {
 
 // screened asks [Options].Screen about the candidates, which are sorted, the
 // first of each name.
-func (e *Ensemble) screened(found []candidate) map[string]error {
+func (e *Ensemble) screened(found []candidate) (reasons map[string]error, err error) {
 	if e.options.Screen == nil {
-		return nil
+		return nil, nil
 	}
 	var definitions []*invoker.Definition
 	for i, c := range found {
@@ -327,7 +372,8 @@ func (e *Ensemble) screened(found []candidate) map[string]error {
 			definitions = append(definitions, c.definition)
 		}
 	}
-	return e.options.Screen(definitions)
+	err = e.contained("the function Screen", func() { reasons = e.options.Screen(definitions) })
+	return reasons, err
 }
 
 func compareTools(a, b *Tool) int {

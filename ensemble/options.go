@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -106,7 +107,7 @@ type Options struct {
 	// of the ensemble, and out of what Logger is told of calls: a short form of
 	// their arguments, and how they failed. Secret trusted values are taken out
 	// of the latter in any case. Nil leaves texts as they are. It may be called
-	// concurrently.
+	// concurrently. A text on which it panics is withheld.
 	Redact func(text string) string
 	// Telemetry shows the ensemble to OpenTelemetry: how it stands, until it is
 	// closed, and each attempt to connect, with what is asked meanwhile. Calls
@@ -148,14 +149,12 @@ func (o *Options) withDefaults() Options {
 	if full.MaxSubscriptions <= 0 {
 		full.MaxSubscriptions = DefaultMaxSubscriptions
 	}
-	if full.Redact == nil {
-		full.Redact = func(text string) string { return text }
-	}
 	if full.CloseTimeout <= 0 {
 		full.CloseTimeout = DefaultCloseTimeout
 	}
-	if full.Logger == nil {
-		full.Logger = zap.NewNop()
+	full.Logger = event.Logger(full.Logger)
+	if full.Redact == nil {
+		full.Redact = func(text string) string { return text }
 	}
 	return full
 }

@@ -51,7 +51,7 @@ func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life,
 	if e.options.Settings != nil {
 		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
 	}
-	inner = withPause(inner, clock)
+	inner = e.withPause(inner, clock)
 	value, err = run(inner, e, j, func(ctx context.Context) (T, error) { return ask(ctx, l, library) })
 	if err == nil {
 		l.hear()
@@ -65,14 +65,15 @@ func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life,
 
 // withPause lets the clock stand still, too, while the call behind a request
 // waits for a person: what writes a prompt may ask one.
-func withPause(ctx context.Context, clock *clock) context.Context {
+func (e *Ensemble) withPause(ctx context.Context, clock *clock) context.Context {
 	call := invoker.CallFrom(ctx)
 	if call == nil {
 		return ctx
 	}
-	held := *call
+	held := e.callbacks(call)
+	asked := held
 	held.Pause = func() (resume func()) {
-		outer, own := call.Hold(), clock.hold()
+		outer, own := asked.Hold(), clock.hold()
 		return func() { own(); outer() }
 	}
 	return invoker.WithCall(ctx, &held)

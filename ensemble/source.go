@@ -20,7 +20,9 @@ type Source interface {
 
 // Connection is one life of a source. All methods may be called concurrently;
 // Lost, Err, Changed and Peer return at once. It may also be a [Pinger] and a
-// [Library], and count [Latecomers].
+// [Library], and count [Latecomers]. A method that panics fails by itself: the
+// attempt to connect if it is List, Lost or Changed, and else what it was called
+// for.
 //
 // A call of one of its invokers that fails because the connection ends, or has
 // ended, is an [invoker.Failure] with the code OUTCOME_UNKNOWN, or UNAVAILABLE
@@ -37,10 +39,10 @@ type Connection interface {
 	List(ctx context.Context) (Listing, error)
 	// Changed receives a value, some time after the tools that List would
 	// return may have changed. Values may be merged. The channel is never
-	// closed; it is nil when the tools never change.
+	// closed; it is nil when the tools never change. An ensemble asks for it once.
 	Changed() <-chan struct{}
 	// Lost is closed when the connection can serve no more calls, for whatever
-	// reason, Close included.
+	// reason, Close included. An ensemble asks for the channel once.
 	Lost() <-chan struct{}
 	// Err says why the connection was lost: nil before Lost is closed and
 	// after Close has ended it.

@@ -147,7 +147,7 @@ func (e *Ensemble) invokerOf(l *life, tool string) (invoker.Invoker, bool) {
 type call struct {
 	job
 	invoker.Call
-	asked *invoker.Call
+	asked invoker.Call // as it was made, with functions that do not panic
 	clock *clock
 	over  atomic.Bool
 }
@@ -176,10 +176,10 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 	defer cancel()
 	c := &call{
 		job:   job{name: t.definition.Name, life: l, cancel: cancel, done: make(chan struct{})},
-		Call:  *asked,
-		asked: asked,
+		Call:  e.callbacks(asked),
 		clock: clock,
 	}
+	c.asked = c.Call
 	c.Progress, c.Pause = c.report, c.hold
 	defer c.over.Store(true)
 	if err := e.begin(&c.job); err != nil {

@@ -16,7 +16,7 @@ import (
 // attend watches over a connection until it is lost or to be ended: it hears
 // of changes, asks for signs of life, and lets an unused connection go.
 func (e *Ensemble) attend(l *life, connection Connection) {
-	changed := connection.Changed()
+	changed := l.signals.changed
 	pinger, ok := connection.(Pinger)
 	ping := newAlarm(e.options.KeepAlive, ok)
 	defer ping.stop()
@@ -37,7 +37,7 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 		select {
 		case <-l.alive.Done():
 			return
-		case <-connection.Lost():
+		case <-l.signals.lost:
 			e.mu.Lock()
 			e.noticeLoss()
 			e.mu.Unlock()

@@ -28,10 +28,7 @@ const (
 // empty policy means [SetAside]; logger may be nil. The function may be called
 // concurrently; it waits for a process that is writing the file for 2 s at most.
 func (f *File) Screen(ensemble string, policy Policy, logger *zap.Logger) func([]*invoker.Definition) map[string]error {
-	if logger == nil {
-		logger = zap.NewNop()
-	}
-	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: logger.With(zap.String("ensemble", ensemble))}
+	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: event.Logger(logger).With(zap.String("ensemble", ensemble))}
 	return s.look
 }
 
