@@ -95,6 +95,22 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	defer cancel(nil)
 	silence := newSilence(p, cancel)
 	defer silence.Stop()
+	if p.both {
+		early, err := c.greeting(ctx)
+		if err != nil {
+			return c.abandon(ctx, nil, err)
+		}
+		var asking *negotiation
+		c.wire.over = func(inner mcp.Connection) mcp.Connection {
+			asking = negotiate(ctx, inner, early, p.probe)
+			return asking
+		}
+		defer func() {
+			if asking != nil {
+				asking.end()
+			}
+		}()
+	}
 	type outcome struct {
 		session *mcp.ClientSession
 		err     error
@@ -133,11 +149,11 @@ func (c *connection) open(ctx context.Context, p plan) error {
 // newSilence ends an attempt when the server keeps silent.
 func newSilence(p plan, cancel context.CancelCauseFunc) *time.Timer {
 	limit := p.probe
-	if limit <= 0 {
+	if limit <= 0 || p.both {
 		limit = time.Hour
 	}
 	return time.AfterFunc(limit, func() {
-		cancel(fmt.Errorf("no answer within %s when asked for protocol %s", limit.Round(time.Millisecond), p.version))
+		cancel(fmt.Errorf("%w within %s when asked for protocol %s", errSilent, limit.Round(time.Millisecond), p.version))
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 // InMemory returns a server of the SDK that lives in this program. Each
 // connection is a session of its own with the same server.
 func InMemory(server *mcp.Server, options *ClientOptions) ensemble.Source {
-	s := &source{options: options.withDefaults("in-memory server")}
+	s := &source{options: options.withDefaults("in-memory server"), inOrder: true}
 	s.pinned = s.options.Protocol
 	limit := s.options.MaxMessage
 	s.dial = func(ctx context.Context) (link, error) { return dialMemory(ctx, server, limit) }

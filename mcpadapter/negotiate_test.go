@@ -4,6 +4,7 @@ package mcpadapter_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -24,8 +26,10 @@ import (
 // manners are what a server of the older protocols does when it is asked for
 // something before initialize.
 var manners = map[string]func(id json.RawMessage){
-	"silent": func(json.RawMessage) {},
-	"exits":  func(json.RawMessage) { fmt.Fprintln(os.Stderr, "expect initialize"); os.Exit(1) },
+	"silent":   func(json.RawMessage) {},
+	"late":     func(json.RawMessage) {},
+	"late-new": func(json.RawMessage) {},
+	"exits":    func(json.RawMessage) { fmt.Fprintln(os.Stderr, "expect initialize"); os.Exit(1) },
 	"errs": func(id json.RawMessage) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", id)
 	},
@@ -52,6 +56,17 @@ func TestLegacyServer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(os.Getenv(startsVar), strconv.Itoa(os.Getpid())), nil, 0o600); err != nil {
 		os.Exit(8)
 	}
+	if late := os.Getenv(mannerVar); late == "late" || late == "late-new" {
+		time.Sleep(time.Second)
+		if late == "late-new" {
+			server := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
+			mcp.AddTool(server, &mcp.Tool{Name: "read"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{}, nil, nil
+			})
+			_ = server.Run(context.Background(), &mcp.StdioTransport{})
+			os.Exit(0)
+		}
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var m message
@@ -75,21 +90,30 @@ func TestLegacyServer(t *testing.T) {
 
 // TestFallBack: each is reached, and the second time without asking again.
 func TestFallBack(t *testing.T) {
-	first := map[string]int{"silent": 2, "exits": 2, "errs": 1, "errs-for-good": 2} // processes
+	first := map[string]int{"silent": 1, "late": 1, "late-new": 1, "exits": 2, "errs": 1, "errs-for-good": 2} // processes
 	for manner, starts := range first {
 		t.Run(manner, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			source := mcpadapter.Stdio([]string{os.Args[0], "-test.run=^TestLegacyServer$"}, &mcpadapter.StdioOptions{
-				ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 2 * time.Second},
+				ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 300 * time.Millisecond},
 				Environment:   map[string]string{mannerVar: manner, startsVar: dir, "GORACE": "atexit_sleep_ms=0"},
 			})
 			for _, want := range []int{starts, starts + 1} {
 				c := open(t, source)
-				if got := c.Peer(); got != (ensemble.Peer{Name: "old", Version: "1", Protocol: "MCP 2025-06-18"}) {
-					t.Errorf("Peer is %+v", got)
+				peer := ensemble.Peer{Name: "old", Version: "1", Protocol: "MCP 2025-06-18"}
+				if manner == "late-new" {
+					peer = ensemble.Peer{Name: "new", Version: "1", Protocol: "MCP 2026-07-28"}
 				}
-				tool(t, c, "read")
+				if got := c.Peer(); got != peer {
+					t.Errorf("Peer is %+v, want %+v", got, peer)
+				}
+				read := tool(t, c, "read")
+				if manner == "late-new" { // which answers calls
+					if _, err := read.Invoke(within(t), &invoker.Call{Arguments: json.RawMessage("{}")}); err != nil {
+						t.Errorf("the call: %v", err)
+					}
+				}
 				entries, err := os.ReadDir(dir)
 				if err != nil || len(entries) != want {
 					t.Errorf("%d processes were started, want %d (%v)", len(entries), want, err)

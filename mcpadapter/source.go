@@ -31,31 +31,43 @@ const defaultProbe = 5 * time.Second
 type source struct {
 	options ClientOptions
 	pinned  string // "" negotiates
+	// inOrder says that a link carries all messages in their order, and is dear:
+	// a server that keeps silent is asked for an older protocol on the same one.
+	inOrder bool
 	dial    func(context.Context) (link, error)
 
 	mu       sync.Mutex
-	isLegacy bool // the last connection spoke an older protocol
+	isLegacy bool // an older protocol is asked for first
 }
 
 // plan is one attempt: the version to ask for, and how long the server may
-// keep silent to it; 0 is as long as there is.
+// keep silent to it; 0 is as long as there is. After a silence the attempt ends,
+// or, with both, the server is asked for an older version as well.
 type plan struct {
 	version string
 	probe   time.Duration
+	both    bool
 }
 
 // Open implements [ensemble.Source].
 func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	var last error
-	for _, p := range s.plans(ctx) {
+	for plans := s.plans(ctx); len(plans) > 0; plans = plans[1:] {
+		p := plans[0]
 		c, err := s.attempt(ctx, p)
 		if err == nil {
 			s.remember(!c.modern)
 			return c, nil
 		}
 		last = err
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it may be stuck on the first message: the next time it gets another
+			s.remember(p.version == modern)
+		}
 		if ctx.Err() != nil || !worthAnother(err) {
 			break
+		}
+		if errors.Is(err, errSilent) { // it may know this version only, and be slow
+			plans = append(plans, plan{version: p.version})
 		}
 		event.Log(ctx, s.options.Logger, zapcore.InfoLevel, "connecting failed; trying another version of the protocol", event.VersionRefused, zap.String("asked", p.version), zap.Error(err))
 	}
@@ -66,7 +78,7 @@ func (s *source) plans(ctx context.Context) []plan {
 	if s.pinned != "" {
 		return []plan{{version: s.pinned}}
 	}
-	newest := plan{version: modern, probe: s.options.ProbeTimeout}
+	newest := plan{version: modern, probe: s.options.ProbeTimeout, both: s.inOrder}
 	if deadline, ok := ctx.Deadline(); ok && newest.probe <= 0 {
 		newest.probe = time.Until(deadline) / 3
 	} else if newest.probe <= 0 {
@@ -105,6 +117,10 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	}
 	return c, nil
 }
+
+// errSilent is in the chain of the error of an attempt that ended because the
+// server did not answer the first question for a while.
+var errSilent = errors.New("no answer")
 
 // dialError is a link that could not be had at all.
 type dialError struct{ error }

@@ -62,24 +62,28 @@ func returns(t *testing.T, what string, do func()) {
 	}
 }
 
-// TestDeafConnect: a server that takes nothing at all.
+// TestDeafConnect: a server that takes nothing at all has all the time there is,
+// and is asked for the other protocol the next time.
 func TestDeafConnect(t *testing.T) {
 	options := new(ClientOptions).withDefaults("deaf")
 	tries := 0
-	s := &source{options: options, dial: func(context.Context) (link, error) {
+	s := &source{options: options, inOrder: true, dial: func(context.Context) (link, error) {
 		tries++
 		ours, theirs := net.Pipe()
 		ended := make(chan struct{})
 		close(ended)
 		return &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended}, nil
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	returns(t, "Open", func() {
-		if _, err := s.Open(ctx); !errors.Is(err, context.DeadlineExceeded) || tries != 2 {
-			t.Errorf("Open returned %v after %d tries, want the deadline after 2", err, tries)
+		if _, err := s.Open(ctx); !errors.Is(err, context.DeadlineExceeded) || tries != 1 {
+			t.Errorf("Open returned %v after %d tries, want the deadline after 1", err, tries)
 		}
 	})
+	if first := s.plans(t.Context())[0]; first.version != legacy {
+		t.Errorf("the next time it is asked for %s first, want %s", first.version, legacy)
+	}
 }
 
 // TestLastAnswer: an answer counts although the server leaves right after it.

@@ -43,6 +43,9 @@ type wire struct {
 	// the spans of requests. Set before the wire is used.
 	peer    func() telemetry.Peer
 	failure func(err error, x *exchange, harmless bool) *invoker.Failure
+	// over returns the connection that is spoken over, given that of the link.
+	// May be nil. Set before the wire is used.
+	over func(mcp.Connection) mcp.Connection
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
@@ -68,6 +71,9 @@ func (w *wire) Connect(ctx context.Context) (mcp.Connection, error) {
 	inner, err := w.link.Connect(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if w.over != nil {
+		inner = w.over(inner)
 	}
 	w.inner = inner
 	return w, nil

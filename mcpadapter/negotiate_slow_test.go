@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Answers of servers of both generations, for scripts. %s is the ID.
+const (
+	discovered  = `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}`
+	initialized = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"old","version":"1"}}}`
+	refused     = `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`
+)
+
+// slowServer begins to read after a while. It answers a method after that of its
+// delays, or never if it has no answer.
+type slowServer struct {
+	start   time.Duration
+	answers map[string]string
+	delays  map[string]time.Duration
+}
+
+// serve answers until the connection ends.
+func (s slowServer) serve(conn net.Conn) {
+	defer conn.Close()
+	time.Sleep(s.start)
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil || s.answers[m.Method] == "" {
+			continue
+		}
+		time.Sleep(s.delays[m.Method])
+		if _, err := fmt.Fprintf(conn, s.answers[m.Method]+"\n", m.ID); err != nil {
+			return
+		}
+	}
+}
+
+// buffered is a pipe that takes what is written although nobody reads yet, as
+// that to a process does.
+func buffered() (ours, theirs net.Conn) {
+	ours, between := net.Pipe()
+	behind, theirs := net.Pipe()
+	go func() {
+		lines := make(chan []byte, 100)
+		go func() {
+			defer close(lines)
+			for s := bufio.NewScanner(between); s.Scan(); {
+				lines <- append(append([]byte{}, s.Bytes()...), '\n')
+			}
+		}()
+		go func() {
+			defer behind.Close()
+			for line := range lines {
+				if _, err := behind.Write(line); err != nil {
+					return
+				}
+			}
+		}()
+		defer between.Close()
+		for s := bufio.NewScanner(behind); s.Scan(); {
+			if _, err := between.Write(append(s.Bytes(), '\n')); err != nil {
+				return
+			}
+		}
+	}()
+	return ours, theirs
+}
+
+// A server that is slow to start is started once, connects when it is ready, and
+// in the protocol that it has; so does one that ignores what it does not know.
+// (In 30 s, of which a third is given to the first question alone.)
+func TestSlowServerIsStartedOnce(t *testing.T) {
+	newer := map[string]string{"server/discover": discovered, "initialize": refused}
+	older := map[string]string{"server/discover": refused, "initialize": initialized}
+	either := map[string]string{"server/discover": discovered, "initialize": initialized}
+	ignores := map[string]string{"initialize": initialized}
+	for name, test := range map[string]struct {
+		server  slowServer
+		version string
+		took    time.Duration
+	}{
+		"new, at once":     {slowServer{0, newer, nil}, modern, 0},
+		"old, at once":     {slowServer{0, older, nil}, "2025-06-18", 0},
+		"new, 9 s":         {slowServer{9 * time.Second, newer, nil}, modern, 9 * time.Second},
+		"old, 9 s":         {slowServer{9 * time.Second, older, nil}, "2025-06-18", 9 * time.Second},
+		"new, 11 s":        {slowServer{11 * time.Second, newer, nil}, modern, 11 * time.Second},
+		"old, 11 s":        {slowServer{11 * time.Second, older, nil}, "2025-06-18", 11 * time.Second},
+		"both, 11 s":       {slowServer{11 * time.Second, either, nil}, modern, 11 * time.Second},
+		"new, 21 s":        {slowServer{21 * time.Second, newer, nil}, modern, 21 * time.Second},
+		"old, 21 s":        {slowServer{21 * time.Second, older, nil}, "2025-06-18", 21 * time.Second},
+		"ignores":          {slowServer{0, ignores, nil}, "2025-06-18", 10*time.Second + bothGrace},
+		"ignores, 21 s":    {slowServer{21 * time.Second, ignores, nil}, "2025-06-18", 21*time.Second + bothGrace},
+		"thinks for 15 s":  {slowServer{0, newer, map[string]time.Duration{"server/discover": 15 * time.Second}}, modern, 15 * time.Second},
+		"refuses in 15 s":  {slowServer{0, older, map[string]time.Duration{"server/discover": 15 * time.Second}}, "2025-06-18", 15 * time.Second},
+		"15 s, twice":      {slowServer{0, older, map[string]time.Duration{"server/discover": 14 * time.Second, "initialize": 14 * time.Second}}, "2025-06-18", 28 * time.Second},
+		"old, slow answer": {slowServer{11 * time.Second, older, map[string]time.Duration{"initialize": 5 * time.Second}}, "2025-06-18", 16 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				starts := 0
+				s := &source{options: new(ClientOptions).withDefaults("slow"), inOrder: true, dial: func(context.Context) (link, error) {
+					starts++
+					ours, theirs := buffered()
+					ended := make(chan struct{})
+					go func() { defer close(ended); test.server.serve(theirs) }()
+					return &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended}, nil
+				}}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				c, err := s.Open(ctx)
+				if err != nil {
+					t.Fatalf("after %s and %d starts: %v", time.Since(began), starts, err)
+				}
+				if got := c.Peer().Protocol; got != "MCP "+test.version || starts != 1 || time.Since(began) != test.took {
+					t.Errorf("connected in %s after %s and %d starts; want %s after %s and 1", got, time.Since(began), starts, test.version, test.took)
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		})
+	}
+}
