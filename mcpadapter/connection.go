@@ -42,6 +42,7 @@ type connection struct {
 	peer    ensemble.Peer
 	version atomic.Value // string: of the protocol, when it is agreed upon
 	modern  bool         // speaks 2026-07-28 or newer
+	asking  *negotiation // of the protocol; nil if one was asked for alone
 	serial  atomic.Int64
 
 	needs []string // the trusted values that go into headers
@@ -96,20 +97,10 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	silence := newSilence(p, cancel)
 	defer silence.Stop()
 	if p.both {
-		early, err := c.greeting(ctx)
-		if err != nil {
+		if err := c.negotiate(ctx, p.probe); err != nil {
 			return c.abandon(ctx, nil, err)
 		}
-		var asking *negotiation
-		c.wire.over = func(inner mcp.Connection) mcp.Connection {
-			asking = negotiate(ctx, inner, early, p.probe)
-			return asking
-		}
-		defer func() {
-			if asking != nil {
-				asking.end()
-			}
-		}()
+		defer c.asking.end()
 	}
 	type outcome struct {
 		session *mcp.ClientSession

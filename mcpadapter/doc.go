@@ -19,9 +19,10 @@
 // # Versions of the protocol
 //
 // A server is asked for protocol 2026-07-28 first. One that answers with an
-// error is asked for 2025-11-25 or older on the same connection; one that
-// keeps silent, or leaves, is asked again on a fresh one, within the time that
-// there is to connect. The source remembers what it found.
+// error is asked for 2025-11-25 or older on the same connection, and so is one
+// that keeps silent, other than over HTTP; one that leaves is asked again on a
+// fresh one. All of that happens within the time that there is to connect. The
+// source remembers what it found.
 // [ClientOptions.Protocol] pins a version.
 //
 // # What becomes of a result

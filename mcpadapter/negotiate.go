@@ -13,10 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// bothGrace is how long a server that has answered initialize may take to answer
-// server/discover, which it got before: servers may answer side by side.
-const bothGrace = 250 * time.Millisecond
-
 // errNoDiscover is what the SDK gets to see when server/discover is not answered.
 var errNoDiscover = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the server does not answer server/discover"}
 
@@ -25,15 +21,19 @@ var errNoDiscover = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "t
 // start finds both questions when it reads, and one that ignores server/discover
 // finds initialize: neither is started again.
 //
-// The SDK asks server/discover and waits. After a time without an answer the
-// negotiation sends initialize by itself. If only that is answered, it fails the
-// SDK's server/discover, and answers the initialize that the SDK sends then with
-// the answer that is there.
+// The SDK asks server/discover and waits. When the server has read that, as far
+// as it can be known, and is silent for a time, the negotiation sends initialize by
+// itself. A server that takes both speaks the older protocol then, whatever it
+// answered before: initialize came last. So if initialize succeeds, the SDK's
+// server/discover fails, and the initialize that the SDK sends then gets the answer
+// that is there. A server that refuses initialize speaks the newest protocol.
 type negotiation struct {
 	mcp.Connection
 	silence time.Duration    // before initialize is sent
 	early   *jsonrpc.Request // the initialize that is sent after it
 	ctx     context.Context  // of the attempt to connect
+	// unread returns how many bytes the server has not read, if that is known.
+	unread func() (count int, known bool)
 
 	read   chan reading         // holds what the connection returned, while reads is true
 	reads  bool                 // used by Read alone
@@ -43,6 +43,8 @@ type negotiation struct {
 	timer    *time.Timer       // runs while something is to be done after a while
 	discover jsonrpc.ID        // of the SDK's server/discover that is not answered
 	failed   jsonrpc.ID        // of one that was failed, whose answer is dropped
+	held     *jsonrpc.Response // to server/discover, until initialize is answered
+	newer    bool              // server/discover succeeded
 	sent     bool              // early was
 	answer   *jsonrpc.Response // to early
 	waiting  jsonrpc.ID        // of the SDK's initialize, if it waits for that answer
@@ -54,12 +56,26 @@ type reading struct {
 	err     error
 }
 
-// negotiate returns inner with a negotiation; the caller must call its end.
-func negotiate(ctx context.Context, inner mcp.Connection, early *jsonrpc.Request, silence time.Duration) *negotiation {
-	return &negotiation{
-		Connection: inner, silence: silence, early: early, ctx: ctx,
-		read: make(chan reading, 1), insert: make(chan jsonrpc.Message, 2),
+// negotiate prepares a negotiation for the handshake; the caller must call its
+// end.
+func (c *connection) negotiate(ctx context.Context, silence time.Duration) error {
+	early, err := c.greeting(ctx)
+	if err != nil {
+		return err
 	}
+	c.asking = &negotiation{
+		silence: silence, early: early, ctx: ctx,
+		unread: func() (int, bool) { return 0, false },
+		read:   make(chan reading, 1), insert: make(chan jsonrpc.Message, 2),
+	}
+	if p, ok := c.link.(interface{ unread() (int, bool) }); ok {
+		c.asking.unread = p.unread
+	}
+	c.wire.over = func(inner mcp.Connection) mcp.Connection {
+		c.asking.Connection = inner
+		return c.asking
+	}
+	return nil
 }
 
 // end stops what waits for its time. Messages still pass.
@@ -111,10 +127,16 @@ func (n *negotiation) takes(request *jsonrpc.Request) bool {
 	return false
 }
 
-// askBoth sends initialize, because server/discover is not answered.
+// askBoth sends initialize, because server/discover is not answered, although the
+// server has read it.
 func (n *negotiation) askBoth() {
 	n.mu.Lock()
 	if n.sent || !n.discover.IsValid() {
+		n.mu.Unlock()
+		return
+	}
+	if count, known := n.unread(); known && count > 0 {
+		n.timer.Reset(n.silence / 4)
 		n.mu.Unlock()
 		return
 	}
@@ -132,14 +154,34 @@ func (n *negotiation) taken() *jsonrpc.Response {
 	return &answer
 }
 
-// giveUpDiscover fails the SDK's server/discover.
-func (n *negotiation) giveUpDiscover() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.discover.IsValid() {
-		n.failed, n.discover = n.discover, jsonrpc.ID{}
-		n.insert <- &jsonrpc.Response{ID: n.failed, Error: errNoDiscover}
+// wait waits for the answer to initialize, or to server/discover, for no longer
+// than a silence; n.mu is held.
+func (n *negotiation) wait() {
+	n.stop()
+	n.timer = time.AfterFunc(n.silence, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.held != nil || n.discover.IsValid() {
+			n.insert <- n.discovered()
+		}
+	})
+}
+
+// discovered is what the SDK gets to see as the answer to server/discover when
+// there is nothing more to wait for; n.mu is held.
+func (n *negotiation) discovered() *jsonrpc.Response {
+	n.stop()
+	answer, id := n.held, n.discover
+	n.held, n.discover = nil, jsonrpc.ID{}
+	if answer != nil && (n.answer == nil || n.answer.Error != nil) {
+		return answer
 	}
+	if answer == nil {
+		n.failed = id
+	} else {
+		id = answer.ID
+	}
+	return &jsonrpc.Response{ID: id, Error: errNoDiscover}
 }
 
 // Read implements mcp.Connection. It is called by one goroutine at a time.
@@ -178,25 +220,49 @@ func (n *negotiation) seen(message jsonrpc.Message) jsonrpc.Message {
 	switch {
 	case !response.ID.IsValid():
 	case response.ID == n.discover:
-		n.stop()
-		n.discover = jsonrpc.ID{}
+		return n.discoverAnswered(response)
 	case response.ID == n.failed:
+		n.newer = response.Error == nil
 		return nil // too late
 	case response.ID == n.early.ID:
-		n.stop()
-		n.answer = response
-		if n.waiting.IsValid() {
-			return n.taken()
-		}
-		if wait := bothGrace; n.discover.IsValid() {
-			if response.Error != nil {
-				wait = n.silence // it may know the newest protocol only, and be slow
-			}
-			n.timer = time.AfterFunc(wait, n.giveUpDiscover)
-		}
-		return nil
+		return n.initializeAnswered(response)
 	}
 	return message
+}
+
+// discoverAnswered takes the answer to server/discover; n.mu is held.
+func (n *negotiation) discoverAnswered(response *jsonrpc.Response) jsonrpc.Message {
+	n.stop()
+	n.discover = jsonrpc.ID{}
+	n.newer = response.Error == nil
+	if n.newer && n.sent && n.answer == nil {
+		n.held = response
+		n.wait()
+		return nil
+	}
+	return response
+}
+
+// initializeAnswered takes the answer to early; n.mu is held.
+func (n *negotiation) initializeAnswered(response *jsonrpc.Response) jsonrpc.Message {
+	n.answer = response
+	switch {
+	case n.waiting.IsValid():
+		return n.taken()
+	case n.held != nil, n.discover.IsValid() && response.Error == nil:
+		return n.discovered()
+	case n.discover.IsValid():
+		n.wait() // it may know the newest protocol only, and answer that later
+	}
+	return nil
+}
+
+// knowsNewest reports whether the server answered for the newest protocol, also if
+// another one is spoken.
+func (n *negotiation) knowsNewest() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.newer
 }
 
 // greeting returns the request with which the SDK begins to speak an older

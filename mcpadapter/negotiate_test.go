@@ -170,6 +170,31 @@ func TestDiscoverAnswers(t *testing.T) {
 	}
 }
 
+// TestSlowNewest: a server over HTTP that has the newest protocol alone and is slow
+// to answer at first is asked once more.
+func TestSlowNewest(t *testing.T) {
+	var asked atomic.Int32
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch m.Method {
+		case "server/discover":
+			if asked.Add(1) == 1 {
+				<-r.Context().Done()
+				return true
+			}
+			reply(w, m, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+			return true
+		case "initialize":
+			w.WriteHeader(http.StatusBadRequest)
+			return true
+		}
+		return false
+	})
+	c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 50 * time.Millisecond}}))
+	if got := c.Peer().Protocol; got != "MCP 2026-07-28" {
+		t.Errorf("the protocol is %s", got)
+	}
+}
+
 // TestUpgraded: a server that no longer has the old protocol is found again,
 // however it refuses it.
 func TestUpgraded(t *testing.T) {

@@ -37,8 +37,10 @@ type ClientOptions struct {
 	// negotiates, as the package comment says.
 	Protocol string
 	// ProbeTimeout is how long a server may keep silent when it is asked for
-	// the newest protocol, before a fresh connection asks for an older one;
-	// default a third of the time left to connect, or 5 s if that is unbounded.
+	// the newest protocol, before it is asked for an older one: over stdio and
+	// in memory on the same connection, so that a server that is slow to start
+	// is not started again, and over HTTP on a fresh one. Default: a third of
+	// the time left to connect, or 5 s if that is unbounded.
 	ProbeTimeout time.Duration
 	// MaxMessage bounds one message from the server, in bytes; default 16 MiB.
 	// A list of what it offers may have four times as many, on all its pages.

@@ -56,7 +56,7 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 		p := plans[0]
 		c, err := s.attempt(ctx, p)
 		if err == nil {
-			s.remember(!c.modern)
+			s.remember(!c.modern && (c.asking == nil || !c.asking.knowsNewest()))
 			return c, nil
 		}
 		last = err

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import "golang.org/x/sys/unix"
+
+// unread returns how many bytes of what was written to the server it has not read
+// yet (FIONREAD, also called TIOCINQ, of ioctl_pipe(2), which the writing end answers as well); known
+// is false if that cannot be found out.
+func (p *process) unread() (count int, known bool) {
+	raw, err := p.stdin.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var asked error
+	if err := raw.Control(func(fd uintptr) { count, asked = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil || asked != nil {
+		return 0, false
+	}
+	return count, true
+}
