@@ -17,8 +17,9 @@ type Intent struct {
 	Invocation string
 	// Attempt counts the calls of the invocation, from 1.
 	Attempt int64
-	// Key is what the call carries as its idempotency key, the same on each
-	// attempt.
+	// Key is what the call carries as its idempotency key: the same on each
+	// attempt, and another one in each conversation. It is here for those who look a
+	// call up at its server; the next attempt makes it anew.
 	Key string
 	// Repeatable says that the tool is read-only or idempotent, so that the call
 	// can be made again with the same key.

@@ -96,7 +96,7 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 	sampling := &sampling{batch: b, ctx: ctx}
 	asking := &questions{batch: b, call: c, ctx: ctx, giveUp: cancel}
 	output, err := c.tool.Invoke(ctx, &invoker.Call{
-		ID:        c.key(),
+		ID:        c.key,
 		Arguments: arguments,
 		Progress:  func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
 		Person:    asking.person(),

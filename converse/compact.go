@@ -66,7 +66,11 @@ func (c *Compaction) check() error {
 type Policy struct {
 	// Conversation is its identity; see [WaitingIn]. Empty is that of all waits.
 	Conversation string
-	Limits       Limits
+	// Identity stands for whom the work is done, in the form of [canister.Wait].
+	// While an answer for it is there that was not used up, the same invocation does
+	// not wait for an answer for somebody else. Empty is that of all waits.
+	Identity string
+	Limits   Limits
 	// Compaction is that of [Options]; nil compacts nothing.
 	Compaction *Compaction
 	// Refused is the size, in tokens, of a request that the model has refused as

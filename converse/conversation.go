@@ -31,7 +31,8 @@ type Conversation struct {
 	info   telemetry.ModelInfo
 	roster *ensemble.Roster
 	opts   Options
-	err    error // what was wrong with the options
+	named  string // Options.ID as it was given: what the keys of calls are made of
+	err    error  // what was wrong with the options
 
 	mu      sync.Mutex
 	history []canister.Canister // only ever appended to
@@ -79,7 +80,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	if c.opts.Logger == nil {
 		c.opts.Logger = zap.NewNop()
 	}
-	if c.opts.ID == "" {
+	if c.named = c.opts.ID; c.named == "" {
 		c.opts.ID = rand.Text()
 	}
 	if c.opts.WaitFor <= 0 {

@@ -4,6 +4,8 @@ package converse_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"iter"
@@ -136,7 +138,13 @@ func put(t testing.TB, behind ...canister.Canister) *history.Memory {
 func head(id string) canister.Head { return canister.Head{ID: id, Time: time.Now()} }
 
 func intent(repeatable bool) canister.Intent {
-	return canister.Intent{Head: head("t1"), Invocation: "i1", Attempt: 1, Key: "key-1", Repeatable: repeatable}
+	return canister.Intent{Head: head("t1"), Invocation: "i1", Attempt: 1, Key: keyOf("talk", "i1"), Repeatable: repeatable}
+}
+
+// keyOf is the idempotency key of an invocation.
+func keyOf(conversation, invocation string) string {
+	sum := sha256.Sum256([]byte(conversation + "\x00" + invocation))
+	return base32.StdEncoding.EncodeToString(sum[:16])[:26]
 }
 
 // Intents of calls that start together are one append, before any of them is
@@ -182,7 +190,7 @@ func TestIntentsComeFirst(t *testing.T) {
 	}
 	intents := of[canister.Intent](t, log, "talk")
 	for i, invocation := range of[canister.Invocation](t, log, "talk") {
-		if in := intents[i]; in.Attempt != 1 || in.Key != invocation.ID || in.Invocation != invocation.ID || in.Repeatable {
+		if in := intents[i]; in.Attempt != 1 || in.Key != keyOf("talk", invocation.ID) || in.Invocation != invocation.ID || in.Repeatable {
 			t.Errorf("the intent of %s is %+v", invocation.ID, in)
 		}
 	}
@@ -382,10 +390,10 @@ func TestDoubt(t *testing.T) {
 				if r := results(talk.History()); len(r) != 1 || r[0].Code != code || !strings.Contains(canister.TextOf(r[0].Content), text) {
 					t.Errorf("the results are %v, want %s", r, test.want)
 				}
-				if l.count() != test.calls || test.calls == 1 && l.calls[0] != `key-1 {"n":1}` {
+				if l.count() != test.calls || test.calls == 1 && l.calls[0] != keyOf("talk", "i1")+` {"n":1}` {
 					t.Errorf("the calls are %q", l.calls)
 				}
-				if in := of[canister.Intent](t, store, "talk"); test.calls == 1 && (len(in) != 2 || in[1].Attempt != 2 || in[1].Key != "key-1") {
+				if in := of[canister.Intent](t, store, "talk"); test.calls == 1 && (len(in) != 2 || in[1].Attempt != 2 || in[1].Key != in[0].Key) {
 					t.Errorf("the intents are %+v", in)
 				}
 			})

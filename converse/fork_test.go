@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -83,6 +85,60 @@ func TestForkAsksAnew(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A fork makes calls of its own: each carries the key of its own conversation, and the
+// same one again on the next attempt. So a server that remembers keys does not take
+// what somebody approved in the fork for what it did for the parent.
+func TestForkHasKeysOfItsOwn(t *testing.T) {
+	var l ledger
+	store, roster := put(t), newRoster(t, l.tool("act"))
+	carryOn(t, process(t, store, roster, converse.Options{Approve: defers}), converse.ReasonWaiting)
+	ids := []string{"talk", "fork", "import"}
+	for _, id := range ids[1:] {
+		if err := store.Fork(t.Context(), "talk", len(of[canister.Canister](t, store, "talk")), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []string
+	for _, id := range ids {
+		options := converse.Options{ID: id, Approve: defers}
+		wait := carryOn(t, process(t, store, roster, options), converse.ReasonWaiting).Waits[0]
+		if err := converse.Answer(t.Context(), store, id, canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "dana"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		carryOn(t, process(t, store, roster, options, done), converse.ReasonAnswered)
+		want = append(want, keyOf(id, "i1")+` {"n":1}`)
+		if in := of[canister.Intent](t, store, id); len(in) != 1 || in[0].Key != keyOf(id, "i1") {
+			t.Errorf("the intents in %s are %+v", id, in)
+		}
+	}
+	if !slices.Equal(l.calls, want) {
+		t.Errorf("the calls are %q, want %q", l.calls, want)
+	}
+}
+
+// What was begun before the fork, and may be made again, carries in each of the two
+// the key of that conversation. One that has no identity, and whose history goes on in
+// another process, keeps its keys.
+func TestKeysOfNextAttempts(t *testing.T) {
+	var l ledger
+	store := put(t, intent(true))
+	if err := store.Fork(t.Context(), "talk", len(of[canister.Canister](t, store, "talk")), "fork"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"talk", "fork"} {
+		carryOn(t, process(t, store, newRoster(t, idempotent(l.tool("act"))), converse.Options{ID: id}, done), converse.ReasonAnswered)
+	}
+	history := of[canister.Canister](t, put(t), "talk")
+	for range 2 {
+		talk := converse.New(conversetest.NewScript(done), newRoster(t, l.tool("act")), &converse.Options{History: history})
+		carryOn(t, talk, converse.ReasonAnswered)
+	}
+	want := []string{keyOf("talk", "i1") + ` {"n":1}`, keyOf("fork", "i1") + ` {"n":1}`, `i1 {"n":1}`, `i1 {"n":1}`}
+	if !slices.Equal(l.calls, want) {
+		t.Errorf("the calls are %q, want %q", l.calls, want)
 	}
 }
 

@@ -3,6 +3,8 @@
 package converse
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"slices"
 
@@ -18,12 +20,24 @@ const (
 	claimPut               // it is for another work to make
 )
 
+// keyOf is the idempotency key of an invocation: the same on each attempt, in each
+// process, and another one in each conversation, since a fork makes calls of its own
+// that have the identities of its parent's. A conversation without an identity of its
+// own, which another process cannot tell from others, has those of the invocations.
+func keyOf(conversation, invocation string) string {
+	if conversation == "" {
+		return invocation
+	}
+	sum := sha256.Sum256([]byte(conversation + "\x00" + invocation))
+	return base32.StdEncoding.EncodeToString(sum[:16])[:26]
+}
+
 // intentOf is what is written down before a call is made.
 func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 	intent := canister.Intent{
 		Invocation: c.invocation.ID,
 		Attempt:    c.standing.attempts + 1,
-		Key:        c.key(),
+		Key:        c.key,
 		Repeatable: c.tool.Repeatable(),
 		Wait:       r.wait,
 	}

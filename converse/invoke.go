@@ -47,6 +47,7 @@ type call struct {
 	invocation canister.Invocation
 	tool       *ensemble.Tool   // nil when there is none of that name
 	standing   *standing        // what the history tells of it
+	key        string           // what it carries on each attempt
 	arguments  json.RawMessage  // that it is made with, when it is to be made
 	intent     canister.Intent  // the same
 	claimed    chan claim       // whether it may be
@@ -55,9 +56,6 @@ type call struct {
 	kept       bool             // the result is in the history, or there will be none now
 	over       bool             // its last event has been, or is being, yielded
 }
-
-// key is what the call carries on each attempt.
-func (c *call) key() string { return cmp.Or(c.standing.key, c.invocation.ID) }
 
 // report is progress of a call.
 type report struct {
@@ -101,7 +99,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 		progress: make(chan report, progressBuffer),
 		done:     make(chan outcome, len(command.Pending)),
 	}
-	known := standings(t.history, t.unmadeIntents)
+	known := standings(t.history, t.unmadeIntents, t.policy().Identity)
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {
 		b.calls[i] = call{
@@ -109,6 +107,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
 			standing:   cmp.Or(known[invocation.ID], &standing{}),
+			key:        keyOf(t.named, invocation.ID),
 			claimed:    make(chan claim, 1),
 		}
 	}

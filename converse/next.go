@@ -58,7 +58,7 @@ func (Done) command()     {}
 func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 	limits := policy.Limits.withDefaults()
 	t := readTurn(history, limits)
-	pending, waits := openOf(policy.Conversation, history, now)
+	pending, waits := openOf(policy, history, now)
 	switch {
 	case len(pending) > 0:
 		return Invoke{Pending: pending, Refused: t.final != ""}
@@ -83,8 +83,15 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 
 // openOf returns the invocations that lack a result and do not wait, and what is
 // waited for. While the conversation as a whole waits, nothing else is open.
-func openOf(conversation string, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
-	waits := WaitingIn(conversation, history, now)
+func openOf(policy Policy, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
+	waits := WaitingIn(policy.Conversation, history, now)
+	if len(waits) > 0 && policy.Identity != "" {
+		known := standings(history, nil, policy.Identity)
+		waits = slices.DeleteFunc(waits, func(w canister.Wait) bool {
+			s := known[w.Invocation]
+			return s.wait.ID != w.ID && s.wait.Identity == policy.Identity
+		})
+	}
 	waiting := map[string]bool{}
 	for _, wait := range waits {
 		waiting[wait.Invocation] = true

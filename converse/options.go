@@ -30,8 +30,10 @@ const DefaultWaitFor = 24 * time.Hour
 // Options are the choices of a conversation. Nil, and the zero value of each
 // field, mean the default that the field names.
 type Options struct {
-	// ID is the identity of the conversation in audits and logs. The default is
-	// a random one.
+	// ID is the identity of the conversation in audits, in logs and in the
+	// idempotency keys of its calls ([invoker.Call].ID). The default is a random one,
+	// of which the keys have nothing: two conversations that go on from one History
+	// share keys then, so give each of them an ID.
 	ID string
 	// Instructions, if not empty, open the history as a [canister.Supervisor].
 	// They are not added to a History that is given.

@@ -110,7 +110,7 @@ func (b *batch) expired(until time.Time) bool { return b.opts.Now().After(until)
 // usedUp reports whether another call was made with the answer to a wait.
 func (b *batch) usedUp(c *call, wait canister.Wait) bool {
 	for _, other := range tail(b.before) {
-		if intent, ok := other.(canister.Intent); ok && intent.Wait == wait.ID && intent.Key != c.key() {
+		if intent, ok := other.(canister.Intent); ok && intent.Wait == wait.ID && intent.Invocation != c.invocation.ID {
 			return true
 		}
 	}

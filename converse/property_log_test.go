@@ -184,11 +184,11 @@ func (w *logWorld) judge() {
 	}
 	w.judgeNext(kept)
 	tools, intents, done := map[string]string{}, map[string]bool{}, map[string]bool{}
-	waits := map[string]string{}
+	waits, invocations := map[string]string{}, map[string]string{} // the latter by their keys
 	for _, c := range kept {
 		switch c := c.(type) {
 		case canister.Invocation:
-			tools[c.ID] = c.Name
+			tools[c.ID], invocations[keyOf("talk", c.ID)] = c.Name, c.ID
 		case canister.Intent:
 			intents[c.Invocation] = true
 		case canister.Wait:
@@ -201,8 +201,8 @@ func (w *logWorld) judge() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, n := range w.ran {
-		switch {
+	for key, n := range w.ran {
+		switch id := invocations[key]; {
 		case !intents[id]:
 			w.Errorf("the tool of %s ran without an intent", id)
 		case n > 1 && tools[id] != "local__reads" && !done[id]:
@@ -236,9 +236,9 @@ func (w *logWorld) judgeTruth(result canister.Result, answered bool) {
 	defer w.mu.Unlock()
 	text, id := canister.TextOf(result.Content), result.Invocation
 	switch {
-	case (strings.Contains(text, "not started") || strings.Contains(text, "not called")) && w.ran[id] > 0 && !answered:
+	case (strings.Contains(text, "not started") || strings.Contains(text, "not called")) && w.ran[keyOf("talk", id)] > 0 && !answered:
 		w.Errorf("the result says %q, but the tool of %s ran", text, id)
-	case result.Code == "" && w.ended[id] == 0 && !answered:
+	case result.Code == "" && w.ended[keyOf("talk", id)] == 0 && !answered:
 		w.Errorf("the tool of %s succeeded without running", id)
 	case result.Code == "OUTCOME_UNKNOWN" && strings.Contains(text, "not started"):
 		w.Errorf("the result of %s says %q", id, text)

@@ -11,7 +11,6 @@ import (
 // standing is what a history tells of an invocation that has no result.
 type standing struct {
 	attempts int64
-	key      string          // of the attempts
 	intent   canister.Intent // of the latest attempt that may have been made
 	doubt    bool            // nobody knows what came of it
 	wait     canister.Wait   // what was waited for last, behind that; ID is empty if nothing
@@ -37,8 +36,10 @@ func tail(history []canister.Canister) []canister.Canister {
 }
 
 // standings reads the history of what is open, by invocation. Intents that are
-// known not to have become calls count for nothing but their key and number.
-func standings(history []canister.Canister, unmade map[string]bool) map[string]*standing {
+// known not to have become calls count for nothing but their number. Of several waits
+// of an invocation the last one counts, and the last one for the identity if there is
+// one: an answer for it is not used up when the work is done for another in between.
+func standings(history []canister.Canister, unmade map[string]bool, identity string) map[string]*standing {
 	all := map[string]*standing{}
 	of := func(invocation string) *standing {
 		if all[invocation] == nil {
@@ -51,7 +52,7 @@ func standings(history []canister.Canister, unmade map[string]bool) map[string]*
 		switch c := c.(type) {
 		case canister.Intent:
 			s := of(c.Invocation)
-			s.attempts, s.key = c.Attempt, c.Key
+			s.attempts = c.Attempt
 			if !unmade[c.ID] {
 				s.intent, s.doubt = c, true
 				s.wait, s.answer = canister.Wait{}, canister.Answer{}
@@ -59,7 +60,9 @@ func standings(history []canister.Canister, unmade map[string]bool) map[string]*
 		case canister.Wait:
 			waits[c.ID] = c
 			s := of(c.Invocation)
-			s.doubt, s.wait, s.answer = false, c, canister.Answer{}
+			if s.doubt = false; c.Identity == identity || s.wait.ID == "" || s.wait.Identity != identity {
+				s.wait, s.answer = c, canister.Answer{}
+			}
 			if c.For == canister.WaitElicitation {
 				s.asked = append(s.asked, question{Wait: c})
 			}

@@ -177,9 +177,9 @@ func (t *turn) add(canisters []canister.Canister) {
 func (t *turn) answerPending(why string, mayWait bool) {
 	pending := canister.Pending(t.history)
 	if mayWait {
-		pending, _ = openOf(t.opts.ID, t.history, t.opts.Now())
+		pending, _ = openOf(t.policy(), t.history, t.opts.Now())
 	}
-	known := standings(t.history, t.unmadeIntents)
+	known := standings(t.history, t.unmadeIntents, t.policy().Identity)
 	for _, invocation := range pending {
 		failure := t.abandoned(known[invocation.ID], why)
 		result := canister.Result{
@@ -285,6 +285,13 @@ func (t *turn) complete(reason Reason, waits []canister.Wait) {
 	summary.Spent, summary.Reached = t.bill.total(), t.bill.reached
 	t.done, t.reason = true, reason
 	t.emit(TurnCompleted{Turn: summary})
+}
+
+// policy is that of the conversation, for whom the work is done.
+func (t *turn) policy() Policy {
+	policy := t.Conversation.policy()
+	policy.Identity, _ = t.identity() // without one the waits are those of all
+	return policy
 }
 
 // next is Next, which does not know that the clock of a context has run out.

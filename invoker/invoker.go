@@ -90,8 +90,9 @@ func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
 
 // Call is one call of an invoker.
 type Call struct {
-	// ID is the identity of the invocation, the same on every attempt, so that
-	// it can serve as an idempotency key. May be empty.
+	// ID is the identity of the call, the same on every attempt, so that it can
+	// serve as an idempotency key. A conversation makes it of its own identity and
+	// that of the invocation: a call of its fork is another one. May be empty.
 	ID string
 	// Arguments is the JSON text of the arguments. Empty means {}.
 	Arguments json.RawMessage

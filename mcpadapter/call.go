@@ -18,7 +18,7 @@ import (
 )
 
 // IdempotencyKey is the member of a request's _meta that carries the identity
-// of the invocation, the same on every attempt, for servers that want to tell
+// of the call ([invoker.Call].ID), the same on every attempt, for servers that want to tell
 // a repetition from a second call. (Names in _meta: MCP 2025-11-25, basic §
 // General fields.)
 const IdempotencyKey = "io.github.consort-go/idempotency-key"

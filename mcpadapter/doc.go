@@ -49,7 +49,7 @@
 //
 // # What a call carries
 //
-// The identity of the invocation travels in the request's _meta as
+// The identity of the call travels in the request's _meta as
 // [IdempotencyKey], the same on each attempt. A call with a listener for
 // progress carries a progress token of its own. When a call's context ends the
 // server is sent the protocol's cancellation.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -243,6 +244,39 @@ func TestChatPutsOff(t *testing.T) {
 	lacks(t, "standard error", o.stderr, "y/N, later")
 	if count() != 1 {
 		t.Error("it happened")
+	}
+}
+
+// TestCopiesCarryKeysOfTheirOwn: what is approved in a fork, or in what was imported
+// under another identity, is another call for its server than that of the parent.
+func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	server, err := faultserver.StartHTTP(faultserver.Script{Dir: dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), says("Paid.")),
+		fmt.Sprintf("[mcp.world]\ntransport = \"http\"\nurl = %q\n", server.URL()), historyTable, defers)
+	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	bundle := filepath.Join(dir, "pay.jsonl")
+	consort(t, "history", "fork", "pay", "--id", "fork", "--config", path).expect(t, statusDone)
+	consort(t, "history", "export", "pay", "--output", bundle, "--config", path).expect(t, statusDone)
+	consort(t, "history", "import", bundle, "--id", "copy", "--config", path).expect(t, statusDone)
+	for _, id := range []string{"pay", "fork", "copy"} {
+		consort(t, "resume", id, "--config", path).expect(t, statusWaits)
+		consort(t, "approve", id, "--allow", "--resume", "--config", path).expect(t, statusDone)
+	}
+	ledger, err := faultserver.ReadLedger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for _, effect := range ledger.Effects() {
+		keys[effect.Key] = true
+	}
+	if len(keys) != 3 || keys[""] {
+		t.Errorf("the effects of three conversations have the keys %v", keys)
 	}
 }
 

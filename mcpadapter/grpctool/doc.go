@@ -34,7 +34,7 @@
 // so. Trusted values go as metadata, with calls alone:
 // [Options.TrustedMetadata].
 //
-// The identity of the invocation travels as idempotency_key, the same on each
+// The identity of the call travels as idempotency_key, the same on each
 // attempt, for servers that look there. The deadline of the call's context, if
 // it has one, and its cancellation reach the server as gRPC has it.
 //
