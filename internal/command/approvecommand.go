@@ -150,7 +150,7 @@ func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error 
 	if err != nil {
 		return err
 	}
-	return a.answer(ctx, s, id, wait)
+	return a.answer(ctx, s, info, wait)
 }
 
 // pick returns the wait that is meant.
@@ -201,7 +201,8 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 }
 
 // answer gives the answer.
-func (a *answering) answer(ctx context.Context, s *shelf, id string, wait canister.Wait) error {
+func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wait canister.Wait) error {
+	id := info.ID
 	if a.with.waits != wait.For {
 		return usagef("--%s does not answer a wait for %s, such as %s; what does is %s", a.with.name, wait.For, word(wait.ID), flagsFor(wait.For))
 	}
@@ -229,8 +230,16 @@ func (a *answering) answer(ctx context.Context, s *shelf, id string, wait canist
 	case a.json:
 		return s.document(answeredJSON{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: by})
 	}
-	s.screen.note("%s", s.screen.notes.faint("Answered as "+shown.Line(by)+". Carry on with it: "+s.again("resume "+word(id))))
+	s.screen.note("%s", s.screen.notes.faint("Answered as "+shown.Line(by)+". "+s.nextStep(info)))
 	return nil
+}
+
+// nextStep says who carries on with a conversation that is not done.
+func (s *shelf) nextStep(info history.Info) string {
+	if served(info) {
+		return "The conversation belongs to a client of consort serve, which carries it on while it runs."
+	}
+	return "Carry on with it: " + s.again("resume "+word(info.ID))
 }
 
 // flagsFor are the flags that answer a wait.

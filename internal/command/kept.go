@@ -31,6 +31,7 @@ type kept struct {
 	talk  *converse.Conversation
 	store history.Store // nil keeps nothing
 	was   history.Info  // before this command; its zero value if the conversation is new
+	other bool          // it belongs to a client of serve that this command does not speak for
 
 	overtaken bool // somebody else has gone on with it in the turn before
 	gone      bool // or has deleted it
@@ -77,6 +78,9 @@ func (p *program) take(ctx context.Context, assembly *config.Assembly, want choi
 			return nil, err
 		}
 		options.Log, options.ID = k.store, k.was.ID
+		if k.other, err = p.ofAnother(ctx, assembly, k.was); err != nil {
+			return nil, err
+		}
 	}
 	k.talk = converse.New(assembly.Model, assembly.Roster, &options)
 	if k.was.Length == 0 {
@@ -195,6 +199,10 @@ func (k *kept) adviseResume() {
 		return
 	}
 	id := word(k.talk.ID())
+	if k.other {
+		k.screen.note("The turn is not done. The conversation belongs to a client of consort serve, which carries it on; what it waits for is answered with: %s", k.again("approve "+id))
+		return
+	}
 	if wait, waits := k.talk.Next().(converse.Await); waits {
 		k.screen.note("The turn waits for somebody, until %s: see for what, and answer, with: %s", wait.Deadline.Local().Format(time.DateTime), k.again("approve "+id))
 		return
@@ -275,6 +283,10 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.talk.Close(context.Background())) }()
+	if k.other {
+		return usagef("the conversation %s belongs to a client of consort serve, which carries it on while it runs: "+
+			"to carry it on here, give what that client is trusted with, as in --trust user=ada", word(args[0]))
+	}
 	if !waits(k.talk) {
 		p.screen.note("%s", p.screen.notes.faint("Nothing is left to do; the conversation waits for its user."))
 	}

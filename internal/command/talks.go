@@ -75,6 +75,24 @@ func (s theirs) known(owner string) string {
 	return config.OwnerPrefix + strings.TrimPrefix(owner, s.owner(""))
 }
 
+// served reports whether a conversation belongs to a client of serve.
+func served(info history.Info) bool { return strings.HasPrefix(info.Owner, config.OwnerPrefix) }
+
+// ofAnother reports whether a conversation belongs to a client of serve that the
+// trusted values of this command are not those of: what is approved for that client
+// would not hold here.
+func (p *program) ofAnother(ctx context.Context, assembly *config.Assembly, info history.Info) (bool, error) {
+	if !served(info) {
+		return false, nil
+	}
+	scope, err := p.scope()
+	if err != nil {
+		return false, err
+	}
+	owner, err := assembly.OwnerOf(invoker.WithTrusted(ctx, assembly.Trusted...))
+	return owner != theirs{scope: scope}.known(info.Owner), err
+}
+
 // List implements [history.Store].
 func (s theirs) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {

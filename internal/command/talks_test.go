@@ -177,6 +177,37 @@ func TestServedConversationsWait(t *testing.T) {
 	s.ends(statusDone)
 }
 
+// TestOnlyItsClientCarriesAServedConversationOn: no other command uses up what was
+// approved for a client, and none is advised to.
+func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
+	world, count := effects(t)
+	path := file(t, world, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), historyTable, people, defers)
+	s := serve(t, true, "--config", path)
+	h, failure := s.says(adaToken, "Pay.", "")
+	if h.Reason != "waiting" {
+		t.Fatalf("%+v, %s", h, failure)
+	}
+	s.signal(os.Interrupt)
+	s.ends(statusDone)
+
+	o := consort(t, "approve", h.Conversation, "--allow", "--config", path).expect(t, statusDone)
+	contains(t, "approve", o.stderr, "belongs to a client of consort serve, which carries it on")
+	lacks(t, "approve", o.stderr, "resume")
+	lacks(t, "approve", consort(t, "approve", h.Conversation, "--config", path).expect(t, statusDone).stderr, "resume")
+	before := kinds(t, open(t, path), h.Conversation)
+	for _, trust := range [][]string{nil, {"--trust", "user=ben"}} {
+		o := consort(t, append([]string{"resume", h.Conversation, "--config", path}, trust...)...).expect(t, statusUsage)
+		contains(t, "resume", o.stderr, "belongs to a client of consort serve", "--trust")
+	}
+	if now := kinds(t, open(t, path), h.Conversation); now != before || count() != 0 {
+		t.Errorf("the log has %s, and had %s; %d effects", now, before, count())
+	}
+	consort(t, "resume", h.Conversation, "--trust", "user=ada", "--config", path).expect(t, statusDone)
+	if count() != 1 {
+		t.Errorf("%d effects", count())
+	}
+}
+
 // TestACallThatIsGivenUp: its turn is cancelled, and the conversation goes on.
 func TestACallThatIsGivenUp(t *testing.T) {
 	table, folder := library(t, forPerson)

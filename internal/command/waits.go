@@ -69,7 +69,7 @@ func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []
 	case len(forms) == 0:
 		text := "Nothing is waited for in the conversation " + word(id) + "."
 		if (history.Filter{Open: true}).Allows(info) {
-			text += " It is not done; carry on with it: " + s.again("resume "+word(id))
+			text += " It is not done. " + s.nextStep(info)
 		}
 		s.screen.note("%s", s.screen.notes.faint(text))
 		return nil
