@@ -57,8 +57,28 @@ type Describer interface {
 	Describe() telemetry.ModelInfo
 }
 
+// Purpose says what a request is for.
+type Purpose string
+
+// The purposes of requests. The zero value is PurposeAnswer.
+const (
+	PurposeAnswer      Purpose = "answer"       // the next message of the conversation
+	PurposeFinalAnswer Purpose = "final_answer" // the same, at a limit, without calls
+	PurposeSummary     Purpose = "summary"      // what takes the place of its older part
+	PurposeSampling    Purpose = "sampling"     // the answer to a tool that asks the model
+)
+
+// Answers reports whether what comes back becomes a message of the conversation.
+// Only such a request has the options of the model that say what an answer looks
+// like, for example that it is JSON of a schema.
+func (p Purpose) Answers() bool {
+	return p == "" || p == PurposeAnswer || p == PurposeFinalAnswer
+}
+
 // Request is what a model is asked. The model changes nothing in it.
 type Request struct {
+	// Purpose says what the request is for.
+	Purpose Purpose
 	// History is the conversation so far. It passes [canister.Check].
 	History []canister.Canister
 	// Tools are the tools on offer, under the names that the model may use,

@@ -181,7 +181,7 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 
 // request is what the model is asked, for an answer of that many tokens.
 func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Canister, most int64) *Request {
-	request := &Request{History: history, Tools: &Toolset{}, MaxTokens: most, NewID: s.opts.NewID}
+	request := &Request{Purpose: PurposeSampling, History: history, Tools: &Toolset{}, MaxTokens: most, NewID: s.opts.NewID}
 	if asked.Temperature != 0 {
 		temperature := asked.Temperature
 		request.Temperature = &temperature

@@ -216,6 +216,7 @@ func (t *turn) summaryRequest(options *Compaction, command Compact) *Request {
 	instructions := cmp.Or(options.Instructions, SummaryInstructions) + "\n\n" + fmt.Sprintf(summaryRules, words)
 	head := func() canister.Head { return canister.Head{ID: t.opts.NewID(), Time: t.opts.Now()} }
 	return &Request{
+		Purpose: PurposeSummary,
 		History: []canister.Canister{
 			canister.Supervisor{Head: head(), Content: canister.Texts(instructions)},
 			canister.User{Head: head(), Content: canister.Texts(digest(canister.Messages(told), options.digestTrim(), most))},

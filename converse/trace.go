@@ -79,6 +79,9 @@ type asking struct {
 // startChat begins the span of an exchange. It ends with [asking.end], whatever
 // happens in between.
 func (t *turn) startChat(ctx context.Context, info telemetry.ModelInfo, request *Request) (context.Context, asking) {
+	if !request.Purpose.Answers() { // see Purpose.Answers
+		info.JSON, info.Stop = false, nil
+	}
 	ctx, chat := telemetry.StartChat(ctx, telemetry.ChatRequest{
 		Model:       info,
 		MaxTokens:   request.MaxTokens,

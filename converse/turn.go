@@ -334,7 +334,12 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
 	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
+	purpose := PurposeAnswer
+	if command.Final {
+		purpose = PurposeFinalAnswer
+	}
 	reply, added := t.ask(ctx, ids, &Request{
+		Purpose:       purpose,
 		History:       t.view.of(t.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,

@@ -32,19 +32,19 @@ func (m *Model) describe(base *url.URL) telemetry.ModelInfo {
 	if info.Provider == "" {
 		info.Provider = providerOf(base)
 	}
-	if !m.extra("max_tokens") && !m.extra("max_completion_tokens") {
+	if !o.extra("max_tokens") && !o.extra("max_completion_tokens") {
 		info.MaxTokens = int64(o.MaxTokens)
 	}
-	if !m.extra("temperature") {
+	if !o.extra("temperature") {
 		info.Temperature = o.Temperature
 	}
-	if !m.extra("top_p") {
+	if !o.extra("top_p") {
 		info.TopP = o.TopP
 	}
-	if !m.extra("stop") {
+	if !o.extra("stop") {
 		info.Stop = o.Stop
 	}
-	if !m.extra("seed") {
+	if !o.extra("seed") {
 		info.Seed = o.Seed
 	}
 	return info

@@ -24,11 +24,11 @@ import (
 // fieldsFor returns the members of a request behind its messages, apart from
 // the tools.
 func (m *Model) fieldsFor(request *converse.Request) (string, error) {
-	if request.MaxTokens <= 0 && request.Temperature == nil && len(request.Stop) == 0 {
+	if request.Purpose.Answers() && request.MaxTokens <= 0 && request.Temperature == nil && len(request.Stop) == 0 {
 		return m.fields, nil
 	}
-	o := m.opts
-	if n := request.MaxTokens; n > 0 && (o.MaxTokens == 0 || n < int64(o.MaxTokens)) && !m.extra("max_tokens") && !m.extra("max_completion_tokens") {
+	o := *m.optionsFor(request.Purpose)
+	if n := request.MaxTokens; n > 0 && (o.MaxTokens == 0 || n < int64(o.MaxTokens)) && !o.extra("max_tokens") && !o.extra("max_completion_tokens") {
 		o.MaxTokens = int(min(n, math.MaxInt))
 	}
 	if request.Temperature != nil {
@@ -112,11 +112,12 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 		return append(dst, '}')
 	}
 	dst = append(dst, tools.text...)
-	if m.opts.ParallelToolCalls != nil && !m.extra("parallel_tool_calls") {
-		dst = strconv.AppendBool(appendName(dst, "parallel_tool_calls"), *m.opts.ParallelToolCalls)
+	o := m.optionsFor(request.Purpose)
+	if o.ParallelToolCalls != nil && !o.extra("parallel_tool_calls") {
+		dst = strconv.AppendBool(appendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
 	}
-	switch choice := m.opts.ToolChoice; {
-	case m.extra("tool_choice") && !request.NoInvocations:
+	switch choice := o.ToolChoice; {
+	case o.extra("tool_choice") && !request.NoInvocations:
 	case request.NoInvocations:
 		dst = appendMember(dst, "tool_choice", "none")
 	case choice == "auto" || choice == "none" || choice == "required":
@@ -126,12 +127,6 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 		dst = append(dst, "}}"...)
 	}
 	return append(dst, '}')
-}
-
-// extra reports whether the caller gives a member of the body himself.
-func (m *Model) extra(name string) bool {
-	_, given := m.opts.ExtraBody[name]
-	return given
 }
 
 // maxToolCache bounds the toolsets whose encoded form a model keeps: one that
