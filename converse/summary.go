@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/repeated"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -90,14 +91,12 @@ func digestLines(told []canister.Canister, trim, most int) string {
 // that many bytes.
 func said(contents []canister.Content, most int) string {
 	texts := make([]string, 0, len(contents))
-	for _, c := range contents {
+	for _, c := range repeated.Without(contents) {
 		switch c := c.(type) {
 		case canister.TextContent:
 			texts = append(texts, c.Text)
 		case canister.StructuredContent:
-			if json := string(c.JSON); len(contents) == 1 || !strings.Contains(strings.Join(texts, "\n"), json) {
-				texts = append(texts, json)
-			}
+			texts = append(texts, string(c.JSON))
 		case canister.ResourceContent:
 			texts = append(texts, "["+what(c)+"]")
 			if c.Blob == nil {

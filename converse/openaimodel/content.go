@@ -6,11 +6,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"mime"
-	"reflect"
 	"regexp"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/repeated"
 )
 
 // part is one part of a message's content: text, an image or sound.
@@ -140,10 +140,7 @@ func (w *messageWriter) result(call canister.Invocation, r canister.Result) (str
 	}
 	var texts []string
 	var shown []part
-	for _, c := range r.Content {
-		if structured, ok := c.(canister.StructuredContent); ok && said(r.Content, structured) {
-			continue
-		}
+	for _, c := range repeated.Without(r.Content) {
 		for _, p := range w.renderOne(c) {
 			if p.isText() {
 				texts = append(texts, p.text)
@@ -168,34 +165,6 @@ func (p part) noun() string {
 		return "audio"
 	}
 	return "image"
-}
-
-// said reports whether a text among contents is the same JSON value, as MCP
-// tools repeat their structured content (2025-06-18, Tools, Structured Content).
-func said(contents []canister.Content, structured canister.StructuredContent) bool {
-	var value any
-	for _, c := range contents {
-		text, ok := c.(canister.TextContent)
-		if !ok {
-			continue
-		}
-		if text.Text == string(structured.JSON) {
-			return true
-		}
-		other, err := decode([]byte(text.Text))
-		if err != nil {
-			continue
-		}
-		if value == nil {
-			if value, err = decode(structured.JSON); err != nil {
-				return false
-			}
-		}
-		if reflect.DeepEqual(value, other) {
-			return true
-		}
-	}
-	return false
 }
 
 // document returns reference material with what says whose words these are.

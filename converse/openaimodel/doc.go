@@ -29,10 +29,12 @@
 // Document a user message with a frame, an Assistant and its Invocations one
 // assistant message, and each Result a tool message. As those carry text
 // alone, the images of results follow in a user message behind the last of
-// them. Structured content is left out where a text says the same. Arguments
-// that are no JSON object go back inside of one, as malformed_arguments,
-// because many servers parse the history and refuse it whole. For the same
-// reason, characters that no tool's name can have go back as underscores.
+// them. What a result says as text and as structured content too is sent once,
+// in whatever shape it comes; a long text stays as it is, and the structured
+// content refers to it. Arguments that are no JSON object go back inside of one,
+// as malformed_arguments, because many servers parse the history and refuse it
+// whole. For the same reason, characters that no tool's name can have go back as
+// underscores.
 //
 // What a server wants to see again is kept in metadata, with the host, and goes
 // back to that host alone: what it sends along with a call, such as Gemini's
