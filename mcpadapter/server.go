@@ -26,7 +26,8 @@ import (
 
 // The default limits of a [Server].
 const (
-	DefaultMaxBody         = 4 << 20 // bytes
+	DefaultMaxBody         = 4 << 20  // bytes
+	DefaultMaxBodies       = 64 << 20 // bytes
 	DefaultParallel        = 128
 	DefaultPageSize        = 1000
 	DefaultMaxSessions     = 1000
@@ -71,7 +72,8 @@ type ServerOptions struct {
 	ResourceMetadata *ResourceMetadata
 	// Hosts are the names under which an HTTP server is reached, with or
 	// without a port: a request whose Host is none of them is refused (403),
-	// as a defence against DNS rebinding. Default: the names of this machine's
+	// as a defence against DNS rebinding. Default: any name if requests need a
+	// token, which no web page has; otherwise the names of this machine's
 	// loopback. "*" allows any, and gives the defence up.
 	Hosts []string
 	// Origins are the web pages, such as "https://app.example.com", whose
@@ -80,6 +82,19 @@ type ServerOptions struct {
 	Origins []string
 	// MaxBody bounds one message of a client, in bytes; default 4 MiB.
 	MaxBody int64
+	// MaxBodies bounds the bodies of all HTTP requests under way together, in
+	// bytes; default 64 MiB, or four times MaxBody if that is more. One client
+	// may take a fourth, and at least one body of MaxBody. A request beyond the
+	// fourth is refused with 429, and one beyond the whole with 503, both with
+	// Retry-After.
+	MaxBodies int64
+	// MaxConnections is how many connections ListenAndServe and ServeListener
+	// hold, and MaxConnectionsPerAddress how many of one IP address or /64 of
+	// IPv6; defaults 4096, but at most half of the files that the process may
+	// open, and 1024. At a bound, the connection that has gone longest without
+	// a request under way is closed for the new one; if each has one, the new
+	// one is closed.
+	MaxConnections, MaxConnectionsPerAddress int
 	// Rate is how many HTTP requests a client may send each second, and Burst
 	// how many at once, by default as many as in a second. Zero Rate is no
 	// limit. Each message of a batch counts. A client is whoever has the same
@@ -146,8 +161,10 @@ type Server struct {
 	running    gate // the requests that are worked on, and the calls that wait between two
 	answering  gate // the requests whose answers have not left
 	closing    atomic.Bool
-	closed     chan struct{} // closing
+	taking     context.Context // ends with closing
+	stopTaking context.CancelFunc
 	streams    streams
+	bodies     *bodies
 }
 
 var errServerClosed = errors.New("the server is closed")
@@ -156,7 +173,7 @@ var errServerClosed = errors.New("the server is closed")
 // caller's to close, after the server. It serves nobody yet. A nil roster
 // offers nothing but options.Tools.
 func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
-	s := &Server{options: options.withDefaults(), roster: roster, closed: make(chan struct{})}
+	s := &Server{options: options.withDefaults(), roster: roster}
 	if s.roster == nil {
 		s.roster, _ = ensemble.NewRoster() // of nothing: there is no error
 	}
@@ -166,6 +183,8 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	}))
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.streaming, s.endStreams = context.WithCancel(context.Background())
+	s.taking, s.stopTaking = context.WithCancel(context.Background())
+	s.bodies = newBodies(s.options.MaxBodies, s.options.MaxBody)
 	s.own = ensemble.New(s.options.Name, ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
@@ -215,6 +234,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	full.Name = cmp.Or(full.Name, "consort")
 	full.Version = cmp.Or(full.Version, "0")
 	full.MaxBody = positive(full.MaxBody, DefaultMaxBody)
+	full.MaxBodies = positive(full.MaxBodies, max(DefaultMaxBodies, 4*full.MaxBody))
 	full.Parallel = positive(full.Parallel, DefaultParallel)
 	full.MaxSessions = positive(full.MaxSessions, DefaultMaxSessions)
 	full.SessionIdle = positive(full.SessionIdle, DefaultSessionIdle)
@@ -239,9 +259,8 @@ func positive[T int | int64 | time.Duration](value, byDefault T) T {
 // then cancels them. Sessions and streams have ended when it returns. The error
 // names what did not end; it may be called again, and then waits for the rest.
 func (s *Server) Close(ctx context.Context) error {
-	if s.closing.CompareAndSwap(false, true) {
-		close(s.closed)
-	}
+	s.closing.Store(true)
+	s.stopTaking()
 	finished := s.running.wait(ctx)
 	s.end(errServerClosed)
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), straggle)

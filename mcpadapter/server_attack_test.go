@@ -99,6 +99,7 @@ func newVictim(t *testing.T, change func(*mcpadapter.ServerOptions)) *victim {
 			return nil, errors.New("the database of tokens says: no such row")
 		},
 		ResourceMetadata: &mcpadapter.ResourceMetadata{Resource: "https://tools.example/mcp", AuthorizationServers: []string{"https://login.example"}},
+		Hosts:            []string{"localhost", "127.0.0.1"},
 		MaxBody:          1 << 20,
 		Audit:            audit.New(&v.kept, &audit.Options{Identity: []string{"user_id"}}),
 	}
@@ -209,6 +210,13 @@ var attacks = []struct {
 	// Requests that are none.
 	{"no JSON", `{"jsonrpc":`, nil, 400, ``, false},
 	{"nothing", ``, nil, 400, ``, false},
+	{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), nil, 400, `something follows`, false},
+	{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, nil, 400, `something follows`, false},
+	{"a fraction for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1.5`, 1), nil, 400, `neither a string nor an integer`, false},
+	{"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1), nil, 400, `neither a string nor an integer`, false},
+	{"an id that floating point rounds", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":9007199254740993`, 1), nil, 400, `neither a string nor an integer`, false},
+	{"null for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":null`, 1), nil, 400, `neither a string nor an integer`, false},
+	{"an object for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":{"a":1}`, 1), nil, 400, `neither a string nor an integer`, false},
 	{"a batch", `[` + calling(`{"title":"x"}`) + `]`, nil, 400, ``, false},
 	{"an unknown tool", strings.Replace(calling(`{"title":"x"}`), `local__whose`, `local__who`, 1), nil, 400, `-32602`, false},
 	{"an unknown method", `{"jsonrpc":"2.0","id":1,"method":"tools/steal","params":{` + meta + `}}`, nil, 404, `-32601`, false},
@@ -237,6 +245,8 @@ var attacks = []struct {
 	{"a foreign Host that looks like ours", calling(`{"title":"x"}`), func(r *http.Request) { r.Host = "localhost.evil.example" }, 403, `name`, false},
 	{"a foreign Origin", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403, `origin`, false},
 	{"no Origin to speak of", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "null") }, 403, `origin`, false},
+	{"an Origin with a user before our host", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example@"+r.Host) }, 403, `origin`, false},
+	{"an Origin with a path behind our host", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host+"/a") }, 403, `origin`, false},
 	{"our own Origin", calling(`{"title":"x"}`), func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host) }, 200, `user 1: x`, true},
 
 	// Sessions.
@@ -585,6 +595,13 @@ func TestAttacksOverStdio(t *testing.T) {
 		{"not JSON-RPC", `{"a":1}`, `-32700`},
 		{"too large", calling(`{"title":"` + strings.Repeat("x", 1<<20) + `"}`), `too large`},
 		{"too deep", calling(nested("[", "]", 100_000)), `nests deeper`},
+		{"two messages", calling(`{"title":"x"}`) + calling(`{"title":"x"}`), `something follows`},
+		{"words behind the message", calling(`{"title":"x"}`) + ` and so on`, `something follows`},
+		{"a fraction for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":1.5`, 1), `neither a string nor an integer`},
+		{"an id too large for a number", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":99999999999999999999`, 1), `neither a string nor an integer`},
+		{"an id that floating point rounds", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":9007199254740993`, 1), `neither a string nor an integer`},
+		{"null for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":null`, 1), `neither a string nor an integer`},
+		{"an object for the id", strings.Replace(calling(`{"title":"x"}`), `"id":1`, `"id":{"a":1}`, 1), `neither a string nor an integer`},
 		{"a batch", `[` + calling(`{"title":"x"}`) + `]`, `batches are not taken`},
 		{"twice", strings.Replace(calling(`{"title":"x"}`), `"_meta"`, `"arguments":{},"_meta"`, 1), `twice`},
 		{"a number of 400 digits", calling(`{"title":"x","size":` + strings.Repeat("9", 400) + `}`), `INVALID_ARGUMENTS`},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -102,7 +103,7 @@ func alwaysFree() (release func(), ok bool) { return func() {}, true }
 // authenticate checks the token of a request. The name is that of the token.
 func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name string, err error) {
 	o := &s.options
-	if o.Token == "" && len(o.Tokens) == 0 && o.Authenticate == nil {
+	if !o.asksForTokens() {
 		return nil, "", nil
 	}
 	var ask func(token string) ([]invoker.Value, error)
@@ -110,6 +111,11 @@ func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name str
 		ask = func(token string) ([]invoker.Value, error) { return o.Authenticate(r.Context(), token, r) }
 	}
 	return callers.Check(r.Header.Values("Authorization"), o.static, ask)
+}
+
+// asksForTokens reports whether a request needs a bearer token.
+func (o *ServerOptions) asksForTokens() bool {
+	return o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
 }
 
 // static are the tokens that need nobody to be asked.
@@ -147,5 +153,5 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	event.Log(r.Context(), s.refusals, zapcore.InfoLevel, "a request is refused: its token is not good", event.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(challenge, ", ")))
-	http.Error(w, text, status)
+	listening.Refuse(w, r, status, text)
 }

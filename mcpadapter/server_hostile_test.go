@@ -165,7 +165,10 @@ func TestHostsAndOrigins(t *testing.T) {
 		{nil, []string{"https://app.example"}, "localhost", "https://app.example.evil.example", 403},
 		{nil, []string{"https://app.example"}, "localhost", "http://app.example", 403},
 	} {
-		v := newVictim(t, func(o *mcpadapter.ServerOptions) { o.Hosts, o.Origins = test.hosts, test.origins })
+		v := newVictim(t, func(o *mcpadapter.ServerOptions) {
+			o.Hosts, o.Origins = test.hosts, test.origins
+			o.Tokens, o.Authenticate = nil, nil
+		})
 		for _, method := range []string{http.MethodPost, http.MethodOptions} {
 			status, header, answer := v.post(t, calling(`{"title":"x"}`), func(r *http.Request) {
 				r.Host, r.Method = test.host, method
@@ -195,6 +198,24 @@ func TestHostsAndOrigins(t *testing.T) {
 			if status == http.StatusNoContent && header.Get("Access-Control-Allow-Headers") != "authorization,content-type,mcp-protocol-version" {
 				t.Errorf("headers %v", header)
 			}
+		}
+	}
+}
+
+// With tokens a server answers to every name by default: a web page has no token.
+func TestAnyHostWithTokens(t *testing.T) {
+	for name, change := range map[string]func(*mcpadapter.ServerOptions){
+		"a token":      func(o *mcpadapter.ServerOptions) { o.Tokens, o.Authenticate, o.Token = nil, nil, ada },
+		"tokens":       func(o *mcpadapter.ServerOptions) { o.Authenticate = nil },
+		"Authenticate": func(o *mcpadapter.ServerOptions) { o.Tokens = nil },
+	} {
+		v := newVictim(t, func(o *mcpadapter.ServerOptions) {
+			o.Hosts = nil
+			change(o)
+		})
+		status, _, answer := v.post(t, calling(`{"title":"x"}`), func(r *http.Request) { r.Host = "tools.example:8080" })
+		if status == http.StatusForbidden {
+			t.Errorf("%s: status %d, %s", name, status, answer)
 		}
 	}
 }

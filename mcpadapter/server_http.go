@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -19,7 +17,7 @@ import (
 
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -29,7 +27,6 @@ const (
 	sessionHeader  = "Mcp-Session-Id"
 	protocolHeader = "Mcp-Protocol-Version"
 
-	bodyTimeout   = 30 * time.Second // for a request to arrive
 	writeTimeout  = 30 * time.Second // for a piece of an answer to leave
 	newsTimeout   = 5 * time.Second  // the same, of news: the SDK tells one client after the other
 	streamTimeout = time.Hour        // of a stream that waits for news
@@ -41,10 +38,18 @@ const (
 // ServerOptions.ResourceMetadata at its well-known path.
 //
 // Checks come in this order, and each has its status: Host and Origin (403),
-// method (405), token (401, 403), rate of the client (429 with Retry-After),
-// size (413), form (400), the server is about to end (503), requests of the
-// client at once (429), session (404). A stream that waits for news ends after an hour, so that the token is checked
-// again; clients open it anew.
+// method (405), a body where none belongs (400), token (401, 403), rate of the
+// client (429 with Retry-After), time to arrive (408), memory of all requests
+// (429, 503), size (413), form (400), the server is about to end (503), requests
+// of the client at once (429), session (404). A refusal before the request has
+// arrived ends the connection. A stream that waits for news ends after an hour,
+// so that the token is checked again; clients open it anew.
+//
+// The handler sets deadlines for the body of a request and for each piece of an
+// answer. What happens before, and the number of connections, are the business
+// of the http.Server in which it is mounted: set ReadHeaderTimeout, IdleTimeout
+// and MaxHeaderBytes there, and bound the connections of its listener.
+// [Server.ServeListener] has all of it.
 func (s *Server) Handler() http.Handler {
 	sdk := func(*http.Request) *mcp.Server { return s.sdk }
 	return &handler{
@@ -80,10 +85,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := h.clients.Arrive(from.client); wait > 0 {
+		listening.Abandon(w, r)
 		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 		return
 	}
-	e, ok := h.readMessage(w, r, from)
+	memory := &bodyMemory{of: h.bodies, client: from.client}
+	defer memory.release()
+	e, ok := h.readMessage(w, r, from, memory)
 	if !ok || e.batch && !h.admitBatch(w, r, from, e.size) {
 		return
 	}
@@ -99,21 +107,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	h.dispatch(w, r, from, e, what == callers.Stream)
-}
-
-// readMessage reads the message of a request, if it has one. Those that are
-// being read are bounded too: each takes memory before it is known what it is.
-func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *caller) (e envelope, ok bool) {
-	if r.Method != http.MethodPost {
-		return e, true
-	}
-	end := h.clients.Begin(from.client, callers.Body)
-	if end == nil {
-		h.later(w, r, http.StatusTooManyRequests, "too many requests at once", time.Second)
-		return e, false
-	}
-	defer end()
-	return h.readBody(w, r)
 }
 
 // admitBatch makes each message of a batch cost what it would cost alone.
@@ -145,8 +138,13 @@ func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why 
 	http.Error(w, why, status)
 }
 
-// dispatch hands a request that was checked to the SDK.
+// dispatch hands a request that was checked to the SDK. From here on it may take
+// as long as it needs: no deadline of the http.Server stays.
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope, isStream bool) {
+	listening.ServeHTTP(r.Context())
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // where it can be set
+	_ = control.SetWriteDeadline(time.Time{})
 	id := r.Header.Get(sessionHeader)
 	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= modern || id == "" && saysModern(r)
 	if !isModern && id != "" {
@@ -184,7 +182,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	r.Header[requestKey] = []string{key}
 	h.requests.Store(key, from)
 	defer h.requests.Delete(key)
-	patient := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: writeTimeout}
+	patient := &patientWriter{ResponseWriter: w, control: control, patience: writeTimeout}
 	if isStream {
 		patient.patience = newsTimeout
 	}
@@ -212,41 +210,6 @@ func (b bare) Value(key any) any {
 func saysModern(r *http.Request) bool {
 	body, ok := r.Body.(*readBody)
 	return ok && bytes.Contains(body.text, []byte(`"`+mcp.MetaKeyProtocolVersion+`"`))
-}
-
-// readBody is a body that was read.
-type readBody struct {
-	bytes.Reader
-	text []byte
-}
-
-func (*readBody) Close() error { return nil }
-
-// readBody reads and inspects the message of a request.
-func (h *handler) readBody(w http.ResponseWriter, r *http.Request) (envelope, bool) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // where it can be set
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.options.MaxBody))
-	_ = control.SetReadDeadline(time.Time{})
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		http.Error(w, "the request has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", http.StatusRequestEntityTooLarge)
-		return envelope{}, false
-	case err != nil:
-		http.Error(w, "the request did not arrive", http.StatusBadRequest)
-		return envelope{}, false
-	}
-	e, err := inspect(text)
-	if err != nil {
-		event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is none", event.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
-		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
-		return envelope{}, false
-	}
-	body := &readBody{text: text}
-	body.Reset(text)
-	r.Body = body
-	return e, true
 }
 
 // writeRefusal writes a JSON-RPC error to a request whose id is not known.
@@ -299,15 +262,15 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	hosts := h.options.Hosts
 	name := hostOf(r.Host)
 	switch {
-	case len(hosts) == 0 && isLoopback(name):
-		return true
+	case len(hosts) == 0 && (isLoopback(name) || h.options.asksForTokens()):
+		return true // no page has the token
 	case slices.ContainsFunc(hosts, func(host string) bool {
 		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)
 	}):
 		return true
 	}
 	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", shortened(r.Host)))
-	http.Error(w, "the server does not go by this name", http.StatusForbidden)
+	listening.Refuse(w, r, http.StatusForbidden, "the server does not go by this name")
 	return false
 }
 
@@ -318,16 +281,22 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	if len(origins) == 0 {
 		return true
 	}
-	u, err := url.Parse(origins[0])
-	own := err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+	own := isOriginOf(origins[0], r.Host)
 	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
 		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", shortened(origins[0])))
-		http.Error(w, "the origin is not allowed", http.StatusForbidden)
+		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")
 		return false
 	}
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader+", "+protocolHeader+", WWW-Authenticate, Retry-After")
 	return !allowPage(w, r, origins[0], "GET, POST, DELETE")
+}
+
+// isOriginOf reports whether an origin is that of a page of a host: a scheme and
+// the host, and nothing else (RFC 6454, section 6.2).
+func isOriginOf(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && origin == u.Scheme+"://"+u.Host && strings.EqualFold(u.Host, host)
 }
 
 // allowPage writes the headers by which a browser lets a page see an answer; it
@@ -343,6 +312,9 @@ func allowPage(w http.ResponseWriter, r *http.Request, origin, methods string) (
 	header.Set("Access-Control-Allow-Methods", methods)
 	header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
 	header.Set("Access-Control-Max-Age", "600")
+	if r.ContentLength != 0 {
+		listening.Abandon(w, r)
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
@@ -350,17 +322,26 @@ func allowPage(w http.ResponseWriter, r *http.Request, origin, methods string) (
 func checkMethod(w http.ResponseWriter, r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodDelete:
-		return true
+		return r.Method == http.MethodPost || checkNoBody(w, r)
 	}
 	w.Header().Set("Allow", "GET, POST, DELETE")
-	http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	listening.Refuse(w, r, http.StatusMethodNotAllowed, "method not allowed")
+	return false
+}
+
+// checkNoBody refuses a body where none belongs: it would be waited for.
+func checkNoBody(w http.ResponseWriter, r *http.Request) bool {
+	if r.ContentLength == 0 {
+		return true
+	}
+	listening.Refuse(w, r, http.StatusBadRequest, "only the method POST has a body")
 	return false
 }
 
 // serveMetadata serves the document to everybody (RFC 9728, § 3).
 func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) {
 	if u, err := url.Parse(m.url()); err != nil || r.URL.Path != u.Path && r.URL.Path != wellKnown {
-		http.NotFound(w, r)
+		listening.Refuse(w, r, http.StatusNotFound, "there is no such document")
 		return
 	}
 	if allowPage(w, r, "*", "GET") { // clients in browsers send headers of their own
@@ -368,7 +349,10 @@ func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) 
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		listening.Refuse(w, r, http.StatusMethodNotAllowed, "method not allowed")
+		return
+	}
+	if !checkNoBody(w, r) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -78,6 +79,11 @@ type inspector struct {
 	levels   [4]level
 	inParams bool // the value at base+1 is that of params
 	value    string
+	param    string // the member of params at base+1
+
+	id        string          // of the message that is looked at
+	isRequest bool            // it has a method
+	ids       map[string]bool // of the requests of a batch
 }
 
 // level is an object or array near the root.
@@ -114,6 +120,18 @@ func (in *inspector) run() error {
 			in.depth--
 			if in.depth < 0 {
 				return errors.New("it is not JSON")
+			}
+			if in.depth == in.base-1 {
+				if err := in.endMessage(); err != nil {
+					return err
+				}
+			}
+			if in.depth == 0 && len(bytes.TrimLeft(in.text[i+1:], " \t\r\n")) > 0 {
+				return errors.New("something follows it: a body is one message")
+			}
+		case ':':
+			if err := in.checkID(in.text[i+1:]); err != nil {
+				return err
 			}
 		case ',':
 			if in.depth < len(in.levels) {
@@ -166,6 +184,9 @@ func (in *inspector) string(quoted []byte) error {
 	if in.depth == in.base {
 		in.value, in.inParams = name, name == "params"
 		in.envelope.call = in.envelope.call || name == "id"
+		in.isRequest = in.isRequest || name == "method"
+	} else {
+		in.param = name
 	}
 	same := folded(name)
 	known, isKnown := knownMembers[same]
@@ -188,4 +209,66 @@ func unquoted(quoted []byte) string {
 	var s string
 	_ = json.Unmarshal(quoted, &s) // what is no string is no known name either
 	return s
+}
+
+// checkID checks the value behind a colon if it identifies a request: it must
+// be a string, or an integer that is the same in every parser (MCP 2025-11-25,
+// basic § Requests; RFC 8259, section 6). Others would be answered under another
+// id, or cancel another request.
+func (in *inspector) checkID(rest []byte) error {
+	isID := in.depth == in.base && in.value == "id"
+	isOther := in.depth == in.base+1 && in.inParams && in.param == "requestId"
+	if !isID && !isOther || !in.levels[in.depth].object {
+		return nil
+	}
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	var id string
+	if len(rest) > 0 && rest[0] == '"' {
+		if end := stringEnd(rest, 0); end > 0 {
+			id = "string " + unquoted(rest[:end])
+		}
+	} else {
+		text := string(rest[:numberEnd(rest)])
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text && -maxInteger <= n && n <= maxInteger {
+			id = "integer " + text
+		}
+	}
+	if id == "" {
+		return errID
+	}
+	if isID {
+		in.id = id
+	}
+	return nil
+}
+
+// maxInteger is the greatest integer that each parser of JSON can tell from its
+// neighbours.
+const maxInteger = 1<<53 - 1
+
+var errID = fmt.Errorf("its id is neither a string nor an integer from -%d to %d", maxInteger, maxInteger)
+
+// numberEnd returns the index behind the number that begins a text.
+func numberEnd(text []byte) int {
+	end := 0
+	for end < len(text) && bytes.IndexByte([]byte("+-.0123456789eE"), text[end]) >= 0 {
+		end++
+	}
+	return end
+}
+
+// endMessage checks that a request of a batch has an id of its own: it has one
+// answer.
+func (in *inspector) endMessage() error {
+	if in.envelope.batch && in.isRequest && in.id != "" {
+		if in.ids[in.id] {
+			return errors.New("two of its requests have the same id")
+		}
+		if in.ids == nil {
+			in.ids = make(map[string]bool)
+		}
+		in.ids[in.id] = true
+	}
+	in.id, in.isRequest, in.value = "", false, ""
+	return nil
 }

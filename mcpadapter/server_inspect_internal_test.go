@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -30,6 +31,24 @@ func TestInspect(t *testing.T) {
 		{strings.Repeat("[", maxDepth+1), "", `deeper`},
 		{`{"a":"` + strings.Repeat("[", maxDepth+1) + `"}`, "", ``},
 		{`}`, "", `not JSON`},
+		{`{"id":"1.5","method":"a"}`, "a", ``},
+		{`{"id": -9007199254740991 ,"method":"a"}`, "a", ``},
+		{`{"id":9007199254740992,"method":"a"}`, "", `its id`},
+		{`{"id":1.0,"method":"a"}`, "", `its id`},
+		{`{"id":1e3,"method":"a"}`, "", `its id`},
+		{`{"id":-0,"method":"a"}`, "", `its id`},
+		{`{"id":null,"error":{"code":1,"message":"x"}}`, "", `its id`},
+		{`{"id":[1],"method":"a"}`, "", `its id`},
+		{`{"\u0069d":1.5,"method":"a"}`, "", `its id`},
+		{`{"method":"a","params":{"id":1.5,"x":{"requestId":1.5}}}`, "a", ``},
+		{`{"method":"notifications/cancelled","params":{"requestId":1.5}}`, "", `its id`},
+		{`[{"id":1,"method":"a"},{"id":"1","method":"a"},{"id":1,"result":{}}]`, "", ``},
+		{`[{"id":1,"method":"a"},{"method":"b","id":1}]`, "", `same id`},
+		{`[{"id":"a","method":"a"},{"method":"b","id":"\u0061"}]`, "", `same id`},
+		{"{} \r\n\t", "", ``},
+		{`{}{}`, "", `follows`},
+		{`[]{}`, "", `follows`},
+		{`{} null`, "", `follows`},
 		{`{"a`, "", `not JSON`},
 	} {
 		e, err := inspect([]byte(test.message))
@@ -57,6 +76,11 @@ func FuzzInspect(f *testing.F) {
 		request, ok := message.(*jsonrpc.Request)
 		if !ok {
 			return
+		}
+		if id := request.ID.Raw(); request.IsCall() && !strings.Contains(text, "\\u") {
+			if exact, _ := json.Marshal(id); !strings.Contains(text, string(exact)) && utf8.ValidString(text) {
+				t.Errorf("the id %s is not in it", exact)
+			}
 		}
 		if request.Method != e.method {
 			t.Errorf("method %q, the SDK reads %q", e.method, request.Method)

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
 	"go.uber.org/zap"
 )
 
@@ -31,23 +31,15 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 // the listener, which is closed in any case.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
-	if o.Token == "" && len(o.Tokens) == 0 && o.Authenticate == nil && !isLoopback(hostOf(listener.Addr().String())) {
+	if !o.asksForTokens() && !isLoopback(hostOf(listener.Addr().String())) {
 		s.log.Warn("the server is open: everybody who reaches it may call its tools", event.ServeExposed, zap.Stringer("address", listener.Addr()))
 	}
-	handler := s.Handler()
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", handler)
-	mux.Handle(wellKnown, handler)
-	mux.Handle(wellKnown+"/", handler)
-	server := &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          zap.NewStdLog(s.log),
-	}
+	web := listening.NewServer(listener, s.mux(), listening.Options{
+		Limits:   listening.Limits{Connections: o.MaxConnections, PerAddress: o.MaxConnectionsPerAddress, Full: s.full},
+		ErrorLog: zap.NewStdLog(s.refusals),
+	})
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- web.Serve() }()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -58,12 +50,27 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.ShutdownTimeout)
 	defer cancel()
 	closeErr := s.Close(bound)
-	if server.Shutdown(bound) != nil {
-		_ = server.Close()
-	}
+	web.Shutdown(bound)
 	<-failed
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
 	return errors.Join(err, closeErr)
+}
+
+// mux returns the handler at its paths.
+func (s *Server) mux() http.Handler {
+	handler, mux := s.Handler(), http.NewServeMux()
+	mux.Handle("/mcp", handler)
+	mux.Handle(wellKnown, handler)
+	mux.Handle(wellKnown+"/", handler)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		listening.Refuse(w, r, http.StatusNotFound, "there is nothing here; MCP is at /mcp")
+	})
+	return mux
+}
+
+// full logs that connections were closed at a bound.
+func (s *Server) full(closed int, address string) {
+	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }

@@ -92,7 +92,7 @@ func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) 
 		return answer, nil
 	case <-limit.C:
 		return nil, invoker.Failf(invoker.Unavailable, "The client could not be asked: %w", errNoAnswer)
-	case <-r.server.closed:
+	case <-r.server.taking.Done():
 		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is about to end.")
 	case <-ctx.Done():
 		return nil, ctx.Err()

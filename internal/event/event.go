@@ -101,6 +101,7 @@ var (
 // Servers.
 var (
 	ServeExposed         = named("serve.exposed")
+	ServeFull            = named("serve.full")
 	ServeRequestRefused  = named("serve.request.refused")
 	ServeRequestFailed   = named("serve.request.failed")
 	ServeRequestPanicked = named("serve.request.panicked")

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package listening
+
+import (
+	"container/list"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/consort-go/consort/internal/callers"
+)
+
+// The default bounds of a listener. [DefaultConnections] is less in a process
+// that may open fewer than twice as many files.
+const (
+	defaultConnections           = 4096
+	DefaultConnectionsPerAddress = 1024
+)
+
+// DefaultConnections returns how many connections a listener holds by default:
+// 4096, but at most half of the files that this process may open.
+func DefaultConnections() int {
+	return int(min(defaultConnections, max(1, openFiles()/2)))
+}
+
+// Limits are the bounds of a listener. Zero values mean the defaults.
+type Limits struct {
+	// Connections is how many connections are open at once, and PerAddress how
+	// many of one IP address (of IPv6, of one /64). Sockets that have no IP
+	// address, such as those of Unix, have the first bound only.
+	Connections, PerAddress int
+	// Full is told that a bound made the listener close connections: how many
+	// since it was last told, and the address of the latest. It is called at
+	// most once in ten seconds, one call at a time; it must not block. May be nil.
+	Full func(closed int, address string)
+}
+
+// fullEvery is the least time between two calls of Limits.Full.
+const fullEvery = 10 * time.Second
+
+// Listener is a [net.Listener] with bounds. At a bound, the connection that has
+// gone longest without a request being served makes room for the new one: of
+// all connections, or of those of the same address. If every connection serves
+// a request, the new one is closed.
+type Listener struct {
+	inner  net.Listener
+	limits Limits
+
+	mu        sync.Mutex
+	open      int
+	waiting   *list.List // of *connection, the one that waits longest first
+	addresses map[string]*address
+	closed    int // since Full was told
+	told      time.Time
+}
+
+// address is the connections of one address.
+type address struct {
+	open    int
+	waiting *list.List
+}
+
+// Limit returns a listener that accepts the connections of inner within bounds.
+func Limit(inner net.Listener, limits Limits) *Listener {
+	if limits.Connections <= 0 {
+		limits.Connections = DefaultConnections()
+	}
+	if limits.PerAddress <= 0 {
+		limits.PerAddress = DefaultConnectionsPerAddress
+	}
+	return &Listener{inner: inner, limits: limits, waiting: list.New(), addresses: make(map[string]*address)}
+}
+
+// Accept implements [net.Listener]. If the process cannot open another file, a
+// connection that serves no request makes room too.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.inner.Accept()
+		if err == nil {
+			if c := l.add(accepted); c != nil {
+				return c, nil
+			}
+			continue
+		}
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) || !l.makeRoom() {
+			return nil, err
+		}
+	}
+}
+
+// Close implements [net.Listener].
+func (l *Listener) Close() error { return l.inner.Close() }
+
+// Addr implements [net.Listener].
+func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
+
+// add returns the connection, or nil if it was closed for lack of room.
+func (l *Listener) add(accepted net.Conn) *connection {
+	c := &connection{Conn: accepted, listener: l, address: addressOf(accepted)}
+	l.mu.Lock()
+	of := l.addresses[c.address]
+	if of == nil {
+		of = &address{waiting: list.New()}
+	}
+	var victim *connection
+	isFull := true
+	switch {
+	case c.address != "" && of.open >= l.limits.PerAddress:
+		victim = oldest(of.waiting)
+	case l.open >= l.limits.Connections:
+		victim = oldest(l.waiting)
+	default:
+		isFull = false
+	}
+	if victim != nil {
+		victim.remove()
+	}
+	isAdded := !isFull || victim != nil
+	if isAdded {
+		l.open++
+		of.open++
+		l.addresses[c.address] = of
+		c.wait(of)
+	}
+	report := func() {}
+	if isFull {
+		report = l.countClosed(c.address)
+	}
+	l.mu.Unlock()
+	report()
+	if victim != nil {
+		_ = victim.Conn.Close()
+	}
+	if !isAdded {
+		_ = accepted.Close()
+		return nil
+	}
+	return c
+}
+
+// makeRoom closes the connection that has waited longest; it reports false if
+// none waits.
+func (l *Listener) makeRoom() bool {
+	l.mu.Lock()
+	victim := oldest(l.waiting)
+	if victim == nil {
+		l.mu.Unlock()
+		return false
+	}
+	victim.remove()
+	report := l.countClosed(victim.address)
+	l.mu.Unlock()
+	report()
+	_ = victim.Conn.Close()
+	return true
+}
+
+// CloseWaiting closes the connections that serve no request.
+func (l *Listener) CloseWaiting() {
+	l.mu.Lock()
+	var victims []*connection
+	for c := oldest(l.waiting); c != nil; c = oldest(l.waiting) {
+		c.remove()
+		victims = append(victims, c)
+	}
+	l.mu.Unlock()
+	for _, c := range victims {
+		_ = c.Conn.Close()
+	}
+}
+
+// countClosed counts a connection that is closed at a bound, and returns the
+// call of Limits.Full if it is time for one. l.mu is held.
+func (l *Listener) countClosed(address string) (report func()) {
+	l.closed++
+	if l.limits.Full == nil || time.Since(l.told) < fullEvery {
+		return func() {}
+	}
+	closed := l.closed
+	l.closed, l.told = 0, time.Now()
+	return func() { l.limits.Full(closed, address) }
+}
+
+func oldest(waiting *list.List) *connection {
+	if first := waiting.Front(); first != nil {
+		return first.Value.(*connection)
+	}
+	return nil
+}
+
+// addressOf returns what the bound of an address counts; empty if the bound
+// does not apply.
+func addressOf(c net.Conn) string {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return callers.Address(tcp.String())
+	}
+	return ""
+}
