@@ -45,6 +45,11 @@ type Serve struct {
 	// time, and MaxBody how many bytes one may have.
 	Parallel int
 	MaxBody  int64
+	// MaxConnections is how many connections each address holds that is listened
+	// to, MaxConnectionsPerAddress how many of them one client address may have,
+	// and MaxBodies how many bytes the HTTP requests of all clients may take.
+	MaxConnections, MaxConnectionsPerAddress int
+	MaxBodies                                int64
 	// Health is the address where the health of the servers is told over HTTP,
 	// as ensemble.HealthHandler does and to everybody; empty for none.
 	Health Value
@@ -70,8 +75,9 @@ type Serve struct {
 	Rate  float64
 	Burst int
 	// What follows is for HTTP. Hosts and Origins are the names that requests may be for, and the
-	// origins of web pages that may send some, against DNS rebinding. Empty
-	// means the names of this machine, and pages of the host itself; * is any.
+	// origins of web pages that may send some, against DNS rebinding. No Hosts
+	// means any with tokens, and otherwise the names of this machine; no Origins
+	// means pages of the host itself; * is any.
 	Hosts, Origins []string
 	// Stateless keeps nothing of a client between two requests.
 	Stateless bool
@@ -132,6 +138,12 @@ func (s *Serve) mayListen(address string, known bool) error {
 	return errors.New(`without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
 }
 
+// AnswersOnlyLoopbackNames reports whether HTTP is open to other machines while
+// requests by any name but those of the loopback are refused.
+func (s *Serve) AnswersOnlyLoopbackNames() bool {
+	return s.HTTP.Reveal() != "" && s.Open && len(s.Hosts) == 0 && !s.byToken()
+}
+
 func (s *Serve) fields() []field {
 	return []field{
 		{"name", text(&s.Name)},
@@ -154,6 +166,9 @@ func (s *Serve) fields() []field {
 		{"burst", integer(&s.Burst, 1)},
 		{"parallel", integer(&s.Parallel, 1)},
 		{"max_body", size(&s.MaxBody)},
+		{"max_bodies", size(&s.MaxBodies)},
+		{"max_connections", integer(&s.MaxConnections, 1)},
+		{"max_connections_per_address", integer(&s.MaxConnectionsPerAddress, 1)},
 		{"stateless", boolean(&s.Stateless)},
 		{"resource_metadata", optional(&s.ResourceMetadata, func(m *ResourceMetadata) value { return tableOf(m.fields(), m.check) })},
 	}
@@ -199,7 +214,7 @@ func (s *Serve) Listens() bool { return s.HTTP.Reveal() != "" || s.GRPC.Reveal()
 // overHTTP those that do over HTTP only.
 var (
 	overNetwork = []string{"token", "clients", "open", "rate", "burst"}
-	overHTTP    = []string{"hosts", "origins", "stateless", "resource_metadata"}
+	overHTTP    = []string{"hosts", "origins", "max_bodies", "stateless", "resource_metadata"}
 )
 
 // strays reports the keys for which there is no address.
@@ -350,6 +365,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		Hosts:           s.Hosts,
 		Origins:         s.Origins,
 		MaxBody:         s.MaxBody,
+		MaxBodies:       s.MaxBodies,
 		Rate:            s.Rate,
 		Burst:           s.Burst,
 		Parallel:        s.Parallel,
@@ -359,6 +375,8 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		Audit:           a.Audit,
 		Logger:          o.Logger,
 		Telemetry:       o.seen,
+
+		MaxConnections: s.MaxConnections, MaxConnectionsPerAddress: s.MaxConnectionsPerAddress,
 	}
 	var errs []error
 	if !s.Listens() {

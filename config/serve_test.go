@@ -67,6 +67,9 @@ hosts = ["tools.example", "*"]
 origins = ["https://app.example", "*"]
 rate = 5.5
 burst = 6
+max_bodies = "1MiB"
+max_connections = 7
+max_connections_per_address = 8
 stateless = true
 clients = [{token = "ada-0123456789abcdef", name = "a", trusted = {user = "ada"}}]
 [serve.resource_metadata]
@@ -76,6 +79,7 @@ scopes = ["s"]
 `
 	want := mcpadapter.ServerOptions{
 		Name: "n", Title: "t", Instructions: "i", OwnNames: true, PageSize: 2, Parallel: 3, MaxBody: 1024, ShutdownTimeout: 4 * time.Second,
+		MaxBodies: 1 << 20, MaxConnections: 7, MaxConnectionsPerAddress: 8,
 		Hosts: []string{"tools.example", "*"}, Origins: []string{"https://app.example", "*"}, Rate: 5.5, Burst: 6, Stateless: true,
 		Tokens: []mcpadapter.BearerToken{{Token: "ada-0123456789abcdef", Name: "a", Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}},
 		ResourceMetadata: &mcpadapter.ResourceMetadata{

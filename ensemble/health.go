@@ -4,6 +4,7 @@ package ensemble
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -16,8 +17,10 @@ type Health struct {
 	// Live: the roster works; false once it was closed.
 	Live bool `json:"live"`
 	// Ready: live, and each Required ensemble is ready, or idle and so will
-	// connect when it is used.
+	// connect when it is used; and so is at least one ensemble, if there are any.
 	Ready bool `json:"ready"`
+	// Reasons say why it is not Ready, for people; empty if it is.
+	Reasons []string `json:"reasons,omitempty"`
 	// Ensembles are those of the roster, in its order.
 	Ensembles []EnsembleHealth `json:"ensembles"`
 }
@@ -62,14 +65,24 @@ func (r *Roster) Health() Health {
 	r.mu.Lock()
 	h := Health{Time: time.Now(), Live: !r.closed, Ensembles: []EnsembleHealth{}}
 	r.mu.Unlock()
-	h.Ready = h.Live
+	if !h.Live {
+		h.Reasons = append(h.Reasons, "the roster is closed")
+	}
+	usable := 0
 	for _, e := range r.ensembles {
 		health := e.health()
 		h.Ensembles = append(h.Ensembles, health)
-		if health.Required && health.State != Ready && health.State != Idle {
-			h.Ready = false
+		switch {
+		case health.State == Ready || health.State == Idle:
+			usable++
+		case health.Required:
+			h.Reasons = append(h.Reasons, fmt.Sprintf("ensemble %q is required and %s", e.name, health.State))
 		}
 	}
+	if usable == 0 && len(r.ensembles) > 0 && len(h.Reasons) == 0 {
+		h.Reasons = append(h.Reasons, "no ensemble is ready")
+	}
+	h.Ready = len(h.Reasons) == 0
 	return h
 }
 
@@ -108,15 +121,26 @@ func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecon
 //
 //   - /health/mcp: the [Health]; 503 if it is not Ready.
 //   - /livez: {"live":true}, for whoever restarts the program; 503 if not.
-//   - /readyz: {"ready":true}, for whoever sends it work; 503 if not.
+//   - /readyz: {"ready":true}, for whoever sends it work; 503 if not, with
+//     the reasons.
+//
+// The program may have reasons of its own why it is not ready, such as that it
+// is about to end: each of notReady returns one, or "". They must not block, and
+// may be called concurrently.
 //
 // What it tells is not for everybody: names of servers and their errors.
-func HealthHandler(r *Roster) http.Handler {
+func HealthHandler(r *Roster, notReady ...func() string) http.Handler {
 	// In this package, because zap links net/http already.
 	mux := http.NewServeMux()
 	answer := func(path string, judge func(Health) (ok bool, body any)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			ok, body := judge(r.Health())
+			h := r.Health()
+			for _, reason := range notReady {
+				if why := reason(); why != "" {
+					h.Ready, h.Reasons = false, append(h.Reasons, why)
+				}
+			}
+			ok, body := judge(h)
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Cache-Control", "no-store")
 			if !ok {
@@ -127,6 +151,11 @@ func HealthHandler(r *Roster) http.Handler {
 	}
 	answer("/health/mcp", func(h Health) (bool, any) { return h.Ready, h })
 	answer("/livez", func(h Health) (bool, any) { return h.Live, map[string]bool{"live": h.Live} })
-	answer("/readyz", func(h Health) (bool, any) { return h.Ready, map[string]bool{"ready": h.Ready} })
+	answer("/readyz", func(h Health) (bool, any) {
+		return h.Ready, struct {
+			Ready   bool     `json:"ready"`
+			Reasons []string `json:"reasons,omitempty"`
+		}{h.Ready, h.Reasons}
+	})
 	return mux
 }

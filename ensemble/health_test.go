@@ -91,10 +91,55 @@ func TestReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		ready(true)
+		needed.Lose(errDied)
+		extra.Lose(errDied)
+		synctest.Wait()
+		ready(false)
+		if got := fmt.Sprint(roster.Health().Reasons); got != `[ensemble "needed" is required and parked]` {
+			t.Errorf("the reasons are %s", got)
+		}
 		roster.Close(t.Context())
 		if h := roster.Health(); h.Live || h.Ready {
 			t.Errorf("after Close: %+v", h)
 		}
+	})
+}
+
+// While a required ensemble connects, and when none is left, there is no work to
+// send.
+func TestNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := ensemble.Restart{Policy: ensemble.RestartNever}
+		needed := ensembletest.NewSource()
+		release := needed.Hang(ensembletest.Open, false)
+		extra := ensembletest.NewSource()
+		roster := newRoster(t, ensemble.New("needed", needed, &ensemble.Options{Required: true, Restart: never}))
+		alone := newRoster(t, ensemble.New("extra", extra, &ensemble.Options{Restart: never}))
+		draining := ""
+		handler := ensemble.HealthHandler(roster, func() string { return draining })
+		ask := func(handler http.Handler, status int, want string) {
+			t.Helper()
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			if w.Code != status || strings.TrimSpace(w.Body.String()) != want {
+				t.Errorf("status %d, %s; want %d, %s", w.Code, w.Body, status, want)
+			}
+		}
+		go roster.Connect(t.Context())
+		synctest.Wait()
+		ask(handler, 503, `{"ready":false,"reasons":["ensemble \"needed\" is required and connecting"]}`)
+		release()
+		synctest.Wait()
+		ask(handler, 200, `{"ready":true}`)
+		draining = "it ends"
+		ask(handler, 503, `{"ready":false,"reasons":["it ends"]}`)
+		if err := alone.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask(ensemble.HealthHandler(alone), 200, `{"ready":true}`)
+		extra.Lose(errDied)
+		synctest.Wait()
+		ask(ensemble.HealthHandler(alone), 503, `{"ready":false,"reasons":["no ensemble is ready"]}`)
 	})
 }
 

@@ -8,16 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/config"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/spf13/cobra"
@@ -88,7 +84,8 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	stop, err := s.tellHealth(settings.Health.Reveal(), assembly.Roster)
+	watched := &readiness{ending: s.ending, roster: assembly.Roster}
+	stop, err := s.tellHealth(settings, watched, assembly.Logger)
 	if err != nil {
 		return err
 	}
@@ -103,7 +100,10 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 		}
 		defer sweeps(ctx, store, retention, assembly.Logger)()
 	}
-	defer s.connectAll(ctx, assembly.Roster)()
+	defer watched.connectAll(ctx)()
+	if settings.AnswersOnlyLoopbackNames() {
+		s.screen.note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
+	}
 	servers := newServers(assembly, settings)
 	hurried := hurries(servers.close)
 	if settings.Listens() {
@@ -210,10 +210,10 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 // overNetwork serves over HTTP, over gRPC or both until ctx ends, or one of them
 // fails, and the calls under way are done.
 func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *config.Serve) error {
-	web, err := listen(settings.HTTP.Reveal())
+	web, err := listen("http", settings.HTTP)
 	var rpc net.Listener
 	if err == nil {
-		rpc, err = listen(settings.GRPC.Reveal())
+		rpc, err = listen("grpc", settings.GRPC)
 	}
 	if err != nil {
 		if web != nil {
@@ -246,12 +246,23 @@ func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *c
 // stopping is how long servers without calls may take to end.
 const stopping = 5 * time.Second
 
-// listen listens at an address, if there is one.
-func listen(address string) (net.Listener, error) {
-	if address == "" {
+// listen listens at the address of a key of [serve], if there is one.
+func listen(key string, address config.Value) (net.Listener, error) {
+	if address.Reveal() == "" {
 		return nil, nil
 	}
-	return net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", address.Reveal())
+	if err == nil {
+		return listener, nil
+	}
+	advice := "use an address of this machine"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		advice = "another program, or another key of [serve], listens there: end that program, or choose another port (port 0 is a free one)"
+	case errors.Is(err, syscall.EACCES):
+		advice = "this user may not listen there: choose a port above 1023"
+	}
+	return nil, fmt.Errorf("serve.%s (or --%s) = %q: %w; %s", key, key, address.String(), err, advice)
 }
 
 // overStdio serves the client that has started this process until it ends its
@@ -315,56 +326,4 @@ func hurries(end func(context.Context) error) func() error {
 		close(over)
 		return <-result
 	}
-}
-
-// connectAll connects to all servers on a goroutine, which the function that it
-// returns ends.
-func (s *serving) connectAll(ctx context.Context, roster *ensemble.Roster) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = roster.Connect(ctx) // what fails is in the log
-	}()
-	return func() { cancel(); <-done }
-}
-
-// tellHealth serves the health of the roster at an address, if there is one.
-func (s *serving) tellHealth(address string, roster *ensemble.Roster) (stop func(), err error) {
-	if address == "" {
-		return func() {}, nil
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("health: %w", err)
-	}
-	s.screen.note("health at http://%s/health/mcp", listener.Addr())
-	handler := http.NewServeMux()
-	handler.Handle("/", ensemble.HealthHandler(roster))
-	handler.Handle("GET /metrics", s.watching.scrape)
-	server := &http.Server{Handler: ownNames(listener.Addr(), handler), WriteTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener) // until it is closed
-	}()
-	return func() { _ = server.Close(); <-done }, nil
-}
-
-// ownNames refuses requests whose Host is no name of this machine's, where only
-// this machine is listened to: a page in a browser here could otherwise read
-// what it tells, by a name of its own that leads here (DNS rebinding).
-func ownNames(listening net.Addr, next http.Handler) http.Handler {
-	tcp, ok := listening.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsLoopback() {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := (&url.URL{Host: r.Host}).Hostname()
-		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "the Host is none of this machine's own names", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

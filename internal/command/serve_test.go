@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -305,12 +306,48 @@ func post(t *testing.T, url, authorization string) int {
 	return response.StatusCode
 }
 
+// readyz asks whether there may be calls; it returns the body if the answer has
+// the status, and otherwise nothing.
+func (s *service) readyz(status int) string {
+	s.t.Helper()
+	response, err := http.Get(s.supervised() + "/readyz")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	if response.StatusCode != status {
+		return ""
+	}
+	return string(text)
+}
+
+// There is no work to send before the required servers are connected, and when
+// no server is left.
+func TestServeIsNotReady(t *testing.T) {
+	folder := t.TempDir()
+	slow := fmt.Sprintf("[mcp.slow]\nrequired = true\nconnect_timeout = \"60s\"\ncommand = [\"sh\", \"-c\", \"while ! test -e %s/go; do sleep 0.05; done; exec %s demo-server atlas\"]\nenvironment = {GORACE = %q}\n", folder, binary, raceOptions)
+	s := serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, slow))
+	contains(t, "the reason", s.readyz(http.StatusServiceUnavailable), `"ready":false`, `\"slow\" is required and `)
+	touch(filepath.Join(folder, "go"))
+	waitFor(t, "readiness", func() bool { return s.readyz(http.StatusOK) != "" })
+	s.signal(syscall.SIGTERM)
+	s.ends(statusDone)
+
+	s = serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, broken))
+	waitFor(t, "a failed start", func() bool {
+		return strings.Contains(s.readyz(http.StatusServiceUnavailable), "no ensemble is ")
+	})
+	s.signal(syscall.SIGTERM)
+	s.ends(statusDone)
+}
+
 // A signal lets the calls under way finish, over either transport.
 func TestServeFinishesItsCalls(t *testing.T) {
 	for name, args := range map[string][]string{"http": {"--http", "127.0.0.1:0"}, "stdio": {"--stdio"}, "grpc": {"--grpc", "127.0.0.1:0"}} {
 		t.Run(name, func(t *testing.T) {
 			table, folder := library(t, "")
-			s := serve(t, name == "http", append(args, "--config", file(t, table, "[serve]\nhttp = \"127.0.0.1:0\"\n"))...)
+			s := serve(t, name == "http", append(args, "--health", "127.0.0.1:0", "--config", file(t, table, "[serve]\nhttp = \"127.0.0.1:0\"\n"))...)
 			host := s.host(name)
 			result := make(chan string, 1)
 			go func() { result <- called(t, host, "library__wait", `{}`) }()
@@ -319,6 +356,7 @@ func TestServeFinishesItsCalls(t *testing.T) {
 			if name == "http" {
 				waitFor(t, "a refusal", func() bool { return post(t, s.url, "") == http.StatusServiceUnavailable })
 			}
+			waitFor(t, "draining", func() bool { return strings.Contains(s.readyz(http.StatusServiceUnavailable), "draining") })
 			touch(filepath.Join(folder, "go"))
 			if got := <-result; got != "done" {
 				t.Errorf("the call under way came to %s", got)
@@ -425,7 +463,8 @@ func TestServingThatCannotBe(t *testing.T) {
 	address := strings.TrimSuffix(strings.TrimPrefix(busy.url, "http://"), "/mcp")
 	for _, flag := range []string{"--http", "--grpc", "--health"} {
 		o := consortBeside(t, "serve", flag, address, "--config", plain)
-		contains(t, flag, o.stderr, "address already in use")
+		key := strings.TrimPrefix(flag, "--")
+		contains(t, flag, o.stderr, "address already in use", "serve."+key+" (or "+flag+") = ", "choose another port")
 	}
 	busy.signal(syscall.SIGHUP)
 	busy.ends(statusDone)

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
+	"go.uber.org/zap"
+)
+
+// readiness knows what the roster does not: whether the process takes work.
+type readiness struct {
+	ending    context.Context // ends when the process takes no new calls
+	roster    *ensemble.Roster
+	connected atomic.Bool // each server was tried once
+}
+
+// reason says why there should be no new calls; empty if there may be.
+func (r *readiness) reason() string {
+	if r.ending.Err() != nil {
+		return "draining: this process ends when the calls under way are done"
+	}
+	if r.connected.Load() {
+		return ""
+	}
+	ensembles, isAnyReady := r.roster.Health().Ensembles, false
+	for _, e := range ensembles {
+		if e.Required && e.State == ensemble.Idle {
+			return fmt.Sprintf("ensemble %q is required and not connected yet", e.Name)
+		}
+		isAnyReady = isAnyReady || e.State == ensemble.Ready
+	}
+	if len(ensembles) > 0 && !isAnyReady {
+		return "no ensemble is connected yet"
+	}
+	return ""
+}
+
+// connectAll connects to all servers on a goroutine, which the function that it
+// returns ends.
+func (r *readiness) connectAll(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = r.roster.Connect(ctx) // what fails is in the log
+		r.connected.Store(true)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// tellHealth serves the health of the roster at an address, if there is one.
+func (s *serving) tellHealth(settings *config.Serve, watched *readiness, log *zap.Logger) (stop func(), err error) {
+	listener, err := listen("health", settings.Health)
+	if err != nil || listener == nil {
+		return func() {}, err
+	}
+	s.screen.note("health at http://%s/health/mcp", listener.Addr())
+	handler := http.NewServeMux()
+	handler.Handle("/", ensemble.HealthHandler(watched.roster, watched.reason))
+	handler.Handle("GET /metrics", s.watching.scrape)
+	server := listening.NewServer(listener, listening.WithoutBody(ownNames(listener.Addr(), handler)), listening.Options{
+		Limits: listening.Limits{
+			Connections: settings.MaxConnections, PerAddress: settings.MaxConnectionsPerAddress,
+			Full: func(closed int, address string) {
+				log.Warn("there are too many connections to serve.health: some are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+			},
+		},
+		ErrorLog:     zap.NewStdLog(log),
+		WriteTimeout: time.Minute,
+		HeaderBytes:  16 << 10,
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve() // until it is shut down
+	}()
+	return func() {
+		server.Shutdown(context.Background())
+		<-done
+	}, nil
+}
+
+// ownNames refuses requests whose Host is no name of this machine's, where only
+// this machine is listened to: a page in a browser here could otherwise read
+// what it tells, by a name of its own that leads here (DNS rebinding).
+func ownNames(listening net.Addr, next http.Handler) http.Handler {
+	tcp, ok := listening.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := (&url.URL{Host: r.Host}).Hostname()
+		if ip := net.ParseIP(host); !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "the Host is none of this machine's own names", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
