@@ -428,6 +428,8 @@ func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 		Audit:           o.Audit,
 		Logger:          o.Logger,
 		Telemetry:       o.Telemetry,
+
+		MaxConnections: o.MaxConnections, MaxConnectionsPerAddress: o.MaxConnectionsPerAddress,
 	}
 }
 

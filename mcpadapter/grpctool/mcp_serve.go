@@ -46,6 +46,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 		return refusal(refused)
 	}
 	defer leave()
+	defer serveRequest(stream.Context())()
 	if err := stream.Send(&toolspb.ConnectResponse{}); err != nil { // the client is admitted
 		return err
 	}
@@ -147,8 +148,8 @@ type frameWriter struct {
 	line   []byte // that has no end yet
 }
 
-// Write implements io.Writer. A client that does not read holds it up until the
-// stream ends.
+// Write implements io.Writer. A client that does not read holds it up for 30 s,
+// and then the stream ends.
 func (w *frameWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,12 +159,17 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 		if !found {
 			return len(p), nil
 		}
-		if w.closed.Load() || w.stream.Send(&toolspb.ConnectResponse{Message: line}) != nil {
+		if w.closed.Load() || w.send(line) != nil {
 			w.closed.Store(true)
 			return 0, io.ErrClosedPipe
 		}
 		w.line = rest
 	}
+}
+
+func (w *frameWriter) send(line []byte) error {
+	defer answering(w.stream.Context())()
+	return w.stream.Send(&toolspb.ConnectResponse{Message: line})
 }
 
 // Close implements io.Closer. It waits for nobody.

@@ -3,13 +3,16 @@
 package grpctool
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"net"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -47,6 +50,7 @@ func (h handlers) ListTools(ctx context.Context, request *toolspb.ListToolsReque
 	if err != nil {
 		return nil, err
 	}
+	defer serveRequest(ctx)()
 	return h.server.listTools(from, request)
 }
 
@@ -58,6 +62,7 @@ func (h handlers) CallTool(ctx context.Context, request *toolspb.ToolCallRequest
 	if err != nil {
 		return nil, err
 	}
+	defer serveRequest(ctx)()
 	return h.server.callTool(from, request), nil
 }
 
@@ -70,7 +75,8 @@ func (h handlers) contain(ctx context.Context, err *error) {
 
 // Serve serves clients of a listener, with the standard health service and
 // reflection, which ask for no identity, until ctx ends or the server is
-// closed. Then it closes the server: calls under way have
+// closed. The health is NOT_SERVING while the roster is not ready (ensemble.Health).
+// A request has 30 s to arrive, and so has an answer to leave. Then it closes the server: calls under way have
 // ServerOptions.ShutdownTimeout to finish, and new ones are refused. It
 // returns nil when all have, and otherwise what did not end, or what went wrong
 // with the listener, which is closed in any case.
@@ -81,8 +87,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	defer s.serving.Done()
 	server, alive := s.listening()
+	clients := listening.Limit(listener, listening.Limits{
+		Connections: s.options.MaxConnections, PerAddress: s.options.MaxConnectionsPerAddress, Full: s.full,
+	})
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(clients) }()
+	stopTelling := s.tellReadiness(server, alive)
+	defer stopTelling()
 	select {
 	case err := <-served:
 		server.Stop()
@@ -90,6 +101,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	case <-s.closed:
 	}
+	stopTelling()
 	alive.Shutdown()
 	stopped := make(chan struct{})
 	go func() { // no new calls from now on, and clients are told
@@ -99,12 +111,62 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	err := s.finish(ctx)
 	select {
 	case <-stopped:
-	case <-time.After(straggle): // who watches the health, say, never ends
+	case <-time.After(lastAnswers):
+		clients.CloseWaiting() // such as those that never answer, or watch the health
+	}
+	select {
+	case <-stopped:
+	case <-time.After(straggle):
 		server.Stop()
 		<-stopped
 	}
 	<-served
 	return err
+}
+
+// lastAnswers is the time for the answers of calls that have ended to leave.
+const lastAnswers = 250 * time.Millisecond
+
+// full logs that connections were closed at a bound.
+func (s *Server) full(closed int, address string) {
+	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+}
+
+// readinessEvery is how often the health service looks at the roster.
+const readinessEvery = time.Second
+
+// tellReadiness keeps the health service at what the roster says of itself,
+// until stop is called.
+func (s *Server) tellReadiness(server *grpc.Server, alive *health.Server) (stop func()) {
+	tell := func() {
+		serving := healthpb.HealthCheckResponse_NOT_SERVING
+		if s.roster.Health().Ready {
+			serving = healthpb.HealthCheckResponse_SERVING
+		}
+		alive.SetServingStatus("", serving)
+		for name := range server.GetServiceInfo() {
+			alive.SetServingStatus(name, serving)
+		}
+	}
+	tell()
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(readinessEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				tell()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(ended)
+		<-done
+	})
 }
 
 func (s *Server) startServing() bool {
@@ -140,6 +202,7 @@ func (s *Server) listening() (*grpc.Server, *health.Server) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(s.tap(&arrivals{waiting: list.New()})),
 	}
 	if s.options.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
@@ -147,9 +210,6 @@ func (s *Server) listening() (*grpc.Server, *health.Server) {
 	server := grpc.NewServer(options...)
 	s.Register(server)
 	alive := health.NewServer()
-	for name := range server.GetServiceInfo() {
-		alive.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
-	}
 	healthpb.RegisterHealthServer(server, alive)
 	reflect(server)
 	return server, alive

@@ -91,6 +91,11 @@ type ServerOptions struct {
 	// Parallel is how many requests of a client may be under way at once, and
 	// how many streams of MCP; default 128.
 	Parallel int
+	// MaxConnections is how many connections Serve holds, and
+	// MaxConnectionsPerAddress how many of one IP address or /64 of IPv6; the
+	// defaults are those of mcpadapter.ServerOptions, and so is what happens at
+	// the bounds.
+	MaxConnections, MaxConnectionsPerAddress int
 	// ShutdownTimeout is how long Serve lets calls finish when its context
 	// ends; default 30 s.
 	ShutdownTimeout time.Duration
