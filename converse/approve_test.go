@@ -102,7 +102,7 @@ func TestApprovalThatNeverComes(t *testing.T) {
 		}
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := talk.Close(brief); err == nil || !strings.Contains(err.Error(), "approval") {
+		if err := talk.Close(brief); err == nil || !strings.Contains(err.Error(), "not returned: Options.Approve") {
 			t.Errorf("Close says %v", err)
 		}
 		close(answer)

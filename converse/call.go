@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -30,7 +31,12 @@ func (b *batch) run(c *call) outcome {
 		return b.unmade(o, invoker.Output{Content: r.content}, r.failure)
 	}
 	c.arguments, c.intent = r.arguments, b.intentOf(c, r)
-	b.claims <- c
+	select {
+	case b.claims <- c:
+	case <-b.gone:
+		o.put = true
+		return o
+	}
 	switch <-c.claimed {
 	case claimPut:
 		o.put = true
@@ -55,7 +61,10 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 	}
 	ctx, span := b.startTool(b.ctx, c, r.arguments)
 	began := b.opts.Now()
+	c.stage.Store(stageMade)
 	output, asked, failure := b.call(ctx, c, r.arguments)
+	c.spent = asked.spent
+	c.stage.Store(stageReturned)
 	o.duration = b.since(began)
 	o.result, o.cause = b.result(c, output, failure), b.causeOf(failure)
 	o.result.Metadata = asked.spent.remember(o.result.Metadata)
@@ -103,7 +112,7 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 		Model:     sampling.ask,
 		Log:       func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
 	})
-	return output, asked{sampling.end(), asking.end()}, b.interrupted(c, invoker.AsFailure(err))
+	return output, asked{sampling.end(), asking.end()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
 }
 
 // progressOf is a report as it may be shown.
@@ -185,7 +194,8 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 			result.Content = canister.Texts(failure.Message)
 		}
 	}
-	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.log}
+	c.at.Store("Options.Redact")
+	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.log, func() { c.at.Store("Options.Spill") }}
 	note, limit := b.changeOf(c)
 	result.Content = append(note, bound(b.clean.contents(byValue(result.Content)), limit, spill)...)
 	result.Metadata = b.clean.fields(result.Metadata)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -41,7 +42,8 @@ type Conversation struct {
 	// The sizes in tokens of what the model was asked and refused as too long.
 	refused, refusedPart int64
 	closed               bool
-	strays               sync.WaitGroup // approvals and questions that outlive their call
+	background           background      // functions of the program on their own goroutines
+	writing              <-chan struct{} // closed when an append that was left behind has returned
 
 	// Owned by the work under way:
 
@@ -58,6 +60,7 @@ type Conversation struct {
 // work is one Send, Continue, Step or Add.
 type work struct {
 	suspension
+	leftovers
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when it is over
 }
@@ -77,25 +80,40 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	if c.opts.Now == nil {
 		c.opts.Now = time.Now
 	}
-	if c.opts.Logger == nil {
-		c.opts.Logger = zap.NewNop()
-	}
+	c.opts.Logger = event.Logger(c.opts.Logger)
 	if c.named = c.opts.ID; c.named == "" {
 		c.opts.ID = rand.Text()
 	}
 	if c.opts.WaitFor <= 0 {
 		c.opts.WaitFor = DefaultWaitFor
 	}
-	if binder, ok := model.(Binder); ok {
-		c.model = binder.Bind()
-	}
-	if describer, ok := model.(Describer); ok {
-		c.info = describer.Describe()
-	}
+	c.guardOptions()
+	c.err = c.bind()
 	c.history = slices.Clone(c.opts.History)
 	c.opts.History = nil
-	c.err = c.checkStart()
+	if c.err == nil {
+		c.err = c.checkStart()
+	}
 	return c
+}
+
+// bind asks the model what it says of itself.
+func (c *Conversation) bind() (err error) {
+	if binder, ok := c.origin.(Binder); ok {
+		defer caught("Model.Bind", &err)
+		c.model = binder.Bind()
+	}
+	c.info, err = describe(c.origin)
+	return err
+}
+
+// describe returns what a model says of itself, if it does.
+func describe(model Model) (info telemetry.ModelInfo, err error) {
+	defer caught("Model.Describe", &err)
+	if describer, ok := model.(Describer); ok {
+		info = describer.Describe()
+	}
+	return info, nil
 }
 
 // checkStart says what is wrong with what the conversation begins with.
@@ -270,12 +288,9 @@ func (c *Conversation) end(ctx context.Context, working *work) error {
 			return fmt.Errorf("converse: closing, the work under way has not ended: %w", err)
 		}
 	}
-	strays := make(chan struct{})
-	go func() { c.strays.Wait(); close(strays) }()
-	if err := wait(ctx, strays); err != nil {
-		return fmt.Errorf("converse: closing, an approval or a question has not returned: %w", err)
-	}
-	return nil
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%v have passed", patience))
+	defer cancel()
+	return c.background.wait(ctx)
 }
 
 func wait(ctx context.Context, done <-chan struct{}) error {
@@ -302,7 +317,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 		}
 		defer c.release(working)
 		t := &turn{Conversation: c, piece: working, ctx: ctx, cancel: cancel, yield: yield}
-		t.clean, t.log = redaction(redact.Trusted(ctx, c.opts.Redact)), c.opts.Logger
+		t.clean, t.log = t.bounded(redact.Trusted(ctx, c.opts.Redact)), c.opts.Logger
 		if secrets := redact.Trusted(ctx, nil); secrets != nil {
 			t.log = t.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, secrets) }))
 		}
@@ -310,17 +325,20 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			t.ctx, t.agent = telemetry.StartAgent(ctx, "", c.info)
 			defer t.endTrace()
 		}
-		t.panicked = true // should it: the body of the loop, or the model
+		t.panicked = true // should the body of the loop
 		defer func() {
+			t.yielding = false
 			t.left = t.left || t.panicked
 			t.finish()
 		}()
-		if err := t.load(); err != nil {
-			t.fail(err)
-		} else if do != nil {
-			t.open()
-			do(t)
-		}
+		t.contain(func() {
+			if err := t.load(); err != nil {
+				t.fail(err)
+			} else if do != nil {
+				t.open()
+				do(t)
+			}
+		})
 		t.panicked = false
 	}
 }

@@ -131,7 +131,13 @@ func (b *batch) mayMake(calls []*call) claim {
 	var intents []canister.Canister
 	for _, c := range calls {
 		if b.opts.Log != nil || c.intent.Wait != "" || c.intent.Attempt > 1 {
-			c.intent.ID = b.opts.NewID()
+			intent, err := b.headed(c.intent)
+			if err != nil {
+				b.fail(err)
+				b.lose()
+				return claimPut
+			}
+			c.intent = intent.(canister.Intent)
 			b.unmadeIntents[c.intent.ID] = true // unless it is known that they are in the log
 			intents = append(intents, c.intent)
 		}

@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -24,6 +26,7 @@ const progressBuffer = 16
 type batch struct {
 	*turn
 	ctx      context.Context
+	clean    redaction           // for the goroutines of calls, which are left behind if it hangs
 	before   []canister.Canister // the history when it began
 	refused  bool
 	budget   allowance // of the exchanges that the tools ask for
@@ -34,6 +37,9 @@ type batch struct {
 	alone    bool // an exclusive call is running
 	finished int
 	recorded int // without a log: how many results are in the history
+
+	stuck bool          // a call was left behind, since a function of the program did not return
+	gone  chan struct{} // closed when nobody takes what the calls hand back
 
 	claims   chan *call
 	claiming []*call // wait for their intents
@@ -52,6 +58,11 @@ type call struct {
 	intent     canister.Intent  // the same
 	claimed    chan claim       // whether it may be
 	ruled      bool             // it is known whether it is to be
+	stage      atomic.Int32     // how far its goroutine has come; a stage
+	at         atomic.Value     // the function of the program that this is in, a string
+	recorded   atomic.Bool      // what came of it is in the audit
+	ended      bool             // its outcome was taken in
+	spent      sampled          // what the tool asked of the model, when it has returned
 	result     *canister.Result // nil until it is complete
 	kept       bool             // the result is in the history, or there will be none now
 	over       bool             // its last event has been, or is being, yielded
@@ -93,8 +104,10 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	b := &batch{
 		turn:     t,
 		ctx:      ctx,
+		clean:    redaction(redact.Trusted(ctx, t.opts.Redact)),
 		before:   slices.Clip(t.history),
 		refused:  command.Refused,
+		gone:     make(chan struct{}),
 		claims:   make(chan *call),
 		progress: make(chan report, progressBuffer),
 		done:     make(chan outcome, len(command.Pending)),
@@ -121,8 +134,8 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 
 // announce tells what waits are over.
 func (b *batch) announce() {
-	for _, c := range b.calls {
-		if c.standing.wait.ID != "" {
+	for i := range b.calls {
+		if c := &b.calls[i]; c.standing.wait.ID != "" {
 			b.emit(WaitEnded{Wait: c.standing.wait, Answer: c.standing.answer})
 		}
 	}
@@ -130,7 +143,7 @@ func (b *batch) announce() {
 
 // collect sees the calls through to the last.
 func (b *batch) collect() {
-	suspended := b.piece.suspended
+	suspended, ended, overdue := b.piece.suspended, b.ctx.Done(), (<-chan time.Time)(nil)
 	for {
 		b.claimAll()
 		if b.startMore(); b.finished == len(b.calls) {
@@ -143,27 +156,37 @@ func (b *batch) collect() {
 			b.emitProgress(r)
 		case o := <-b.done:
 			b.complete(o)
+		case <-ended:
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			ended, overdue = nil, timer.C
+		case <-overdue:
+			overdue = nil
+			b.leaveCalls()
 		case <-suspended:
 			suspended = nil // startMore starts none any more
 		}
 	}
 }
 
-// close ends and collects the calls that a panic, in the caller's loop or in
-// the journal, would otherwise leave behind, and keeps the results that were not
-// taken.
+// close ends and collects the calls that a panic, in the caller's loop or in a
+// function of the program, would otherwise leave behind, and keeps the results that
+// were not taken.
 func (b *batch) close() {
+	defer close(b.gone)
 	defer func() {
-		for _, c := range b.calls {
-			if !c.kept {
+		for i := range b.calls {
+			if c := &b.calls[i]; !c.kept {
 				b.owed = append(b.owed, *c.result)
 			}
 		}
 	}()
 	if b.finished < len(b.calls) {
-		b.left = true
+		left := b.left || b.yielding
+		b.left = true // nothing more is yielded
+		defer func() { b.left = left }()
 		b.cancel(errLeft)
-		defer b.collect() // the rest, should the journal panic once more
+		defer b.collect() // the rest, should there be one more panic
 		b.collect()
 	}
 }
@@ -188,14 +211,20 @@ func (b *batch) startMore() {
 		b.next++
 		b.running++
 		b.ruling++
-		go func() {
-			b.done <- b.run(c)
-		}()
+		if b.stuck {
+			b.complete(b.leftBehind(c))
+			continue
+		}
+		b.background.run("the call of "+clip(c.invocation.Name), func() { b.start(c) })
 	}
 }
 
 // complete takes in a call that has its result, or will not have it now.
 func (b *batch) complete(o outcome) {
+	if o.call.ended {
+		return // it was left behind
+	}
+	o.call.ended = true
 	b.running--
 	b.finished++
 	b.alone = false

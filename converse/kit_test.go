@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -156,4 +157,10 @@ func told(text string) func(*converse.Request) error {
 		}
 		return nil
 	}
+}
+
+// counterSafe is counter for functions that are called concurrently.
+func counterSafe() func() string {
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("id-%d", n.Add(1)) }
 }

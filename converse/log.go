@@ -27,17 +27,20 @@ func (c *Conversation) Load(ctx context.Context) error {
 // load adds to the history what the log has behind it: what a turn can need of it
 // at first, and later what others have appended.
 func (t *turn) load() error {
-	if t.opts.Log == nil {
-		return nil
+	if err := t.written(); err != nil || t.opts.Log == nil {
+		return err
 	}
 	held, added, err := t.held, []canister.Canister(nil), error(nil)
 	if len(t.history) == 0 {
-		held, added, err = takeUp(t.ctx, t.opts.Log, t.opts.ID)
+		held, added, err = t.takeUp()
 	} else {
 		added, err = t.behind(t.ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("converse: the log cannot be read: %w", err)
+	}
+	if slices.Contains(added, nil) {
+		return errors.New("converse: the log has yielded a canister that is nil")
 	}
 	if len(added) == 0 {
 		return nil
@@ -56,6 +59,28 @@ func (t *turn) load() error {
 	return nil
 }
 
+// takeUp is the function of that name, which reads the log of the program.
+func (t *turn) takeUp() (held, []canister.Canister, error) {
+	type taken struct {
+		held
+		canisters []canister.Canister
+	}
+	all, err := foreign(t, t.ctx, "Options.Log", func() (taken taken, err error) {
+		taken.held, taken.canisters, err = takeUp(t.ctx, t.opts.Log, t.opts.ID)
+		return taken, err
+	})
+	return all.held, all.canisters, err
+}
+
+// foreign is within, of which the work remembers what was left behind.
+func foreign[T any](t *turn, ctx context.Context, what string, call func() (T, error)) (T, error) {
+	value, err := within(ctx, &t.background, what, call)
+	if left, ok := errors.AsType[*leftError](err); ok {
+		t.leave(ctx, left)
+	}
+	return value, err
+}
+
 // answers reports whether the invocation of an owed result has one among the
 // canisters: the log took it after all, or somebody else was faster.
 func answers(canisters []canister.Canister, owed canister.Canister) bool {
@@ -69,9 +94,13 @@ func answers(canisters []canister.Canister, owed canister.Canister) bool {
 // write appends canisters to the log, behind answers that somebody has given
 // meanwhile: who answers does not carry the conversation on. An answer is not
 // written behind another, which may be to the same wait.
-func (t *turn) write(ctx context.Context, canisters []canister.Canister) error {
+func (t *turn) write(canisters []canister.Canister) error {
+	ctx := context.WithoutCancel(t.ctx)
 	for {
-		err := t.opts.Log.Append(ctx, t.opts.ID, t.held.length(len(t.history)), canisters...)
+		place := t.held.length(len(t.history))
+		err := t.put("Options.Log", func() error {
+			return t.opts.Log.Append(ctx, t.opts.ID, place, canisters...)
+		})
 		_, conflict := errors.AsType[*history.ConflictError](err)
 		if !conflict || slices.ContainsFunc(canisters, isAnswer) || !t.takeAnswers(ctx) {
 			return err
@@ -81,7 +110,10 @@ func (t *turn) write(ctx context.Context, canisters []canister.Canister) error {
 
 // behind returns what the log has behind the history.
 func (t *turn) behind(ctx context.Context) ([]canister.Canister, error) {
-	return history.From(ctx, t.opts.Log, t.opts.ID, t.held.length(len(t.history)))
+	place := t.held.length(len(t.history))
+	return foreign(t, t.ctx, "Options.Log", func() ([]canister.Canister, error) {
+		return history.From(ctx, t.opts.Log, t.opts.ID, place)
+	})
 }
 
 func isAnswer(c canister.Canister) bool { return c.Kind() == canister.KindAnswer }
@@ -102,16 +134,46 @@ func (t *turn) takeAnswers(ctx context.Context) bool {
 // keep writes canisters down before they enter the history. What has happened
 // is written down even when the turn was cancelled.
 func (t *turn) keep(canisters []canister.Canister) error {
-	ctx := context.WithoutCancel(t.ctx)
 	if t.opts.Log != nil {
-		if err := t.write(ctx, canisters); err != nil {
+		if err := t.write(canisters); err != nil {
 			return fmt.Errorf("converse: the log failed: %w", err)
 		}
 	}
 	if t.opts.Journal != nil {
-		if err := t.opts.Journal(ctx, canisters); err != nil {
+		journal := func() error { return t.opts.Journal(context.WithoutCancel(t.ctx), canisters) }
+		if err := t.put("Options.Journal", journal); err != nil {
 			return fmt.Errorf("converse: the journal failed: %w", err)
 		}
 	}
+	return nil
+}
+
+// put calls a function that writes canisters down. If it is left behind, its outcome
+// is unknown, and no other work begins before it has returned.
+func (t *turn) put(what string, write func() error) error {
+	_, err := foreign(t, t.ctx, what, func() (struct{}, error) { return struct{}{}, write() })
+	if left, ok := errors.AsType[*leftError](err); ok {
+		t.mu.Lock()
+		t.writing = left.done
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// written waits for an append that an earlier work has left behind. As long as that
+// has not returned, nobody knows what the log or the journal has.
+func (t *turn) written() error {
+	t.mu.Lock()
+	writing := t.writing
+	t.mu.Unlock()
+	if writing == nil {
+		return nil
+	}
+	if err := wait(t.ctx, writing); err != nil {
+		return fmt.Errorf("converse: an append that earlier work has left behind has not returned: %w", err)
+	}
+	t.mu.Lock()
+	t.writing = nil
+	t.mu.Unlock()
 	return nil
 }

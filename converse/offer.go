@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -107,7 +108,7 @@ func (o *offer) add(tool *ensemble.Tool, screener Screener, limit int, may bool)
 	definition.Name = tool.Name()
 	var err error
 	if screener != nil {
-		err = screener.Screen(&definition)
+		err = screened(screener, &definition)
 	}
 	if err == nil && limit >= 0 && (!may || len(o.set.Definitions) >= limit) {
 		err = fmt.Errorf("a model is offered %d tools at most", limit)
@@ -124,6 +125,12 @@ func (o *offer) add(tool *ensemble.Tool, screener Screener, limit int, may bool)
 	o.set.Definitions = append(o.set.Definitions, &definition)
 	o.tools[tool.Name()] = tool
 	return true
+}
+
+// screened is what a model says of a tool.
+func screened(screener Screener, definition *invoker.Definition) (err error) {
+	defer caught("Model.Screen", &err)
+	return contain.Error(screener.Screen(definition))
 }
 
 // fairShare returns how many tools each ensemble may have on offer, so that

@@ -8,11 +8,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -199,16 +199,12 @@ func (b *batch) askApproval(ask Approval) (Decision, error) {
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	defer cancel(nil)
 	answers := make(chan answer, 1)
-	b.strays.Go(func() {
+	b.background.run("Options.Approve", func() {
 		reached := answer{error: errors.New("the approval function did not return")}
-		defer func() {
-			if value := recover(); value != nil {
-				reached = answer{error: fmt.Errorf("the approval function panicked: %v", value)}
-			}
-			answers <- reached
-		}()
+		defer func() { answers <- reached }()
+		defer caught("Options.Approve", &reached.error)
 		decision, err := b.opts.Approve(ctx, ask)
-		reached = answer{decision, err}
+		reached = answer{decision, contain.Error(err)}
 	})
 	select {
 	case reached := <-answers:

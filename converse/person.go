@@ -5,10 +5,10 @@ package converse
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -37,7 +37,8 @@ func (q *questions) person() askFunc {
 	if ask == nil && len(q.call.standing.asked) == 0 {
 		return nil
 	}
-	return func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	return func(ctx context.Context, question *invoker.ElicitRequest) (_ *invoker.ElicitResult, err error) {
+		defer caught("a function that a tool's question needs", &err)
 		if question == nil {
 			return nil, invoker.Failf(invoker.Internal, "The tool asked the person nothing.")
 		}
@@ -85,19 +86,15 @@ func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRe
 		error
 	}
 	answers := make(chan answer, 1)
-	b.strays.Go(func() {
+	b.background.run("Options.Ask", func() {
 		reached := answer{error: errors.New("the function that asks the person did not return")}
-		defer func() {
-			if value := recover(); value != nil {
-				reached = answer{error: fmt.Errorf("the function that asks the person panicked: %v", value)}
-			}
-			answers <- reached
-		}()
+		defer func() { answers <- reached }()
+		defer caught("Options.Ask", &reached.error)
 		result, err := ask(ctx, question)
 		if err == nil && result == nil {
 			err = errors.New("the function that asks the person returned nothing")
 		}
-		reached = answer{result, err}
+		reached = answer{result, contain.Error(err)}
 	})
 	select {
 	case reached := <-answers:

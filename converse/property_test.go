@@ -55,18 +55,17 @@ type world struct {
 
 	strays sync.WaitGroup // what tools leave behind
 
-	mu       sync.Mutex // guards the rest
-	rng      *rand.Rand
-	kind     bool // nothing bad happens any more
-	journal  []canister.Canister
-	failed   bool           // the journal has failed during the latest work
-	panicked bool           // in the course of which it panicked
-	closed   bool           // somebody closed the conversation meanwhile
-	ran      map[string]int // how often the tool of an invocation was entered
-	ended    map[string]int // how often it returned
-	inside   map[string]int // how many run, by name of tool
-	audited  map[string]int // how many records an invocation has
-	ids      int
+	mu      sync.Mutex // guards the rest
+	rng     *rand.Rand
+	kind    bool // nothing bad happens any more
+	journal []canister.Canister
+	failed  bool           // the journal has failed during the latest work
+	closed  bool           // somebody closed the conversation meanwhile
+	ran     map[string]int // how often the tool of an invocation was entered
+	ended   map[string]int // how often it returned
+	inside  map[string]int // how many run, by name of tool
+	audited map[string]int // how many records an invocation has
+	ids     int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -141,7 +140,7 @@ func (w *world) write(ctx context.Context, added []canister.Canister) error {
 	if fails || panics {
 		w.failed = true
 	}
-	if w.panicked = panics; panics {
+	if panics {
 		panic(planned)
 	}
 	if fails {
@@ -323,7 +322,7 @@ func (w *world) live() {
 	defer w.strays.Wait()
 	for range w.of(1, 3, 6) {
 		before := w.talk.History()
-		w.failed, w.panicked = false, false
+		w.failed = false
 		kind := w.of(0, 0, 0, 1, 2, 3)
 		interrupted := w.work(kind)
 		w.judge(before, kind, interrupted)
@@ -483,7 +482,7 @@ func newOrder(w *world) *order { return &order{w, "", map[string]bool{}, map[str
 
 func (o *order) see(event converse.Event, err error) {
 	o.Helper()
-	if o.panicked || o.last == "error" || o.last == "TurnCompleted" {
+	if o.last == "error" || o.last == "TurnCompleted" {
 		o.Errorf("%T and %v after %s", event, err, o.last)
 	}
 	if err != nil {

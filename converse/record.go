@@ -27,7 +27,19 @@ func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
 // record keeps what came of a call, in the audit and in the log. There is one
 // call of it for each result. The context is that of the call.
 func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) {
+	if o.call.recorded.Swap(true) {
+		return // it was left behind, and has returned
+	}
 	t.spent.invocation()
+	if failure != nil {
+		t.logFailure(ctx, o.call.invocation, failure)
+	}
+	o.call.at.Store("Options.Audit")
+	t.watched(ctx, "Options.Audit", func() { t.audit(ctx, o, failure) })
+}
+
+// audit gives the audit its record.
+func (t *turn) audit(ctx context.Context, o outcome, failure *invoker.Failure) {
 	invocation := o.call.invocation
 	record := audit.Record{
 		Time:         invocation.Time,
@@ -47,7 +59,6 @@ func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) 
 		record.Ended(o.result.Content, nil)
 	} else {
 		record.Ended(o.result.Content, failure)
-		t.logFailure(ctx, invocation, failure)
 	}
 	t.opts.Audit.Keep(ctx, record)
 }

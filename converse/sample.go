@@ -122,7 +122,8 @@ type sampling struct {
 
 // ask is [invoker.Call].Model: one exchange, with a history of its own and
 // without tools.
-func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
+func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *invoker.SampleResult, err error) {
+	defer caught("a function that a tool's question to the model needs", &err)
 	history, err := s.history(request)
 	if err != nil {
 		return nil, err
@@ -258,14 +259,8 @@ func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, erro
 }
 
 // attempt asks the model as it was given, since the one that is bound to the
-// conversation knows another history. The goroutine is the tool's, which is not
-// to be blamed for a model that panics.
-func (s *sampling) attempt(ctx context.Context, request *Request) (_ *Reply, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("the model panicked: %v", value)
-		}
-	}()
+// conversation knows another history.
+func (s *sampling) attempt(ctx context.Context, request *Request) (*Reply, error) {
 	return s.beside(ctx, s.origin, s.info, request, func(Retry) {})
 }
 

@@ -323,7 +323,7 @@ func TestAskTakesItsTime(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := talk.Close(short); err == nil || !strings.Contains(err.Error(), "has not returned") {
+		if err := talk.Close(short); err == nil || !strings.Contains(err.Error(), "not returned: Options.Ask") {
 			t.Errorf("Close says %v", err)
 		}
 		close(deaf)

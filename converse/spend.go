@@ -64,7 +64,7 @@ func (t *turn) reserve(ctx context.Context, need budget.Need) (*budget.Hold, err
 	need.ID = hex.EncodeToString(sum[:])
 	need.Who = budget.Who{Conversation: t.opts.ID, Identity: hex.EncodeToString(who[:])}
 	need.Now = t.opts.Now()
-	return t.opts.Budget.Reserve(ctx, need)
+	return foreign(t, ctx, "the ledger of Options.Budget", func() (*budget.Hold, error) { return t.opts.Budget.Reserve(ctx, need) })
 }
 
 // settling is how long a ledger may take to note what was spent, also after the
@@ -76,7 +76,7 @@ const settling = 10 * time.Second
 func (t *turn) settleHold(ctx context.Context, hold *budget.Hold, spent budget.Spent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
 	defer cancel()
-	amount, err := hold.Settle(ctx, spent)
+	amount, err := foreign(t, ctx, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
 	t.bill.add(amount)
 	if err != nil {
 		event.Log(ctx, t.log, zapcore.ErrorLevel, "what was spent could not be settled, and counts as it was reserved", event.BudgetFailed, zap.Error(err))
@@ -96,7 +96,7 @@ func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context
 // with its history and its tools.
 func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own bool) iter.Seq2[ModelEvent, error] {
 	if t.opts.Budget == nil {
-		return model.Exchange(ctx, request)
+		return t.exchangeWith(ctx, model, request)
 	}
 	return func(yield func(ModelEvent, error) bool) {
 		hold, err := t.reserve(ctx, budget.Need{
@@ -117,7 +117,7 @@ func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, r
 		}()
 		bounded := *request
 		bounded.MaxTokens = least(request.MaxTokens, hold.Answer)
-		watch(limited, model.Exchange(limited, &bounded), &spent, yield)
+		watch(limited, t.exchangeWith(limited, model, &bounded), &spent, yield)
 	}
 }
 
@@ -250,9 +250,9 @@ func (c *Conversation) checkBudget() error {
 		return fmt.Errorf("converse: Options.Budget: %w", err)
 	}
 	if compaction := c.opts.Compaction; compaction != nil && compaction.Model != nil {
-		var info telemetry.ModelInfo
-		if describer, ok := compaction.Model.(Describer); ok {
-			info = describer.Describe()
+		info, err := describe(compaction.Model)
+		if err != nil {
+			return err
 		}
 		if err := c.opts.Budget.Check(info.Name); err != nil {
 			return fmt.Errorf("converse: Options.Budget, for the model of Compaction: %w", err)

@@ -4,10 +4,10 @@ package converse
 
 import (
 	"context"
-	"fmt"
 	"mime"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -61,6 +61,7 @@ type spiller struct {
 	conversation string
 	spill        SpillFunc
 	logger       *zap.Logger
+	begins       func() // is called before the function is; may be nil
 }
 
 // keep spills a piece, if there is somewhere to spill it.
@@ -78,10 +79,10 @@ func (s spiller) keep(whole canister.Content) (canister.LinkContent, bool) {
 
 // call calls the embedder's function, which may panic.
 func (s spiller) call(whole canister.Content) (link canister.LinkContent, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("the function panicked: %v", value)
-		}
-	}()
-	return s.spill(s.ctx, s.conversation, whole)
+	defer caught("Options.Spill", &err)
+	if s.begins != nil {
+		s.begins()
+	}
+	link, err = s.spill(s.ctx, s.conversation, whole)
+	return link, contain.Error(err)
 }

@@ -182,8 +182,10 @@ func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*R
 	var info telemetry.ModelInfo
 	if model == nil {
 		model, info = t.origin, t.info
-	} else if describer, ok := model.(Describer); ok {
-		info = describer.Describe()
+	} else if described, err := describe(model); err != nil {
+		return nil, err
+	} else {
+		info = described
 	}
 	reply, err := t.beside(ctx, model, info, request, func(retry Retry) {
 		retry.Err = t.clean.error(retry.Err)

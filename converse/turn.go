@@ -35,7 +35,8 @@ type turn struct {
 	taken    bool   // what the history calls for has been taken up
 	asked    bool   // a reply has entered: what is open now was not before
 	left     bool   // the caller has left the loop
-	panicked bool   // or has made it panic
+	panicked bool   // or its body has panicked
+	yielding bool   // the body of the loop runs
 	refusals int    // how often a request was too long for the model
 	expired  bool   // Limits.Time has ended the work
 	broken   bool   // the journal has failed: the history takes no more
@@ -50,7 +51,7 @@ type turn struct {
 
 // emit yields an event, and cancels everything when the caller has left.
 func (t *turn) emit(event Event) {
-	if !t.left && !t.yield(event, nil) {
+	if !t.left && !t.deliver(event, nil) {
 		t.left = true
 		t.cancel(errLeft)
 	}
@@ -87,11 +88,11 @@ func (t *turn) finish() {
 		return
 	}
 	if t.over() && t.taken && (t.left || t.ctx.Err() != nil) && !t.suspended() {
-		t.answerPending("the turn was interrupted first", true)
+		t.contain(func() { t.answerPending("the turn was interrupted first", true) })
 	}
 	if t.err != nil && !t.left {
 		t.left = true
-		t.yield(nil, t.clean.error(t.err))
+		t.deliver(nil, t.clean.error(t.piece.explain(t.err)))
 	}
 }
 
@@ -109,14 +110,12 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 		return false
 	}
 	for i, c := range canisters {
-		head := c.Header()
-		if head.ID == "" {
-			head.ID = t.opts.NewID()
+		c, err := t.headed(c)
+		if err != nil {
+			t.fail(err)
+			return false
 		}
-		if head.Time.IsZero() {
-			head.Time = t.opts.Now()
-		}
-		canisters[i] = canister.WithHead(c, head)
+		canisters[i] = c
 	}
 	t.broken = true // should it panic
 	err := t.keep(canisters)
@@ -128,6 +127,19 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 	t.history = append(t.history, canisters...)
 	t.mu.Unlock()
 	return true
+}
+
+// headed fills in the identity and the time of a canister.
+func (t *turn) headed(c canister.Canister) (_ canister.Canister, err error) {
+	defer caught("Options.NewID", &err)
+	head := c.Header()
+	if head.ID == "" {
+		head.ID = t.opts.NewID()
+	}
+	if head.Time.IsZero() {
+		head.Time = t.opts.Now()
+	}
+	return canister.WithHead(c, head), nil
 }
 
 // settle adds the results that are known but could not be written down, so

@@ -4,8 +4,11 @@ package engine_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,4 +162,57 @@ func TestPostWhileAnotherBegins(t *testing.T) {
 			t.Errorf("%s: the log has %+v, %v", name, info, err)
 		}
 	}
+}
+
+// A turn that panics is parked with its reason, at every start, and is nobody else's
+// failure. The same message takes it up again.
+func TestTurnsThatPanicAreParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		var healed atomic.Bool
+		var tries atomic.Int64
+		open := func(ctx context.Context, id string) (*converse.Conversation, error) {
+			options := converse.Options{NewID: func() string {
+				if id == "bad" && !healed.Load() {
+					tries.Add(1)
+					panic("no more identities")
+				}
+				return rand.Text()
+			}}
+			return opens(model(echo), store, options)(ctx, id)
+		}
+		if err := store.Append(t.Context(), "bad", 0, said("m1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		for start := range 3 {
+			local, err := engine.NewLocal(store, open, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := fmt.Sprint("good ", start)
+			send(t, local, other, "m1", "hello")
+			if ended := waitFor(t, local, other, "m1"); ended.Reason != converse.ReasonAnswered {
+				t.Errorf("the other conversation ended with %+v", ended)
+			}
+			time.Sleep(time.Hour)
+			ended := waitFor(t, local, "bad", "m1")
+			if !strings.Contains(ended.Error, "Options.NewID panicked: no more identities") || !ended.Again.IsZero() {
+				t.Errorf("the turn ended with %+v", ended)
+			}
+			if n := tries.Load(); n != int64(start)+1 {
+				t.Errorf("after %d starts there were %d tries", start+1, n)
+			}
+			if start == 2 {
+				healed.Store(true)
+				send(t, local, "bad", "m1", "hello")
+				synctest.Wait()
+				if ended := waitFor(t, local, "bad", "m1"); ended.Reason != converse.ReasonAnswered {
+					t.Errorf("then it ended with %+v", ended)
+				}
+			}
+			if err := local.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

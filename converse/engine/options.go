@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -82,9 +83,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if all.Stream == nil {
 		all.Stream = NewStream()
 	}
-	if all.Logger == nil {
-		all.Logger = zap.NewNop()
-	}
+	all.Logger = event.Logger(all.Logger)
 	return all, nil
 }
 

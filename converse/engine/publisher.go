@@ -3,12 +3,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Publisher tells those who watch a conversation what happens while one attempt
@@ -91,7 +93,11 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 // publish also does so when the work was put down.
 func (p *Publisher) publish(ctx context.Context, delta Delta) {
 	delta.Turn, delta.Attempt, delta.Place = p.turn, p.Attempt, p.place
-	if err := p.Stream.Publish(context.WithoutCancel(ctx), p.Conversation, delta); err != nil && p.Lost != nil {
+	var err error
+	panicked := contain.Call("the stream", func() {
+		err = p.Stream.Publish(context.WithoutCancel(ctx), p.Conversation, delta)
+	})
+	if err := cmp.Or(panicked, contain.Error(err)); err != nil && p.Lost != nil {
 		p.Lost(err)
 	}
 }
@@ -103,7 +109,7 @@ func Permanent(err error) bool {
 	if model, ok := errors.AsType[*converse.ModelError](err); ok {
 		return !model.Retryable
 	}
-	_, panicked := errors.AsType[*panicError](err)
+	_, panicked := errors.AsType[*contain.Panic](err)
 	_, corrupt := errors.AsType[*history.CorruptError](err)
 	return panicked || corrupt || errors.Is(err, history.ErrNewer)
 }

@@ -3,10 +3,12 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
@@ -41,13 +43,20 @@ func (l *Local) search() {
 
 // found wakes the conversations of a filter, and reports whether the whole store
 // was looked through.
-func (l *Local) found(filter history.Filter) bool {
-	whole := true
+func (l *Local) found(filter history.Filter) (whole bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			whole = false
+			l.panicked("", fmt.Errorf("engine: %w", contain.Recovered("the store", value)))
+		}
+	}()
+	whole = true
 	for info, err := range l.store.List(l.life, filter) {
 		if err == nil {
 			l.desk.check(info.ID, tries{})
 			continue
 		}
+		err = contain.Error(err)
 		if l.life.Err() == nil {
 			l.opts.Logger.Error("the store could not be looked through for conversations that are unfinished", event.SearchFailed, zap.Error(err))
 		}

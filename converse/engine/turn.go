@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -22,6 +22,14 @@ import (
 // turn carries a conversation on until it is done or waits, and decides what
 // becomes of it. It is the work of the desk.
 func (l *Local) turn(t *talk) {
+	if err := contain.Call("a function of the program", func() { l.work(t) }); err != nil {
+		l.clock.forget(t.id)
+		l.failures.note(t.id, Ended{Error: err.Error()})
+		l.panicked(t.id, err)
+	}
+}
+
+func (l *Local) work(t *talk) {
 	r := &run{Local: l, talk: t, ctx: t.ctx}
 	r.told = Publisher{Stream: l.opts.Stream, Log: l.store, Conversation: t.id, Attempt: l.attempt(), Lost: r.lost}
 	l.failures.forget(t.id)
@@ -86,17 +94,24 @@ func (e *laterError) Error() string {
 // errDeleted says that there is nothing to carry on, nor to begin anew.
 var errDeleted = errors.New("engine: the conversation was deleted")
 
-// panicError is a panic of a model, or of a function that the engine was given.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("engine: the turn panicked: %v", e.value) }
-
-// calm is deferred, and makes a panic an error, of which the log has the stack.
+// calm is deferred, and makes a panic of a function that the engine was given an
+// error, of which the log has the stack.
 func (l *Local) calm(conversation string, err *error) {
 	if value := recover(); value != nil {
-		*err = &panicError{value}
-		l.opts.Logger.Error("a turn panicked", event.TurnPanicked, zap.String(telemetry.ConversationField, conversation), zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
+		*err = fmt.Errorf("engine: %w", contain.Recovered("a function of the program", value))
+		l.panicked(conversation, *err)
+		return
 	}
+	*err = contain.Error(*err)
+}
+
+// panicked logs a panic.
+func (l *Local) panicked(conversation string, err error) {
+	fields := []zap.Field{zap.String(telemetry.ConversationField, conversation), zap.String("panic", err.Error())}
+	if cause, ok := errors.AsType[*contain.Panic](err); ok {
+		fields = append(fields, zap.ByteString("stack", cause.Stack))
+	}
+	l.opts.Logger.Error("a turn panicked", append(fields, event.TurnPanicked)...)
 }
 
 // run is one turn while it is at work.
@@ -165,7 +180,7 @@ func (r *run) failed(err error) {
 	id := zap.String(telemetry.ConversationField, r.talk.id)
 	if Permanent(err) || r.talk.tries.failed >= r.opts.Retries {
 		r.clock.forget(r.talk.id)
-		r.opts.Logger.Error("a turn failed, and waits for the next message", event.TurnFailed, id, zap.Error(err))
+		r.opts.Logger.Error("a turn failed, and is not tried again before the next message or the next start", event.TurnFailed, id, zap.Error(err))
 	} else {
 		pause := r.opts.pause(r.talk.tries.failed)
 		r.talk.tries.failed++

@@ -72,6 +72,9 @@ func lengthOf(ctx context.Context, log Log, conversation string) (int, error) {
 func section(ctx context.Context, log Log, conversation string, from, most int) ([]canister.Canister, error) {
 	var canisters []canister.Canister
 	for c, err := range log.Read(ctx, conversation, from) {
+		if err == nil {
+			err = context.Cause(ctx) // which the log may not heed
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.temporal.io/sdk/activity"
@@ -60,9 +60,11 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 	id := zap.String(telemetry.ConversationField, told.Conversation)
 	defer func() {
 		if value := recover(); value != nil {
-			w.opts.Logger.Error("a turn panicked", eventTurnPanicked, id, zap.Any("panic", value), zap.ByteString("stack", debug.Stack()))
-			err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("the turn panicked: %v", value), "panic", nil)
+			panicked := contain.Recovered("a function of the program", value)
+			w.opts.Logger.Error("a turn panicked", eventTurnPanicked, id, zap.String("panic", panicked.Error()), zap.ByteString("stack", panicked.Stack))
+			err = panicked
 		}
+		err = contain.Error(err)
 	}()
 	if _, err := w.store.Info(ctx, told.Conversation); errors.Is(err, history.ErrNotFound) {
 		return turn, nil // it was deleted: there is nothing to do, nor to begin anew
@@ -175,7 +177,10 @@ func failed(err error) *temporal.ApplicationError {
 func kind(err error) string {
 	_, model := errors.AsType[*converse.ModelError](err)
 	_, conflict := errors.AsType[*history.ConflictError](err)
+	_, panicked := errors.AsType[*contain.Panic](err)
 	switch {
+	case panicked:
+		return "panic"
 	case model:
 		return "model"
 	case conflict:

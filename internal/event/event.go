@@ -62,6 +62,8 @@ var (
 	ToolRefused        = named("model.tool.refused")
 	ApprovalFailed     = named("approval.failed")
 	SpillFailed        = named("result.spill.failed")
+	FunctionPanicked   = named("function.panicked")
+	FunctionLeft       = named("function.left")
 	Compacted          = named("conversation.compacted")
 	ConversationFailed = named("conversation.close.failed")
 	AuditKept          = named("audit.kept")

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/event"
+	"go.uber.org/zap"
+)
+
+// patience is how long a function of the program is given to return after the
+// context of the work has ended. It is then left behind on its own goroutine.
+const patience = 10 * time.Second
+
+// background are the functions of the program that run on goroutines of their own.
+type background struct {
+	mu      sync.Mutex
+	running map[string]int // by name
+	changed chan struct{}  // closed when one returns; nil if nobody waits
+}
+
+// run calls a function of the program on a goroutine of its own. The channel is
+// closed when it has returned, and failed may be read then: it is a panic, or nil.
+func (b *background) run(what string, do func()) (done <-chan struct{}, failed *error) {
+	b.mu.Lock()
+	if b.running == nil {
+		b.running = map[string]int{}
+	}
+	b.running[what]++
+	b.mu.Unlock()
+	ended, failed := make(chan struct{}), new(error)
+	go func() {
+		returned := false
+		defer func() {
+			if !returned {
+				*failed = crashed(what, recover())
+			}
+			b.ended(what)
+			close(ended)
+		}()
+		do()
+		returned = true
+	}()
+	return ended, failed
+}
+
+func (b *background) ended(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running[what]--; b.running[what] == 0 {
+		delete(b.running, what)
+	}
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// wait waits until none runs. When ctx ends first, the error names those that do.
+func (b *background) wait(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		if len(b.running) == 0 {
+			b.mu.Unlock()
+			return nil
+		}
+		names := strings.Join(slices.Sorted(maps.Keys(b.running)), ", ")
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		if err := wait(ctx, changed); err != nil {
+			return fmt.Errorf("converse: closing, these functions have not returned: %s: %w", names, err)
+		}
+	}
+}
+
+// leftError says that a function of the program was left behind.
+type leftError struct {
+	what string
+	done <-chan struct{} // closed when it returns after all; may be nil
+}
+
+func (e *leftError) Error() string {
+	return fmt.Sprintf("converse: %s has not returned %v after the work was over, and was left behind", e.what, patience)
+}
+
+// within calls a function of the program and waits for it, until patience after
+// ctx has ended: the error is a [*leftError] then. A panic is an error.
+func within[T any](ctx context.Context, b *background, what string, call func() (T, error)) (T, error) {
+	var outcome struct {
+		value T
+		err   error
+	}
+	done, failed := b.run(what, func() { outcome.value, outcome.err = call() })
+	if !awaited(ctx, done) {
+		var none T
+		return none, &leftError{what, done}
+	}
+	if *failed != nil {
+		return outcome.value, *failed
+	}
+	return outcome.value, contain.Error(outcome.err)
+}
+
+// awaited waits for a function that runs, and reports whether it returned in time.
+func awaited(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// unanswered stands for a text that Options.Redact did not return.
+const unanswered = "[withheld: the function Redact did not return]"
+
+// bounded returns clean for the goroutine of the work. If it hangs, the text is
+// withheld.
+func (t *turn) bounded(clean redaction) redaction {
+	if clean == nil {
+		return nil
+	}
+	var hangs atomic.Bool
+	return func(text string) string {
+		if hangs.Load() {
+			return unanswered
+		}
+		cleaned, err := foreign(t, t.ctx, "Options.Redact", func() (string, error) { return clean(text), nil })
+		if err != nil {
+			hangs.Store(true)
+			return unanswered
+		}
+		return cleaned
+	}
+}
+
+// stream is an exchange with a model, which works on a goroutine of its own.
+type stream struct {
+	events  chan streamed
+	more    chan struct{} // the event was taken, and the next one is wanted
+	left    chan struct{} // closed when no more are
+	done    <-chan struct{}
+	failed  *error // set before done, as is wrong
+	wrong   error
+	overdue bool // it did not return in time
+}
+
+// streamed is what a model yields.
+type streamed struct {
+	event ModelEvent
+	err   error
+}
+
+// exchangeWith asks a model. It yields what the model yields, one event at a time,
+// and an error if the model panics or has not returned by patience after ctx has
+// ended.
+func (t *turn) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
+	return func(yield func(ModelEvent, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		s := &stream{events: make(chan streamed), more: make(chan struct{}), left: make(chan struct{})}
+		s.done, s.failed = t.background.run("Model.Exchange", func() { s.work(ctx, model, request) })
+		defer func() {
+			close(s.left)
+			cancel()
+			if s.overdue || !awaited(ctx, s.done) {
+				t.leave(ctx, &leftError{what: "Model.Exchange"})
+			}
+		}()
+		s.pass(ctx, yield)
+	}
+}
+
+// work runs the exchange.
+func (s *stream) work(ctx context.Context, model Model, request *Request) {
+	events := model.Exchange(ctx, request)
+	if events == nil {
+		s.wrong = &ModelError{Message: "Model.Exchange returned no sequence of events"}
+		return
+	}
+	events(func(event ModelEvent, err error) bool {
+		if retry, ok := event.(Retry); ok {
+			retry.Err = contain.Error(retry.Err)
+			event = retry
+		}
+		select {
+		case s.events <- streamed{event, contain.Error(err)}:
+		case <-s.left:
+			return false
+		}
+		select {
+		case <-s.more:
+			return true
+		case <-s.left:
+			return false
+		}
+	})
+}
+
+// pass yields the events until there are no more, or nobody wants them.
+func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
+	ended, over := ctx.Done(), (<-chan time.Time)(nil)
+	for {
+		select {
+		case e := <-s.events:
+			if !yield(e.event, e.err) {
+				return
+			}
+			s.more <- struct{}{}
+		case <-s.done:
+			if err := cmp.Or(*s.failed, s.wrong); err != nil {
+				yield(nil, err)
+			}
+			return
+		case <-ended:
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			ended, over = nil, timer.C
+		case <-over:
+			s.overdue = true
+			yield(nil, &leftError{what: "Model.Exchange"})
+			return
+		}
+	}
+}
+
+// leave notes that a function of the program was left behind. It may be called
+// from any goroutine of the work.
+func (t *turn) leave(ctx context.Context, err *leftError) {
+	t.piece.leave(err.what)
+	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program has not returned and is left behind", event.FunctionLeft, zap.String("function", err.what))
+}
+
+// leftovers are the names of the functions that a piece of work has left behind.
+type leftovers struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (l *leftovers) leave(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.names, what) {
+		l.names = append(l.names, what)
+	}
+}
+
+// explain adds to an error of the work what it has left behind.
+func (l *leftovers) explain(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.names) == 0 || err == nil {
+		return err
+	}
+	return fmt.Errorf("%w (not returned %v later, and left behind: %s)", err, patience, strings.Join(l.names, ", "))
+}

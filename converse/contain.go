@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
+)
+
+// misuse is an error of a function that cannot return one, such as Options.NewID.
+type misuse struct{ error }
+
+func (m *misuse) Unwrap() error { return m.error }
+
+// crashed returns the error for a value that a deferred function has recovered,
+// which is nil if the function ended its goroutine. It has a [*contain.Panic] in its
+// chain, unless it is a misuse.
+func crashed(what string, value any) error {
+	switch value := value.(type) {
+	case nil:
+		return fmt.Errorf("converse: %w", contain.Recovered(what, "the function ended its goroutine"))
+	case *misuse:
+		return value
+	case *contain.Panic: // which has the better name
+		return fmt.Errorf("converse: %w", value)
+	}
+	return fmt.Errorf("converse: %w", contain.Recovered(what, value))
+}
+
+// caught is deferred around a call of the program's code, and makes a panic an error.
+func caught(what string, err *error) {
+	if value := recover(); value != nil {
+		*err = crashed(what, value)
+	}
+}
+
+// named is deferred around a call of the program's code that returns no error. It
+// lets a panic go on under the name of the function.
+func named(what string) {
+	switch value := recover().(type) {
+	case nil:
+	case *misuse:
+		panic(value)
+	default:
+		panic(contain.Recovered(what, value))
+	}
+}
+
+// guardOptions replaces the functions of the options that return no error by ones
+// whose panics have their names, or do no harm.
+func (c *Conversation) guardOptions() {
+	newID, now := c.opts.NewID, c.opts.Now
+	c.opts.NewID = func() string {
+		defer named("Options.NewID")
+		id := newID()
+		if id == "" {
+			panic(&misuse{errors.New("converse: Options.NewID returned an empty identity")})
+		}
+		return id
+	}
+	c.opts.Now = func() time.Time {
+		defer named("Options.Now")
+		return now()
+	}
+	c.opts.Redact = redact.Contained(c.opts.Redact, func(err error) {
+		// Its value is not logged: it may hold what was to be taken out.
+		fields := []zap.Field{zap.String("function", "Options.Redact")}
+		if panicked, ok := errors.AsType[*contain.Panic](err); ok {
+			fields = append(fields, zap.ByteString("stack", panicked.Stack))
+		}
+		event.Log(context.Background(), c.opts.Logger, zap.ErrorLevel, "a text was withheld, because Options.Redact panicked", event.FunctionPanicked, fields...)
+	})
+}
+
+// watched calls a function that only watches, such as an audit. A panic there is
+// logged and changes nothing.
+func (t *turn) watched(ctx context.Context, what string, watch func()) {
+	if err := contain.Call(what, watch); err != nil {
+		t.logCrash(ctx, err)
+	}
+}
+
+// logCrash logs a panic that is not the error of the work.
+func (t *turn) logCrash(ctx context.Context, err error) {
+	fields := []zap.Field{zap.String("cause", t.logged(err.Error()))}
+	if panicked, ok := errors.AsType[*contain.Panic](err); ok {
+		fields = append(fields, zap.ByteString("stack", panicked.Stack))
+	}
+	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program panicked", event.FunctionPanicked, fields...)
+}
+
+// contain makes a panic of do the error of the work. One of the loop over the
+// events is the caller's own, and goes on.
+func (t *turn) contain(do func()) {
+	defer func() {
+		if t.yielding {
+			return
+		}
+		if value := recover(); value != nil {
+			err := crashed("a function of the program", value)
+			t.fail(err)
+			t.logCrash(t.ctx, err)
+		}
+	}()
+	do()
+}
+
+// deliver gives the caller's loop an event or an error.
+func (t *turn) deliver(event Event, err error) (more bool) {
+	t.yielding = true // unless it panics
+	more = t.yield(event, err)
+	t.yielding = false
+	return more
+}
+
+// start brings a call to its outcome on a goroutine of its own. A panic of the
+// program's code is a result.
+func (b *batch) start(c *call) {
+	var o outcome
+	returned := false
+	defer func() {
+		if !returned {
+			o = b.crashed(c, recover())
+		}
+		b.done <- o
+	}()
+	o = b.run(c)
+	returned = true
+}
+
+// crashed is the outcome of a call during which a function of the program panicked.
+func (b *batch) crashed(c *call, value any) outcome {
+	err := crashed("a function of the program", value)
+	b.logCrash(b.ctx, err)
+	return b.failed(c, invoker.Internal, "failed", err, c.spent)
+}
+
+// leaveCalls leaves the calls behind that have not returned by patience after the
+// work was over.
+func (b *batch) leaveCalls() {
+	b.stuck = true
+	for i := range b.calls[:b.next] {
+		if c := &b.calls[i]; !c.ended && !c.kept {
+			b.complete(b.leftBehind(c))
+		}
+	}
+}
+
+// leftBehind is the outcome of a call that has not returned. It may have been made;
+// it will not be any more, since the work is over.
+func (b *batch) leftBehind(c *call) outcome {
+	b.claiming = slices.DeleteFunc(b.claiming, func(other *call) bool { return other == c })
+	what, _ := c.at.Load().(string)
+	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + clip(c.invocation.Name)}
+	b.leave(b.ctx, err)
+	if b.cutOff() {
+		return outcome{call: c, put: true}
+	}
+	return b.failed(c, invoker.OutcomeUnknown, "did not get an answer from one of its functions", err, sampled{})
+}
+
+// failed is the outcome of a call that ended because of the program, with what is
+// known of its effect.
+func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent sampled) outcome {
+	failure := &invoker.Failure{Code: code, Cause: cause}
+	switch c.stage.Load() {
+	case stageUnmade:
+		failure.Code = invoker.Internal
+		failure.Message = fmt.Sprintf("The call was not started: the program that makes the calls %s. The reason is in its log.", how)
+	case stageMade:
+		failure.Message = fmt.Sprintf("The program that makes the calls %s during the call, which may or may not have taken effect. The reason is in its log.", how)
+	case stageReturned:
+		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
+	}
+	if c.standing.doubt && c.stage.Load() == stageUnmade {
+		failure = c.standing.unknown("It was not made again: the program that makes the calls " + how + ".")
+	}
+	o := outcome{call: c, result: canister.Result{
+		Head:       b.anyHead(),
+		Invocation: c.invocation.ID,
+		Code:       string(failure.Code),
+		Content:    canister.Texts(failure.Message),
+	}}
+	o.result.Metadata = spent.remember(nil)
+	recorded, _ := b.background.run("Options.Audit", func() { b.record(b.ctx, o, failure) })
+	select {
+	case <-recorded:
+	case <-time.After(time.Second): // it may be what hangs
+	}
+	return o
+}
+
+// anyHead returns a head also when Options.NewID or Options.Now fail.
+func (b *batch) anyHead() (head canister.Head) {
+	head = canister.Head{ID: rand.Text(), Time: time.Now()}
+	_ = contain.Call("", func() { head = canister.Head{ID: b.opts.NewID(), Time: b.opts.Now()} })
+	return head
+}
+
+// How far a call has come.
+const (
+	stageUnmade   = int32(iota) // it was not made
+	stageMade                   // it was made
+	stageReturned               // the tool has returned
+)
