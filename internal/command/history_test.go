@@ -446,3 +446,34 @@ func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
 		}
 	}
 }
+
+// A list tells of damage at the end of a conversation; damage in the middle of one
+// is found by an export of all, wherever that goes.
+func TestAListAndAnExportFindDamage(t *testing.T) {
+	path := file(t, "[history]\nstore = \"files\"\npath = \"talks\"\n")
+	folder := filepath.Join(filepath.Dir(path), "talks")
+	store, err := files.Open(folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for id, damaged := range map[string]string{"middle": "Oslo", "end": "snows", "good": ""} {
+		said := canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}
+		if err := store.Append(t.Context(), id, 0, said, canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("It snows.")}); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(folder, id, "history.jsonl")
+		text, err := os.ReadFile(name)
+		if err == nil && damaged != "" {
+			err = os.WriteFile(name, []byte(strings.Replace(string(text), damaged, strings.ToUpper(damaged), 1)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := consort(t, "history", "list", "--config", path).expect(t, statusFailed)
+	contains(t, "the list", list.stdout, "good", "middle")
+	contains(t, "standard error", list.stderr, "end", "history.jsonl: line 2")
+	o := consort(t, "history", "export", "--all", "-o", os.DevNull, "--config", path).expect(t, statusFailed)
+	contains(t, "standard error", o.stderr, "middle is left out", "history.jsonl: line 1", "end/history.jsonl: line 2")
+}

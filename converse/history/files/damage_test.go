@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -425,8 +426,9 @@ func TestInfoDamaged(t *testing.T) {
 			t.Errorf("with %q there is %q", bad, got)
 		}
 	}
-	// Members of others are kept.
-	own := bytes.Replace(text, []byte("{\n"), []byte("{\n  \"mood\": [1, 2],\n"), 1)
+	// Members of others are kept, and a text without a sum is what it says.
+	sum := bytes.Index(text, []byte(",\n  \"sum\""))
+	own := bytes.Replace(append(bytes.Clone(text[:sum]), "\n}"...), []byte("{\n"), []byte("{\n  \"mood\": [1, 2],\n"), 1)
 	if err := os.WriteFile(path, own, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -435,8 +437,49 @@ func TestInfoDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var members map[string]any
+	if _, err := s.Info(t.Context(), "talk"); err != nil {
+		t.Error(err)
+	}
 	if text, err = os.ReadFile(path); err != nil || json.Unmarshal(text, &members) != nil || fmt.Sprint(members["mood"]) != "[1 2]" || members["title"] != "new" {
 		t.Errorf("info.json is %s, %v", text, err)
+	}
+}
+
+// A bit of info.json that is another is an error, or makes no difference.
+func TestEachBitOfInfoFlipped(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer s.Close()
+	title, owner, tags := "A title", "ann", []string{"one", "two"}
+	if err := errors.Join(s.Append(t.Context(), "talk", 0, three(0)...), s.Fork(t.Context(), "talk", 2, "fork"),
+		s.Describe(t.Context(), "fork", history.Change{Title: &title, Owner: &owner, Tags: &tags})); err != nil {
+		t.Fatal(err)
+	}
+	path := infoOf(filepath.Join(dir, "fork"))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := s.Info(t.Context(), "fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range text {
+		for bit := range 8 {
+			flipped := bytes.Clone(text)
+			flipped[at] ^= 1 << bit
+			if err := os.WriteFile(path, flipped, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			info, err := s.Info(t.Context(), "fork")
+			corrupt := new(history.CorruptError)
+			switch {
+			case err == nil && !reflect.DeepEqual(info, want):
+				t.Fatalf("bit %d of byte %d: %+v, and no error: %s", bit, at, info, flipped)
+			case err != nil && !errors.As(err, &corrupt) && !errors.Is(err, history.ErrNewer):
+				t.Fatalf("bit %d of byte %d: %v", bit, at, err)
+			}
+		}
 	}
 }
 

@@ -51,6 +51,9 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 	}
 	conversation := filepath.Base(folder) // as well as we know
 	var d description
+	if err := checkInfo(text); err != nil {
+		return history.Info{}, nil, corrupt(conversation, path, 0, err)
+	}
 	if err := json.Unmarshal(text, &struct{ V *int }{&d.V}); err == nil && d.V > version {
 		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, history.ErrNewer, d.V, version)
 	}
@@ -74,7 +77,29 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 	return info, unknown, nil
 }
 
-var known = []string{"v", "id", "title", "tags", "owner", "created", "parent", "parent_length"}
+var known = []string{"v", "id", "title", "tags", "owner", "created", "parent", "parent_length", "sum"}
+
+// checkInfo compares info.json with its sum, which is that of a line: white space
+// does not count, and a text without a sum is what it says.
+func checkInfo(text []byte) error {
+	var compact bytes.Buffer
+	if json.Compact(&compact, text) != nil {
+		return nil // the decoder says what is wrong
+	}
+	if _, _, err := splitLine(compact.Bytes()); err != nil {
+		return errors.New(`it is not what was written; if it was changed by hand, take its member "sum" out`)
+	}
+	return nil
+}
+
+// withSum adds the sum as the last member.
+func withSum(text []byte) ([]byte, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(bytes.TrimSuffix(text, []byte("\n}")), ",\n  \"sum\": \"crc32c:%08x\"\n}", sumOf(compact.Bytes(), 0)), nil
+}
 
 // writeInfo writes info.json.
 func (s *Store) writeInfo(folder string, info history.Info, unknown map[string]json.RawMessage) error {
@@ -88,6 +113,9 @@ func (s *Store) writeInfo(folder string, info history.Info, unknown map[string]j
 			return err
 		}
 		text = fmt.Appendf(bytes.TrimSuffix(text, []byte("\n}")), ",\n  %s: %s\n}", quoted, unknown[name])
+	}
+	if text, err = withSum(text); err != nil {
+		return err
 	}
 	return s.replace(infoOf(folder), append(text, '\n'), 0o600)
 }
