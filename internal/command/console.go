@@ -19,7 +19,8 @@ import (
 type console struct {
 	screen   *screen
 	input    *input
-	terminal *os.File      // nil when the person has none
+	keyboard *os.File      // the terminal that the person types on; nil if there is none
+	terminal *os.File      // keyboard, if lines can be edited; else nil
 	turns    chan struct{} // holds a value while nobody is asked
 	history  term.History  // nil until the first line
 }
@@ -27,6 +28,9 @@ type console struct {
 func newConsole(p *program, interrupts <-chan os.Signal) *console {
 	c := &console{screen: p.screen, input: newInput(p.stdin, interrupts), turns: make(chan struct{}, 1)}
 	c.turns <- struct{}{}
+	if term.IsTerminal(int(p.stdin.Fd())) {
+		c.keyboard = p.stdin
+	}
 	if isTerminal(p.stdin) && p.screen.live {
 		c.terminal = p.stdin
 	}
@@ -39,7 +43,9 @@ func (c *console) message(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, true)
 }
 
-// question asks for an answer. The prompt may have several lines.
+// question asks for an answer. The prompt may have several lines. On a terminal,
+// only what is typed after its last line is shown is an answer; input that is piped
+// was prepared, and answers in its order.
 func (c *console) question(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, false)
 }
@@ -53,6 +59,9 @@ func (c *console) read(ctx context.Context, prompt string, remember bool) (strin
 	}
 	if c.terminal == nil {
 		if !remember {
+			if err := c.discardTyped(ctx); err != nil {
+				return "", err
+			}
 			c.screen.note("%s", prompt)
 		}
 		return c.input.line(ctx)
@@ -64,6 +73,20 @@ func (c *console) read(ctx context.Context, prompt string, remember bool) (strin
 		prompt = prompt[end+1:]
 	}
 	return c.edit(ctx, prompt, remember)
+}
+
+// discardTyped drops what was typed on the keyboard. In raw mode, since a line that
+// has not ended cannot be read otherwise.
+func (c *console) discardTyped(ctx context.Context) error {
+	if c.keyboard == nil {
+		return nil
+	}
+	fd := int(c.keyboard.Fd())
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.input.discard(ctx), term.Restore(fd, before))
 }
 
 // edit reads a line from the terminal, in raw mode until it is there.
@@ -90,6 +113,11 @@ func (c *console) edit(ctx context.Context, prompt string, remember bool) (strin
 	defer term.Restore(fd, before)
 	editor.SetBracketedPasteMode(true)
 	defer editor.SetBracketedPasteMode(false)
+	if !remember {
+		if err := c.input.discard(ctx); err != nil {
+			return "", err
+		}
+	}
 	line, err := readPasted(editor)
 	if err != nil {
 		io.WriteString(c.screen.stderr, "\r\n")

@@ -64,6 +64,8 @@ func (c *chat) field(ctx context.Context, field *formField, preface string) (any
 		}
 		preface = "  " + c.screen.notes.bad(shown.Text(err.Error()))
 	}
+	c.screen.note("%s", preface)
+	c.screen.note("  %s", c.screen.notes.faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
 	return nil, invoker.Dismiss, nil
 }
 

@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/mail"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/consort-go/consort/internal/shown"
 )
@@ -27,6 +30,7 @@ type fieldSchema struct {
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
+	Format      string          `json:"format"` // of a string
 	Enum        []string        `json:"enum"`
 	OneOf       []formChoice    `json:"oneOf"`
 	AnyOf       []formChoice    `json:"anyOf"` // of the items of an array
@@ -88,6 +92,8 @@ func (f *formField) prompt() string {
 		text += " [some of " + shown.Line(strings.Join(f.Items.choices(), ", ")) + "]"
 	case len(choices) > 0:
 		text += " [" + shown.Line(strings.Join(choices, ", ")) + "]"
+	case formats[f.Format].example != "":
+		text += " [such as " + formats[f.Format].example + "]"
 	}
 	switch {
 	case len(f.Default) > 0:
@@ -168,7 +174,37 @@ func (f *formField) parseText(answer string) (any, error) {
 	case f.MaxLength != nil && length > *f.MaxLength:
 		return nil, fmt.Errorf("it must have at most %d characters", *f.MaxLength)
 	}
+	if format, known := formats[f.Format]; known && !format.fits(answer) {
+		return nil, fmt.Errorf("%q is not %s, such as %s", answer, format.name, format.example)
+	}
 	return answer, nil
+}
+
+// formats are those that the protocol allows for strings of a form (MCP
+// 2025-11-25, client/elicitation). Another format says nothing to people.
+var formats = map[string]struct {
+	name, example string
+	fits          func(string) bool
+}{
+	"date":      {"a date", "2026-11-22", func(text string) bool { return isTime(time.DateOnly, text) }},
+	"date-time": {"a date and time", "2026-11-22T15:04:05Z", func(text string) bool { return isTime(time.RFC3339, text) }},
+	"email":     {"an email address", "ann@example.com", isEmail},
+	"uri":       {"a URI", "https://example.com/", isURI},
+}
+
+func isTime(layout, text string) bool {
+	_, err := time.Parse(layout, text)
+	return err == nil
+}
+
+func isEmail(text string) bool {
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Address == text
+}
+
+func isURI(text string) bool {
+	uri, err := url.Parse(text)
+	return err == nil && uri.IsAbs()
 }
 
 // parseList reads choices with commas between them.

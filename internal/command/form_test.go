@@ -16,6 +16,11 @@ func TestFormFields(t *testing.T) {
 		"size": {"type":"string","enum":["S","M"],"default":"M"},
 		"tone": {"oneOf":[{"const":"red","title":"Red"},{"const":"blue"}]},
 		"days": {"type":"array","items":{"anyOf":[{"const":"mon"},{"const":"tue"}]}},
+		"born": {"type":"string","format":"date"},
+		"at":   {"type":"string","format":"date-time"},
+		"mail": {"type":"string","format":"email"},
+		"page": {"type":"string","format":"uri"},
+		"code": {"type":"string","format":"of ours"},
 		"sure": {"type":"boolean"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +31,7 @@ func TestFormFields(t *testing.T) {
 		prompts = append(prompts, f.prompt())
 		byName[f.name] = f
 	}
-	want := "Your name: |age optional: |size [S, M] default \"M\": |tone [red, blue] optional: |days [some of mon, tue] optional: |sure [y/n] optional: "
+	want := "Your name: |age optional: |size [S, M] default \"M\": |tone [red, blue] optional: |days [some of mon, tue] optional: |born [such as 2026-11-22] optional: |at [such as 2026-11-22T15:04:05Z] optional: |mail [such as ann@example.com] optional: |page [such as https://example.com/] optional: |code optional: |sure [y/n] optional: "
 	if got := strings.Join(prompts, "|"); got != want {
 		t.Errorf("the prompts are %q,\nwant %q", got, want)
 	}
@@ -52,6 +57,16 @@ func TestFormFields(t *testing.T) {
 		{"tone", "Red", nil, "red, blue"},
 		{"days", "mon, tue", []any{"mon", "tue"}, ""},
 		{"days", "sun", nil, "sun"},
+		{"born", "Ann", nil, "not a date, such as 2026-11-22"},
+		{"born", "2026-02-30", nil, "not a date"},
+		{"born", "2026-02-28", "2026-02-28", ""},
+		{"at", "2026-02-28", nil, "not a date and time"},
+		{"at", "2026-02-28T10:00:00+02:00", "2026-02-28T10:00:00+02:00", ""},
+		{"mail", "Ann <ann@example.com>", nil, "not an email"},
+		{"mail", "ann@example.com", "ann@example.com", ""},
+		{"page", "example.com", nil, "not a URI"},
+		{"page", "urn:isbn:1", "urn:isbn:1", ""},
+		{"code", "anything", "anything", ""},
 		{"sure", "Y", true, ""},
 		{"sure", "no", false, ""},
 		{"sure", "perhaps", nil, "y or n"},

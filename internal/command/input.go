@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 )
 
 // errInterrupted says that the person pressed Ctrl-C.
@@ -21,7 +22,64 @@ type input struct {
 	interrupts <-chan os.Signal
 	bytes      chan byte
 	err        error // why bytes was closed
+	paste      pasteState
 }
+
+// pasteState follows bracketed paste, which a terminal puts between two sequences.
+type pasteState struct {
+	last []byte // the bytes that a sequence may have begun with
+	open bool
+}
+
+const (
+	pasteBegins = "\x1b[200~"
+	pasteEnds   = "\x1b[201~"
+)
+
+// next takes in a byte.
+func (s *pasteState) next(b byte) {
+	s.last = append(s.last, b)
+	s.last = s.last[max(0, len(s.last)-len(pasteBegins)):]
+	switch string(s.last) {
+	case pasteBegins:
+		s.open = true
+	case pasteEnds:
+		s.open = false
+	}
+}
+
+// How long nothing may arrive before a person is taken to have stopped typing, and
+// before a paste is taken to have ended without saying so. The first is longer than
+// the gaps within a paste, and shorter than a person takes to read a question.
+const (
+	quiet      = 200 * time.Millisecond
+	quietPaste = 2 * time.Second
+)
+
+// discard drops what has arrived, and what still does, until nothing has for a
+// while: what was typed or pasted before a question does not answer it.
+func (in *input) discard(ctx context.Context) error {
+	for {
+		patience := quiet
+		if in.paste.open {
+			patience = quietPaste
+		}
+		timeout, cancel := context.WithTimeoutCause(ctx, patience, errQuiet)
+		b, err := in.next(timeout)
+		cancel()
+		switch {
+		case errors.Is(err, errQuiet), errors.Is(err, io.EOF):
+			in.paste.open = false
+			return nil
+		case err != nil:
+			return err
+		case b == ctrlC && !in.paste.open:
+			return errInterrupted
+		}
+	}
+}
+
+var errQuiet = errors.New("nothing has been typed for a while")
 
 // newInput begins to read file, on a goroutine that ends with it, or with the
 // process: a read of a terminal cannot be ended otherwise.
@@ -52,6 +110,7 @@ func (in *input) next(ctx context.Context) (byte, error) {
 		if !ok {
 			return 0, in.err
 		}
+		in.paste.next(b)
 		return b, nil
 	case <-in.interrupts:
 		return 0, errInterrupted

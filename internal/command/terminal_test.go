@@ -174,6 +174,33 @@ func TestChatAsksForApproval(t *testing.T) {
 	x.ends(statusDone)
 }
 
+// What was typed before a question was shown does not answer it: neither an
+// approval nor a form, with an editor and without.
+func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
+	for _, env := range []string{"TERM=xterm-256color", "TERM=dumb"} {
+		path := file(t, model(t,
+			says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Not packed."),
+			says("", calls("elicitor__book", `{}`)), says("Booked."),
+		), elicitor(t), satchel(0), "[[approval.rules]]\naction = \"ask\"\ntools = [\"pack\"]\n")
+		x := run{env: []string{env}}.onTerminal(t, "chat", "--config", path)
+		x.types("Pack a hat.\ry\ryes\ry") // the last without its end
+		x.expect("run it?")
+		x.types("too warm\r")
+		x.expect("DENIED")
+		x.expect("Not packed.")
+		x.types("Book.\r7\r7\r")
+		x.expect("row: ")
+		x.types("3\r")
+		x.expect("window")
+		x.expect(": ")
+		x.types("\r")
+		x.expect(`"row":3`)
+		x.expect("Booked.")
+		x.types("/quit\r")
+		lacks(t, "the screen", x.ends(statusDone), "in the satchel")
+	}
+}
+
 // slowly is an answer that takes long enough to be interrupted.
 func slowly(words int) openaiserver.Step {
 	return openaiserver.Step{Reply: openaiserver.Message{Text: strings.Repeat("word ", words), Delta: 5, Pace: 50 * time.Millisecond}}
@@ -293,7 +320,7 @@ func elicitor(t *testing.T) string {
 }
 
 func TestChatAnswersAServersForm(t *testing.T) {
-	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t))
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Booked."), says("", calls("elicitor__book", `{}`)), says("Not booked."), says("", calls("elicitor__book", `{}`)), says("Not booked either.")), elicitor(t))
 	x := run{}.onTerminal(t, "chat", "--config", path)
 	x.expect("> ")
 	x.types("Book.\r")
@@ -301,6 +328,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 	x.expect("row: ")
 	x.types("zero\r")
 	x.expect("not a number")
+	x.expect("row: ")
 	x.types("7\r")
 	x.expect("window [y/n] default true: ")
 	x.types("\r")
@@ -312,6 +340,14 @@ func TestChatAnswersAServersForm(t *testing.T) {
 	x.expect("row: ")
 	x.types("/no\r")
 	x.expect("decline")
+	x.expect("> ")
+	x.types("Book.\r")
+	for range maxTries {
+		x.expect("row: ")
+		x.types("zero\r")
+	}
+	x.expect("None of 5 answers fits")
+	x.expect("cancel")
 	x.expect("> ")
 	x.types("\x04")
 	x.ends(statusDone)
