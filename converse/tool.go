@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -91,7 +92,7 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 // nil. The tool takes a message and, to go on, the identity of a conversation,
 // and returns that identity, the answer and the [Reason] for which the turn
 // ended. While it works it reports what happens, with the text of the model as
-// [invoker.Progress].Partial. A conversation that waits for somebody
+// [invoker.Progress].Partial, and at least every 5 seconds that it is at work. A conversation that waits for somebody
 // ([ReasonWaiting]) goes on with a call that has no message. Beyond the failures of every tool, a call fails
 // with
 //
@@ -195,7 +196,8 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, owner o
 
 // turn holds one turn, or carries one on if there is no text, and reports on it.
 func (t *Tool) turn(ctx context.Context, held *talk, text string) (Turn, error) {
-	watch := watcher{call: invoker.CallFrom(ctx)}
+	watch := watcher{to: progress.Begin(invoker.CallFrom(ctx))}
+	defer watch.to.End()
 	events := held.conversation.Continue(ctx)
 	if text != "" {
 		events = held.conversation.Send(ctx, canister.Text(text))
@@ -242,9 +244,8 @@ func (t *Tool) failed(ctx context.Context, held *talk, err error) error {
 
 // watcher reports the events of a turn as progress.
 type watcher struct {
-	call  *invoker.Call
-	steps int
-	said  strings.Builder // not reported yet
+	to   *progress.Reporter
+	said strings.Builder // not reported yet
 }
 
 // pieceBytes is how much text is collected for one report.
@@ -264,6 +265,8 @@ func (w *watcher) see(event Event) {
 		w.report("the model did not answer, trying again")
 	case InvocationStarted:
 		w.report("calling " + clip(e.Invocation.Name))
+	case InvocationProgressed:
+		w.report(progress.Of(clip(e.Invocation.Name), e.Progress))
 	case InvocationCompleted:
 		w.report(clip(e.Invocation.Name) + " " + cmp.Or(e.Result.Code, "returned"))
 	}
@@ -271,14 +274,13 @@ func (w *watcher) see(event Event) {
 
 // report reports the text so far, and what happens.
 func (w *watcher) report(happens string) {
-	progress := invoker.Progress{Message: happens}
-	if w.said.Len() > 0 {
-		progress.Partial = canister.Texts(w.said.String())
-		w.said.Reset()
-	} else if happens == "" {
+	if w.said.Len() == 0 && happens == "" {
 		return
 	}
-	w.steps++
-	progress.Done = float64(w.steps)
-	w.call.Report(progress)
+	var partial []canister.Content
+	if w.said.Len() > 0 {
+		partial = canister.Texts(w.said.String())
+		w.said.Reset()
+	}
+	w.to.Report(happens, partial)
 }

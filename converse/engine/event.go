@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
 )
 
 // Event is what Watch yields: [Added], [Delta] or [Ended]. The set is closed.
@@ -55,6 +56,19 @@ func (d Delta) Text() string {
 		return ""
 	}
 	return form.Text
+}
+
+// Progress returns what a tool has reported in an invocation_progressed, without
+// Partial, and the name of the tool; ok is false for any other delta.
+func (d Delta) Progress() (tool string, p invoker.Progress, ok bool) {
+	var form struct {
+		Event, Name, Message string
+		Done, Total          float64
+	}
+	if json.Unmarshal(d.Event, &form) != nil || form.Event != "invocation_progressed" {
+		return "", p, false
+	}
+	return form.Name, invoker.Progress{Done: form.Done, Total: form.Total, Message: form.Message}, true
 }
 
 // Ended says that nobody is at work: the turn is done, or waits, or has failed.

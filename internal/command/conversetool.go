@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -67,7 +68,8 @@ func (t *talks) say(ctx context.Context, s said) (heard, error) {
 		return heard{}, err
 	}
 	owner := t.store.owner(known)
-	turn := &servedTurn{talks: t, id: s.Conversation, report: invoker.CallFrom(ctx), answers: s.Message == ""}
+	turn := &servedTurn{talks: t, id: s.Conversation, report: progress.Begin(invoker.CallFrom(ctx)), answers: s.Message == ""}
+	defer turn.report.End()
 	switch {
 	case s.Conversation == "" && s.Message == "":
 		return heard{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
@@ -89,7 +91,7 @@ func (t *talks) say(ctx context.Context, s said) (heard, error) {
 // servedTurn is one turn of a conversation, for one call of the tool.
 type servedTurn struct {
 	*talks
-	report *invoker.Call
+	report *progress.Reporter
 	id     string // of the conversation
 	turn   string // the identity of the message that the turn begins with
 	after  int    // canisters before it
@@ -100,7 +102,6 @@ type servedTurn struct {
 	canisters []canister.Canister // of the turn
 	answer    string
 	piece     strings.Builder // said by the model and not reported yet
-	steps     float64
 }
 
 // begin makes a conversation of its owner before anything works on it.
@@ -227,23 +228,26 @@ func (t *servedTurn) delta(d engine.Delta) {
 	if d.Turn != t.turn {
 		return
 	}
-	if t.piece.WriteString(d.Text()); t.piece.Len() >= pieceBytes {
-		t.tell("")
+	if text := d.Text(); text != "" {
+		if t.piece.WriteString(text); t.piece.Len() >= pieceBytes {
+			t.tell("")
+		}
+	} else if tool, reported, ok := d.Progress(); ok {
+		t.tell(progress.Of(tool, reported))
 	}
 }
 
 // tell reports the text so far, and what happens.
 func (t *servedTurn) tell(happens string) {
-	progress := invoker.Progress{Message: happens}
-	if t.piece.Len() > 0 {
-		progress.Partial = canister.Texts(t.piece.String())
-		t.piece.Reset()
-	} else if happens == "" {
+	if t.piece.Len() == 0 && happens == "" {
 		return
 	}
-	t.steps++
-	progress.Done = t.steps
-	t.report.Report(progress)
+	var partial []canister.Content
+	if t.piece.Len() > 0 {
+		partial = canister.Texts(t.piece.String())
+		t.piece.Reset()
+	}
+	t.report.Report(happens, partial)
 }
 
 // waits are what the turn waits for.
