@@ -88,7 +88,9 @@ func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Com
 	case found == nil:
 		return &Completion{}, nil
 	case len(found.Values) > maxValues:
-		return &Completion{Values: slices.Clone(found.Values[:maxValues]), Total: max(found.Total, len(found.Values)), More: true}, nil
+		most := *found
+		most.Values, most.Total, most.More = slices.Clone(found.Values[:maxValues]), max(found.Total, len(found.Values)), true
+		return &most, nil
 	}
 	return found, nil
 }

@@ -87,6 +87,8 @@ type PromptArgument struct {
 	Title       string // for people; may be empty
 	Description string
 	Required    bool
+	// Metadata is for programs. May be nil.
+	Metadata canister.Fields
 }
 
 // Messages are what a prompt comes to; see [Messages.Canisters].
@@ -101,6 +103,8 @@ type Messages struct {
 type PromptMessage struct {
 	Role    string // "user" or "assistant"
 	Content []canister.Content
+	// Metadata is for programs. May be nil.
+	Metadata canister.Fields
 }
 
 // CompletionRequest asks for values that an argument of a prompt, or a variable
@@ -123,6 +127,8 @@ type Completion struct {
 	Values []string // the best first
 	Total  int      // how many there are in all; 0 when not said
 	More   bool     // there are more than Values has
+	// Metadata is for programs. May be nil.
+	Metadata canister.Fields
 }
 
 // News is word that something changed.

@@ -64,6 +64,11 @@ func (d *decoder) text(name string) (s string) {
 	return s
 }
 
+func (d *decoder) bool(name string) (b bool) {
+	d.into(name, &b)
+	return b
+}
+
 func (d *decoder) required(name string) string {
 	if _, ok := d.m[name]; !ok {
 		d.failed = true
@@ -97,13 +102,7 @@ func (d *decoder) resource() canister.Content {
 	if _, ok := inner["blob"]; ok {
 		content.Blob = r.bytes("blob")
 	}
-	content.Extra = d.extra("resource")
-	for name, value := range metadataOf(inner, "uri", "mimeType", "text", "blob") {
-		if content.Metadata == nil {
-			content.Metadata = make(canister.Fields)
-		}
-		content.Metadata[metadataPrefix+"resource/"+name[len(metadataPrefix):]] = value
-	}
+	content.Metadata = merged(metadataOf(d.m, "resource", "type"), metadataUnder(resourcePrefix, inner, "uri", "mimeType", "text", "blob"))
 	d.failed = d.failed || r.failed
 	return content
 }

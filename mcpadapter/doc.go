@@ -32,8 +32,9 @@
 // kept in the metadata under "mcp/" and its own name: "mcp/annotations",
 // "mcp/_meta", "mcp/icons" and so on, of an embedded resource's inner object
 // "mcp/resource/_meta", of the result itself "mcp/_meta" in the metadata of
-// the output, and of a tool "mcp/annotations", "mcp/icons", "mcp/_meta" in the
-// metadata of its definition. A block of an unknown kind becomes its JSON as
+// the output, and of a tool "mcp/annotations", "mcp/icons", "mcp/_meta" and, if
+// it has one beside that of its annotations, "mcp/title" in the metadata of its
+// definition. A block of an unknown kind becomes its JSON as
 // text, and is kept as "mcp/block" too. A result that says isError becomes a
 // failure with the code EXECUTION_FAILED and the tool's own words, or with the
 // code that it gives itself in the form of [invoker.Failure.Structured], under
@@ -46,6 +47,14 @@
 // subscribes, by resources/subscribe of the older protocols and
 // subscriptions/listen of the newest. A description that breaks the protocol is
 // left out and logged.
+//
+// Members without a field are in the metadata here too: of a resource, template,
+// prompt, argument and message under "mcp/"; of each part of a resource that was
+// read under "mcp/resource/", as of an embedded one, so that "mcp/resource/_meta"
+// has the content security policy of an MCP App (SEP-1865); of the result of that
+// read under "mcp/result/" in its first part; of a completion under "mcp/", and of
+// its inner object under "mcp/completion/". A [Server] writes them out again,
+// byte for byte. A resource of a Go function has them in the same places.
 //
 // # What a call carries
 //

@@ -64,7 +64,7 @@ func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 
 // Read implements [ensemble.Library].
 func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	var answer struct{ Contents []json.RawMessage }
+	var answer map[string]json.RawMessage
 	err := c.ofPerson(ctx, telemetry.Call{URI: uri}, &answer, `{"contents":[]}`, func(ctx context.Context) error {
 		_, err := c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		return err
@@ -72,8 +72,12 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 	if err != nil {
 		return nil, c.named("reading a resource", missing(err))
 	}
+	var parts []json.RawMessage
+	if decodeMember(answer, "contents", &parts) != nil {
+		return nil, c.named("reading a resource", invoker.Failf(invoker.Protocol, "Its contents cannot be read."))
+	}
 	contents := []canister.ResourceContent{}
-	for _, part := range answer.Contents {
+	for _, part := range parts {
 		d := decoder{m: map[string]json.RawMessage{"resource": part}}
 		content, ok := d.resource().(canister.ResourceContent)
 		if !ok || d.failed {
@@ -82,8 +86,16 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 		content.URI = cmp.Or(content.URI, uri)
 		contents = append(contents, content)
 	}
+	if len(contents) > 0 {
+		rest := metadataUnder(metadataPrefix+readResult, answer, "contents", "resultType", "ttlMs", "cacheScope")
+		contents[0].Metadata = merged(contents[0].Metadata, rest)
+	}
 	return contents, nil
 }
+
+// readResult is where the first part of a resource that was read keeps the
+// members of the result that all parts stand in: mcp/result/_meta.
+const readResult = "result/"
 
 // missing makes of a resource that the server does not know NOT_FOUND: there is
 // a code for it, and the newest protocol and some servers use that for wrong
@@ -108,17 +120,19 @@ func (c *connection) Get(ctx context.Context, name string, arguments map[string]
 	if err != nil {
 		return nil, c.named("getting a prompt", err)
 	}
-	var messages []struct {
-		Role    string
-		Content json.RawMessage
-	}
+	var messages []map[string]json.RawMessage
 	if json.Unmarshal(answer["messages"], &messages) != nil {
 		return nil, c.named("getting a prompt", invoker.Failf(invoker.Protocol, "Its messages cannot be read."))
 	}
 	got := &ensemble.Messages{Metadata: metadataOf(answer, "description", "messages", "resultType")}
 	_ = json.Unmarshal(answer["description"], &got.Description) // one that is no text is as good as none
 	for _, m := range messages {
-		got.Messages = append(got.Messages, ensemble.PromptMessage{Role: m.Role, Content: contentsOf(m.Content)})
+		d := decoder{m: m}
+		message := ensemble.PromptMessage{Role: d.text("role"), Content: contentsOf(m["content"]), Metadata: metadataOf(m, "role", "content")}
+		if d.failed {
+			return nil, c.named("getting a prompt", invoker.Failf(invoker.Protocol, "The role of a message cannot be read."))
+		}
+		got.Messages = append(got.Messages, message)
 	}
 	return got, nil
 }
@@ -154,13 +168,7 @@ func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionR
 	if len(request.Others) > 0 {
 		params.Context = &mcp.CompleteContext{Arguments: request.Others}
 	}
-	var answer struct {
-		Completion struct {
-			Values  []string
-			Total   int
-			HasMore bool
-		}
-	}
+	var answer map[string]json.RawMessage
 	err := c.ofPerson(ctx, telemetry.Call{}, &answer, `{"completion":{"values":[]}}`, func(ctx context.Context) error {
 		_, err := c.session.Complete(ctx, params)
 		return err
@@ -168,9 +176,27 @@ func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionR
 	if err != nil {
 		return nil, c.named("completing an argument", err)
 	}
-	found := answer.Completion
-	return &ensemble.Completion{Values: found.Values, Total: max(found.Total, 0), More: found.HasMore}, nil
+	return c.completion(answer)
 }
+
+// completion reads what a server proposes.
+func (c *connection) completion(answer map[string]json.RawMessage) (*ensemble.Completion, error) {
+	var found struct {
+		Values  []string
+		Total   int
+		HasMore bool
+	}
+	var own map[string]json.RawMessage
+	if err := errors.Join(decodeMember(answer, "completion", &found), decodeMember(answer, "completion", &own)); err != nil {
+		return nil, c.named("completing an argument", invoker.Failf(invoker.Protocol, "The answer cannot be read: %w", err))
+	}
+	metadata := merged(metadataOf(answer, "completion", "resultType"), metadataUnder(metadataPrefix+completionMember, own, "values", "total", "hasMore"))
+	return &ensemble.Completion{Values: found.Values, Total: max(found.Total, 0), More: found.HasMore, Metadata: metadata}, nil
+}
+
+// completionMember is where a completion keeps the members of its inner object:
+// mcp/completion/ and their names.
+const completionMember = "completion/"
 
 // gone is the failure of what is asked of a connection that has ended.
 func (c *connection) gone() error {
@@ -255,13 +281,15 @@ func promptOf(raw json.RawMessage) (ensemble.Prompt, bool) {
 		Name: d.required("name"), Title: d.text("title"), Description: d.text("description"),
 		Metadata: metadataOf(m, "name", "title", "description", "arguments"),
 	}
-	var arguments []struct {
-		Name, Title, Description string
-		Required                 bool
-	}
+	var arguments []map[string]json.RawMessage
 	d.into("arguments", &arguments)
 	for _, a := range arguments {
-		p.Arguments = append(p.Arguments, ensemble.PromptArgument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
+		argument := decoder{m: a}
+		p.Arguments = append(p.Arguments, ensemble.PromptArgument{
+			Name: argument.text("name"), Title: argument.text("title"), Description: argument.text("description"), Required: argument.bool("required"),
+			Metadata: metadataOf(a, "name", "title", "description", "required"),
+		})
+		d.failed = d.failed || argument.failed
 	}
 	return p, !d.failed
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
@@ -107,11 +108,15 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 		if part.URI == "" {
 			part.URI = req.Params.URI
 		}
-		w.write(resourceContents(part, metadataPrefix))
+		w.write(resourceContents(part))
 	}
 	w.byte(']')
 	w.finish(isModern, true)
-	return &rawResult{text: w.open()}, nil
+	var metadata canister.Fields
+	if len(parts) > 0 {
+		metadata = parts[0].Metadata
+	}
+	return w.result(metadata, metadataPrefix+readResult), nil
 }
 
 // failed is the JSON-RPC error of a request that failed. Its data has the URI,
@@ -206,6 +211,7 @@ func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
 			if a.Required {
 				argument.bool("required", true)
 			}
+			argument.fields(a.Metadata, metadataPrefix)
 			w.write(argument.end())
 		}
 		w.byte(']')
@@ -280,16 +286,21 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isMode
 			if n++; n > 1 {
 				w.byte(',')
 			}
-			w.write([]byte(`{"role":`))
-			w.string(message.Role)
-			w.write([]byte(`,"content":`))
-			w.block(content)
-			w.byte('}')
+			w.write(promptMessage(message, content))
 		}
 	}
 	w.byte(']')
 	w.finish(isModern, false)
-	return &rawResult{text: w.open()}, nil
+	return w.result(prompt.Metadata, metadataPrefix), nil
+}
+
+func promptMessage(message ensemble.PromptMessage, content canister.Content) []byte {
+	w := newObject()
+	w.text("role", message.Role)
+	w.key("content")
+	w.block(content)
+	w.fields(message.Metadata, metadataPrefix)
+	return w.end()
 }
 
 // complete answers completion/complete (MCP 2025-11-25,
@@ -326,8 +337,9 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Re
 	if found.More {
 		completion.bool("hasMore", true)
 	}
+	completion.fields(found.Metadata, metadataPrefix+completionMember)
 	w := newObject()
 	w.raw("completion", completion.end())
 	w.finish(speaksModern(req.ProtocolVersion()), false)
-	return &rawResult{text: w.open()}, nil
+	return w.result(found.Metadata, metadataPrefix), nil
 }

@@ -97,7 +97,7 @@ func (r *reports) add(next report) {
 	default:
 	}
 	if n := len(r.queue); next.progress != nil && n >= reportBurst && r.queue[n-1].progress != nil {
-		r.queue[n-1].progress = merged(r.queue[n-1].progress, next.progress)
+		r.queue[n-1].progress = joinedProgress(r.queue[n-1].progress, next.progress)
 		return
 	} else if n >= maxReports {
 		return
@@ -109,8 +109,8 @@ func (r *reports) add(next report) {
 	}
 }
 
-// merged is one report in place of two; pieces of the result stay.
-func merged(before, after *invoker.Progress) *invoker.Progress {
+// joinedProgress is one report in place of two; pieces of the result stay.
+func joinedProgress(before, after *invoker.Progress) *invoker.Progress {
 	both := *after
 	if before.Message != "" && before.Message != after.Message {
 		both.Message = cut(before.Message + "\n" + after.Message)

@@ -46,22 +46,22 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 	w.finish(isModern, false)
 	w.fields(metadata, metadataPrefix, "_meta")
 	result := &rawResult{text: w.open(), content: content, failure: failure}
-	result.Meta = passedMeta(metadata)
+	result.Meta = passedMeta(metadata[metadataPrefix+"_meta"])
 	if failure != nil {
 		result.SetMeta(withMeta(result.Meta, FailureKey, failure.Structured().JSON))
 	}
 	return result, content
 }
 
-// passedMeta is what the server behind a tool said in the _meta of its result. What
+// passedMeta is what the server behind said in the _meta of its result. What
 // belongs to the connection with that server does not go on.
-func passedMeta(metadata canister.Fields) map[string]any {
-	said, err := members(metadata[metadataPrefix+"_meta"])
+func passedMeta(said json.RawMessage) map[string]any {
+	members, err := members(said)
 	if err != nil {
 		return nil
 	}
 	var meta map[string]any
-	for name, value := range said {
+	for name, value := range members {
 		if !strings.HasPrefix(name, "io.modelcontextprotocol/") && name != FailureKey {
 			meta = withMeta(meta, name, value)
 		}
@@ -135,7 +135,7 @@ func (w *object) block(c canister.Content) {
 		b.fields(c.Metadata, metadataPrefix)
 	case canister.ResourceContent:
 		b.text("type", "resource")
-		b.raw("resource", resourceContents(c, metadataPrefix+"resource/"))
+		b.raw("resource", resourceContents(c))
 		b.fields(c.Metadata, metadataPrefix)
 	case canister.LinkContent:
 		b.text("type", "resource_link")
@@ -172,7 +172,7 @@ func named(name, uri string) string { return cmp.Or(name, uri) }
 
 // resourceContents writes what a resource holds (MCP 2025-11-25, schema §
 // ResourceContents).
-func resourceContents(c canister.ResourceContent, prefix string) []byte {
+func resourceContents(c canister.ResourceContent) []byte {
 	w := newObject()
 	w.text("uri", c.URI)
 	w.textIf("mimeType", c.MIME)
@@ -181,6 +181,6 @@ func resourceContents(c canister.ResourceContent, prefix string) []byte {
 	} else {
 		w.text("text", c.Text)
 	}
-	w.fields(c.Metadata, prefix)
+	w.fields(c.Metadata, resourcePrefix)
 	return w.end()
 }

@@ -155,30 +155,47 @@ func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
 func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
 	w := newObject()
 	w.text("name", t.name)
-	w.textIf("title", t.def.Title)
+	if hasOwnTitle(t.def) {
+		w.textIf("title", t.def.Title)
+	}
 	w.textIf("description", t.def.Description)
 	w.raw("inputSchema", objectSchema(t.def.InputSchema))
 	if withOutput && len(t.def.OutputSchema) > 0 {
 		w.raw("outputSchema", t.def.OutputSchema)
 	}
-	w.raw("annotations", annotationsOf(t.def))
-	w.fields(t.def.Metadata, metadataPrefix, "annotations", "execution")
+	if annotations := annotationsOf(t.def); annotations != nil {
+		w.raw("annotations", annotations)
+	}
+	w.fields(t.def.Metadata, metadataPrefix, "annotations", "execution", "title")
 	return w.end()
 }
 
-// annotationsOf writes the hints; what a remote tool says beside them goes along.
+// hasOwnTitle is false for a remote tool whose title is that of its annotations,
+// where clients find it.
+func hasOwnTitle(def *invoker.Definition) bool {
+	var annotated struct{ Title string }
+	_ = json.Unmarshal(def.Metadata[metadataPrefix+"annotations"], &annotated)
+	return annotated.Title == "" || def.Metadata[metadataPrefix+"title"] != nil
+}
+
+// annotationsOf writes the hints, and what a remote tool says beside them; nil
+// for nothing. A hint that is not given stays so.
 func annotationsOf(def *invoker.Definition) json.RawMessage {
+	said, _ := members(def.Metadata[metadataPrefix+"annotations"]) // what is no object says nothing
 	w := newObject()
-	w.bool("readOnlyHint", def.Hints.ReadOnly)
-	w.bool("idempotentHint", def.Hints.Idempotent)
-	if def.Hints.Destructive != nil {
-		w.bool("destructiveHint", *def.Hints.Destructive)
+	hint := func(name string, given bool, value bool) {
+		if raw := string(said[name]); given || raw == "false" {
+			w.bool(name, value)
+		}
 	}
-	if def.Hints.OpenWorld != nil {
-		w.bool("openWorldHint", *def.Hints.OpenWorld)
-	}
-	if more, err := members(def.Metadata[metadataPrefix+"annotations"]); err == nil {
-		w.fields(canister.Fields(more), "")
+	hints := &def.Hints
+	hint("readOnlyHint", hints.ReadOnly, hints.ReadOnly)
+	hint("idempotentHint", hints.Idempotent, hints.Idempotent)
+	hint("destructiveHint", hints.Destructive != nil, hints.Destructive != nil && *hints.Destructive)
+	hint("openWorldHint", hints.OpenWorld != nil, hints.OpenWorld != nil && *hints.OpenWorld)
+	w.fields(canister.Fields(said), "", "readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
+	if w.first {
+		return nil
 	}
 	return w.end()
 }

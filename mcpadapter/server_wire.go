@@ -32,14 +32,30 @@ func (r *rawResult) MarshalJSON() ([]byte, error) {
 	if len(r.Meta) == 0 {
 		return append(r.text, '}'), nil
 	}
-	meta, err := json.Marshal(r.Meta)
-	if err != nil {
-		return nil, err
+	meta := newObject()
+	for _, name := range sortedKeys(r.Meta) {
+		value, ok := r.Meta[name].(json.RawMessage) // as another server wrote it
+		if !ok {
+			var err error
+			if value, err = json.Marshal(r.Meta[name]); err != nil {
+				return nil, err
+			}
+		}
+		meta.raw(name, value)
 	}
 	w := &object{first: len(r.text) == 1}
 	w.Write(r.text)
-	w.raw("_meta", meta)
+	w.raw("_meta", meta.end())
 	return w.end(), nil
+}
+
+// result is a result of what is written, and of the members that another server
+// had beside it, which are in the metadata under the prefix.
+func (w *object) result(metadata canister.Fields, prefix string) *rawResult {
+	w.fields(metadata, prefix, "_meta")
+	result := &rawResult{text: w.open()}
+	result.Meta = passedMeta(metadata[prefix+"_meta"])
+	return result
 }
 
 // object writes a JSON object member by member: what is JSON already goes in as

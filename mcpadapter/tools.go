@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -138,7 +139,7 @@ func decodeTool(raw json.RawMessage) (*wireTool, error) {
 	_ = json.Unmarshal(rest["description"], &t.Description)
 	_ = json.Unmarshal(rest["annotations"], &t.Annotations)
 	_ = json.Unmarshal(rest["execution"], &t.Execution)
-	t.metadata = metadataOf(rest, "name", "title", "description", "inputSchema", "outputSchema")
+	t.metadata = metadataOf(rest, "name", "description", "inputSchema", "outputSchema")
 	return t, nil
 }
 
@@ -218,8 +219,25 @@ func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
 // own: the member annotations of a content block is kept as mcp/annotations.
 const metadataPrefix = "mcp/"
 
+// resourcePrefix is that of the members of what a resource holds, read or
+// embedded in a block, which has members of its own: mcp/resource/_meta.
+const resourcePrefix = metadataPrefix + "resource/"
+
 // metadataOf keeps the members that have no field. It returns nil for none.
 func metadataOf(m map[string]json.RawMessage, known ...string) canister.Fields {
+	return metadataUnder(metadataPrefix, m, known...)
+}
+
+// merged returns the fields of both; either may be nil.
+func merged(fields, more canister.Fields) canister.Fields {
+	if fields == nil {
+		return more
+	}
+	maps.Copy(fields, more)
+	return fields
+}
+
+func metadataUnder(prefix string, m map[string]json.RawMessage, known ...string) canister.Fields {
 	var fields canister.Fields
 	for name, value := range m {
 		if slices.Contains(known, name) {
@@ -228,7 +246,7 @@ func metadataOf(m map[string]json.RawMessage, known ...string) canister.Fields {
 		if fields == nil {
 			fields = make(canister.Fields)
 		}
-		fields[metadataPrefix+name] = compact(value)
+		fields[prefix+name] = compact(value)
 	}
 	return fields
 }
