@@ -198,7 +198,10 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 			return
 		}
 		w.answerPending("the conversation went on without it", false)
-		w.append(canister.User{Content: slices.Clone(content)})
+		user := canister.User{Content: slices.Clone(content)}
+		user.Time = w.opts.Now()
+		w.introduceBefore()
+		w.append(user)
 		w.work()
 	})
 }

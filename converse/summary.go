@@ -68,6 +68,9 @@ func digestLines(told []canister.Canister, trim, most int) string {
 		case canister.Supervisor:
 			continue
 		case canister.Document:
+			if isInstructions(c) { // the model is told again after the summary
+				continue
+			}
 			if line.Title = shortened(c.Title, most); c.Metadata[compactionKey] != nil {
 				line.From, line.Title = "summary", ""
 			}

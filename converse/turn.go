@@ -345,6 +345,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	t.growTools(ctx)
 	started := t.opts.Now()
 	t.emit(MessageStarted{})
+	t.introduce(t.tools)
 	ids := &identities{newID: t.opts.NewID, given: map[string]bool{}}
 	purpose := PurposeAnswer
 	if command.Final {

@@ -5,6 +5,7 @@ package converse
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/consort-go/consort/canister"
@@ -62,12 +63,13 @@ func arePlaces(numbers []int) bool {
 // comes from elsewhere must not take the place of what was said, or of instructions.
 func unmarked(c canister.Canister) canister.Canister {
 	document, ok := c.(canister.Document)
-	if !ok || document.Metadata[compactionKey] == nil && document.Metadata[sampledKey] == nil {
+	if !ok || document.Metadata[compactionKey] == nil && document.Metadata[sampledKey] == nil && document.Metadata[instructionsKey] == nil {
 		return c
 	}
 	document.Metadata = maps.Clone(document.Metadata) // it is the caller's
 	delete(document.Metadata, compactionKey)
 	delete(document.Metadata, sampledKey)
+	delete(document.Metadata, instructionsKey)
 	return document
 }
 
@@ -183,7 +185,9 @@ type view struct {
 	told []canister.Canister
 }
 
-// of returns the view of a history without open invocations. Its cost is that of
+// of returns the view of a history without open invocations. Instructions of
+// servers that were added right behind a message of the user are told before it,
+// so that the message is what the model answers. Its cost is that of
 // what has come since, or of all that is told after a new mark.
 func (v *view) of(history []canister.Canister) []canister.Canister {
 	if v.seen > len(history) {
@@ -199,7 +203,15 @@ func (v *view) of(history []canister.Canister) []canister.Canister {
 	}
 	var added []canister.Canister
 	for i, c := range history[v.seen:] {
+		if i == 0 && isInstructions(c) { // they may come before what was told last
+			if last := len(v.told) - 1; last >= 0 && v.told[last].Kind() == canister.KindUser {
+				v.told, added = slices.Clone(v.told[:last]), append(added, v.told[last])
+			}
+		}
 		added = m.tell(added, v.seen+i, c)
+		if last := len(added) - 1; last > 0 && isInstructions(c) && added[last-1].Kind() == canister.KindUser {
+			added[last-1], added[last] = added[last], added[last-1]
+		}
 	}
 	v.told = append(v.told, canister.Messages(added)...)
 	v.seen = len(history)

@@ -24,6 +24,8 @@ type offer struct {
 	tools []*Tool // sorted by name
 	aside []Aside // sorted by tool
 	notes []Note  // sorted by tool
+
+	instructions Instructions // of the server, as they are passed on
 }
 
 // listed is an offer with the invokers behind it, by the tool's own name.
@@ -181,7 +183,7 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 		if err != nil {
 			return listed{}, err
 		}
-		return e.assort(listing, before)
+		return e.assort(listing, e.instructionsOf(connection), before)
 	})
 	if err != nil && ctx.Err() == context.DeadlineExceeded {
 		err = fmt.Errorf("%w: %w", &limitError{"no list", e.options.ConnectTimeout}, err)
@@ -192,8 +194,8 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 
 // assort parts the tools that can be offered from those that cannot. Tools, and
 // the whole offer, that are as they were before are the same values as before.
-func (e *Ensemble) assort(listing Listing, before *offer) (listed, error) {
-	o := &offer{aside: slices.Clone(listing.Aside)}
+func (e *Ensemble) assort(listing Listing, instructions Instructions, before *offer) (listed, error) {
+	o := &offer{aside: slices.Clone(listing.Aside), instructions: instructions}
 	found := make([]candidate, 0, len(listing.Invokers))
 	for _, i := range listing.Invokers {
 		c, problem := e.candidateOf(i)
@@ -233,7 +235,7 @@ func (e *Ensemble) assort(listing Listing, before *offer) (listed, error) {
 	}
 	slices.SortFunc(o.tools, compareTools)
 	slices.SortFunc(o.aside, compareAside)
-	if slices.Equal(o.tools, before.tools) && slices.Equal(o.aside, before.aside) && slices.Equal(o.notes, before.notes) {
+	if slices.Equal(o.tools, before.tools) && slices.Equal(o.aside, before.aside) && slices.Equal(o.notes, before.notes) && o.instructions == before.instructions {
 		o = before
 	}
 	return listed{o, invokers}, nil

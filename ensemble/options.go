@@ -100,6 +100,9 @@ type Options struct {
 	// them, and nobody changes them. It may be called concurrently, and takes
 	// of the time that listing has. Nil lets all pass; package pins has one.
 	Screen func(definitions []*invoker.Definition) map[string]error
+	// OmitInstructions keeps what the server says about its use from models and
+	// from the clients of a gateway; see [Catalog.Instructions].
+	OmitInstructions bool
 	// Required makes it an error of [Roster.Catalog], and so of a
 	// conversation's turn, when this ensemble cannot be reached.
 	Required bool

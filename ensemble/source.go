@@ -5,6 +5,7 @@ package ensemble
 import (
 	"context"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -93,4 +94,8 @@ type Peer struct {
 	Version      string // of the server
 	Protocol     string // and its version, such as "MCP 2025-11-25"
 	Instructions string // what the server says about its use
+	Description  string // of the server, for people
+	Website      string // a URL; for people
+	// Metadata is for programs, as mcp/icons. May be nil.
+	Metadata canister.Fields
 }

@@ -48,6 +48,7 @@ type connection struct {
 	needs []string // the trusted values that go into headers
 
 	requestMeta map[string]json.RawMessage // of each request, when modern
+	serverInfo  json.RawMessage            // what the server calls itself
 	listeners   listeners
 	news        *news
 
@@ -162,14 +163,19 @@ func (c *connection) shookHands(method string, response *jsonrpc.Response) (vers
 	if method == "server/discover" {
 		_ = json.Unmarshal(c.requestMeta[mcp.MetaKeyProtocolVersion], &version)
 	}
-	if method != "initialize" || response.Error != nil {
+	var result struct {
+		ProtocolVersion string                     `json:"protocolVersion"`
+		ServerInfo      json.RawMessage            `json:"serverInfo"`
+		Meta            map[string]json.RawMessage `json:"_meta"`
+	}
+	if response.Error != nil || json.Unmarshal(response.Result, &result) != nil {
 		return version
 	}
-	var result struct {
-		ProtocolVersion string `json:"protocolVersion"`
+	if c.serverInfo = result.ServerInfo; method == "server/discover" {
+		c.serverInfo = result.Meta[mcp.MetaKeyServerInfo]
 	}
-	if json.Unmarshal(response.Result, &result) != nil {
-		return ""
+	if method != "initialize" {
+		return version
 	}
 	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
 		l.negotiated(result.ProtocolVersion)
@@ -209,10 +215,8 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.modern = info.ProtocolVersion >= modern
 	c.version.Store(info.ProtocolVersion)
 	c.lasting = c.telemetry.StartSession(c.route(), true)
-	c.peer = ensemble.Peer{Protocol: "MCP " + info.ProtocolVersion, Instructions: info.Instructions}
-	if s := info.ServerInfo; s != nil {
-		c.peer.Name, c.peer.Title, c.peer.Version = s.Name, s.Title, s.Version
-	}
+	c.peer = describedPeer(c.serverInfo)
+	c.peer.Protocol, c.peer.Instructions = "MCP "+info.ProtocolVersion, info.Instructions
 	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
 		l.negotiated(info.ProtocolVersion)
 	}
@@ -227,6 +231,19 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	if !c.modern && c.options.LogLevel != "" && info.Capabilities != nil && info.Capabilities.Logging != nil {
 		c.work.Go(c.setLogLevel)
 	}
+}
+
+// describedPeer reads what a server calls itself (MCP 2025-11-25, schema §
+// Implementation). What is of the wrong type is as good as none.
+func describedPeer(serverInfo json.RawMessage) (p ensemble.Peer) {
+	m, _ := members(serverInfo)
+	for name, text := range map[string]*string{
+		"name": &p.Name, "title": &p.Title, "version": &p.Version, "description": &p.Description, "websiteUrl": &p.Website,
+	} {
+		_ = json.Unmarshal(m[name], text)
+	}
+	p.Metadata = metadataOf(m, "name", "title", "version", "description", "websiteUrl")
+	return p
 }
 
 // setLogLevel asks once; a server that refuses keeps its own level.

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -105,7 +106,7 @@ func TestFallBack(t *testing.T) {
 				if manner == "late-new" {
 					peer = ensemble.Peer{Name: "new", Version: "1", Protocol: "MCP 2026-07-28"}
 				}
-				if got := c.Peer(); got != peer {
+				if got := c.Peer(); !reflect.DeepEqual(got, peer) {
 					t.Errorf("Peer is %+v, want %+v", got, peer)
 				}
 				read := tool(t, c, "read")

@@ -40,7 +40,8 @@ const (
 type ServerOptions struct {
 	// Name and Version are what the server calls itself; default "consort" and
 	// "0". Title is the name for people, and Instructions tell clients how to
-	// use the server; both may be empty.
+	// use the server; both may be empty. What the servers behind say about their
+	// use ([ensemble.Catalog.Instructions]) follows the latter.
 	Name, Title, Version, Instructions string
 	// Tools are offered under their own names beside those of the roster, and
 	// win over tools of the roster that have the same name. A call of one may

@@ -144,7 +144,11 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 			return nil, err
 		}
 	}
-	return next(ctx, method, req)
+	result, err := next(ctx, method, req)
+	if err == nil {
+		s.instruct(ctx, result)
+	}
+	return result, err
 }
 
 // refusal is a JSON-RPC error.

@@ -103,25 +103,27 @@ type promptList struct {
 }
 
 type promptJSON struct {
-	Name        string         `json:"name"` // the roster's
-	Ensemble    string         `json:"ensemble"`
-	Prompt      string         `json:"prompt"` // the server's
-	Title       string         `json:"title,omitempty"`
-	Description string         `json:"description,omitempty"`
-	Arguments   []argumentJSON `json:"arguments"`
+	Name        string          `json:"name"` // the roster's
+	Ensemble    string          `json:"ensemble"`
+	Prompt      string          `json:"prompt"` // the server's
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Arguments   []argumentJSON  `json:"arguments"`
+	Metadata    canister.Fields `json:"metadata,omitempty"` // what has no other place, by name: mcp/icons, mcp/_meta
 }
 
 type argumentJSON struct {
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
-	Required    bool   `json:"required"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Required    bool            `json:"required"`
+	Metadata    canister.Fields `json:"metadata,omitempty"`
 }
 
 func newPromptList(all *ensemble.Prompts) *promptList {
 	list := &promptList{Prompts: []promptJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
 	for _, p := range all.Prompts {
-		form := promptJSON{p.FullName(), p.Ensemble, p.Name, p.Title, p.Description, []argumentJSON{}}
+		form := promptJSON{p.FullName(), p.Ensemble, p.Name, p.Title, p.Description, []argumentJSON{}, p.Metadata}
 		for _, a := range p.Arguments {
 			form.Arguments = append(form.Arguments, argumentJSON(a))
 		}

@@ -144,31 +144,33 @@ type resourceList struct {
 }
 
 type resourceJSON struct {
-	URI         string `json:"uri"`
-	Ensemble    string `json:"ensemble"`
-	Name        string `json:"name,omitempty"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
-	MIME        string `json:"mime,omitempty"`
-	Size        *int64 `json:"size,omitempty"`
+	URI         string          `json:"uri"`
+	Ensemble    string          `json:"ensemble"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	MIME        string          `json:"mime,omitempty"`
+	Size        *int64          `json:"size,omitempty"`
+	Metadata    canister.Fields `json:"metadata,omitempty"` // what has no other place, by name: mcp/icons, mcp/_meta
 }
 
 type templateJSON struct {
-	URI         string `json:"uri"`
-	Ensemble    string `json:"ensemble"`
-	Name        string `json:"name,omitempty"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
-	MIME        string `json:"mime,omitempty"`
+	URI         string          `json:"uri"`
+	Ensemble    string          `json:"ensemble"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	MIME        string          `json:"mime,omitempty"`
+	Metadata    canister.Fields `json:"metadata,omitempty"`
 }
 
 func newResourceList(all *ensemble.Resources) *resourceList {
 	list := &resourceList{Resources: []resourceJSON{}, Templates: []templateJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
 	for _, r := range all.Resources {
-		list.Resources = append(list.Resources, resourceJSON{r.URI, r.Ensemble, r.Name, r.Title, r.Description, r.MIME, r.Size})
+		list.Resources = append(list.Resources, resourceJSON{r.URI, r.Ensemble, r.Name, r.Title, r.Description, r.MIME, r.Size, r.Metadata})
 	}
 	for _, t := range all.Templates {
-		list.Templates = append(list.Templates, templateJSON{t.URI, t.Ensemble, t.Name, t.Title, t.Description, t.MIME})
+		list.Templates = append(list.Templates, templateJSON{t.URI, t.Ensemble, t.Name, t.Title, t.Description, t.MIME, t.Metadata})
 	}
 	return list
 }

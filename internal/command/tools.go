@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/shown"
@@ -79,6 +80,7 @@ type toolJSON struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Needs        []string        `json:"needs,omitempty"`
 	Hints        hintsJSON       `json:"hints"`
+	Metadata     canister.Fields `json:"metadata,omitempty"` // what has no other place, by name: mcp/icons, mcp/_meta
 }
 
 // hintsJSON are the hints of a tool, defaults applied.
@@ -104,7 +106,7 @@ func newToolJSON(tool *ensemble.Tool) toolJSON {
 		Name: tool.Name(), Ensemble: tool.Ensemble().Name(), Tool: d.Name,
 		Title: d.Title, Description: d.Description,
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Needs: d.Needs,
-		Hints: newHintsJSON(d.Hints),
+		Hints: newHintsJSON(d.Hints), Metadata: d.Metadata,
 	}
 }
 

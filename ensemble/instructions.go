@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// The bounds of what servers say about their use, in characters.
+const (
+	// MaxInstructions is how much of the instructions of one ensemble is passed on.
+	MaxInstructions = 4000
+	// MaxAllInstructions is how much of those of all ensembles together is.
+	MaxAllInstructions = 16_000
+)
+
+// Instructions are what the server behind an ensemble says about the use of its
+// tools (MCP 2025-11-25, schema § InitializeResult), as models and clients of a
+// gateway get it.
+type Instructions struct {
+	Ensemble string
+	// Text has no invisible characters and no secrets ([Options].Redact), and at
+	// most MaxInstructions characters. It is not trusted: the server wrote it.
+	Text string
+	// Omitted is how many characters more there were.
+	Omitted int
+}
+
+// String returns the text with its author. Each line of the text begins with
+// "> ", so that none can pass for a line of this program or another server.
+func (i Instructions) String() string {
+	name, _ := cleaned(i.Ensemble, isInvisibleInName)
+	text := fmt.Sprintf("The server %q says about its tools:\n> %s", name, strings.ReplaceAll(i.Text, "\n", "\n> "))
+	if i.Omitted > 0 {
+		text += fmt.Sprintf("\n[%d of %d characters are left out]", i.Omitted, i.Omitted+utf8.RuneCountInString(i.Text))
+	}
+	return text
+}
+
+// Shortened returns the instructions with a text of at most that many characters.
+func (i Instructions) Shortened(most int) Instructions {
+	n := utf8.RuneCountInString(i.Text)
+	if n <= most {
+		return i
+	}
+	end := 0
+	for range most {
+		_, size := utf8.DecodeRuneInString(i.Text[end:])
+		end += size
+	}
+	i.Text, i.Omitted = i.Text[:end], i.Omitted+n-most
+	return i
+}
+
+// instructionsOf returns what a connection says about its use; an empty Text for
+// nothing.
+func (e *Ensemble) instructionsOf(connection Connection) Instructions {
+	said := Instructions{Ensemble: e.name}
+	if !e.options.OmitInstructions {
+		text, _ := cleaned(connection.Peer().Instructions, isInvisible)
+		said.Text = e.options.Redact(strings.TrimSpace(text))
+	}
+	return said.Shortened(MaxInstructions)
+}
+
+// Instructions returns what the servers say about the use of their tools, in the
+// order of the roster: of those ensembles that offer any tool.
+func (c *Catalog) Instructions() []Instructions {
+	var all []Instructions
+	for i, o := range c.offers {
+		if c.errs[i] == nil && o.instructions.Text != "" && len(o.tools) > 0 {
+			all = append(all, o.instructions)
+		}
+	}
+	return all
+}
+
+// Instructions returns those of a catalog, but waits for ensembles that are not
+// connected no longer than ctx lasts: what they say is missing then. It returns
+// soon after ctx ends.
+func (r *Roster) Instructions(ctx context.Context) []Instructions {
+	offers := make([]*offer, len(r.ensembles))
+	var waiting sync.WaitGroup
+	for i, e := range r.ensembles {
+		waiting.Go(func() { offers[i], _ = e.offeredSoon(ctx) })
+	}
+	waiting.Wait()
+	var all []Instructions
+	for _, o := range offers {
+		if o != nil && o.instructions.Text != "" && len(o.tools) > 0 {
+			all = append(all, o.instructions)
+		}
+	}
+	return all
+}
