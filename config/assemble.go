@@ -389,11 +389,13 @@ func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 		Trust:          s.Trust,
 		MaxTools:       s.MaxTools,
 		Allow:          s.Allow,
-		Deny:           s.Deny,
-		Required:       s.Required,
-		Redact:         o.redact,
-		Logger:         o.Logger,
-		Telemetry:      o.seen,
+
+		OmitInstructions: s.OmitInstructions,
+		Deny:             s.Deny,
+		Required:         s.Required,
+		Redact:           o.redact,
+		Logger:           o.Logger,
+		Telemetry:        o.seen,
 	}
 	if settings := s.Settings.Reveal(); settings != nil {
 		options.Settings = settings
@@ -445,6 +447,7 @@ func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
 	client.SampleCalls = s.Sampling
+	client.Roots = rootsOf(s.Roots, client.Roots)
 	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.Trusted.Headers}
 	switch s.Transport {
 	case Stdio:

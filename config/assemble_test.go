@@ -291,7 +291,7 @@ func TestServerIsLimited(t *testing.T) {
 
 func TestEnsembleOptions(t *testing.T) {
 	c, err := parse("[mcp.a]\ncommand=['x']\nallow=['b']\ndeny=['c']\nrequired=true\ncall_timeout='2s'\nsettings={k='env:HOST'}\n"+
-		"call_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\nkeepalive='8s'\nidle_disconnect='9s'\nrefresh='11s'\ntrust='all'\nmax_tools=10\n"+
+		"call_limit='4s'\nrestart='always'\npark_after=6\npark_window='7s'\nkeepalive='8s'\nidle_disconnect='9s'\nrefresh='11s'\ntrust='all'\nmax_tools=10\ninstructions=false\n"+
 		"[mcp.b]\nurl='http://x'\nconnect_timeout='3s'\nrestart='on_use'\npark_after=0\ntrust='none'\n[mcp.c]\nurl='http://x'\nrestart='never'\n", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func TestEnsembleOptions(t *testing.T) {
 		ConnectTimeout: 30 * time.Second, CallTimeout: 2 * time.Second, Allow: []string{"b"}, Deny: []string{"c"},
 		Required: true, Settings: map[string]any{"k": "example.host-5554"},
 		CallLimit: 4 * time.Second, Restart: ensemble.Restart{Policy: ensemble.RestartAlways, Tries: 6, Window: 7 * time.Second},
-		KeepAlive: 8 * time.Second, IdleDisconnect: 9 * time.Second, Refresh: 11 * time.Second, Trust: ensemble.TrustAll, MaxTools: 10,
+		KeepAlive: 8 * time.Second, IdleDisconnect: 9 * time.Second, Refresh: 11 * time.Second, Trust: ensemble.TrustAll, MaxTools: 10, OmitInstructions: true,
 	}); !reflect.DeepEqual(*a, want) {
 		t.Errorf("the options of a are %+v", a)
 	}

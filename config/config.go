@@ -236,6 +236,9 @@ type Server struct {
 	// which are sent with each request, are allowed for those only.
 	URL     Value
 	Headers map[string]Value
+	// Roots are the places that the server may work in, as it is told; see
+	// [mcpadapter.ClientOptions].
+	Roots []Root
 	// Sampling lets the server ask the conversation's model; see
 	// mcpadapter.ClientOptions.SampleCalls.
 	Sampling bool
@@ -288,6 +291,9 @@ type Supervision struct {
 	Settings Table
 	// Required makes it an error when the server cannot be reached.
 	Required bool
+	// OmitInstructions keeps what the server says about its use from models and
+	// clients; the key is instructions = false.
+	OmitInstructions bool
 	// Disabled leaves the server out; the key is enabled = false.
 	Disabled bool
 	// Origin is where the server was defined, as FILE:LINE, for messages; may

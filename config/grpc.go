@@ -49,6 +49,8 @@ type GRPCServer struct {
 	// an HTTP/2 ping asks whether the server is there, at least 10 s; 0 is
 	// never. KeepAlive does without HTTP/2, and between calls.
 	PingAfter time.Duration
+	// Roots are as those of a [Server], with the service of MCP.
+	Roots []Root
 	// Sampling lets the server ask the conversation's model, and Protocol pins
 	// the protocol version; both for [GRPCMCP] only, as in [Server].
 	Sampling bool
@@ -101,6 +103,7 @@ func (s *GRPCServer) fields() []field {
 		{"max_message", size(&s.MaxMessage)},
 		{"ping_after", pingAfter(&s.PingAfter)},
 		{"sampling", boolean(&s.Sampling)},
+		{"roots", each(&s.Roots, root)},
 		{"protocol", protocolVersion(&s.Protocol)},
 		{"trusted", tableOf([]field{
 			{"arguments", byName(&s.Trusted.Arguments, text[string], argumentName)},
@@ -166,7 +169,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 
 // speaks reports keys that mean nothing to what the server speaks.
 func (s *GRPCServer) speaks(r *reader, n *node) {
-	strays := []*node{n.member("sampling"), n.member("protocol")}
+	strays := []*node{n.member("sampling"), n.member("protocol"), n.member("roots"), n.member("instructions")}
 	other := GRPCTools
 	if s.Service == GRPCMCP {
 		strays, other = []*node{n.member("category"), n.member("caller")}, GRPCMCP
@@ -332,6 +335,7 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 		client := o.Client
 		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
 		client.SampleCalls = s.Sampling
+		client.Roots = rootsOf(s.Roots, client.Roots)
 		if application != "" {
 			return grpctool.DaprMCP(application, options, &client), nil
 		}

@@ -27,6 +27,7 @@ func (s *Server) fields() []field {
 		{"url", address(&s.URL)},
 		{"headers", byName(&s.Headers, headerValue, headerName)},
 		{"sampling", boolean(&s.Sampling)},
+		{"roots", each(&s.Roots, root)},
 		{"trusted", tableOf(s.Trusted.fields(), nil)},
 		{"protocol", protocolVersion(&s.Protocol)},
 	}...)

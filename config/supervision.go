@@ -47,6 +47,7 @@ func (s *Supervision) fields() []field {
 		{"settings", free(&s.Settings)},
 		{"required", boolean(&s.Required)},
 		{"enabled", not(&s.Disabled)},
+		{"instructions", not(&s.OmitInstructions)},
 	}
 }
 

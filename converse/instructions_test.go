@@ -182,4 +182,3 @@ func TestInstructionsAreBounded(t *testing.T) {
 		t.Errorf("told: %s", said[len(said)-200:])
 	}
 }
-

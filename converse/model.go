@@ -4,6 +4,7 @@ package converse
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -48,6 +49,21 @@ type Screener interface {
 	// the answer depends on the definition alone.
 	Screen(definition *invoker.Definition) error
 }
+
+// Screen returns why a model cannot be offered a tool, as [Screener] does: because
+// the tool is not for models, or because the model's screener says so, which may be
+// nil.
+func Screen(definition *invoker.Definition, screener Screener) error {
+	if !definition.IsForModels() {
+		return errNotForModels
+	}
+	if screener == nil {
+		return nil
+	}
+	return screened(screener, definition)
+}
+
+var errNotForModels = errors.New("it is for its app alone and not for models (_meta.ui.visibility); it can be called by hand")
 
 // Describer is a [Model] that says which model it is, for those who watch.
 type Describer interface {

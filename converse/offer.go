@@ -106,10 +106,7 @@ func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
 func (o *offer) add(tool *ensemble.Tool, screener Screener, limit int, may bool) bool {
 	definition := *tool.Definition()
 	definition.Name = tool.Name()
-	var err error
-	if screener != nil {
-		err = screened(screener, &definition)
-	}
+	err := Screen(&definition, screener)
 	if err == nil && limit >= 0 && (!may || len(o.set.Definitions) >= limit) {
 		err = fmt.Errorf("a model is offered %d tools at most", limit)
 	}

@@ -4,6 +4,7 @@ package converse_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -362,5 +363,40 @@ func TestNumberOfToolsIsShared(t *testing.T) {
 	played(t, script)
 	if aside := events[0].(converse.TurnStarted).Aside; len(aside) != 82 {
 		t.Errorf("%d tools are set aside", len(aside))
+	}
+}
+
+// A tool that is there for an app alone is set aside for models, with the reason.
+func TestToolsForAppsAlone(t *testing.T) {
+	visible := func(name, visibility string) invoker.Invoker {
+		tool := echo(name).(*fake)
+		if visibility != "" {
+			tool.definition.Metadata = canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":` + visibility + `}}`)}
+		}
+		return tool
+	}
+	script := conversetest.NewScript(
+		conversetest.Line{Expect: offers("local__all", "local__both", "local__model", "local__none", "local__odd"), Calls: []conversetest.Call{call("app", `{}`)}},
+		conversetest.Line{Expect: told("it is for its app alone"), Text: "I see."},
+	)
+	roster := newRoster(t, visible("all", ""), visible("app", `["app"]`), visible("model", `["model"]`),
+		visible("both", `["app","model"]`), visible("none", `[]`), visible("odd", `"app"`))
+	talk := converse.New(script, roster, nil)
+	events := play(t, talk, "Go.")
+	played(t, script)
+	aside := events[0].(converse.TurnStarted).Aside
+	if len(aside) != 1 || aside[0].Tool != "app" || !strings.Contains(aside[0].Reason, "_meta.ui.visibility") {
+		t.Errorf("aside: %+v", aside)
+	}
+	catalog, err := roster.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, ok := catalog.Find("local__app")
+	if !ok {
+		t.Fatal("a program does not find it")
+	}
+	if _, err := tool.Invoke(t.Context(), &invoker.Call{}); err != nil {
+		t.Errorf("a program cannot call it: %v", err)
 	}
 }

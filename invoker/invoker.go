@@ -5,6 +5,7 @@ package invoker
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/consort-go/consort/canister"
@@ -61,6 +62,22 @@ func (d *Definition) Category() string {
 	var category string
 	_ = json.Unmarshal(d.Metadata[CategoryKey], &category) // what is no string is no category
 	return category
+}
+
+// IsForModels reports whether models may be offered the tool. One that is there
+// only for the user interface that belongs to it may not: the list
+// _meta.ui.visibility, which a tool of MCP has in its metadata as mcp/_meta, lacks
+// "model" (MCP Apps, SEP-1865). A program may call it.
+func (d *Definition) IsForModels() bool {
+	var meta struct {
+		UI struct {
+			Visibility []string `json:"visibility"`
+		} `json:"ui"`
+	}
+	if json.Unmarshal(d.Metadata["mcp/_meta"], &meta) != nil { // nothing, or of the wrong type
+		return true
+	}
+	return len(meta.UI.Visibility) == 0 || slices.Contains(meta.UI.Visibility, "model")
 }
 
 // Hints say how a tool behaves. They are claims of the tool's author, which a

@@ -11,15 +11,12 @@ import (
 // and those that are set aside, also by the model; which may be nil.
 func offered(catalog *ensemble.Catalog, model converse.Model) ([]*ensemble.Tool, []ensemble.Aside) {
 	aside := catalog.Aside()
-	screener, ok := model.(converse.Screener)
-	if !ok {
-		return catalog.Tools(), aside
-	}
+	screener, _ := model.(converse.Screener)
 	var tools []*ensemble.Tool
 	for _, tool := range catalog.Tools() {
 		definition := *tool.Definition()
 		definition.Name = tool.Name()
-		if err := screener.Screen(&definition); err != nil {
+		if err := converse.Screen(&definition, screener); err != nil {
 			aside = append(aside, ensemble.Aside{Ensemble: tool.Ensemble().Name(), Tool: tool.Definition().Name, Reason: err.Error()})
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/shown"
@@ -49,23 +50,28 @@ type historyJSON struct {
 }
 
 type serverJSON struct {
-	Name      string      `json:"name"`
-	Transport string      `json:"transport"`
-	State     string      `json:"state"`
-	Protocol  string      `json:"protocol,omitempty"`
-	Server    string      `json:"server,omitempty"` // what it calls itself
-	Version   string      `json:"version,omitempty"`
-	Tools     int         `json:"tools"`
-	ConnectMS float64     `json:"connect_ms,omitempty"`
-	Aside     []asideJSON `json:"aside"`
-	Error     string      `json:"error,omitempty"`
+	Name        string          `json:"name"`
+	Transport   string          `json:"transport"`
+	State       string          `json:"state"`
+	Protocol    string          `json:"protocol,omitempty"`
+	Server      string          `json:"server,omitempty"` // what it calls itself
+	Title       string          `json:"title,omitempty"`
+	Version     string          `json:"version,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Website     string          `json:"website,omitempty"`
+	Metadata    canister.Fields `json:"metadata,omitempty"`
+	Tools       int             `json:"tools"`
+	ConnectMS   float64         `json:"connect_ms,omitempty"`
+	Aside       []asideJSON     `json:"aside"`
+	Error       string          `json:"error,omitempty"`
 }
 
 // newServerJSON tells of a server what an attempt to connect has shown.
 func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string) serverJSON {
 	out := serverJSON{
 		Name: s.Name, Transport: transport, State: string(s.State), Aside: []asideJSON{},
-		Protocol: s.Peer.Protocol, Server: s.Peer.Name, Version: s.Peer.Version,
+		Protocol: s.Peer.Protocol, Server: s.Peer.Name, Title: s.Peer.Title, Version: s.Peer.Version,
+		Description: s.Peer.Description, Website: s.Peer.Website, Metadata: s.Peer.Metadata,
 		Tools: s.Tools, ConnectMS: milliseconds(s.ConnectDuration),
 	}
 	if s.State != ensemble.Ready {

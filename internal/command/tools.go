@@ -65,9 +65,35 @@ func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error)
 
 // toolList is the document of consort tools.
 type toolList struct {
-	Tools []toolJSON  `json:"tools"`
-	Aside []asideJSON `json:"aside"`
-	Away  []awayJSON  `json:"away"`
+	Tools   []toolJSON  `json:"tools"`
+	Servers []peerJSON  `json:"servers"`
+	Aside   []asideJSON `json:"aside"`
+	Away    []awayJSON  `json:"away"`
+}
+
+// peerJSON is a server as it describes itself.
+type peerJSON struct {
+	Ensemble     string          `json:"ensemble"`
+	Protocol     string          `json:"protocol,omitempty"`
+	Server       string          `json:"server,omitempty"`
+	Title        string          `json:"title,omitempty"`
+	Version      string          `json:"version,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	Website      string          `json:"website,omitempty"`
+	Instructions string          `json:"instructions,omitempty"`
+	Metadata     canister.Fields `json:"metadata,omitempty"`
+}
+
+// newPeerList lists the servers that are connected, in the order of the roster.
+func newPeerList(roster *ensemble.Roster) []peerJSON {
+	peers := []peerJSON{}
+	for _, e := range roster.Ensembles() {
+		s := e.Snapshot()
+		if p := s.Peer; s.State == ensemble.Ready && p.Protocol != "" { // not of functions of this program
+			peers = append(peers, peerJSON{s.Name, p.Protocol, p.Name, p.Title, p.Version, p.Description, p.Website, p.Instructions, p.Metadata})
+		}
+	}
+	return peers
 }
 
 type toolJSON struct {
@@ -93,7 +119,7 @@ type hintsJSON struct {
 
 func newToolList(assembly *config.Assembly, catalog *ensemble.Catalog) *toolList {
 	tools, aside := offered(catalog, assembly.Model)
-	list := &toolList{Tools: []toolJSON{}, Aside: asides(aside), Away: aways(catalog.Away())}
+	list := &toolList{Tools: []toolJSON{}, Servers: newPeerList(assembly.Roster), Aside: asides(aside), Away: aways(catalog.Away())}
 	for _, tool := range tools {
 		list.Tools = append(list.Tools, newToolJSON(tool))
 	}

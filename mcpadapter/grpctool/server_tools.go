@@ -95,6 +95,10 @@ func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
 		s.log.Warn("a tool is not offered: another one has its name", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
 		return
 	}
+	if !t.Definition().IsForModels() {
+		s.log.Info("a tool is not offered: it is for its app alone, which a definition has no member to say", event.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()))
+		return
+	}
 	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}
 	set.byName[name] = tool
 	set.tools = append(set.tools, tool)
