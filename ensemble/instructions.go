@@ -61,8 +61,10 @@ func (i Instructions) Shortened(most int) Instructions {
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}
 	if !e.options.OmitInstructions {
-		text, _ := cleaned(connection.Peer().Instructions, isInvisible)
-		said.Text = e.options.Redact(strings.TrimSpace(text))
+		text, _ := cleaned(e.peerOf(connection).Instructions, isInvisible)
+		if text = strings.TrimSpace(text); text != "" {
+			said.Text = e.options.Redact(text)
+		}
 	}
 	return said.Shortened(MaxInstructions)
 }
