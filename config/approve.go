@@ -57,6 +57,23 @@ func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveF
 	}, nil
 }
 
+// Forbid returns what [converse.Options].Forbid is by the rules: the calls whose first
+// rule that fits says [ActionDeny], also where an approval was given under other rules.
+// It is nil when no rule does.
+func (a *Approval) Forbid() func(context.Context, converse.Approval) (reason string, forbidden bool) {
+	denies := func(r Rule) bool { return r.Action == ActionDeny }
+	if a.Default != ActionDeny && !slices.ContainsFunc(a.Rules, denies) {
+		return nil
+	}
+	return func(_ context.Context, approval converse.Approval) (string, bool) {
+		rule := Rule{Action: a.Default}
+		if i := slices.IndexFunc(a.Rules, func(r Rule) bool { return (&compiledRule{Rule: r}).fits(&approval) }); i >= 0 {
+			rule = a.Rules[i]
+		}
+		return cmp.Or(rule.Reason, reasonDenied), denies(rule)
+	}
+}
+
 // decider returns the function that does what a rule says.
 func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	decided := converse.Allow()

@@ -499,6 +499,7 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 	if config.Keeps() {
 		a.Options.Doubt = config.History.Doubt
 	}
+	a.Options.Forbid = config.Approval.Forbid()
 	a.Options.Approve, err = config.Approval.Func(o.Ask, config.Keeps())
 	return err
 }

@@ -61,6 +61,13 @@ type Options struct {
 	Trusted []invoker.Value
 	// Approve is asked about each invocation before it runs. Nil lets all run.
 	Approve ApproveFunc
+	// Forbid looks at each invocation last, right before its call is made, whatever
+	// lets it be made: Approve, an answer that was given to another process days ago,
+	// or an approval that holds for a second attempt. If it returns true the call is
+	// denied, and the model is told the reason. It is for rules that may have changed
+	// since somebody approved, and must not wait for anybody. A panic denies. It is
+	// called concurrently. Nil forbids nothing.
+	Forbid func(ctx context.Context, ask Approval) (reason string, forbidden bool)
 	// Identity are the names of the trusted values that an approval which was
 	// put off ([Defer]) is bound to: when the call would be made with others, it
 	// is asked for again. Nil means all. Name those that say who it is, if others

@@ -35,8 +35,37 @@ type ruling struct {
 	content []canister.Content
 }
 
-// rule finds out what is to become of a call, from the history first.
+// rule finds out what is to become of a call. Rules that forbid it come last, and win
+// over whatever was decided before them.
 func (b *batch) rule(c *call) ruling {
+	r := b.ruled(c)
+	if b.opts.Forbid == nil || r.put || r.awaits != nil || r.failure != nil || r.done {
+		return r
+	}
+	reason, forbidden := "The rules cannot be asked.", true
+	if err := contain.Call("Options.Forbid", func() { reason, forbidden = b.opts.Forbid(b.ctx, approvalOf(c, r.arguments)) }); err != nil {
+		event.Log(b.ctx, b.log, zapcore.ErrorLevel, "approval failed", event.ApprovalFailed, zap.String("tool", c.invocation.Name), zap.Error(err))
+	}
+	switch {
+	case !forbidden:
+		return r
+	case c.standing.doubt || c.standing.wait.For == canister.WaitOutcome:
+		return ruling{failure: c.standing.unknown("It was not made again, which is denied: " + reason)}
+	}
+	return denied("The call was denied and not started: %s", reason)
+}
+
+// approvalOf is what is to be decided about a call.
+func approvalOf(c *call, arguments json.RawMessage) Approval {
+	definition := c.tool.Definition()
+	return Approval{
+		Invocation: c.invocation, Ensemble: c.tool.Ensemble().Name(), Tool: definition.Name,
+		Definition: definition, Arguments: arguments,
+	}
+}
+
+// ruled finds out what is to become of a call, from the history first.
+func (b *batch) ruled(c *call) ruling {
 	s := c.standing
 	switch {
 	case s.doubt:
@@ -160,13 +189,7 @@ func (b *batch) decide(c *call, arguments json.RawMessage) ruling {
 	if b.opts.Approve == nil {
 		return ruling{arguments: arguments}
 	}
-	decision, err := b.askApproval(Approval{
-		Invocation: c.invocation,
-		Ensemble:   c.tool.Ensemble().Name(),
-		Tool:       c.tool.Definition().Name,
-		Definition: c.tool.Definition(),
-		Arguments:  arguments,
-	})
+	decision, err := b.askApproval(approvalOf(c, arguments))
 	switch {
 	case errors.Is(err, ErrSuspended):
 		return ruling{put: true}

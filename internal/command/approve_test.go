@@ -5,6 +5,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -157,6 +158,22 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 	lacks(t, "the list", consort(t, "approve", "late", "--config", path).expect(t, statusDone).stderr, "consort resume")
 	if count() != 0 {
 		t.Error("it happened")
+	}
+}
+
+// TestARuleThatDeniesByNow: wins over an answer that was given under other rules.
+func TestARuleThatDeniesByNow(t *testing.T) {
+	world, count := effects(t)
+	tables := []string{model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Not on a Friday.", "It may not be.")), world, historyTable}
+	path := file(t, append(tables, defers)...)
+	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	denies := "[[approval.rules]]\naction = \"deny\"\ntools = [\"effect\"]\nreason = \"Not on a Friday.\"\n"
+	if err := os.WriteFile(path, []byte(strings.Join(append(tables, defers, denies), "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	consort(t, "approve", "pay", "--allow", "--resume", "--config", path).expect(t, statusDone)
+	if count() != 0 {
+		t.Errorf("%d effects, which the rule denies", count())
 	}
 }
 

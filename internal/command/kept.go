@@ -223,6 +223,13 @@ func (k *kept) warnLeft() {
 	}
 }
 
+// sayWhich says in which conversation a turn was held that the caller has not named.
+func (k *kept) sayWhich() {
+	if k.store != nil && !k.json && k.was.Length == 0 && k.talk.Length() > 0 && !k.gone {
+		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("run --conversation "+word(k.talk.ID()))))
+	}
+}
+
 // adviseContinue says how to come back.
 func (k *kept) adviseContinue() {
 	if k.store != nil && k.talk.Length() > 0 && !k.gone {
@@ -287,7 +294,7 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 		return usagef("the conversation %s belongs to a client of consort serve, which carries it on while it runs: "+
 			"to carry it on here, give what that client is trusted with, as in --trust user=ada", word(args[0]))
 	}
-	if !waits(k.talk) {
+	if done, is := k.talk.Next().(converse.Done); is && !done.Reason.Limited() {
 		p.screen.note("%s", p.screen.notes.faint("Nothing is left to do; the conversation waits for its user."))
 	}
 	defer k.adviseResume()

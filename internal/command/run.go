@@ -67,6 +67,7 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 		k.warnLeft()
 	}
 	defer k.adviseResume()
+	defer k.sayWhich()
 	return k.turn(ctx, prompt)
 }
 
