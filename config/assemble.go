@@ -51,7 +51,8 @@ type AssembleOptions struct {
 
 	redact func(text string) string // nil when there are no secrets
 	seen   *telemetry.Telemetry     // nil without Telemetry
-	pinned map[string]*pins.File    // those that are open, by path
+	starts *ensemble.Starts
+	pinned map[string]*pins.File // those that are open, by path
 }
 
 // Assembly is what a configuration comes to. Each part may be used without the
@@ -272,6 +273,9 @@ func (m *Model) retries() int {
 func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	ensembles := slices.Clone(o.Ensembles)
 	o.pinned = map[string]*pins.File{}
+	if config.ConcurrentStarts > 0 {
+		o.starts = ensemble.NewStarts(config.ConcurrentStarts)
+	}
 	var errs []error
 	for _, server := range config.servers() {
 		e, err := server.ensemble(o)
@@ -380,6 +384,7 @@ func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 	options := &ensemble.Options{
 		ConnectTimeout: s.ConnectTimeout,
+		Starts:         o.starts,
 		CallTimeout:    s.CallTimeout,
 		CallLimit:      s.CallLimit,
 		Restart:        s.restart(),

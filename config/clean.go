@@ -21,6 +21,12 @@ type cleanSource struct {
 	redact func(text string) string // nil for none of the configuration
 }
 
+// Spawns implements [ensemble.Spawner].
+func (s *cleanSource) Spawns() bool {
+	spawner, ok := s.Source.(ensemble.Spawner)
+	return ok && spawner.Spawns()
+}
+
 func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
 	opened, err := s.Source.Open(ctx)
 	if err != nil {

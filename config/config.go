@@ -31,6 +31,9 @@ type Config struct {
 	// GRPC are the servers that are reached over gRPC, in the same way; no name
 	// is in both. May be nil.
 	GRPC map[string]*GRPCServer
+	// ConcurrentStarts is how many servers that are processes are started at a
+	// time; 0 means twice the number of processors.
+	ConcurrentStarts int
 	// PublicVariables are the environment variables that hold no secrets: what
 	// they stand for may be shown.
 	PublicVariables []string

@@ -19,6 +19,7 @@ func (c *Config) fields() []field {
 		{"approval", tableOf(c.Approval.fields(), nil)},
 		{"mcp", byName(&c.MCP, server, serverName)},
 		{"grpc", byName(&c.GRPC, grpcServer, serverName)},
+		{"concurrent_starts", integer(&c.ConcurrentStarts, 1)},
 		{"public_variables", each(&c.PublicVariables, environmentName)},
 		{"import", each(&c.Import, text)},
 		{"tools", tableOf([]field{{"resources", boolean(&c.Tools.Resources)}}, c.Tools.check)},

@@ -40,8 +40,10 @@ type life struct {
 
 	// The rest is guarded by Ensemble.mu.
 
-	err        error // why the attempt failed; set before opened is closed
-	ended      error // why it takes no more calls; nil as long as it does
+	urgency    urgency // of those who wait for it to open
+	start      *start  // of its process; nil before it was asked for, or if there is none
+	err        error   // why the attempt failed; set before opened is closed
+	ended      error   // why it takes no more calls; nil as long as it does
 	connection Connection
 	signals    signals // of the connection
 	invokers   map[string]invoker.Invoker
@@ -90,6 +92,11 @@ func (l *life) isOpened() bool {
 // ready returns a connection that takes calls, connecting if need be. Unless
 // asked by hand, it does not repeat an attempt that failed a moment ago.
 func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
+	return e.readyFor(ctx, byHand, forList)
+}
+
+// readyFor is ready for those who wait for more than the list of tools.
+func (e *Ensemble) readyFor(ctx context.Context, byHand bool, u urgency) (*life, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("ensemble %q: %w", e.name, err)
 	}
@@ -97,6 +104,9 @@ func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
 	e.noticeLoss()
 	l, err := e.currentOrNew(ctx, byHand)
 	opened := l != nil && l.connection != nil
+	if l != nil && !opened {
+		e.want(l, u)
+	}
 	e.mu.Unlock()
 	if err != nil || opened {
 		return l, err
@@ -167,6 +177,11 @@ func (e *Ensemble) live(wanted context.Context, l, previous *life) {
 // attempt makes the connection, within its time, and shows what came of it.
 // With an error it may return a connection that is to be closed.
 func (e *Ensemble) attempt(wanted context.Context, l, previous *life) (Connection, error) {
+	start, err := e.awaitStart(l, previous)
+	defer start.end()
+	if err != nil {
+		return nil, err
+	}
 	limit := e.options.ConnectTimeout
 	ctx, cancel := context.WithTimeout(telemetry.Within(l.alive, wanted), limit)
 	defer cancel()
@@ -178,10 +193,11 @@ func (e *Ensemble) attempt(wanted context.Context, l, previous *life) (Connectio
 		err := &limitError{"no connection", limit}
 		e.failed(l, err)
 		end(err)
+		start.end()
 	})
 	defer watchdog.Stop()
 
-	connection, err := e.open(ctx, cancel, l, previous)
+	connection, err := e.open(ctx, cancel, l)
 	end(err)
 	return connection, err
 }
@@ -211,16 +227,9 @@ func connectCode(err error) invoker.Code {
 
 // open makes the connection and lists its tools, before ctx ends, which cancel
 // makes it do. With an error it may return a connection that is to be closed.
-func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l, previous *life) (Connection, error) {
+func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l *life) (Connection, error) {
 	start := time.Now()
 	limit := e.options.ConnectTimeout
-	if previous != nil {
-		select {
-		case <-previous.gone:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: the one before did not end", &limitError{"no connection", limit})
-		}
-	}
 	if err := e.takeOver(l); err != nil {
 		return nil, err
 	}
@@ -252,6 +261,24 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l, previ
 	}
 	e.opened(l, connection, signals, offer, invokers, time.Since(start))
 	return connection, nil
+}
+
+// awaitGone waits until the connection before this one is gone, as long as
+// connecting may take, or until this one is to end.
+func (e *Ensemble) awaitGone(l, previous *life) error {
+	if previous == nil {
+		return nil
+	}
+	bound := time.NewTimer(e.options.ConnectTimeout)
+	defer bound.Stop()
+	select {
+	case <-previous.gone:
+		return nil
+	case <-bound.C:
+		return fmt.Errorf("%w: the one before did not end", &limitError{"no connection", e.options.ConnectTimeout})
+	case <-l.alive.Done():
+		return l.alive.Err()
+	}
 }
 
 // takeOver makes l the connection that the next one waits for, unless l is to

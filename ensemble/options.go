@@ -31,8 +31,14 @@ const (
 type Options struct {
 	// ConnectTimeout bounds one attempt to connect, the first listing of the
 	// tools included, each later listing, that of resources and prompts too,
-	// and each ping; default 5 s.
+	// and each ping; default 5 s. It begins when the source is asked to open:
+	// the end of the connection before, and Starts, are waited for first.
 	ConnectTimeout time.Duration
+	// Starts bounds how many ensembles start a process at a time, for sources
+	// that are a [Spawner]: those that share it. Nil is the bound that all
+	// ensembles of the program share which are given none: twice the number of
+	// its processors. ConnectTimeout does not run while a start waits.
+	Starts *Starts
 	// CallTimeout ends a call that gives no sign of life for so long: neither
 	// an answer nor a report of progress. Default 30 s.
 	CallTimeout time.Duration

@@ -11,7 +11,7 @@ import (
 )
 
 // request asks the library of the ensemble for something, connecting first if
-// need be, within the limits of a call. What is lost with its connection is
+// need be, within the limits of a call once it is connected. What is lost with its connection is
 // asked again over a fresh one, since asking has no effect. The error is an
 // [invoker.Failure].
 func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *life, Library) (T, error)) (T, error) {
@@ -21,7 +21,12 @@ func request[T any](ctx context.Context, e *Ensemble, name string, ask func(cont
 	e.beginRequest()
 	defer e.endRequest()
 	for attempt := 1; ; attempt++ {
-		l, err := e.ready(clock.ctx, false)
+		resume := func() {}
+		if attempt == 1 { // as of a call, the time begins when there is a connection
+			resume = clock.hold()
+		}
+		l, err := e.readyFor(clock.ctx, false, forCall)
+		resume()
 		if err != nil {
 			var none T
 			return none, neverAsked(clock.ctx, err)

@@ -20,7 +20,8 @@ import (
 //	 |                      |      v
 //	 +----------------------+--- Parked
 //
-// Close leads from every state to Closed, which is final.
+// Close leads from every state to Closed, which is final. From Connecting an
+// ensemble may go to Queued and back.
 type State string
 
 // The states.
@@ -28,6 +29,9 @@ const (
 	// Idle: not connected, and nothing is wrong; the next use connects. After
 	// Options.IdleDisconnect only a call is such a use.
 	Idle State = "idle"
+	// Queued: an attempt waits until its process may start, because of
+	// Options.Starts. Connecting follows.
+	Queued State = "queued"
 	// Connecting: an attempt is under way.
 	Connecting State = "connecting"
 	// Ready: connected, and the tools are known.

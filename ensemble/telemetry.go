@@ -29,7 +29,7 @@ func (e *Ensemble) observe() {
 }
 
 // states are all there are.
-var states = []string{string(Idle), string(Connecting), string(Ready), string(Lost), string(Parked), string(Closed)}
+var states = []string{string(Idle), string(Queued), string(Connecting), string(Ready), string(Lost), string(Parked), string(Closed)}
 
 // observed is what the gauges tell of the ensemble.
 func (e *Ensemble) observed() telemetry.EnsembleState {

@@ -104,7 +104,7 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 // target finds the invoker on the current connection.
 func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 	e := t.ensemble
-	l, err := e.ready(ctx, false)
+	l, err := e.readyFor(ctx, false, forCall)
 	if err != nil {
 		return nil, nil, neverSent(ctx, err)
 	}

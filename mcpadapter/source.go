@@ -34,6 +34,7 @@ type source struct {
 	// inOrder says that a link carries all messages in their order, and is dear:
 	// a server that keeps silent is asked for an older protocol on the same one.
 	inOrder bool
+	spawns  bool // dial starts a process
 	dial    func(context.Context) (link, error)
 
 	mu       sync.Mutex
@@ -48,6 +49,11 @@ type plan struct {
 	probe   time.Duration
 	both    bool
 }
+
+var _ ensemble.Spawner = (*source)(nil)
+
+// Spawns implements [ensemble.Spawner].
+func (s *source) Spawns() bool { return s.spawns }
 
 // Open implements [ensemble.Source].
 func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {

@@ -36,7 +36,7 @@ func Stdio(command []string, options *StdioOptions) ensemble.Source {
 	if len(command) > 0 {
 		name = filepath.Base(command[0])
 	}
-	s := &source{options: o.withDefaults(name), pinned: o.Protocol, inOrder: true}
+	s := &source{options: o.withDefaults(name), pinned: o.Protocol, inOrder: true, spawns: true}
 	description := describe(command, o, s.options)
 	s.dial = func(ctx context.Context) (link, error) { return description.dial(ctx) }
 	return s
