@@ -53,6 +53,9 @@ type ProcessError struct {
 	// Stderr is the part of its stderr that most likely says why, in one line of
 	// printable characters; empty if it wrote nothing.
 	Stderr string
+	// Stdout is the beginning of what it wrote to stdout that is no message, in
+	// the same form, if it never sent one.
+	Stdout string
 }
 
 // Error returns everything that is known, in one line.
@@ -68,6 +71,9 @@ func (e *ProcessError) Error() string {
 		fmt.Fprintf(&text, "exited: %s", e.Exit)
 	default:
 		fmt.Fprintf(&text, "exited: %s: %s", e.Exit, e.Reason)
+	}
+	if e.Stdout != "" {
+		fmt.Fprintf(&text, "; stdout has lines that are no messages: %s", e.Stdout)
 	}
 	if e.Stderr != "" {
 		fmt.Fprintf(&text, "; stderr: %s", e.Stderr)

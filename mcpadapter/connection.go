@@ -192,9 +192,12 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	if session != nil {
 		_ = session.Close()
 	}
+	p, isProcess := c.link.(*process)
 	switch cause := context.Cause(ctx); {
 	case lost != nil:
 		return lost
+	case cause != nil && errors.Is(cause, context.DeadlineExceeded) && isProcess:
+		return fmt.Errorf("no connection in time: %w: %s", cause, p.sofar())
 	case cause != nil && errors.Is(cause, ctx.Err()):
 		err = fmt.Errorf("no connection in time: %w", cause)
 	case cause != nil:
@@ -202,7 +205,7 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	default:
 		err = cleaned(err)
 	}
-	if p, ok := c.link.(*process); ok && p.tail.lastWords() != "" {
+	if isProcess && p.tail.lastWords() != "" {
 		err = fmt.Errorf("%w; stderr: %s", err, p.tail.lastWords())
 	}
 	return err

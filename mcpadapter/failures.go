@@ -128,7 +128,7 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	maybe := x.left.Load() && !harmless
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return interrupted(err, x)
+		return interrupted(err, x, harmless)
 	case errors.As(err, &untold):
 		return &invoker.Failure{Code: invoker.Unauthorized, Message: "The call was not made: " + untold.Error() + ".", Cause: clean}
 	case errors.As(err, &denied):
@@ -138,30 +138,35 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	case errors.As(err, &broken):
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
 	case errors.As(err, &large):
-		return tooLarge(clean)
+		return tooLarge(clean, harmless)
 	case x.refusal() != nil:
 		return ofRPC(x.refusal(), clean)
 	case x.said.Load() != nil && !errors.Is(err, errClosed): // it asked for something
-		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool asked this program for something that it could not give: " + clean.Error(), Cause: clean}
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server asked this program for something that it could not give: " + clean.Error(), Cause: clean}
 	}
-	return c.lostCall(clean, maybe)
+	return c.lostCall(clean, maybe, harmless)
 }
 
 // lostCall is a call that the connection took with it.
-func (c *connection) lostCall(err error, maybe bool) *invoker.Failure {
+func (c *connection) lostCall(err error, maybe, harmless bool) *invoker.Failure {
 	cause := c.because(err)
 	var large *tooLargeError
 	switch {
 	case errors.Is(cause, errMessageTooLarge), errors.As(cause, &large):
-		return tooLarge(cause)
+		return tooLarge(cause, harmless)
 	case maybe:
 		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
 	}
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
 }
 
-func tooLarge(cause error) *invoker.Failure {
-	return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large to be taken. The tool may have run; ask it for less.", Cause: cause}
+// tooLarge is a request whose answer exceeds the limit.
+func tooLarge(cause error, harmless bool) *invoker.Failure {
+	text := "An answer of the server was too large to be taken."
+	if !harmless {
+		text += " The tool may have run; ask it for less."
+	}
+	return &invoker.Failure{Code: invoker.ResultTooLarge, Message: text, Cause: cause}
 }
 
 // because prefers the reason for which the connection was lost over what a
@@ -178,15 +183,21 @@ func (c *connection) because(err error) error {
 	}
 }
 
-// interrupted is a call whose own context ended.
-func interrupted(err error, x *exchange) *invoker.Failure {
-	failure := invoker.AsFailure(err)
-	if !x.left.Load() {
-		told := *failure
+// interrupted is a request whose own context ended. Only of one that is not
+// harmless it says what may have come of it.
+func interrupted(err error, x *exchange, harmless bool) *invoker.Failure {
+	told := *invoker.AsFailure(err)
+	switch {
+	case !x.left.Load() && harmless:
+		told.Message, told.Retryable = "The request ended before it reached the server.", true
+	case !x.left.Load():
 		told.Message, told.Retryable = "The call ended before it reached the server. Nothing was done.", true
-		return &told
+	case harmless && told.Code == invoker.Timeout:
+		told.Message = "The server did not answer in time."
+	case harmless:
+		told.Message = "The request was interrupted."
 	}
-	return failure
+	return &told
 }
 
 // failure maps the status (RFC 9110, § 15). A gateway's word that something

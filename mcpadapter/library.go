@@ -202,7 +202,7 @@ const completionMember = "completion/"
 func (c *connection) gone() error {
 	select {
 	case <-c.life.Done():
-		return c.lostCall(errClosed, false)
+		return c.lostCall(errClosed, false, true)
 	default:
 		return nil
 	}

@@ -54,7 +54,8 @@ type process struct {
 	cmd                   *exec.Cmd
 	limitErr              error // why it runs without its limits
 	stdin, stdout, errout *os.File
-	tail                  tail // of stderr
+	tail                  tail  // of stderr
+	stray                 stray // lines of stdout
 
 	connected chan struct{}        // holds a value once Connect was called
 	writing   chan struct{}        // holds a value while a message is written

@@ -5,6 +5,8 @@ package mcpadapter
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/consort-go/consort/ensemble"
 )
@@ -27,6 +29,9 @@ func notSent(cause error) error { return fmt.Errorf("%w: %w", errNotSent, cause)
 // that has exited.
 func (p *process) lossFrom(reason error) error {
 	loss := &ensemble.ProcessError{Server: p.name, Reason: reason, Stderr: p.tail.lastWords()}
+	if p.delivered.Load() == 0 {
+		loss.Stdout = p.stray.text()
+	}
 	if p.hasExited() {
 		loss.Exit = p.cmd.ProcessState.String()
 		if errors.Is(reason, errStdoutClosed) || errors.Is(reason, errStdinClosed) {
@@ -34,4 +39,64 @@ func (p *process) lossFrom(reason error) error {
 		}
 	}
 	return loss
+}
+
+// sofar says what a server has done that could not be connected to in time, and
+// what can be done about it.
+func (p *process) sofar() string {
+	stdout, stderr := p.stray.text(), p.tail.lastWords()
+	text := "the server still runs"
+	if p.delivered.Load() == 0 {
+		switch {
+		case stdout != "":
+			text += " and has written lines to stdout that are no messages: " + stdout
+		case stderr != "":
+			text += " and has written no message"
+		default:
+			text += " and has written nothing: it may still install or compile something, for which it needs a longer" +
+				" time-out to connect, or wait for a variable that its small environment lacks"
+		}
+	}
+	if stderr != "" {
+		text += "; stderr: " + stderr
+	}
+	return text
+}
+
+// The lines of stdout that are no messages of which an error shows the beginning.
+const (
+	maxStray     = 3
+	maxStrayLine = 200 // bytes
+)
+
+// stray keeps the first of those lines.
+type stray struct {
+	mu    sync.Mutex
+	lines []string
+	more  int
+}
+
+func (s *stray) add(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lines) == maxStray {
+		s.more++
+		return
+	}
+	text := cleanLine(string(line[:min(len(line), maxStrayLine)]))
+	if len(line) > maxStrayLine {
+		text = strings.ToValidUTF8(text, "") + "…"
+	}
+	s.lines = append(s.lines, text)
+}
+
+// text returns them in one line; empty if there are none.
+func (s *stray) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := strings.Join(s.lines, " | ")
+	if s.more > 0 {
+		text += fmt.Sprintf(" | (%d more)", s.more)
+	}
+	return text
 }

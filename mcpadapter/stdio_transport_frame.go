@@ -34,6 +34,10 @@ func (p *process) handOver() error {
 		messages, rest := decodeLine(line)
 		if len(rest) > 0 {
 			noise.add(rest)
+			p.stray.add(rest)
+			if answer := unreadableAnswer(rest); answer != nil {
+				messages = append(messages, answer)
+			}
 		}
 		for _, msg := range messages {
 			select {

@@ -95,7 +95,7 @@ func (c *connection) lossOf(err error) *telemetry.Fault {
 	if err == nil {
 		return nil
 	}
-	return telemetry.FaultOf(c.lostCall(err, false))
+	return telemetry.FaultOf(c.lostCall(err, false, true))
 }
 
 // Route implements [Routed].

@@ -95,6 +95,9 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		switch m := message.(type) {
 		case *jsonrpc.Response:
+			if !w.isFor(m) {
+				continue
+			}
 			w.answered(m)
 		case *jsonrpc.Request:
 			if !m.IsCall() && (w.progressed(m) || w.notify(m)) {

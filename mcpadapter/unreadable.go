@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// unreadableError is the error of an answer that cannot be read, in place of it.
+type unreadableError struct {
+	broken *protocolError
+	sure   bool // it is an answer, and not something that looks like one
+}
+
+func (e *unreadableError) Error() string { return e.broken.Error() }
+
+// unreadableAnswer returns a failed answer for a text that is meant as one and is
+// no message: an object with an id and no method that is cut short, nests too deep
+// or breaks the rules of JSON-RPC. It returns nil for any other text.
+func unreadableAnswer(text []byte) *jsonrpc.Response {
+	if len(text) == 0 || text[0] != '{' {
+		return nil
+	}
+	outer := outline(text)
+	_, sure := outer["jsonrpc"]
+	_, result := outer["result"]
+	_, failed := outer["error"]
+	if _, request := outer["method"]; request || !sure && !result && !failed {
+		return nil
+	}
+	var raw any
+	if json.Unmarshal(outer["id"], &raw) != nil || raw == nil {
+		return nil
+	}
+	id, err := jsonrpc.MakeID(raw)
+	if err != nil {
+		return nil
+	}
+	_, why := jsonrpc.DecodeMessage(text)
+	if why == nil {
+		return nil // cannot happen
+	}
+	reason := "an answer is no message of JSON-RPC: " + cleanLine(shortened(why.Error()))
+	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
+}
+
+// outline returns the members of JSON-RPC that an object has, as far as it can be
+// read, however deep it nests: their values if these are no objects or lists.
+func outline(text []byte) map[string][]byte {
+	members := make(map[string][]byte)
+	depth, key, last := 0, "", ""
+	for i := 0; i < len(text); i++ {
+		end := i + 1
+		switch text[i] {
+		case '"':
+			if end = stringEnd(text, i); end < 0 {
+				return members
+			}
+			last = string(text[i+1 : max(i+1, min(end-1, i+20))])
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ':':
+			if depth == 1 {
+				key = last
+				note(members, key, nil)
+			}
+			continue
+		case ',':
+			if depth == 1 {
+				key = ""
+			}
+			continue
+		case ' ', '\t', '\r', '\n':
+			continue
+		default:
+			if at := bytes.IndexAny(text[i:], ",:}] \t\r\n"); at > 0 {
+				end = i + at
+			}
+		}
+		if depth == 1 && key != "" {
+			note(members, key, text[i:end])
+			key = ""
+		}
+		i = end - 1
+	}
+	return members
+}
+
+// note notes the value of a member that the outline is about.
+func note(members map[string][]byte, key string, value []byte) {
+	switch key {
+	case "jsonrpc", "id", "method", "result", "error":
+		members[key] = value
+	}
+}
+
+// isFor reports whether a response is for the SDK. One that cannot be read fails
+// the request that it is meant for, and is dropped if there is none: what is not
+// sure to be an answer fails only a request that is in flight alone.
+func (w *wire) isFor(response *jsonrpc.Response) bool {
+	var unreadable *unreadableError
+	if !errors.As(response.Error, &unreadable) {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := w.exchanges[response.ID]
+	if x == nil || !unreadable.sure && len(w.exchanges) > 1 {
+		return false
+	}
+	var reason error = unreadable.broken
+	x.spoilt.Store(&reason)
+	response.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason.Error()}
+	return true
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+func TestUnreadableAnswer(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)
+	for text, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"result":{"content":[`:       "7 sure",
+		`{"jsonrpc":"2.0","result":{"id":1,"x":"{"},"id":7,`:  "7 sure",
+		`{"id":7,"result":{}}`:                                "7",
+		`{"id":7,"error":{"code":1}`:                          "7",
+		`{"jsonrpc":"2.0","id":"a\"b","result":` + deep + `}`: `a"b sure`,
+		`{"jsonrpc":"2.0","id":7,"result":` + deep + `}`:      "7 sure",
+		`{"jsonrpc":"2.0","id":7,"method":"ping","params":`:   "",
+		`{"level":"info","id":7,"msg":"listening"}`:           "",
+		`{"jsonrpc":"2.0","result":{"id":7}`:                  "",
+		`{"jsonrpc":"2.0","id":null,"error":{"code":1},`:      "",
+		`listening on {"jsonrpc":"2.0","id":7,"result":`:      "",
+		`{"jsonrpc":"2.0","id`:                                "",
+		`{`:                                                   "",
+		`["jsonrpc","id",7]`:                                  "",
+	} {
+		got := ""
+		if answer := unreadableAnswer([]byte(text)); answer != nil {
+			got = fmt.Sprint(answer.ID.Raw())
+			if answer.Error.(*unreadableError).sure {
+				got += " sure"
+			}
+		}
+		if got != want {
+			t.Errorf("%.60s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The answer to the handshake, and then to "list", that a server gives.
+const answersVar = "MCPADAPTER_TEST_ANSWERS"
+
+// TestAnsweringServer is no test: it is the server of the next ones.
+func TestAnsweringServer(t *testing.T) {
+	answer := os.Getenv(answersVar)
+	if answer == "" {
+		t.Skip("is the server of other tests")
+	}
+	time.AfterFunc(2*time.Minute, func() { os.Exit(9) }) // should a test be killed
+	fmt.Print(os.Getenv(answersVar + "_FIRST"))
+	if answer == "nothing" {
+		select {}
+	}
+	lines := json.NewDecoder(os.Stdin)
+	for {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if lines.Decode(&m) != nil {
+			os.Exit(0)
+		}
+		switch {
+		case m.ID == nil:
+		case m.Method == "initialize":
+			fmt.Printf(initialized+"\n", m.ID)
+		default:
+			fmt.Println(strings.ReplaceAll(strings.ReplaceAll(answer, "ID", string(m.ID)), "DEEP", strings.Repeat("[", 20_000)))
+		}
+	}
+}
+
+func answering(first, answer string) *source {
+	return Stdio([]string{os.Args[0], "-test.run=^TestAnsweringServer$"}, &StdioOptions{
+		ClientOptions: ClientOptions{Server: "answers", Protocol: legacy},
+		Environment:   map[string]string{answersVar: answer, answersVar + "_FIRST": first, "GORACE": "atexit_sleep_ms=0"},
+	}).(*source)
+}
+
+// An answer that cannot be read fails the request that it is meant for, at once and
+// in the words for what was asked.
+func TestUnreadableAnswersFailAtOnce(t *testing.T) {
+	for _, answer := range []string{
+		`{"jsonrpc":"2.0","id":ID,"result":{"tools":DEEP`,
+		`{"jsonrpc":"2.0","id":ID,"result":{"tools":[{"na`,
+		`{"id":ID,"result":{"tools":[]}}`,
+	} {
+		c, err := answering("", answer).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err = c.List(ctx)
+		if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Protocol || ctx.Err() != nil {
+			t.Errorf("%s: List: %v, want PROTOCOL", answer, err)
+		}
+		cancel()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A listing that ends before its answer says nothing of effects.
+func TestInterruptedListing(t *testing.T) {
+	c, err := answering("", " ").Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cut := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"The server did not answer in time.": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 100*time.Millisecond)
+		},
+		"The request was interrupted.": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(100*time.Millisecond, cancel)
+			return ctx, cancel
+		},
+	} {
+		ctx, cancel := cut(t.Context())
+		if _, err := c.List(ctx); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "effect") {
+			t.Errorf("List: %v, want %q", err, name)
+		}
+		cancel()
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that does not connect in time is told of: what it wrote that is no
+// message, or that it wrote nothing and what that may mean.
+func TestWhatKeptFromConnecting(t *testing.T) {
+	for first, want := range map[string]string{
+		"Usage: server KEY\nsee\nthe\nmanual\n" + strings.Repeat("x", 1000) + "\n": "lines to stdout that are no messages: Usage: server KEY | see | the | (2 more)",
+		"": "has written nothing: it may still install or compile something, for which it needs a longer time-out to connect, or wait for a variable that its small environment lacks",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := answering(first, "nothing").Open(ctx)
+		if cancel(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open: %v, want %q", err, want)
+		}
+	}
+	_, err := Stdio([]string{"sh", "-c", "echo no such option; exit 2"}, nil).Open(t.Context())
+	if want := "exited: exit status 2; stdout has lines that are no messages: no such option"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Open: %v, want %q", err, want)
+	}
+}
