@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/invoker"
 )
 
 // ErrClosed is in the chain of every error that says that an [Ensemble] or a
@@ -36,6 +38,29 @@ func (e *limitError) Is(target error) bool { return target == context.DeadlineEx
 
 // Timeout makes the error one of the net.Error kind that timed out.
 func (e *limitError) Timeout() bool { return true }
+
+// laterError is a failure to connect that is reported until it is time to try
+// again. It reads as the failure does, so that it stays the same meanwhile.
+type laterError struct {
+	err error
+	at  time.Time
+}
+
+func (e *laterError) Error() string { return e.err.Error() }
+func (e *laterError) Unwrap() error { return e.err }
+
+// addRetry says in a failure when the next attempt to connect can be made, if err
+// knows that.
+func addRetry(failure *invoker.Failure, err error) {
+	later, ok := errors.AsType[*laterError](err)
+	if !ok || !failure.Retryable {
+		return
+	}
+	wait := time.Until(later.at)
+	wait = max(wait+time.Second-1, time.Second).Truncate(time.Second)
+	failure.RetryAfter = wait
+	failure.Message += fmt.Sprintf(" (It can be tried again in %s.)", wait)
+}
 
 // ProcessError says how a source lost the process of its server. It is in the
 // chain of Snapshot.LastError, of a failed attempt to connect, and, as its cause,

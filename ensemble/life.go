@@ -118,6 +118,9 @@ func (e *Ensemble) readyFor(ctx context.Context, byHand bool, u urgency) (*life,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if l.err != nil && e.attempts.err == l.err {
+		return nil, e.attempts.later()
+	}
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -137,7 +140,7 @@ func (e *Ensemble) currentOrNew(ctx context.Context, byHand bool) (*life, error)
 	case e.state == Parked:
 		return nil, e.parked
 	case !byHand && !e.attempts.due():
-		return nil, e.attempts.err
+		return nil, e.attempts.later()
 	}
 	e.stopRetry()
 	e.asleep = false
@@ -432,6 +435,9 @@ type backoff struct {
 
 // due reports whether it is time to try.
 func (b *backoff) due() bool { return b.err == nil || !time.Now().Before(b.until) }
+
+// later returns the last failure, as one after which it can be tried again.
+func (b *backoff) later() error { return &laterError{b.err, b.until} }
 
 // failed notes one more failure.
 func (b *backoff) failed(err error) {

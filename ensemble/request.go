@@ -100,6 +100,7 @@ func neverAsked(ctx context.Context, err error) *invoker.Failure {
 	failure := neverSent(ctx, err)
 	if failure.Code == invoker.Unavailable {
 		failure.Message = fmt.Sprintf("It cannot be reached: %v", err)
+		addRetry(failure, err)
 	}
 	return failure
 }

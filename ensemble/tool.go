@@ -229,6 +229,7 @@ func neverSent(ctx context.Context, err error) *invoker.Failure {
 	}
 	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, and the call was not made: %w", err)
 	failure.Retryable = !errors.Is(err, ErrClosed) && !errors.Is(err, ErrParked)
+	addRetry(failure, err)
 	return failure
 }
 

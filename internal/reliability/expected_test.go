@@ -94,8 +94,8 @@ func cells() []cell {
 		{WrongID, HTTP, parallel, AfterEffect, outcome{"TIMEOUT", "1", ok, kept, atOnce}},
 
 		{BrokenJSON, Stdio, connecting, AtInitialize, outcome{"TOOL_NOT_FOUND", "0", "", kept, soon}},
-		{BrokenJSON, Stdio, inCall, AfterEffect, outcome{"TIMEOUT", "1", "", kept, atOnce}},
-		{BrokenJSON, Stdio, parallel, AfterEffect, outcome{"TIMEOUT", "1", ok, kept, atOnce}},
+		{BrokenJSON, Stdio, inCall, AfterEffect, outcome{"PROTOCOL", "1", "", kept, atOnce}},
+		{BrokenJSON, Stdio, parallel, AfterEffect, outcome{"PROTOCOL", "1", ok, kept, atOnce}},
 		{BrokenJSON, HTTP, connecting, AtInitialize, outcome{ok, "1", "", kept, atOnce}},
 		{BrokenJSON, HTTP, inCall, AfterEffect, outcome{"PROTOCOL", "1", "", kept, atOnce}},
 		{BrokenJSON, HTTP, parallel, AfterEffect, outcome{"PROTOCOL", "1", ok, kept, atOnce}},
@@ -196,8 +196,8 @@ func cells() []cell {
 		{HugeResult, HTTP, inCall, AfterEffect, outcome{"RESULT_TOO_LARGE", "1", "", kept, atOnce}},
 		{HugeResult, HTTP, parallel, AfterEffect, outcome{"RESULT_TOO_LARGE", "1", ok, kept, atOnce}},
 
-		{DeepResult, Stdio, inCall, AfterEffect, outcome{"TIMEOUT", "1", "", kept, atOnce}},
-		{DeepResult, Stdio, parallel, AfterEffect, outcome{"TIMEOUT", "1", ok, kept, atOnce}},
+		{DeepResult, Stdio, inCall, AfterEffect, outcome{"PROTOCOL", "1", "", kept, atOnce}},
+		{DeepResult, Stdio, parallel, AfterEffect, outcome{"PROTOCOL", "1", ok, kept, atOnce}},
 		{DeepResult, HTTP, inCall, AfterEffect, outcome{"PROTOCOL", "1", "", kept, atOnce}},
 		{DeepResult, HTTP, parallel, AfterEffect, outcome{"PROTOCOL", "1", ok, kept, atOnce}},
 
