@@ -23,7 +23,8 @@
 // # What the function can rely on
 //
 // It runs only with arguments that the schema allows, whatever the model
-// wrote. A call that breaks the schema becomes a [Failure] whose message lists
+// wrote; [Raw] says what tools with a schema of their own may be called without.
+// A call that breaks the schema becomes a [Failure] whose message lists
 // every violation with the place where it stands, so that the model can repair
 // all of them at once:
 //

@@ -36,8 +36,9 @@ type RawOptions struct {
 // Arguments are checked as [New] checks them. The function's context carries
 // the call, and so does its second argument, whose Arguments are one JSON
 // object that the schema allows, byte for byte as the model wrote it, unless
-// members were left out because they were null. If the
-// definition has an output schema, a result must have structured content, and
+// members of it were left out because they were null and may not be. A required
+// property that has a default may be missing, at any level: whoever made the
+// schema fills it in. If the definition has an output schema, a result must have structured content, and
 // that must fit (MCP 2025-11-25, server/tools, output schema); if not the
 // result becomes a [Failure] with the code [Protocol] which keeps all content
 // behind a line that says what is wrong.
@@ -73,12 +74,15 @@ func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *
 
 // tool is the one Invoker of this package.
 type tool struct {
-	def    Definition
-	input  *checker
-	output *checker // nil: results are not checked
-	needs  []Need
-	closed reserved // the arguments that nobody may send
-	run    function
+	def   Definition
+	input *checker
+	// lenient is asked after input: what it allows is allowed too. Nil for the
+	// types of Go functions, and for schemas that leave nothing to it.
+	lenient *checker
+	output  *checker // nil: results are not checked
+	needs   []Need
+	closed  reserved // the arguments that nobody may send
+	run     function
 	// protect runs it so that its panic is a failure.
 	protect func(run func() (Output, error)) (Output, error)
 }
@@ -93,6 +97,7 @@ type rules struct {
 	withheld         map[string]string       // the same, without those values
 	types            map[string]reflect.Type // of what is filled in, if known
 	assertFormats    bool
+	typed            bool // the function takes a Go value: what is required must be given
 	uncheckedResults bool
 }
 
@@ -121,6 +126,9 @@ func newTool(def Definition, run function, by rules) (*tool, error) {
 	t := &tool{def: def, needs: needs, closed: closed, run: run, protect: apart}
 	if t.input, err = newChecker(def.InputSchema, by.assertFormats); err != nil {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
+	}
+	if !by.typed {
+		t.lenient = newLenientChecker(def.InputSchema, by.assertFormats)
 	}
 	if !admitsObjects(def.InputSchema) {
 		return nil, fmt.Errorf("the input schema of tool %q cannot be used: arguments are an object, and it allows none", def.Name)
@@ -218,27 +226,60 @@ func (t *tool) arguments(text json.RawMessage) (json.RawMessage, any, []violatio
 	if !ok {
 		return text, nil, []violation{{text: subject(value) + " is not an object; write them as a JSON object"}}
 	}
-	faults = t.input.check(value)
-	if len(faults) > 0 {
-		if bare, without, ok := t.withoutNulls(object, faults); ok {
-			return bare, without, nil
-		}
+	faults = t.check(value)
+	if len(faults) == 0 {
+		return text, value, nil
 	}
-	return text, value, faults
+	bare, without, left := t.withoutNulls(object, faults)
+	switch {
+	case without == nil:
+		return text, value, faults
+	case len(left) > 0:
+		return text, value, left
+	}
+	return bare, without, nil
 }
 
-// withoutNulls leaves out the members whose null is all that is wrong with the
-// arguments: models write null for what they do not want to give.
-func (t *tool) withoutNulls(object map[string]any, faults []violation) (json.RawMessage, any, bool) {
-	without := maps.Clone(object)
+// check returns what is wrong with arguments.
+func (t *tool) check(value any) []violation {
+	faults := t.input.check(value)
+	if len(faults) > 0 && t.lenient != nil {
+		return t.lenient.check(value)
+	}
+	return faults
+}
+
+// withoutNulls leaves out the members whose null is wrong: models write null for
+// what they do not want to give. Deeper down null may be data, such as that of a
+// filter, and stays. It returns the arguments without them and what is still
+// wrong; without is nil if there are none.
+func (t *tool) withoutNulls(object map[string]any, faults []violation) (bare json.RawMessage, without map[string]any, left []violation) {
+	wrong := make(map[string]violation, len(faults))
+	for _, fault := range faults {
+		wrong[fault.pointer] = fault
+	}
+	without = maps.Clone(object)
 	maps.DeleteFunc(without, func(name string, value any) bool {
-		return value == nil && slices.ContainsFunc(faults, func(f violation) bool { return f.pointer == pointerOf([]string{name}) })
+		_, bad := wrong[pointerOf([]string{name})]
+		return value == nil && bad
 	})
-	if len(without) == len(object) || len(t.input.check(without)) > 0 {
-		return nil, nil, false
+	if len(without) == len(object) {
+		return nil, nil, nil
+	}
+	left = t.check(without)
+	for i, fault := range left {
+		if null, ok := wrong[fault.pointer]; ok {
+			left[i] = null // it is required: its null is what is wrong
+		}
+	}
+	if len(left) > 0 {
+		return nil, without, left
 	}
 	bare, err := json.Marshal(without)
-	return bare, without, err == nil
+	if err != nil {
+		return nil, nil, nil
+	}
+	return bare, without, nil
 }
 
 // checkResult holds all structured content against the output schema.

@@ -136,7 +136,8 @@ func TestNullIsNotGiven(t *testing.T) {
 		{`{"when":null, "city":"Oslo"}`, `{"when":null, "city":"Oslo"}`, ""},                   // may be null
 		{`{"days":null,"city":"Oslo","when":null}`, `{"city":"Oslo","when":null}`, ""},         // one may, one may not
 		{`{"city":null}`, "", "/city: null is not a string"},                                   // required
-		{`{"city":"Oslo","days":null,"unit":"k"}`, "", "/days: null is not an integer"},        // not all that is wrong
+		{`{"city":"Oslo","days":null,"unit":"k"}`, "", "schema:\n/unit: \"k\""},                // not all that is wrong: null is not
+		{`{"city":null,"days":null}`, "", "schema:\n/city: null is not a string"},              // required, beside one that is not
 		{`{"city":"Oslo","area":{"kind":"box","w":null,"h":1}}`, "", "/area/w: null is not a"}, // deeper: as it is
 		{`{"city":"Oslo","citty":null,"days":null}`, `{"city":"Oslo"}`, ""},                    // not given either
 	} {

@@ -79,7 +79,8 @@ type Options struct {
 // docs/decisions/0008-struct-tags.md has the reasons.
 //
 // Arguments are checked before the function runs; none at all, and null, mean
-// {}, and a member that is null and may not be counts as not given. A call whose
+// {}, and a member of the arguments that is null and may not be counts as not
+// given; deeper down it is a violation. A call whose
 // arguments break the schema fails with [InvalidArguments] and a message that
 // lists every violation by its JSON pointer. Package json's leniencies do not
 // apply: a member given twice, or written in another case than the field's, is
@@ -132,7 +133,7 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", def.Name, err)
 	}
-	own := rules{needs: in.needs, assertFormats: in.inferred}
+	own := rules{needs: in.needs, assertFormats: in.inferred, typed: true}
 	if len(fills) > 0 {
 		own.needs = nil // guard has them
 	}
@@ -144,7 +145,7 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 	if len(fills) == 0 {
 		return t, nil
 	}
-	return guard(t, rules{needs: in.needs, fills: fills, types: types, assertFormats: in.inferred})
+	return guard(t, rules{needs: in.needs, fills: fills, types: types, assertFormats: in.inferred, typed: true})
 }
 
 // filled returns the fields that trusted values are put into, as [Fill] takes
