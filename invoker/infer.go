@@ -147,6 +147,8 @@ func jsonName(field reflect.StructField) string {
 var (
 	timeType = reflect.TypeFor[time.Time]()
 	byteType = reflect.TypeFor[[]byte]()
+
+	numberType = reflect.TypeFor[json.Number]()
 )
 
 // anyType lists all types. Inference adds null to the types of what a pointer
@@ -158,8 +160,7 @@ func anyType() []string {
 // ownSchema returns the schema of a type that is not written as its Go
 // structure suggests, or nil, and whether that structure does not matter.
 func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err error) {
-	opaque = implements[json.Marshaler](t) || implements[json.Unmarshaler](t) ||
-		implements[encoding.TextMarshaler](t) || implements[encoding.TextUnmarshaler](t)
+	opaque = isOpaque(t)
 	switch {
 	case implements[Describer](t):
 		var text string
@@ -178,6 +179,8 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 		return schema, opaque, nil
 	case t == timeType:
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}, true, nil
+	case t == numberType:
+		return &jsonschema.Schema{Type: "number"}, true, nil
 	case t == byteType:
 		return &jsonschema.Schema{Types: []string{"null", "string"}, ContentEncoding: "base64"}, true, nil
 	case implements[json.Marshaler](t) || implements[json.Unmarshaler](t):
@@ -186,6 +189,12 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 		return &jsonschema.Schema{Type: "string"}, true, nil
 	}
 	return nil, false, nil
+}
+
+// isOpaque reports whether a type has methods by which it is read or written.
+func isOpaque(t reflect.Type) bool {
+	return implements[json.Marshaler](t) || implements[json.Unmarshaler](t) ||
+		implements[encoding.TextMarshaler](t) || implements[encoding.TextUnmarshaler](t)
 }
 
 // implements reports whether values of type t, or pointers to them, are I's.
@@ -206,7 +215,35 @@ func (s *shape) infer(t reflect.Type) (*jsonschema.Schema, error) {
 	if t.Kind() == reflect.Struct && inferred.Properties == nil && s.schemas[t] == nil {
 		inferred.Properties = map[string]*jsonschema.Schema{} // model APIs want the member, even if it is empty
 	}
+	s.allowNilMaps(t, inferred, true)
 	return inferred, s.applyTags(t, inferred, t.String())
+}
+
+// allowNilMaps lets the maps in t be null, as inference lets slices: package json
+// writes nil of either so. The map that is the whole value stays an object, which
+// is what MCP wants of arguments and results.
+func (s *shape) allowNilMaps(t reflect.Type, schema *jsonschema.Schema, whole bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if schema == nil || s.schemas[t] != nil {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		s.allowNilMaps(t.Elem(), schema.Items, false)
+	case reflect.Map:
+		if !whole && schema.Type == "object" {
+			schema.Type, schema.Types = "", []string{"null", "object"}
+		}
+		s.allowNilMaps(t.Elem(), schema.AdditionalProperties, false)
+	case reflect.Struct:
+		for _, field := range reflect.VisibleFields(t) {
+			if property := schema.Properties[jsonName(field)]; !field.Anonymous && field.IsExported() {
+				s.allowNilMaps(field.Type, property, false)
+			}
+		}
+	}
 }
 
 // strays finds members of value that package json would take for a field of t

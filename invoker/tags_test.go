@@ -48,7 +48,7 @@ func TestTags(t *testing.T) {
 		`"size":{"type":["null","integer"],"enum":[1,2,4,null]},` +
 		`"table":` + strings.Replace(seatSchema, `"object",`, `"object","title":"Where","default":{},`, 1) + `,` +
 		`"seats":{"type":["null","array"],"items":` + seatSchema + `},` +
-		`"notes":{"type":"object","additionalProperties":` + seatSchema + `,"maxProperties":2},` +
+		`"notes":{"type":["null","object"],"additionalProperties":` + seatSchema + `,"maxProperties":2},` +
 		`"until":{"type":"string","default":"2026-01-02T03:04:05Z","format":"date-time"}},` +
 		`"required":["kind"],"additionalProperties":false}`
 	var got, wanted any

@@ -53,8 +53,11 @@ type Options struct {
 // names a property, the jsonschema tag describes it, and a field without
 // omitempty or omitzero is required; properties that no field has are not
 // allowed. Types that implement [Describer] give their own schema, time.Time is a date-time,
-// []byte is base64, types with text methods are strings, and types with JSON
-// methods of their own may be anything. New refuses what such a schema cannot
+// []byte is base64, json.Number is a number, types with text methods are strings,
+// and types with JSON methods of their own may be anything. Slices, maps and
+// pointers may be null, which package json reads and writes as nil; but a map that
+// is the whole result is written as {} if it is nil, since a result is an object.
+// New refuses what such a schema cannot
 // say: the option string of json tags, embedded fields with a name, two fields
 // of one name.
 //
@@ -352,8 +355,12 @@ func outputOf(result, pointer any) (Output, error) {
 	case nil, struct{}:
 		return Output{}, nil
 	}
-	if v := reflect.ValueOf(result); isText(v.Type()) {
+	v := reflect.ValueOf(result)
+	if isText(v.Type()) {
 		return Output{Content: canister.Texts(v.String())}, nil
+	}
+	if v.Kind() == reflect.Map && v.IsNil() && !isOpaque(v.Type()) {
+		pointer = struct{}{} // a result is an object
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -94,7 +94,7 @@ func TestInferredSchema(t *testing.T) {
 		`"days":{"type":"integer","minimum":1,"maximum":7},"unit":{"type":"string","enum":["c","f"]},` +
 		`"area":{"type":["null","object"],"properties":{"wide":{"type":"integer"},"spots":{"type":["null","array"],` +
 		`"items":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}},` +
-		`"tags":{"type":"object","additionalProperties":{"type":"number"}}},"required":["wide"],"additionalProperties":false}},` +
+		`"tags":{"type":["null","object"],"additionalProperties":{"type":"number"}}},"required":["wide"],"additionalProperties":false}},` +
 		`"required":["city"],"additionalProperties":false}`
 	if got := string(tool.Definition().InputSchema); got != want {
 		t.Errorf("got %s", got)
@@ -417,5 +417,64 @@ func TestNumbersAreCheckedAsTheyAreHeld(t *testing.T) {
 	open, _ := take[map[string]any](t, &invoker.Options{InputSchema: json.RawMessage(`{"additionalProperties":{"items":{"exclusiveMaximum":1}}}`)})
 	if _, failure := invoke(t, open, `{"a":[0.99999999999999999999]}`); failure == nil || failure.Pointer != "/a/0" {
 		t.Errorf("got %v", failure)
+	}
+}
+
+type labelled struct {
+	Name   string                    `json:"name"`
+	Tags   map[string]string         `json:"tags"`
+	Nested map[string]map[string]int `json:"nested,omitempty"`
+	List   []map[string]int          `json:"list,omitempty"`
+	Amount json.Number               `json:"amount" minimum:"0"`
+	Other  *json.Number              `json:"other,omitempty"`
+}
+
+// What package json reads and writes of maps and numbers, a tool takes and gives.
+func TestNilMapsAndNumbers(t *testing.T) {
+	tool, err := invoker.New("t", "", func(_ context.Context, in labelled) (labelled, error) { return in, nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arguments, want := range map[string]string{
+		`{"name":"a","tags":null,"amount":1.5}`:                                           `{"name":"a","tags":null,"amount":1.5}`,
+		`{"name":"a","tags":{},"amount":12345678901234567890.5}`:                          `{"name":"a","tags":{},"amount":12345678901234567890.5}`,
+		`{"name":"a","tags":{"x":"y"},"amount":1e3,"nested":{"b":null},"list":[null,{}]}`: `{"name":"a","tags":{"x":"y"},"nested":{"b":null},"list":[null,{}],"amount":1e3}`,
+		`{"name":"a","tags":null,"amount":3.0,"other":-7}`:                                `{"name":"a","tags":null,"amount":3.0,"other":-7}`,
+		`{"name":"a","tags":null,"amount":0,"other":null}`:                                `{"name":"a","tags":null,"amount":0}`,
+	} {
+		output, err := tool.Invoke(t.Context(), &invoker.Call{Arguments: json.RawMessage(arguments)})
+		if err != nil {
+			t.Errorf("%s: %v", arguments, err)
+			continue
+		}
+		if got := string(output.Content[0].(canister.StructuredContent).JSON); got != want {
+			t.Errorf("%s came back as %s, want %s", arguments, got, want)
+		}
+	}
+	for arguments, want := range map[string]string{
+		`{"name":"a","tags":null,"amount":"1.5"}`: `/amount: "1.5" (a string) is not a number`,
+		`{"name":"a","tags":null,"amount":-1}`:    `/amount: -1 is less than the minimum 0`,
+		`{"name":"a","tags":[],"amount":1}`:       `/tags: an array is not one of null, an object`,
+		`{"name":"a","amount":1}`:                 `/tags: is missing (required)`,
+	} {
+		if _, failure := invoke(t, tool, arguments); failure == nil || !strings.Contains(failure.Message, want) {
+			t.Errorf("%s: %v, want %s", arguments, failure, want)
+		}
+	}
+}
+
+func TestANilMapIsAnEmptyResult(t *testing.T) {
+	tool, err := invoker.New("t", "", func(context.Context, map[string]any) (map[string]int, error) { return nil, nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := tool.Invoke(t.Context(), nil)
+	if err != nil || string(output.Content[0].(canister.StructuredContent).JSON) != `{}` {
+		t.Errorf("%v, %v", output, err)
+	}
+	for _, schema := range []json.RawMessage{tool.Definition().InputSchema, tool.Definition().OutputSchema} {
+		if !strings.HasPrefix(string(schema), `{"type":"object"`) {
+			t.Errorf("the schema is %s", schema)
+		}
 	}
 }
