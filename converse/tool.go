@@ -103,6 +103,7 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 //   - UNAVAILABLE, retryable: all conversations that may be kept, or those of
 //     the identity, are at work, or the model cannot be reached. A conversation
 //     that exists stays.
+//   - CANCELED: the tool was closed.
 //
 // NewTool fails if open is nil, a need has no name, or a number is negative.
 func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {

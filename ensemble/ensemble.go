@@ -18,7 +18,8 @@ import (
 )
 
 // Ensemble is a group of invokers that share a name scope and one life: what a
-// [Source] offers, kept connected. All methods may be called concurrently.
+// [Source] offers, kept connected. All methods may be called concurrently. [New]
+// makes one; the zero value is not usable.
 type Ensemble struct {
 	name    string
 	source  Source
@@ -67,7 +68,7 @@ type Ensemble struct {
 
 // New makes an ensemble from a source. The name is the scope of its tools'
 // names; any text but the empty one, which [NewRoster] refuses. Nothing is
-// connected until the ensemble is used.
+// connected until the ensemble is used; one whose source is nil cannot connect.
 func New(name string, source Source, options *Options) *Ensemble {
 	e := &Ensemble{
 		name:    name,

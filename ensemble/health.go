@@ -128,8 +128,12 @@ func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecon
 // is about to end: each of notReady returns one, or "". They must not block, and
 // may be called concurrently.
 //
-// What it tells is not for everybody: names of servers and their errors.
+// What it tells is not for everybody: names of servers and their errors. It
+// panics if r is nil.
 func HealthHandler(r *Roster, notReady ...func() string) http.Handler {
+	if r == nil {
+		panic("ensemble: HealthHandler needs a roster, and was given nil")
+	}
 	// In this package, because zap links net/http already.
 	mux := http.NewServeMux()
 	answer := func(path string, judge func(Health) (ok bool, body any)) {

@@ -236,6 +236,9 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l *life)
 	if err := e.takeOver(l); err != nil {
 		return nil, err
 	}
+	if e.source == nil {
+		return nil, errors.New("it has no source: New was given nil")
+	}
 	connection, err := guard(e.log, func() (Connection, error) { return e.source.Open(telemetry.WithEnsemble(ctx, e.name)) })
 	switch {
 	case err != nil && ctx.Err() == context.DeadlineExceeded:

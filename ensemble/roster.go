@@ -11,7 +11,8 @@ import (
 )
 
 // Roster is the ensembles of one runtime together. Many conversations may
-// share one. All methods may be called concurrently.
+// share one. All methods may be called concurrently. [NewRoster] makes one; the
+// zero value is not usable.
 type Roster struct {
 	ensembles []*Ensemble
 	byName    map[string]*Ensemble

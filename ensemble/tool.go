@@ -20,7 +20,8 @@ const attempts = 3
 // Tool is an invoker that an ensemble offers. It is bound to the ensemble and
 // the tool's own name, not to one connection: after a loss, the next call goes
 // over a fresh one. It is itself an [invoker.Invoker]. All methods may be
-// called concurrently.
+// called concurrently. Ensembles and catalogs have tools; the zero value is not
+// usable.
 type Tool struct {
 	name       string
 	ensemble   *Ensemble

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Fill returns an invoker that calls inv with arguments that are trusted
@@ -23,6 +26,9 @@ import (
 // with [Unauthorized]. The error says which argument inv does not take, or
 // requires though nobody may send it.
 func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
+	if contain.IsNil(inv) {
+		return nil, errNoTool
+	}
 	def := inv.Definition()
 	for _, argument := range slices.Sorted(maps.Keys(arguments)) {
 		switch {
@@ -53,8 +59,14 @@ func Require(inv Invoker, names ...string) (Invoker, error) {
 	return guard(inv, rules{needs: needs})
 }
 
+// errNoTool is the error of Fill, Withhold and Require for a nil Invoker.
+var errNoTool = errors.New("there is no tool: the invoker is nil")
+
 // guard puts a tool with rules of its own before another.
 func guard(inv Invoker, by rules) (Invoker, error) {
+	if contain.IsNil(inv) {
+		return nil, errNoTool
+	}
 	if len(by.fills) == 0 && len(by.withheld) == 0 && len(by.needs) == 0 {
 		return inv, nil
 	}

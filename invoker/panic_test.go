@@ -174,3 +174,23 @@ func TestATrustedValueWhoseMethodsPanic(t *testing.T) {
 		t.Errorf("it was read: %v", value)
 	}
 }
+
+func TestRulesForNoTool(t *testing.T) {
+	for _, inv := range []invoker.Invoker{nil, (*nilTool)(nil)} {
+		_, fill := invoker.Fill(inv, nil)
+		_, withhold := invoker.Withhold(inv, map[string]string{"a": "b"})
+		_, require := invoker.Require(inv)
+		for _, err := range []error{fill, withhold, require} {
+			if err == nil || err.Error() != "there is no tool: the invoker is nil" {
+				t.Errorf("%T: %v", inv, err)
+			}
+		}
+	}
+}
+
+type nilTool struct{ name string }
+
+func (t *nilTool) Definition() *invoker.Definition { return &invoker.Definition{Name: t.name} }
+func (t *nilTool) Invoke(context.Context, *invoker.Call) (invoker.Output, error) {
+	return invoker.Output{}, nil
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"go.uber.org/zap"
@@ -161,9 +162,7 @@ func (o *ClientOptions) withDefaults(server string) ClientOptions {
 	full.Server = cmp.Or(full.Server, server)
 	full.ClientName = cmp.Or(full.ClientName, "consort")
 	full.ClientVersion = cmp.Or(full.ClientVersion, "0")
-	if full.Logger == nil {
-		full.Logger = zap.NewNop()
-	}
+	full.Logger = event.Logger(full.Logger)
 	full.Logger = full.Logger.With(zap.String("server", full.Server))
 	if full.AnswerTimeout <= 0 {
 		full.AnswerTimeout = defaultAnswer

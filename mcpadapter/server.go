@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -242,9 +243,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	full.AnswerTimeout = positive(full.AnswerTimeout, defaultAnswer)
 	full.PageSize = positive(full.PageSize, DefaultPageSize)
 	full.ShutdownTimeout = positive(full.ShutdownTimeout, DefaultShutdownTimeout)
-	if full.Logger == nil {
-		full.Logger = zap.NewNop()
-	}
+	full.Logger = event.Logger(full.Logger)
 	return full
 }
 

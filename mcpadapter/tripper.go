@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -149,7 +150,7 @@ func (t *tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		t.open.done()
 	})
-	resp, err := t.authorized(req.Clone(ctx))
+	resp, err := t.contained(req.Clone(ctx))
 	if err == nil {
 		resp, err = t.inspect(req, resp)
 	}
@@ -254,12 +255,23 @@ func (t *tripper) send(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(req)
 }
 
+// contained is authorized for a Token, an OAuth handler or a Client that panics:
+// requests are also made on goroutines of the SDK, where that would end the process.
+func (t *tripper) contained(req *http.Request) (resp *http.Response, err error) {
+	panicked := contain.Call("the program's Token, OAuth handler or Client", func() { resp, err = t.authorized(req) })
+	if panicked != nil {
+		return nil, panicked
+	}
+	return resp, contain.Error(err)
+}
+
 func (t *tripper) addToken(req *http.Request) error {
 	if t.oauth == nil {
 		if t.token == nil {
 			return nil
 		}
 		token, err := t.token(req.Context())
+		err = contain.Error(err)
 		if err == nil && token != "" {
 			t.authorizeWith(req, token)
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"google.golang.org/grpc/metadata"
@@ -98,7 +99,12 @@ func (o *Options) token(ctx context.Context) (string, error) {
 	if o.Token == nil {
 		return o.BearerToken, nil
 	}
-	token, err := o.Token(ctx)
+	var token string
+	var err error
+	if panicked := contain.Call("Options.Token", func() { token, err = o.Token(ctx) }); panicked != nil {
+		return "", panicked // streams ask for it on goroutines of their own
+	}
+	err = contain.Error(err)
 	if err == nil && token == "" {
 		err = errors.New("Options.Token returned none")
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"go.uber.org/zap"
 )
 
@@ -82,9 +83,7 @@ func (o *Options) withDefaults(server string) Options {
 	if full.MaxMessage <= 0 {
 		full.MaxMessage = DefaultMaxMessage
 	}
-	if full.Logger == nil {
-		full.Logger = zap.NewNop()
-	}
+	full.Logger = event.Logger(full.Logger)
 	full.Logger = full.Logger.With(zap.String("server", full.Server))
 	return full
 }

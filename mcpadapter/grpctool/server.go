@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -122,9 +123,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	full.MaxMessage = cmp.Or(max(full.MaxMessage, 0), DefaultMaxRequest)
 	full.Parallel = cmp.Or(max(full.Parallel, 0), DefaultParallel)
 	full.ShutdownTimeout = cmp.Or(max(full.ShutdownTimeout, 0), DefaultShutdownTimeout)
-	if full.Logger == nil {
-		full.Logger = zap.NewNop()
-	}
+	full.Logger = event.Logger(full.Logger)
 	return full
 }
 
