@@ -134,6 +134,9 @@ type Result struct {
 	Retryable bool
 }
 
+// Failed reports whether the tool failed: whether there is a Code.
+func (c Result) Failed() bool { return c.Code != "" }
+
 // Finish says why a model stopped.
 type Finish string
 

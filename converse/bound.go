@@ -3,7 +3,6 @@
 package converse
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -88,7 +87,7 @@ func byValue(contents []canister.Content) []canister.Content {
 			canister.ResourceContent, canister.LinkContent:
 			continue
 		case canister.StructuredContent:
-			if json.Valid(c.JSON) {
+			if hasForm(canister.StructuredContent{JSON: c.JSON}) && len(c.JSON) > 0 {
 				continue
 			}
 			text = string(c.JSON)

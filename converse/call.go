@@ -118,7 +118,8 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 // progressOf is a report as it may be shown.
 func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
 	p = b.clean.progress(p)
-	p.Partial = bound(p.Partial, b.opts.Limits.ResultBytes, spiller{})
+	p.Partial, _ = writable(p.Partial, nil)
+	p.Partial, _ = boundMetadata(bound(p.Partial, b.opts.Limits.ResultBytes, spiller{}), nil, b.opts.Limits.ResultBytes, spiller{})
 	return p
 }
 
@@ -197,8 +198,9 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 	c.at.Store("Options.Redact")
 	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.log, func() { c.at.Store("Options.Spill") }}
 	note, limit := b.changeOf(c)
-	result.Content = append(note, bound(b.clean.contents(byValue(result.Content)), limit, spill)...)
-	result.Metadata = b.clean.fields(result.Metadata)
+	content, metadata := writable(b.clean.contents(byValue(result.Content)), b.clean.fields(result.Metadata))
+	content, metadata = boundMetadata(bound(content, limit, spill), metadata, limit, spill)
+	result.Content, result.Metadata = append(note, content...), metadata
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
 	return result
 }

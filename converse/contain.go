@@ -24,6 +24,11 @@ type misuse struct{ error }
 
 func (m *misuse) Unwrap() error { return m.error }
 
+// sameIdentity says that Options.NewID has returned an identity once more.
+func sameIdentity(id string) *misuse {
+	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", clip(id))}
+}
+
 // crashed returns the error for a value that a deferred function has recovered,
 // which is nil if the function ended its goroutine. It has a [*contain.Panic] in its
 // chain, unless it is a misuse.

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -55,6 +56,9 @@ type Conversation struct {
 	// unmadeIntents are those that a log did not take, or did not say so, and
 	// whose calls were not made.
 	unmadeIntents map[string]bool
+
+	identities map[string]struct{} // those of the history, up to identified
+	identified int
 }
 
 // work is one Send, Continue, Step or Add.
@@ -69,7 +73,7 @@ type work struct {
 // nil for none. Nothing is connected before the first turn. Opts may be nil;
 // what is wrong with them is the error of the first piece of work.
 func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
-	c := &Conversation{model: model, origin: model, roster: roster, unmadeIntents: map[string]bool{}}
+	c := &Conversation{model: model, origin: model, roster: roster, unmadeIntents: map[string]bool{}, identities: map[string]struct{}{}}
 	if opts != nil {
 		c.opts = *opts
 	}
@@ -93,6 +97,9 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	c.opts.History = nil
 	if c.err == nil {
 		c.err = c.checkStart()
+	}
+	if c.err != nil {
+		c.history = nil
 	}
 	return c
 }
@@ -126,6 +133,9 @@ func (c *Conversation) checkStart() error {
 	default:
 		return fmt.Errorf("converse: Options.Doubt is %q: want %q or %q", c.opts.Doubt, DoubtReport, DoubtAsk)
 	}
+	if c.opts.Log != nil && c.named == "" {
+		return errors.New("converse: Options has a Log and no ID: the log keeps the conversation under its ID")
+	}
 	if c.opts.Log != nil && len(c.history) > 0 {
 		return errors.New("converse: Options has a History and a Log; a log has its own")
 	}
@@ -134,6 +144,11 @@ func (c *Conversation) checkStart() error {
 	}
 	if err := c.checkBudget(); err != nil {
 		return err
+	}
+	for i, held := range c.history {
+		if err := canister.Writable(held); err != nil {
+			return fmt.Errorf("converse: canister %d of the history cannot be taken up: %w", i, err)
+		}
 	}
 	for _, problem := range canister.Check(c.history) {
 		if problem.Rule != canister.RuleOpen {
@@ -168,7 +183,8 @@ func (c *Conversation) Length() int {
 	return c.held.length(len(c.history))
 }
 
-// Next tells what the conversation does next; see the function [Next].
+// Next tells what the conversation does next; see the function [Next]. With Options
+// that are wrong, of which the error of Send tells, it is [Done] with [ReasonNothing].
 func (c *Conversation) Next() Command {
 	return Next(c.History(), c.policy(), c.opts.Now())
 }
@@ -186,7 +202,7 @@ func (c *Conversation) policy() Policy {
 // sequence. Leaving the loop, like the end of ctx, stops the work at once;
 // every invocation then still has a result, and the conversation can go on.
 // The user's message stays in the history whatever happens after it: Continue
-// tries again, another Send would say it twice.
+// tries again, another Send would say it twice. The sequence can be ranged over once.
 //
 // If the history ends with invocations that lack a result, because they wait for
 // somebody or a process died while they ran, Send first answers them with what is
@@ -269,8 +285,10 @@ func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) 
 
 // Close cancels the work under way, waits until it has ended, and closes the
 // roster if the conversation owns it. When ctx ends first, Close returns its
-// error. Close may be called twice. It must not be called from within the loop
-// over the events of the same conversation: leave the loop first.
+// error. Functions of the program that have not returned 10 seconds after the work
+// are named in the error, also that of a function that has called Close itself: it
+// has to return first. Close may be called twice. It must not be called from within
+// the loop over the events of the same conversation: leave the loop first.
 func (c *Conversation) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -309,7 +327,12 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 // always takes up what the log has, and nothing else if do is nil.
 // The work is a span if it is traced.
 func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) iter.Seq2[Event, error] {
+	var ranged atomic.Bool
 	return func(yield func(Event, error) bool) {
+		if ranged.Swap(true) {
+			yield(nil, errors.New("converse: these events were ranged over before: call the method again for another piece of work"))
+			return
+		}
 		ctx = telemetry.WithConversation(telemetry.With(ctx, c.opts.Telemetry), c.opts.ID)
 		ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, c.opts.Trusted...))
 		defer cancel(nil)

@@ -43,6 +43,24 @@
 // [*ModelError], a required ensemble that cannot be reached, a journal that
 // cannot write, the end of the context.
 //
+// # Functions of the program
+//
+// What the program gives to a conversation may panic, or hang. A panic never ends the
+// process: one of the model, the log, the journal, the ledger, NewID or Now is an
+// error that names it; one during a call is its result, INTERNAL; one of Redact
+// withholds the text; one of Screen sets the tool aside; one of the audit, the logger
+// or the telemetry costs a record. A panic of the loop over the events is the
+// caller's own and passes unchanged. The conversation can go on after each.
+//
+// Send waits for a function of the program as long as its context lasts. One that has
+// not returned 10 seconds later is left behind on its own goroutine: the error of Send
+// names it, and so does that of [Conversation.Close] as long as it runs. A call of
+// which such a function is a part has the result OUTCOME_UNKNOWN if it was made. An
+// append to the log, or to the journal, that was left behind may have happened or not:
+// no other piece of work begins before it has returned, and then with what the log has.
+// NewID, Now, the logger and Screen are not waited for in this way, and must not block;
+// neither must the sink of the audit.
+//
 // A turn that reaches one of its [Limits] has not failed: it ends with that
 // [Reason], and the history can go on.
 //

@@ -129,9 +129,10 @@ func (b *batch) mayMake(calls []*call) claim {
 		return claimOver
 	}
 	var intents []canister.Canister
+	entering := map[string]bool{}
 	for _, c := range calls {
 		if b.opts.Log != nil || c.intent.Wait != "" || c.intent.Attempt > 1 {
-			intent, err := b.headed(c.intent)
+			intent, err := b.headed(c.intent, entering)
 			if err != nil {
 				b.fail(err)
 				b.lose()

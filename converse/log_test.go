@@ -246,7 +246,7 @@ func TestLoadWritesNothing(t *testing.T) {
 }
 
 func TestLogAndHistory(t *testing.T) {
-	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{Log: history.NewMemory(), History: putDown(t)})
+	talk := converse.New(conversetest.NewScript(), nil, &converse.Options{ID: "talk", Log: history.NewMemory(), History: putDown(t)})
 	if err := talk.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "History and a Log") {
 		t.Errorf("err = %v", err)
 	}

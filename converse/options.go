@@ -111,12 +111,13 @@ type Options struct {
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
 	// NewID makes the identities of canisters, each of which must differ from
-	// all others of the conversation. The default is [crypto/rand.Text]. It is called
-	// concurrently, from the invocations of a message.
+	// all others of the conversation: an empty one, or one that a canister of the
+	// history has, is an error of the turn. The default is [crypto/rand.Text]. It is
+	// called concurrently, from the invocations of a message, and must not block.
 	NewID func() string
 	// Now tells the time for canisters and limits. The default is time.Now.
-	// It is called concurrently. Limits.Time also ends what runs after that
-	// much real time, even if Now stands still.
+	// It is called concurrently and must not block. Limits.Time also ends what runs
+	// after that much real time, even if Now stands still.
 	Now func() time.Time
 	// Redact takes what is secret out of a text; nil leaves texts as they are.
 	// Through it pass, before they enter the history, an event or an error:
@@ -125,7 +126,8 @@ type Options struct {
 	// an approval changes at once, what the model is told of an answer, why tools are set aside or ensembles away,
 	// and the texts of errors. It does not see images and sounds, what users
 	// and the model say, answers as they stand in the log, the definitions of tools, and what Logger is given. It
-	// is called concurrently.
+	// is called concurrently. A text on which it panics, or does not return, is
+	// withheld as a whole.
 	Redact func(text string) string
 	// Logger takes what is worth knowing beside the events; nil is silent.
 	Logger *zap.Logger
@@ -158,8 +160,10 @@ type Limits struct {
 	// aside. Ensembles with few tools keep theirs, those with many share what is
 	// left, each in the order of names. Default 1000.
 	Tools int
-	// ResultBytes bounds the bytes of one result that enter the history;
-	// default 1 MiB. What is over is cut, and a line says how much.
+	// ResultBytes bounds the bytes of one result that enter the history, those of
+	// its metadata and of its contents' metadata included; default 1 MiB. What is
+	// over is cut, metadata first that does not fit beside the contents, and a line
+	// says how much.
 	ResultBytes int
 }
 

@@ -14,7 +14,7 @@ type identities struct {
 	newID func() string
 
 	mu    sync.Mutex
-	given map[string]bool
+	given map[string]bool // false: taken
 }
 
 // next is Request.NewID.
@@ -22,6 +22,9 @@ func (i *identities) next() string {
 	id := i.newID()
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if _, twice := i.given[id]; twice {
+		panic(sameIdentity(id))
+	}
 	i.given[id] = true
 	return id
 }
@@ -31,7 +34,9 @@ func (i *identities) take(id string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	given := i.given[id]
-	delete(i.given, id)
+	if given {
+		i.given[id] = false
+	}
 	return given
 }
 
@@ -49,6 +54,9 @@ func (r *Reply) check(ids *identities) ([]canister.Canister, error) {
 	if id := r.Message.ID; !ids.take(id) {
 		return nil, fmt.Errorf("the ID of the message is not from Request.NewID: %q", id)
 	}
+	if err := canister.Writable(r.Message); err != nil {
+		return nil, err
+	}
 	added := make([]canister.Canister, 0, 1+len(r.Invocations))
 	added = append(added, r.Message)
 	callIDs := map[string]bool{"": true}
@@ -60,6 +68,9 @@ func (r *Reply) check(ids *identities) ([]canister.Canister, error) {
 			return nil, fmt.Errorf("the Message of invocation %d is not the ID of the message: %q", i, invocation.Message)
 		case callIDs[invocation.CallID]:
 			return nil, fmt.Errorf("the CallID of invocation %d is empty or taken: %q", i, invocation.CallID)
+		}
+		if err := canister.Writable(invocation); err != nil {
+			return nil, err
 		}
 		callIDs[invocation.CallID] = true
 		added = append(added, invocation)

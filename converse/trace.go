@@ -138,7 +138,7 @@ func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *i
 		return
 	}
 	var fault *telemetry.Fault
-	if result.Code != "" {
+	if result.Failed() {
 		fault = &telemetry.Fault{Type: result.Code}
 		if failure != nil && len(failure.Content) > 0 {
 			fault.Said = result.Content

@@ -109,8 +109,9 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 	if t.broken {
 		return false
 	}
+	entering := map[string]bool{}
 	for i, c := range canisters {
-		c, err := t.headed(c)
+		c, err := t.headed(c, entering)
 		if err != nil {
 			t.fail(err)
 			return false
@@ -129,17 +130,36 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 	return true
 }
 
-// headed fills in the identity and the time of a canister.
-func (t *turn) headed(c canister.Canister) (_ canister.Canister, err error) {
+// headed fills in the identity and the time of a canister, and says why it cannot
+// enter the history beside those that are entering.
+func (t *turn) headed(c canister.Canister, entering map[string]bool) (_ canister.Canister, err error) {
 	defer caught("Options.NewID", &err)
 	head := c.Header()
-	if head.ID == "" {
+	if head.ID == "" || c.Kind() == canister.KindResult && t.used(head.ID, entering) {
 		head.ID = t.opts.NewID()
 	}
+	if t.used(head.ID, entering) {
+		return nil, sameIdentity(head.ID)
+	}
+	entering[head.ID] = true
 	if head.Time.IsZero() {
 		head.Time = t.opts.Now()
 	}
-	return canister.WithHead(c, head), nil
+	c = canister.WithHead(c, head)
+	if err := canister.Writable(c); err != nil {
+		return nil, fmt.Errorf("converse: this cannot enter the history: %w", err)
+	}
+	return c, nil
+}
+
+// used reports whether an identity is that of a canister of the history, or of one
+// that is entering.
+func (t *turn) used(id string, entering map[string]bool) bool {
+	for ; t.identified < len(t.history); t.identified++ {
+		t.identities[t.history[t.identified].Header().ID] = struct{}{}
+	}
+	_, used := t.identities[id]
+	return used || entering[id]
 }
 
 // settle adds the results that are known but could not be written down, so

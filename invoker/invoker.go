@@ -160,6 +160,10 @@ type Progress struct {
 }
 
 // Output is what a tool returns when it succeeds.
+//
+// What it holds belongs to the caller as soon as the function has returned: a
+// function that goes on writing to a slice or a map of it has a data race, and what
+// reaches the history and the model is not defined.
 type Output struct {
 	// Content is for the model and for programs. Structured content and text
 	// that says the same may stand side by side.

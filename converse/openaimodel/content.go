@@ -154,7 +154,7 @@ func (w *messageWriter) result(call canister.Invocation, r canister.Result) (str
 	if text := strings.Join(texts, "\n"); text != "" {
 		return text, shown
 	}
-	if r.Code != "" {
+	if r.Failed() {
 		return "[the call failed without a word: " + r.Code + "]", nil
 	}
 	return "[the tool succeeded and returned nothing]", nil

@@ -224,7 +224,7 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 }
 
 func (p *program) answerJSON(result canister.Result) error {
-	if err := p.canisters(result); err != nil || result.Code == "" {
+	if err := p.canisters(result); err != nil || !result.Failed() {
 		return err
 	}
 	return &exit{status: statusTool}

@@ -127,13 +127,13 @@ const maxFailure = 400
 func (v *view) outcome(e converse.InvocationCompleted) string {
 	paint, mark := v.paint(), "✓"
 	sign := paint.good
-	if e.Result.Code != "" {
+	if e.Result.Failed() {
 		mark, sign = "✗", paint.bad
 	}
 	took := fmt.Sprintf("%.2fs", e.Duration.Seconds())
 	call := fit(callText(e.Invocation), v.screen.width()*3/5)
 	left := max(20, v.screen.width()-columns(call)-columns(took)-8)
-	if e.Result.Code != "" {
+	if e.Result.Failed() {
 		left = maxFailure
 	}
 	return fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), left))
@@ -161,7 +161,7 @@ func callText(i canister.Invocation) string {
 
 func resultText(r canister.Result) string {
 	text := shown.Line(shown.Contents(r.Content))
-	if r.Code != "" {
+	if r.Failed() {
 		return r.Code + ": " + text
 	}
 	return text

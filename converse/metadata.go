@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+)
+
+// maxMIME is how many bytes of a media type are kept; RFC 6838 allows 255.
+const maxMIME = 255
+
+// extraOf returns what a content carries beside its own fields, and its media type.
+func extraOf(content canister.Content) (canister.Extra, string) {
+	switch c := content.(type) {
+	case canister.TextContent:
+		return c.Extra, ""
+	case canister.ImageContent:
+		return c.Extra, c.MIME
+	case canister.AudioContent:
+		return c.Extra, c.MIME
+	case canister.ResourceContent:
+		return c.Extra, c.MIME
+	case canister.LinkContent:
+		return c.Extra, c.MIME
+	case canister.StructuredContent:
+		return c.Extra, ""
+	}
+	return canister.Extra{}, ""
+}
+
+// withExtra returns a content with others in their place.
+func withExtra(content canister.Content, extra canister.Extra, mime string) canister.Content {
+	switch c := content.(type) {
+	case canister.TextContent:
+		c.Extra = extra
+		return c
+	case canister.ImageContent:
+		c.Extra, c.MIME = extra, mime
+		return c
+	case canister.AudioContent:
+		c.Extra, c.MIME = extra, mime
+		return c
+	case canister.ResourceContent:
+		c.Extra, c.MIME = extra, mime
+		return c
+	case canister.LinkContent:
+		c.Extra, c.MIME = extra, mime
+		return c
+	case canister.StructuredContent:
+		c.Extra = extra
+		return c
+	}
+	return content
+}
+
+// fieldsSize is how many bytes fields hold.
+func fieldsSize(fields canister.Fields) (bytes int) {
+	for name, value := range fields {
+		bytes += len(name) + len(value)
+	}
+	return bytes
+}
+
+// writable returns contents and metadata of a result that a history can be written
+// out with. Lines say what was left out.
+func writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
+	contents = slices.Clone(contents)
+	var out []string
+	for i, c := range contents {
+		extra, mime := extraOf(c)
+		if len(mime) > maxMIME {
+			c = withExtra(c, extra, cutText(mime, maxMIME))
+		}
+		if !hasForm(c) {
+			extra.Metadata, out = writableFields(extra.Metadata, out)
+			extra.Unknown, out = writableFields(extra.Unknown, out)
+			if c = withExtra(c, extra, cutText(mime, maxMIME)); !hasForm(c) { // names that the form itself uses
+				out = append(out, slices.Sorted(maps.Keys(extra.Unknown))...)
+				c = withExtra(c, canister.Extra{Metadata: extra.Metadata}, cutText(mime, maxMIME))
+			}
+		}
+		contents[i] = c
+	}
+	metadata, out = writableFields(metadata, out)
+	if len(out) > 0 {
+		more := ""
+		if n := len(out) - maxCutLines; n > 0 {
+			out, more = out[:maxCutLines], fmt.Sprintf(" and %d more", n)
+		}
+		for i := range out {
+			out[i] = fmt.Sprintf("%q", clip(out[i]))
+		}
+		contents = append(contents, canister.Text("[left out: metadata that has no JSON form: "+strings.Join(out, ", ")+more+"]"))
+	}
+	return contents, metadata
+}
+
+// hasForm reports whether a content can be written out.
+func hasForm(c canister.Content) bool {
+	return canister.Writable(canister.User{Content: []canister.Content{c}}) == nil
+}
+
+// writableFields returns the fields that can be written out, and adds the names of
+// the others to out.
+func writableFields(fields canister.Fields, out []string) (canister.Fields, []string) {
+	if canister.Writable(canister.User{Head: canister.Head{Extra: canister.Extra{Metadata: fields}}}) == nil {
+		return fields, out
+	}
+	kept := canister.Fields{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		one := canister.Fields{name: fields[name]}
+		if canister.Writable(canister.User{Head: canister.Head{Extra: canister.Extra{Metadata: one}}}) == nil {
+			kept[name] = fields[name]
+		} else {
+			out = append(out, name)
+		}
+	}
+	return kept, out
+}
+
+// boundMetadata leaves out metadata of contents and of their result that do not fit
+// into limit beside the contents. A line says how much, and the whole of that is
+// spilled. A negative limit is none.
+func boundMetadata(contents []canister.Content, metadata canister.Fields, limit int, spill spiller) ([]canister.Content, canister.Fields) {
+	left, cut := limit, 0
+	for _, c := range contents {
+		left -= size(c)
+	}
+	fits := func(fields canister.Fields) bool {
+		n := fieldsSize(fields)
+		if limit >= 0 && n > max(0, left) {
+			cut += n
+			return false
+		}
+		left -= n
+		return true
+	}
+	var whole []canister.Fields
+	kept := slices.Clone(contents)
+	for i, c := range kept {
+		extra, mime := extraOf(c)
+		for _, fields := range []*canister.Fields{&extra.Metadata, &extra.Unknown} {
+			if !fits(*fields) {
+				whole = append(whole, *fields)
+				*fields = nil
+			}
+		}
+		kept[i] = withExtra(c, extra, mime)
+	}
+	if !fits(metadata) {
+		whole, metadata = append(whole, metadata), nil
+	}
+	if cut == 0 {
+		return contents, metadata
+	}
+	kept = append(kept, canister.Text(cutLine(fmt.Sprintf("%d bytes of metadata", cut), limit)))
+	if text, err := json.Marshal(whole); err == nil {
+		if link, ok := spill.keep(canister.StructuredContent{JSON: text}); ok {
+			kept = append(kept, link)
+		}
+	}
+	return kept, metadata
+}
