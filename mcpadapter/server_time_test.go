@@ -76,6 +76,28 @@ func overPipes(t *testing.T, isHTTP2 bool, options *mcpadapter.ServerOptions, to
 	}
 }
 
+// overPipesWith serves in HTTP/1.1 without any deadline of the http.Server's.
+func overPipesWith(t *testing.T, options *mcpadapter.ServerOptions) (server *mcpadapter.Server, dial func() net.Conn, end func()) {
+	server = mcpadapter.NewServer(nil, options)
+	network := &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	web := &http.Server{Handler: server.Handler()}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(network) }()
+	dial = func() net.Conn {
+		conn, err := network.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	return server, dial, func() {
+		_ = server.Close(t.Context())
+		_ = web.Close()
+		<-served
+		time.Sleep(time.Second) // net/http lets clients read the last answer
+	}
+}
+
 // send sends a message of protocol 2025-11-25.
 func send(t *testing.T, client *http.Client, session, body string) *http.Response {
 	t.Helper()
