@@ -20,7 +20,7 @@ import (
 
 // instructionsKey marks a document that tells the model what servers say about
 // the use of their tools.
-const instructionsKey = "converse/instructions"
+const instructionsKey = "io.github.consort-go/instructions"
 
 // instructionsMark says which instructions a document has: the digest of each
 // text by the name of its ensemble, and how many characters they have together.

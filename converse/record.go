@@ -123,7 +123,7 @@ func (t *turn) logged(text string) string { return cutText(t.clean.text(text), m
 // logEntry logs what a tool says to whoever watches it.
 func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	level := levelOf(entry.Level)
-	if !b.log.Core().Enabled(level) {
+	if entry.Logged || !b.log.Core().Enabled(level) {
 		return
 	}
 	text := string(entry.Data)

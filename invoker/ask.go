@@ -88,6 +88,8 @@ type LogEntry struct {
 	Logger string
 	// Data is a JSON value, usually a string or an object.
 	Data json.RawMessage
+	// Logged says that the entry stands in the log of this program already.
+	Logged bool
 }
 
 // Causes of failures of [Call.Ask] and [Call.Sample].

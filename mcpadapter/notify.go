@@ -5,7 +5,9 @@ package mcpadapter
 import (
 	"encoding/json"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -64,6 +66,12 @@ func (c *connection) serverLog(params json.RawMessage) {
 	level, known := levels[entry.Level]
 	if !known {
 		level = zapcore.InfoLevel
+	}
+	// Nothing says which call an entry belongs to: only the one that is in flight
+	// alone is known, and no other caller is told.
+	if x := c.wire.only(); x != nil && known {
+		said := invoker.LogEntry{Level: entry.Level, Logger: entry.Logger, Data: entry.Data, Logged: c.log.Core().Enabled(level)}
+		_ = contain.Call("Call.Log", func() { x.call.Note(said) }) // it is no fault of the connection
 	}
 	if !c.log.Core().Enabled(level) {
 		return

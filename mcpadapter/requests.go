@@ -101,6 +101,9 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 			return nil, err
 		}
 		asked.Schema = schema
+		if written, ok := req.Params.Meta[formKey].(string); ok {
+			asked.Schema = json.RawMessage(written)
+		}
 	}
 	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.ElicitResult, error) { return c.person(ctx)(ctx, asked) })
 	if err != nil {
