@@ -230,6 +230,8 @@ func (m *Model) options() (*openaimodel.Options, error) {
 		NoImages:          m.NoImages,
 		Audio:             m.Audio,
 		InlineRefs:        m.InlineRefs,
+		MaxTools:          m.MaxTools,
+		MaxDescription:    m.MaxDescription,
 		MaxRetries:        m.retries(),
 		ResponseTimeout:   m.ResponseTimeout,
 		IdleTimeout:       m.IdleTimeout,

@@ -99,6 +99,11 @@ type Model struct {
 	NoImages bool
 	// Audio is for models that can hear.
 	Audio bool
+	// MaxTools and MaxDescription are limits of the server: of the tools in a
+	// request, and of the characters in a tool's description. 0 chooses by
+	// server, -1 is no limit.
+	MaxTools, MaxDescription int
+
 	// InlineRefs writes out the references in tool schemas; nil does so for
 	// servers other than OpenAI's and Azure's.
 	InlineRefs *bool

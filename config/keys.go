@@ -71,6 +71,8 @@ func (m *Model) fields() []field {
 		{"images", not(&m.NoImages)},
 		{"audio", boolean(&m.Audio)},
 		{"inline_refs", optional(&m.InlineRefs, boolean)},
+		{"max_tools", integer(&m.MaxTools, -1)},
+		{"max_description", integer(&m.MaxDescription, -1)},
 		{"supervisor_role", text(&m.SupervisorRole)},
 		{"max_retries", optional(&m.MaxRetries, func(i *int) value { return integer(i, 0) })},
 		{"response_timeout", duration(&m.ResponseTimeout)},

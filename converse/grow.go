@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/consort-go/consort/canister"
@@ -55,20 +54,20 @@ type growKey struct {
 // growInto returns the offer with the tools that a newer catalog has in addition,
 // made once for all conversations that have the same offer.
 func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *offer {
-	screener, _ := model.(Screener)
 	grow := func() any {
-		grown := o.copy(catalog)
+		grown, choice := o.copy(catalog), chooserFor(model, limit)
 		for _, tool := range catalog.Tools() {
-			if grown.tools[tool.Name()] == nil && grown.add(tool, screener, limit, true) {
+			if grown.tools[tool.Name()] == nil && grown.add(tool, choice, true) {
 				grown.added = append(grown.added, tool.Name())
 			}
 		}
 		return grown
 	}
-	if screener != nil && !reflect.ValueOf(screener).Comparable() {
-		return grow().(*offer) // it cannot be the key of a map
+	key, ok := offerKeyOf(model, limit)
+	if !ok {
+		return grow().(*offer)
 	}
-	return catalog.Derive(growKey{o, offerKey{screener, limit}}, grow).(*offer)
+	return catalog.Derive(growKey{o, key}, grow).(*offer)
 }
 
 // copy returns the offer as the beginning of one that a newer catalog adds to.

@@ -65,6 +65,18 @@ func Screen(definition *invoker.Definition, screener Screener) error {
 
 var errNotForModels = errors.New("it is for its app alone and not for models (_meta.ui.visibility); it can be called by hand")
 
+// Limiter is a [Model] whose API has limits for the tools of a request.
+type Limiter interface {
+	Model
+	// MaxTools is how many tools a request may have; 0 is no limit. The others are
+	// set aside. The answer is always the same.
+	MaxTools() int
+	// Shortened returns what the model leaves out of a tool that is too long for
+	// its API, as a clause that reads well after "shortened: ", or nothing. Calls
+	// may be concurrent.
+	Shortened(definition *invoker.Definition) string
+}
+
 // Describer is a [Model] that says which model it is, for those who watch.
 type Describer interface {
 	Model

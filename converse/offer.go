@@ -4,6 +4,7 @@ package converse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -66,10 +67,24 @@ func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
 	return t.roster.Catalog(ctx)
 }
 
+// Offer parts the tools of a catalog into those that a model is offered, in their
+// order, and those that are set aside, with reasons: by the catalog, because the
+// model cannot take them, or because they are more than limit or than the model's API
+// takes. Each ensemble then keeps a fair share, the first of its tools by name. Limit
+// is that of [Limits].Tools; model may be nil.
+func Offer(catalog *ensemble.Catalog, model Model, limit int) ([]*ensemble.Tool, []ensemble.Aside) {
+	o := newOffer(catalog, model, Limits{Tools: limit}.withDefaults().Tools)
+	tools := make([]*ensemble.Tool, 0, len(o.set.Definitions))
+	for _, definition := range o.set.Definitions {
+		tools = append(tools, o.tools[definition.Name])
+	}
+	return tools, o.aside
+}
+
 // offerKey tells the offers of one catalog apart.
 type offerKey struct {
-	screener Screener
-	limit    int
+	model Model
+	limit int
 }
 
 // offerOf returns the offer of a catalog for a model, made once for each.
@@ -77,14 +92,25 @@ func offerOf(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	if catalog == nil {
 		return &offer{set: &Toolset{}}
 	}
-	screener, _ := model.(Screener)
-	if screener != nil && !reflect.ValueOf(screener).Comparable() {
-		return newOffer(catalog, screener, limit) // it cannot be the key of a map
+	key, ok := offerKeyOf(model, limit)
+	if !ok {
+		return newOffer(catalog, model, limit)
 	}
-	return catalog.Derive(offerKey{screener, limit}, func() any { return newOffer(catalog, screener, limit) }).(*offer)
+	return catalog.Derive(key, func() any { return newOffer(catalog, model, limit) }).(*offer)
 }
 
-func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
+// offerKeyOf returns what the offers for a model are known by; false if the model cannot
+// be the key of a map. Models that take every tool share one.
+func offerKeyOf(model Model, limit int) (offerKey, bool) {
+	_, screens := model.(Screener)
+	_, limits := model.(Limiter)
+	if !screens && !limits {
+		return offerKey{nil, limit}, true
+	}
+	return offerKey{model, limit}, reflect.ValueOf(model).Comparable()
+}
+
+func newOffer(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	o := &offer{
 		catalog: catalog,
 		set:     &Toolset{},
@@ -92,23 +118,42 @@ func newOffer(catalog *ensemble.Catalog, screener Screener, limit int) *offer {
 		refused: map[string]string{},
 		aside:   slices.Clone(catalog.Aside()),
 	}
-	share, taken := fairShare(catalog.Tools(), limit), map[*ensemble.Ensemble]int{}
+	choice := chooserFor(model, limit)
+	share, taken := fairShare(catalog.Tools(), choice.limit), map[*ensemble.Ensemble]int{}
 	for _, tool := range catalog.Tools() {
-		if o.add(tool, screener, limit, taken[tool.Ensemble()] < share || limit < 0) {
+		if o.add(tool, choice, taken[tool.Ensemble()] < share) {
 			taken[tool.Ensemble()]++
 		}
 	}
 	return o
 }
 
+// chooser says which tools a model is offered.
+type chooser struct {
+	screener Screener // nil if the model takes every tool
+	limit    int      // how many; negative is no limit
+	why      string   // the others are set aside
+}
+
+func chooserFor(model Model, limit int) chooser {
+	c := chooser{limit: limit, why: fmt.Sprintf("a model is offered %d tools at most", limit)}
+	c.screener, _ = model.(Screener)
+	if limiter, ok := model.(Limiter); ok {
+		if most := limiter.MaxTools(); most > 0 && (limit < 0 || most < limit) {
+			c.limit, c.why = most, fmt.Sprintf("the model's API takes %d tools in a request", most)
+		}
+	}
+	return c
+}
+
 // add offers one more tool, if its ensemble may have one more and the model can take
 // it, and otherwise sets it aside. It reports which.
-func (o *offer) add(tool *ensemble.Tool, screener Screener, limit int, may bool) bool {
+func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
 	definition := *tool.Definition()
 	definition.Name = tool.Name()
-	err := Screen(&definition, screener)
-	if err == nil && limit >= 0 && (!may || len(o.set.Definitions) >= limit) {
-		err = fmt.Errorf("a model is offered %d tools at most", limit)
+	err := Screen(&definition, choice.screener)
+	if err == nil && choice.limit >= 0 && (!may || len(o.set.Definitions) >= choice.limit) {
+		err = errors.New(choice.why)
 	}
 	if err != nil {
 		o.refused[tool.Name()] = err.Error()

@@ -33,6 +33,7 @@ type Model struct {
 	log     *zap.Logger
 	info    telemetry.ModelInfo
 
+	limits limits // of the server
 	fields string // the members of a request that has no settings of its own
 	tools  toolCache
 }
@@ -41,6 +42,7 @@ var (
 	_ converse.Binder    = (*Model)(nil)
 	_ converse.Describer = (*Model)(nil)
 	_ converse.Screener  = (*Model)(nil)
+	_ converse.Limiter   = (*Model)(nil)
 )
 
 // New returns the model of that name, which the server knows it by. Nothing is
@@ -58,7 +60,7 @@ func New(name string, options *Options) (*Model, error) {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	m.secrets = replacer(&opts, base)
-	m.info = m.describe(base)
+	m.info, m.limits = m.describe(base), limitsOf(&m.opts, base)
 	m.client = openai.Client{Options: m.clientOptions(base)}
 	return m, nil
 }
@@ -110,7 +112,8 @@ func (b *bound) Exchange(ctx context.Context, request *converse.Request) iter.Se
 }
 
 // Screen returns why the model cannot be offered a tool: its input schema is
-// one that no adaptation makes fit. See the package comment.
+// one that no adaptation makes fit, or its server does not take its name. See the
+// package comment.
 func (m *Model) Screen(definition *invoker.Definition) error {
 	_, err := m.appendTool(nil, definition)
 	return err

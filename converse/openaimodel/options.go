@@ -104,6 +104,13 @@ type Options struct {
 	// Azure's, many of which do not follow them.
 	InlineRefs *bool
 
+	// MaxTools is how many tools a request may have, and MaxDescription how many
+	// characters the description of each: a conversation sets aside the tools that
+	// are too many, and a longer description is cut, and says so. The default is
+	// what is known of the server by its host, such as 128 and 1024 for OpenAI;
+	// negative is no limit.
+	MaxTools, MaxDescription int
+
 	// MaxRetries is how often a failed exchange is tried again, counting
 	// broken streams that had not said anything yet; default 2, negative
 	// means never. The waits are those of the SDK: what the server asks for up

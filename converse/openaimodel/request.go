@@ -191,17 +191,14 @@ func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Tools
 // appendTool appends one tool. Its schema is adapted; strict is never sent, as
 // it would make optional arguments mandatory.
 func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, error) {
+	if err := m.limits.checkName(definition.Name); err != nil {
+		return dst, err
+	}
 	parameters, note, err := adapt(definition.InputSchema, *m.opts.InlineRefs)
 	if err != nil {
 		return dst, err
 	}
-	description := definition.Description
-	if description == "" {
-		description = definition.Title
-	}
-	if note != "" {
-		description = string(bytes.TrimLeft([]byte(description+"\n\n"+note), "\n"))
-	}
+	description, _ := m.limits.describe(definition, note)
 	dst = append(dst, `{"type":"function","function":{`...)
 	dst = appendMember(dst, "name", definition.Name)
 	if description != "" {

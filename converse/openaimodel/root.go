@@ -43,7 +43,7 @@ func (f *flat) note() string {
 	}
 	text, err := canonical(value)
 	if err != nil || len(text) > maxNote {
-		return "The arguments must meet further conditions, which are too long to be given here."
+		return longNote
 	}
 	return "The arguments as a whole must also match this JSON Schema: " + string(text)
 }

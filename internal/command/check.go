@@ -172,9 +172,11 @@ func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *rep
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	aside := p.asides(ctx, assembly)
+	aside, shortened := p.asides(ctx, assembly)
 	for _, e := range assembly.Roster.Ensembles() {
-		r.Servers = append(r.Servers, newServerJSON(e.Snapshot(), aside[e.Name()], transport(cfg, e.Name())))
+		server := newServerJSON(e.Snapshot(), aside[e.Name()], transport(cfg, e.Name()))
+		server.Shortened = shortened[e.Name()]
+		r.Servers = append(r.Servers, server)
 	}
 	return nil
 }
@@ -206,21 +208,22 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 	}
 }
 
-// asides returns the tools that are set aside, also by the model, by ensemble.
+// asides returns the tools that are set aside, also by the model, and those that are
+// shortened for it, by ensemble.
 // Without a catalog, which a required server that is away prevents, there are
 // none but those that the snapshots have.
-func (p *program) asides(ctx context.Context, assembly *config.Assembly) map[string][]ensemble.Aside {
+func (p *program) asides(ctx context.Context, assembly *config.Assembly) (map[string][]ensemble.Aside, map[string][]asideJSON) {
 	aside := map[string][]ensemble.Aside{}
 	catalog, err := assembly.Roster.Catalog(ctx)
 	if err != nil {
 		for _, e := range assembly.Roster.Ensembles() {
 			aside[e.Name()] = e.Snapshot().Aside
 		}
-		return aside
+		return aside, nil
 	}
-	_, all := offered(catalog, assembly.Model)
+	tools, all := offered(catalog, assembly)
 	for _, a := range all {
 		aside[a.Ensemble] = append(aside[a.Ensemble], a)
 	}
-	return aside
+	return aside, shortened(tools, assembly.Model)
 }

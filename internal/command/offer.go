@@ -3,24 +3,30 @@
 package command
 
 import (
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 )
 
 // offered parts the tools of a catalog into those that the model is offered
-// and those that are set aside, also by the model; which may be nil.
-func offered(catalog *ensemble.Catalog, model converse.Model) ([]*ensemble.Tool, []ensemble.Aside) {
-	aside := catalog.Aside()
-	screener, _ := model.(converse.Screener)
-	var tools []*ensemble.Tool
-	for _, tool := range catalog.Tools() {
-		definition := *tool.Definition()
-		definition.Name = tool.Name()
-		if err := converse.Screen(&definition, screener); err != nil {
-			aside = append(aside, ensemble.Aside{Ensemble: tool.Ensemble().Name(), Tool: tool.Definition().Name, Reason: err.Error()})
-			continue
-		}
-		tools = append(tools, tool)
+// and those that are set aside, as a conversation does.
+func offered(catalog *ensemble.Catalog, assembly *config.Assembly) ([]*ensemble.Tool, []ensemble.Aside) {
+	return converse.Offer(catalog, assembly.Model, assembly.Options.Limits.Tools)
+}
+
+// shortened says of which tools on offer the model is told less than their servers
+// say, by ensemble.
+func shortened(tools []*ensemble.Tool, model converse.Model) map[string][]asideJSON {
+	found := map[string][]asideJSON{}
+	limiter, ok := model.(converse.Limiter)
+	if !ok {
+		return found
 	}
-	return tools, aside
+	for _, tool := range tools {
+		if what := limiter.Shortened(tool.Definition()); what != "" {
+			name := tool.Ensemble().Name()
+			found[name] = append(found[name], asideJSON{Ensemble: name, Tool: tool.Definition().Name, Reason: what})
+		}
+	}
+	return found
 }

@@ -63,6 +63,7 @@ type serverJSON struct {
 	Tools       int             `json:"tools"`
 	ConnectMS   float64         `json:"connect_ms,omitempty"`
 	Aside       []asideJSON     `json:"aside"`
+	Shortened   []asideJSON     `json:"shortened,omitempty"`
 	Error       string          `json:"error,omitempty"`
 }
 
@@ -108,6 +109,9 @@ func (r *report) text(paint palette) string {
 	for _, s := range r.Servers {
 		for _, a := range s.Aside {
 			fmt.Fprintf(&b, "\n  %s: %s is set aside: %s", shown.Text(s.Name), shown.Line(a.Tool), shown.Line(a.Reason))
+		}
+		for _, a := range s.Shortened {
+			fmt.Fprintf(&b, "\n  %s: %s is shortened: %s", shown.Text(s.Name), shown.Line(a.Tool), shown.Line(a.Reason))
 		}
 	}
 	for _, s := range r.Servers {

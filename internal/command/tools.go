@@ -118,7 +118,7 @@ type hintsJSON struct {
 }
 
 func newToolList(assembly *config.Assembly, catalog *ensemble.Catalog) *toolList {
-	tools, aside := offered(catalog, assembly.Model)
+	tools, aside := offered(catalog, assembly)
 	list := &toolList{Tools: []toolJSON{}, Servers: newPeerList(assembly.Roster), Aside: asides(aside), Away: aways(catalog.Away())}
 	for _, tool := range tools {
 		list.Tools = append(list.Tools, newToolJSON(tool))

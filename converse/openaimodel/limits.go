@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"unicode/utf16"
+
+	"github.com/consort-go/consort/invoker"
+)
+
+// limits are what a server takes in one request. 0 is no limit that is known.
+type limits struct {
+	tools       int  // definitions
+	description int  // characters of one, as UTF-16 counts them
+	letterFirst bool // a name begins with a letter or an underscore
+}
+
+// providerLimits are those of the servers in [providers], by the name there. Names
+// of at most 64 characters, of letters, digits, "_" and "-", are everybody's; that
+// is seen to by ensemble.NameFor. Sources, looked up on 2026-11-22:
+//
+//   - openai: the errors array_above_max_length of "tools" and
+//     string_above_max_length of "function.description" (getsentry/sentry-mcp#106,
+//     zed-industries/zed#32946); openai/openai-openapi#76
+//   - azure.ai.openai, azure.ai.inference: the same API; Azure OpenAI, Quotas and limits
+//   - groq: "'tools' : maximum number of items is 128" (gsd-build/gsd-2#4376)
+//   - deepseek: API reference, Create Chat Completion, tools
+//   - x_ai: "the maximum is 200" (anomalyco/opencode#28911)
+//   - gcp.gemini: "At most 512 function declarations" (google-gemini/gemini-cli#19083),
+//     and names (kaitranntt/ccs#25)
+//   - gcp.vertex_ai: googleapis/google-cloud-dotnet#13783
+//
+// None is known of the others that the table of providers has.
+var providerLimits = map[string]limits{
+	"openai":             {tools: 128, description: 1024},
+	"azure.ai.openai":    {tools: 128, description: 1024},
+	"azure.ai.inference": {tools: 128, description: 1024},
+	"groq":               {tools: 128},
+	"deepseek":           {tools: 128},
+	"x_ai":               {tools: 200},
+	"gcp.gemini":         {tools: 512, letterFirst: true},
+	"gcp.vertex_ai":      {tools: 128, letterFirst: true},
+}
+
+// limitsOf returns the limits of the server at base, or those that the options have
+// in their place.
+func limitsOf(o *Options, base *url.URL) limits {
+	l := providerLimits[providerOf(base)]
+	l.tools = max(0, cmp.Or(o.MaxTools, l.tools))
+	l.description = max(0, cmp.Or(o.MaxDescription, l.description))
+	return l
+}
+
+// MaxTools returns how many tools the server takes in a request; 0 if no limit is
+// known. See [Options].MaxTools.
+func (m *Model) MaxTools() int { return m.limits.tools }
+
+// Shortened returns what of a tool is shortened for the server, as a clause, and
+// nothing if all of it is sent.
+func (m *Model) Shortened(definition *invoker.Definition) string {
+	_, note, err := adapt(definition.InputSchema, *m.opts.InlineRefs)
+	if err != nil {
+		return ""
+	}
+	_, cut := m.limits.describe(definition, note)
+	if cut == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its description is too long for the model's server, which takes %d characters (max_description): %d are left out", m.limits.description, cut)
+}
+
+// checkName returns why the server does not take the name of a tool.
+func (l limits) checkName(name string) error {
+	if l.letterFirst && (name == "" || name[0] >= '0' && name[0] <= '9' || name[0] == '-') {
+		return errors.New("the model's server wants its name to begin with a letter or an underscore; give its server another name")
+	}
+	return nil
+}
+
+// longNote stands for the conditions of a schema that have no room.
+const longNote = "The arguments must meet further conditions, which are too long to be given here."
+
+// describe returns the description of a tool with the note about its schema, and
+// how many characters of it had to be left out, which it then says at the place.
+func (l limits) describe(definition *invoker.Definition, note string) (text string, cut int) {
+	text = cmp.Or(definition.Description, definition.Title)
+	if l.description == 0 {
+		return joined(text, note), 0
+	}
+	if units(note) > l.description/2 {
+		cut, note = units(note), longNote
+		if units(note) > l.description/2 {
+			note = ""
+		}
+	}
+	if whole := joined(text, note); units(whole) <= l.description {
+		return whole, cut
+	}
+	room := l.description
+	if note != "" {
+		room -= units(note) + 2
+	}
+	text, left := cutDescription(text, room)
+	return joined(text, note), cut + left
+}
+
+func joined(text, note string) string {
+	if text == "" || note == "" {
+		return text + note
+	}
+	return text + "\n\n" + note
+}
+
+// cutDescription returns as much of a text as there is room for with what says how
+// much is left out.
+func cutDescription(text string, room int) (string, int) {
+	const mark = " [cut: %d characters left out]"
+	all := units(text)
+	keep := max(0, room-len(fmt.Sprintf(mark, all)))
+	kept := 0
+	for i, r := range text {
+		n := max(1, utf16.RuneLen(r))
+		if kept+n > keep {
+			text = text[:i]
+			break
+		}
+		kept += n
+	}
+	if said := fmt.Sprintf(mark, all-kept); len(said) <= room {
+		return text + said, all - kept
+	}
+	return text, all - kept
+}
+
+// units counts the UTF-16 code units of a text: no server counts more characters.
+func units(text string) (n int) {
+	for _, r := range text {
+		n += max(1, utf16.RuneLen(r))
+	}
+	return n
+}
