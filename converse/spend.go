@@ -184,10 +184,12 @@ const (
 // tokens; other tools may have been on offer then than now.
 func (t *turn) mostTokens(request *Request, own bool) int64 {
 	tokens := int64(mostPerRequest)
-	if !own || !t.asked {
-		for _, definition := range request.Tools.Definitions {
-			tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
-		}
+	counted := 0 // of the tools, which grow at their end
+	if own && t.asked {
+		counted = min(t.counted, len(request.Tools.Definitions))
+	}
+	for _, definition := range request.Tools.Definitions[counted:] {
+		tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
 	}
 	for i := len(request.History) - 1; i >= 0; i-- {
 		said, ok := request.History[i].(canister.Assistant)

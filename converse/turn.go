@@ -34,6 +34,7 @@ type turn struct {
 	tools    *offer // those of the work
 	taken    bool   // what the history calls for has been taken up
 	asked    bool   // a reply has entered: what is open now was not before
+	counted  int    // how many tools its request had
 	left     bool   // the caller has left the loop
 	panicked bool   // or its body has panicked
 	yielding bool   // the body of the loop runs
@@ -385,7 +386,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	if !t.append(added...) {
 		return
 	}
-	t.asked = true
+	t.asked, t.counted = true, len(t.tools.set.Definitions)
 	for _, c := range added {
 		switch c := c.(type) {
 		case canister.Assistant:

@@ -21,7 +21,8 @@ type accumulator struct {
 
 	text      []byte
 	refusal   []byte
-	thought   []byte // reasoning_content, which its server wants to see again
+	thought   []byte  // reasoning_content, which its server wants to see again
+	details   details // reasoning_details, for the same reason
 	calls     []*call
 	byIndex   map[int64]*call // the latest call of an index
 	delta     int             // counts deltas, to tell calls of the same one
@@ -84,14 +85,12 @@ func (a *accumulator) choices(list gjson.Result) {
 			return true
 		}
 		a.chosen = true
+		defer a.whole(choice)
 		choice.ForEach(func(key, value gjson.Result) bool {
 			switch key.Str {
 			case "delta":
-				a.message(value)
-			case "message": // MiniMax ends a stream with the whole of it
-				if len(a.text) == 0 && len(a.refusal) == 0 && len(a.calls) == 0 {
-					a.message(value)
-				}
+				a.message(value, true)
+			case "message": // below
 			case "finish_reason":
 				if value.Type == gjson.String && value.Str != "" {
 					a.finish, a.began = strings.Clone(value.Str), true
@@ -106,8 +105,18 @@ func (a *accumulator) choices(list gjson.Result) {
 	})
 }
 
+// whole takes in the message of a choice, if it has not come in pieces: MiniMax ends a
+// stream with all of it, and Perplexity repeats all so far beside each delta.
+func (a *accumulator) whole(choice gjson.Result) {
+	said := len(a.text) > 0 || len(a.refusal) > 0 || len(a.calls) > 0
+	if said || choice.Get("delta").IsObject() && choice.Get("finish_reason").Str == "" {
+		return
+	}
+	a.message(choice.Get("message"), false)
+}
+
 // message takes in a piece of the message, or all of it.
-func (a *accumulator) message(delta gjson.Result) {
+func (a *accumulator) message(delta gjson.Result, piece bool) {
 	if !delta.IsObject() {
 		return
 	}
@@ -129,6 +138,8 @@ func (a *accumulator) message(delta gjson.Result) {
 			if key.Str == "reasoning_content" {
 				a.thought = append(a.thought, stringOf(value)...)
 			}
+		case "reasoning_details":
+			a.details.add(value, piece)
 		case "tool_calls":
 			calls = value
 		case "function_call":

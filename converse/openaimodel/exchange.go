@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/converse"
@@ -55,6 +56,10 @@ func (m *Model) exchange(ctx context.Context, request *converse.Request, t *tran
 		}
 		if gone := givenUp(ctx, inner); gone != nil {
 			err = gone
+		} else if x.withoutUsage(err) {
+			if body, x.lent, err = t.body(ctx, m, request); err == nil {
+				continue
+			}
 		} else if x.again(err) {
 			continue
 		}
@@ -107,6 +112,21 @@ func (x *exchange) again(err error) bool {
 	case <-x.ctx.Done():
 		return false
 	}
+}
+
+// withoutUsage reports whether the server has refused stream_options, which the
+// model then sends no more. Where the caller gives them himself, the error says so.
+func (x *exchange) withoutUsage(err error) bool {
+	failed, ok := errors.AsType[*converse.ModelError](err)
+	if !ok || failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity ||
+		!strings.Contains(failed.Message, "stream_options") && !strings.Contains(failed.Message, "include_usage") {
+		return false
+	}
+	if x.m.opts.NoStreamUsage || x.m.opts.NoStream || x.m.opts.extra("stream_options") || x.m.usageRefused.Swap(true) {
+		failed.Message += " [the server refuses stream_options: set model.stream_usage = false, Options.NoStreamUsage, and give none in extra_body]"
+		return false
+	}
+	return x.emit(converse.Retry{Attempt: x.attempts, Err: failed})
 }
 
 // emit yields an event unless the caller has left, and reports whether it is

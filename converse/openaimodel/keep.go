@@ -11,10 +11,11 @@ import (
 // The members of metadata that hold what a server wants to see again: with an
 // invocation, extra_content, such as Gemini's thought signatures; with a
 // message, the reasoning_content that DeepSeek and Kimi refuse to go on
-// without.
+// without, and the reasoning_details of OpenRouter.
 const (
 	extraKey     = "openaimodel.extra_content"
 	reasoningKey = "openaimodel.reasoning_content"
+	detailsKey   = "openaimodel.reasoning_details"
 )
 
 // keepsake is the value of such a member.

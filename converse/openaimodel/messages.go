@@ -99,6 +99,9 @@ func (w *messageWriter) group(g *group) {
 	if thought := w.m.kept(g.message.Metadata, reasoningKey); thought != nil {
 		w.dst = append(appendName(w.dst, "reasoning_content"), thought...)
 	}
+	if details := w.m.kept(g.message.Metadata, detailsKey); details != nil {
+		w.dst = append(appendName(w.dst, "reasoning_details"), details...)
+	}
 	if len(g.invocations) > 0 {
 		w.dst = append(appendName(w.dst, "tool_calls"), '[')
 		for i, call := range g.invocations {

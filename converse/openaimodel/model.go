@@ -34,8 +34,10 @@ type Model struct {
 	info    telemetry.ModelInfo
 
 	limits limits // of the server
-	fields string // the members of a request that has no settings of its own
-	tools  toolCache
+	// usageRefused is set when the server has refused stream_options.
+	usageRefused atomic.Bool
+	fields       string // the members of a request that has no settings of its own
+	tools        toolCache
 }
 
 var (

@@ -4,6 +4,7 @@ package openaimodel
 
 import (
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -33,6 +34,12 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 	}
 	if len(a.thought) > 0 {
 		message.Metadata = m.keep(reasoningKey, appendString(nil, string(a.thought)))
+	}
+	if text := a.details.text(); text != nil {
+		if message.Metadata == nil {
+			message.Metadata = canister.Fields{}
+		}
+		maps.Copy(message.Metadata, m.keep(detailsKey, text))
 	}
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	reply := converse.Reply{Message: message}

@@ -24,10 +24,11 @@ import (
 // fieldsFor returns the members of a request behind its messages, apart from
 // the tools.
 func (m *Model) fieldsFor(request *converse.Request) (string, error) {
-	if request.Purpose.Answers() && request.MaxTokens <= 0 && request.Temperature == nil && len(request.Stop) == 0 {
+	if !m.usageRefused.Load() && request.Purpose.Answers() && request.MaxTokens <= 0 && request.Temperature == nil && len(request.Stop) == 0 {
 		return m.fields, nil
 	}
 	o := *m.optionsFor(request.Purpose)
+	o.NoStreamUsage = o.NoStreamUsage || m.usageRefused.Load()
 	if n := request.MaxTokens; n > 0 && (o.MaxTokens == 0 || n < int64(o.MaxTokens)) && !o.extra("max_tokens") && !o.extra("max_completion_tokens") {
 		o.MaxTokens = int(min(n, math.MaxInt))
 	}

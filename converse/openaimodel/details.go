@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// details are the reasoning_details of a message, which OpenRouter wants to see again
+// unchanged and in order when the results of calls are sent
+// (openrouter.ai/docs, Reasoning Tokens, Preserving Reasoning).
+type details struct{ list []*detail }
+
+// detail is one of them, whose pieces share its kind, its index and its id.
+type detail struct {
+	kind, index, id string
+	members         map[string]any
+}
+
+// payloads are the members whose pieces are put together.
+var payloads = map[string]bool{"text": true, "summary": true, "data": true}
+
+// add takes in details, pieces of which belong to those before.
+func (d *details) add(value gjson.Result, piece bool) {
+	if !value.IsArray() {
+		return
+	}
+	value.ForEach(func(_, one gjson.Result) bool {
+		if one.IsObject() {
+			d.addOne(one, piece)
+		}
+		return true
+	})
+}
+
+func (d *details) addOne(one gjson.Result, piece bool) {
+	kind, index, id := one.Get("type").String(), one.Get("index").String(), stringOf(one.Get("id"))
+	var to *detail
+	for _, known := range d.list {
+		if piece && index != "" && known.kind == kind && known.index == index && (id == "" || known.id == "" || known.id == id) {
+			to = known
+		}
+	}
+	if to == nil {
+		to = &detail{kind: strings.Clone(kind), index: strings.Clone(index), members: map[string]any{}}
+		d.list = append(d.list, to)
+	}
+	if to.id == "" {
+		to.id = strings.Clone(id)
+	}
+	one.ForEach(func(key, value gjson.Result) bool {
+		name := strings.Clone(key.Str)
+		before, known := to.members[name]
+		switch text, both := before.(string); {
+		case both && payloads[name] && value.Type == gjson.String:
+			to.members[name] = text + value.Str
+		case value.Type == gjson.String:
+			to.members[name] = strings.Clone(value.Str)
+		case value.Type != gjson.Null || !known:
+			to.members[name] = json.RawMessage(bytes.Clone([]byte(value.Raw)))
+		}
+		return true
+	})
+}
+
+// text returns them as JSON; nil if there are none.
+func (d *details) text() []byte {
+	if len(d.list) == 0 {
+		return nil
+	}
+	members := make([]map[string]any, len(d.list))
+	for i, one := range d.list {
+		members[i] = one.members
+	}
+	text, err := canonical(members)
+	if err != nil {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openaimodel_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/openaimodel"
+)
+
+// talkWith has one exchange after the other with a server that answers in this way.
+// It returns the answers, the bodies of the requests, and the last error.
+func talkWith(t *testing.T, options openaimodel.Options, exchanges int, answer func(n int, body string) (int, string)) (texts, bodies []string, last error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body))
+		status, text := answer(len(bodies), string(body))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}))
+	defer server.Close()
+	options.BaseURL = server.URL
+	model, err := openaimodel.New("test", &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	talk := converse.New(model, nil, nil)
+	for range exchanges {
+		turn, err := talk.Ask(t.Context(), canister.Text("Go."))
+		texts, last = append(texts, turn.Text()), err
+	}
+	return texts, bodies, last
+}
+
+func stream(chunks ...string) string {
+	return "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\ndata: [DONE]\n\n"
+}
+
+// A server that repeats all so far beside each piece says it once.
+func TestWholeMessageBesideEachDelta(t *testing.T) {
+	texts, _, err := talkWith(t, openaimodel.Options{}, 1, func(int, string) (int, string) {
+		return 200, stream(
+			`{"choices":[{"index":0,"message":{"role":"assistant","content":"Hel"},"delta":{"role":"assistant","content":"Hel"}}]}`,
+			`{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello you"},"delta":{"content":"lo you"}}]}`,
+			`{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Hello you"},"delta":{"content":""}}]}`)
+	})
+	if err != nil || texts[0] != "Hello you" {
+		t.Errorf("the answer is %q, %v", texts, err)
+	}
+}
+
+// A server that refuses stream_options is asked again without, and from then on.
+func TestStreamOptionsRefused(t *testing.T) {
+	for _, refusal := range []struct {
+		status int
+		text   string
+	}{
+		{400, `{"error":{"message":"Unrecognized request argument supplied: stream_options"}}`},
+		{422, `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`},
+	} {
+		answer := func(_ int, body string) (int, string) {
+			if strings.Contains(body, "stream_options") {
+				return refusal.status, refusal.text
+			}
+			return 200, stream(`{"choices":[{"delta":{"content":"Yes."},"finish_reason":"stop"}]}`)
+		}
+		texts, bodies, err := talkWith(t, openaimodel.Options{MaxRetries: -1}, 2, answer)
+		if err != nil || !slices.Equal(texts, []string{"Yes.", "Yes."}) || len(bodies) != 3 {
+			t.Errorf("%d: the answers are %q after %d requests, %v", refusal.status, texts, len(bodies), err)
+		}
+		own := openaimodel.Options{ExtraBody: map[string]any{"stream_options": map[string]any{"include_usage": true}}}
+		if _, _, err := talkWith(t, own, 1, answer); err == nil || !strings.Contains(err.Error(), "model.stream_usage = false") {
+			t.Errorf("%d: the error is %v", refusal.status, err)
+		}
+	}
+}
+
+// The pieces of reasoning_details are put together and sent back to their server.
+func TestReasoningDetailsAreSentBack(t *testing.T) {
+	_, bodies, err := talkWith(t, openaimodel.Options{}, 2, func(int, string) (int, string) {
+		return 200, stream(
+			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"So ","format":"x","index":0}]}}]}`,
+			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"then.","index":0},{"type":"reasoning.encrypted","data":"AA==","id":"r1","index":0}]}}]}`,
+			`{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","signature":"sig","index":0}]}}]}`,
+			`{"choices":[{"delta":{"content":"Yes."},"finish_reason":"stop"}]}`)
+	})
+	const want = `"reasoning_details":[{"format":"x","index":0,"signature":"sig","text":"So then.","type":"reasoning.text"},{"data":"AA==","id":"r1","index":0,"type":"reasoning.encrypted"}]`
+	if err != nil || !strings.Contains(bodies[1], want) {
+		t.Errorf("%v: the second request is %s", err, bodies[1])
+	}
+}
