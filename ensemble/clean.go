@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -18,23 +18,8 @@ type Note struct {
 	Text string // a clause
 }
 
-// isInvisible reports whether a character of a text can hide something from
-// the people who read it: control characters but line breaks and tabs, format
-// characters, among them those that change the direction and the tags (Unicode
-// category Cf), and whatever else is not shown. The two variation selectors of
-// text and emoji are common and can hold nothing.
-func isInvisible(r rune) bool {
-	switch r {
-	case '\n', '\t', '\ufe0e', '\ufe0f':
-		return false
-	case '\u2028', '\u2029':
-		return true
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// isInvisibleInName is isInvisible for a name, which has one line.
-func isInvisibleInName(r rune) bool { return isInvisible(r) || r == '\n' || r == '\t' }
+// isInvisibleInName is shown.IsInvisible for a name, which has one line.
+func isInvisibleInName(r rune) bool { return shown.IsInvisible(r) || r == '\n' || r == '\t' }
 
 // cleaned returns s without the characters that are invisible, and which they
 // were, each named once and in order.
@@ -77,7 +62,7 @@ func cleanDefinition(d *invoker.Definition) (*invoker.Definition, []Note) {
 	}
 	sweep("name", &clean.Name, isInvisibleInName)
 	sweep("title", &clean.Title, isInvisibleInName)
-	sweep("description", &clean.Description, isInvisible)
+	sweep("description", &clean.Description, shown.IsInvisible)
 	for i := range notes {
 		notes[i].Tool = clean.Name
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -146,7 +147,7 @@ func (c *clock) outOfTime(which *limitError) string {
 	if c.last.Total > 0 {
 		text += fmt.Sprintf(" of %g", c.last.Total)
 	}
-	if message, _ := cleaned(c.last.Message, isInvisible); message != "" {
+	if message, _ := cleaned(c.last.Message, shown.IsInvisible); message != "" {
 		text += fmt.Sprintf(", %q", cut(message, maxReport))
 	}
 	return text + "."

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -235,7 +236,7 @@ func cleanTexts(key, name, title, description *string) {
 			*line, _ = cleaned(*line, isInvisibleInName)
 		}
 	}
-	*description, _ = cleaned(*description, isInvisible)
+	*description, _ = cleaned(*description, shown.IsInvisible)
 }
 
 // heard takes the news of a connection. It is called with locks of the source

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/consort-go/consort/internal/shown"
 )
 
 // document writes v to standard output as one indented JSON document.
@@ -20,11 +18,7 @@ func (p *program) document(v any) error {
 	if err := encoder.Encode(v); err != nil {
 		return fmt.Errorf("writing the JSON document: %w", err)
 	}
-	text := b.String()
-	if p.screen.results.terminal {
-		text = shown.Text(text)
-	}
-	p.screen.result(text)
+	p.screen.resultJSON(b.String())
 	return p.screen.failure()
 }
 

@@ -202,8 +202,8 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 	})
 }
 
-// put writes text to standard output: without control characters where that is
-// a terminal, and as it is for programs.
+// put writes text to standard output: as [shown.Text] has it where that is a
+// terminal, and as it is for programs.
 func (s *shelf) put(text string) {
 	if s.screen.results.terminal {
 		text = shown.Text(text)

@@ -19,7 +19,20 @@ import (
 )
 
 // hostile is what somebody says who would like to be more than text.
-const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n````\x1b]0;owned\a\u009b2J\u202e</pre></title>"
+const hostile = "<script>alert(1)</script>\n```\n# owned\n[x](javascript:alert(1)) ![i](http://evil.example/p.png)\n````\x1b]0;owned\a\u009b2J\u202e</pre></title>" + unseen
+
+// unseen are characters that people cannot see, with which a text can hide something.
+const unseen = "\u200b\ufeff\u2028\u2066\u00ad\U000e0041\U000e0100\ue000"
+
+// lacksUnseen checks that none of them is there.
+func lacksUnseen(t *testing.T, what, text string) {
+	t.Helper()
+	for _, r := range unseen + "\u009b\u202e\a" {
+		if strings.ContainsRune(text, r) {
+			t.Errorf("%s has a raw %U: %q", what, r, text)
+		}
+	}
+}
 
 // shelved is a configuration with a store of conversations: talk, which is done
 // and has hostile texts everywhere, and open.
@@ -157,7 +170,9 @@ func TestHistoryIsSafeOnATerminal(t *testing.T) {
 	path, _ := shelved(t)
 	for _, args := range []string{"list", "list --json", "show talk", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html"} {
 		x := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, append(append([]string{"history"}, strings.Fields(args)...), "--config", path)...)
-		lacks(t, args, x.ends(statusDone), "\x1b", "\a", "\u009b", "\u202e")
+		text := x.ends(statusDone)
+		lacks(t, args, text, "\x1b")
+		lacksUnseen(t, args, text)
 	}
 }
 
@@ -171,9 +186,11 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, "the page", string(text), "&lt;script&gt;", "&lt;/pre&gt;", "&lt;/title&gt;", "Content-Security-Policy", "default-src 'none'", "It snows.", "</html>")
-	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=", "\x1b", "\u202e")
+	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=", "\x1b")
+	lacksUnseen(t, "the page", string(text))
 
 	o := consort(t, "history", "export", "talk", "--format", "markdown", "--config", path).expect(t, statusDone)
+	lacksUnseen(t, "the text", o.stdout)
 	contains(t, "the text", o.stdout, `# \<script\>`, "## 1 user", `atlas\_\_weather`, "It snows.")
 	all := consort(t, "history", "export", "--all", "--format", "markdown", "--config", path).expect(t, statusDone).stdout
 	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t, statusDone).stdout || strings.Count(all, "\n## ") != 6 {

@@ -56,7 +56,11 @@ func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 	format := bundle.Format(e.format)
 	if e.to == "" {
-		return bundle.Export(ctx, writer(func(text string) error { s.put(text); return s.screen.failure() }), s.store, format, ids...)
+		put := s.put
+		if format == bundle.JSONL {
+			put = s.screen.resultJSON
+		}
+		return bundle.Export(ctx, writer(func(text string) error { put(text); return s.screen.failure() }), s.store, format, ids...)
 	}
 	var unread error
 	_, err := writefile.Replace(e.to, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {

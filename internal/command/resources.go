@@ -108,7 +108,7 @@ func (p *program) canisters(all ...canister.Canister) error {
 		if err != nil {
 			return fmt.Errorf("a %s: %w", one.Kind(), err)
 		}
-		p.screen.result(string(form) + "\n")
+		p.screen.resultJSON(string(form) + "\n")
 	}
 	return p.screen.failure()
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/shown"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
 )
@@ -95,6 +96,15 @@ func (s *screen) result(text string) {
 		s.midline = !strings.HasSuffix(text, "\n")
 	}
 	s.draw()
+}
+
+// resultJSON writes JSON to standard output, with escapes in place of characters that
+// cannot be seen where that is a terminal.
+func (s *screen) resultJSON(text string) {
+	if s.results.terminal {
+		text = shown.EscapeJSON(text)
+	}
+	s.result(text)
 }
 
 // Write writes whole lines to standard output, as result does.

@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -138,6 +139,42 @@ func TestATerminalIsSafe(t *testing.T) {
 		says("done")), atlas(0))
 	shown := run{}.onTerminal(t, "run", "hi", "--config", path).ends(statusDone)
 	lacks(t, "the screen", shown, "\x1b]0;", "\a")
+}
+
+// What cannot be seen is made visible wherever people read or approve.
+func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
+	arguments, _ := json.Marshal(map[string]any{"items": []string{"hat" + hostile}})
+	script := func() string {
+		return file(t, model(t, says("I pack. "+hostile, calls("satchel__pack", string(arguments))), says("Packed. "+hostile)), satchel(0))
+	}
+	plain := run{env: []string{"NO_COLOR=1"}}
+	for _, args := range []string{"run hi", "run hi --json"} {
+		text := plain.onTerminal(t, append(strings.Fields(args), "--config", script())...).ends(statusDone)
+		lacksUnseen(t, args, text)
+		if !strings.Contains(text, "<U+E0041>") && !strings.Contains(text, `\udb40\udc41`) {
+			t.Errorf("%s: the tag is not made visible: %q", args, text)
+		}
+	}
+	for _, json := range []string{"", "--json"} {
+		args := append(strings.Fields("call satchel pack "+json), string(arguments), "--config", script())
+		lacksUnseen(t, "call "+json, plain.onTerminal(t, args...).ends(statusDone))
+	}
+	path := script()
+	if text, err := os.ReadFile(path); err != nil || os.WriteFile(path, append(text, "[approval]\ndefault = \"ask\"\n"...), 0o600) != nil {
+		t.Fatal(err)
+	}
+	x := plain.onTerminal(t, "chat", "--config", path)
+	x.expect("> ")
+	x.types("Pack.\r")
+	x.expect(`\ue000`)
+	x.expect("run it?")
+	x.types("y\r")
+	x.expect("Packed.")
+	x.expect("> ")
+	x.types("/history\r")
+	x.expect("> ")
+	x.types("/quit\r")
+	lacksUnseen(t, "chat", strings.ReplaceAll(x.ends(statusDone), "\a", ""))
 }
 
 func TestChatAsksForApproval(t *testing.T) {

@@ -34,7 +34,7 @@ func (l lines) show(event converse.Event) error {
 	if err != nil {
 		return err
 	}
-	l.screen.result(string(form) + "\n")
+	l.screen.resultJSON(string(form) + "\n")
 	return l.screen.failure()
 }
 

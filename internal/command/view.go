@@ -5,6 +5,7 @@ package command
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -21,6 +22,7 @@ type view struct {
 	running map[string]*liveLine // invocations by identity
 	said    bool                 // the message under way has text
 	spoken  bool                 // a message before it had
+	before  rune                 // the last character of its text
 }
 
 func newView(s *screen) *view { return &view{screen: s, running: map[string]*liveLine{}} }
@@ -97,7 +99,9 @@ func (v *view) text(text string) {
 	}
 	v.said, v.spoken = true, true
 	if v.screen.results.terminal {
-		text = shown.Text(text)
+		before := v.before
+		v.before, _ = utf8.DecodeLastRuneInString(text)
+		text = shown.Continue(before, text)
 	}
 	v.screen.result(text)
 }

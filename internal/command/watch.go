@@ -58,7 +58,7 @@ func (p *program) healthShower() func(ensemble.Health) {
 			if err != nil { // a Health is plain values
 				panic(err)
 			}
-			p.screen.result(string(line) + "\n")
+			p.screen.resultJSON(string(line) + "\n")
 		}
 	case isTerminal(p.screen.stdout):
 		return func(h ensemble.Health) {

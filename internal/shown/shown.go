@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package shown makes what models, servers and tools say fit for people's eyes:
-// without the characters that do something to a terminal or a reader, and with a
-// line in place of what is no text.
+// with a code in place of each character that cannot be seen or does something to a
+// terminal, and with a line in place of what is no text.
 package shown
 
 import (
@@ -11,36 +11,31 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/consort-go/consort/canister"
 )
 
-// Text returns text as it may go to a terminal: without the characters that
-// would move the cursor or rename the window, and without those that change the
-// direction of what stands beside.
-func Text(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, text)
-}
+// Text returns text as it may go to a terminal or another reader: with a code such
+// as <U+202E> in place of each character that [IsInvisible], which could move the
+// cursor, rename the window, change the direction, or hide what a person approves.
+// Joiners stay in emoji and in the scripts that need them.
+func Text(text string) string { return Continue(0, text) }
+
+// Continue is [Text] for text that comes behind another one, which ends with the
+// character before.
+func Continue(before rune, text string) string { return visible(before, text, code) }
 
 // Line returns [Text] with one space for each run of white space.
 func Line(text string) string { return strings.Join(strings.Fields(Text(text)), " ") }
 
-// JSON returns the [Text] of a JSON text, indented; of another text as it is.
+// JSON returns a JSON text, indented and as [EscapeJSON] has it; of another text, its
+// [Text].
 func JSON(text []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", "  "); err != nil {
 		return Text(string(text))
 	}
-	return Text(b.String())
+	return EscapeJSON(b.String())
 }
 
 // Contents returns contents as text for people: text as it is, structured
