@@ -232,7 +232,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "the list", consort(t, "approve", "ask", "--config", path).expect(t, statusDone).stdout, "elicitation until", "asks: Which [31mseat?")
+	contains(t, "the list", consort(t, "approve", "ask", "--config", path).expect(t, statusDone).stdout, "elicitation until", "asks: Which <U+001B>[31mseat?")
 	consort(t, "approve", "ask", "--answer", `{"seat":"4A"}`, "--config", path, "--as", "ann").expect(t, statusDone)
 	if got := answers(t, store, "ask"); len(got) != 1 || got[0].Verdict != canister.VerdictAccept || string(got[0].Arguments) != `{"seat":"4A"}` || got[0].By != "ann" {
 		t.Errorf("%+v", got)

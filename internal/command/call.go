@@ -54,7 +54,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	cfg.Model = nil // takes no part, so it need not be right
-	assembly, err := p.assemble(cfg, interaction{})
+	assembly, err := p.assemble(cfg, interaction{elicit: p.decline})
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,11 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	}
 	text := shown.Contents(result.Content)
 	if failure != nil {
-		return &exit{statusTool, fmt.Errorf("%s: %s", failure.Code, cmp.Or(text, failure.Message))}
+		var cause string
+		if died, ok := errors.AsType[*ensemble.ProcessError](failure.Cause); ok {
+			cause = causeText(died.Error())
+		}
+		return &exit{statusTool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause)}
 	}
 	p.print(text)
 	return p.screen.failure()

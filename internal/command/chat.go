@@ -55,6 +55,7 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	if want.last && want.id != "" {
 		return usagef("--continue and --conversation: there is one of the two")
 	}
+	p.views = !p.json
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -115,6 +116,9 @@ func (c *chat) carriesOn() bool {
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
+		if c.kept.was.Length > 0 {
+			c.screen.note("%s", c.screen.notes.faint("Its last turn broke off without an answer: the model is asked again."))
+		}
 		leave, err := c.reply(ctx, "")
 		if c.console.terminal == nil {
 			failed = err

@@ -17,6 +17,14 @@ import (
 // is given up.
 const maxTries = 5
 
+// decline tells the person of a question that is declined, since the command does not
+// ask anything.
+func (p *program) decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	p.screen.note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
+		shown.Line(ask.Server), fit(shown.Line(ask.Message), maxFailure))
+	return &invoker.ElicitResult{Action: invoker.Decline}, nil
+}
+
 // elicit puts a server's question to the person (MCP 2025-11-25,
 // client/elicitation).
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {

@@ -18,6 +18,9 @@ const (
 	statusTool   status = 3 // the tool failed (call), or a server did (check)
 	statusLimit  status = 4 // a limit ended the turn
 	statusWaits  status = 5 // the turn waits for somebody
+
+	// statusPipe is that of a program in a shell that SIGPIPE ended.
+	statusPipe status = 128 + 13
 )
 
 // exit is an error with the status that the process exits with.

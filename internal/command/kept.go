@@ -280,7 +280,8 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{})
+	p.views = !p.json
+	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{elicit: p.decline})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package command
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,11 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	if p.inJSON(configured.Format) {
 		encoder = zapcore.NewJSONEncoder(jsonLines)
 	}
-	sampled := newSampled(zapcore.NewCore(encoder, p.screen.logs(), level), time.Now)
+	core := zapcore.NewCore(encoder, p.screen.logs(), level)
+	if p.views && p.screen.live && p.logLevel == "" && configured.Level == "" {
+		core = untold{core}
+	}
+	sampled := newSampled(core, time.Now)
 	return zap.New(sampled), sampled.tellRest, nil
 }
 
@@ -80,6 +85,26 @@ func jsonNote(text string) string {
 	}
 	defer line.Free()
 	return strings.TrimSuffix(line.String(), "\n")
+}
+
+// untold is a log without the lines about calls that failed and servers that were
+// lost: the lines of the calls tell a person that.
+type untold struct{ zapcore.Core }
+
+func (u untold) With(fields []zapcore.Field) zapcore.Core { return untold{u.Core.With(fields)} }
+
+func (u untold) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if u.Enabled(entry.Level) {
+		return checked.AddCore(entry, u)
+	}
+	return checked
+}
+
+func (u untold) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	if slices.ContainsFunc(fields, func(f zapcore.Field) bool { return f.Equals(event.CallFailed) || f.Equals(event.Lost) }) {
+		return nil
+	}
+	return u.Core.Write(entry, fields)
 }
 
 // sampled is a log that leaves out of a flood of lines, and says so.

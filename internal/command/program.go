@@ -49,6 +49,8 @@ type program struct {
 
 	// quiet is the level to log from when nobody says; empty means warn.
 	quiet string
+	// views says that a person sees the calls of turns, see [view].
+	views bool
 }
 
 // defaultConfig is the configuration that is read unless another is named.
@@ -82,6 +84,9 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	p.end()
 	p.screen.close()
+	if errors.Is(p.screen.failure(), syscall.EPIPE) {
+		return int(statusPipe) // whoever reads has enough, as head has
+	}
 	var known *exit
 	if err != nil && !errors.As(err, &known) { // from the parsing of the command line
 		p.formatOf(root, args)
@@ -154,8 +159,7 @@ func (p *program) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetOut(p.screen.stdout)
+	root.SetOut(p.screen)
 	root.SetErr(p.screen.stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", defaultConfig, "read the configuration from `FILE`")

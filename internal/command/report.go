@@ -129,10 +129,13 @@ func (m *modelJSON) text(paint palette) string {
 	case m.Error != "":
 		return fmt.Sprintf("%s model %s: %s\n", paint.bad("✗"), shown.Text(m.Name), shown.Text(m.Error))
 	case m.BaseURL != "":
-		return fmt.Sprintf("%s model %s at %s\n", paint.good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL))
+		return fmt.Sprintf("%s model %s at %s %s\n", paint.good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL), notAsked)
 	}
-	return fmt.Sprintf("%s model %s\n", paint.good("✓"), shown.Text(m.Name))
+	return fmt.Sprintf("%s model %s %s\n", paint.good("✓"), shown.Text(m.Name), notAsked)
 }
+
+// notAsked says that only the settings of a model were looked at.
+const notAsked = "(its settings are right; it was not asked anything)"
 
 func (h *historyJSON) text(paint palette) string {
 	switch {

@@ -31,6 +31,7 @@ func (p *program) runCommand() *cobra.Command {
 }
 
 func (p *program) run(ctx context.Context, o *opening, want choice, args []string) (err error) {
+	p.views = !p.json
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 			return p.withStore(ctx, cfg, keepSurely, with)
 		}
 	}
-	assembly, err := assemble(cfg, interaction{})
+	assembly, err := assemble(cfg, interaction{elicit: p.decline})
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (p *program) prompt(args []string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", usagef("there is no prompt: standard input is empty")
 	}
-	return text, nil
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), nil
 }
 
 // readAll reads up to limit bytes.

@@ -200,6 +200,13 @@ func (s *screen) say(line *liveLine, note string) {
 	line.note = note
 }
 
+// rename changes what a line is about.
+func (s *screen) rename(line *liveLine, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line.text = text
+}
+
 func (s *screen) end(line *liveLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,13 +62,13 @@ func TestTraceText(t *testing.T) {
 	}
 	const want = `
 trace 00000000000000000000000000000001
-  invoke_agent                1.24 s  answered, 2 exchanges, 1 invocation, 472 tokens in, 43 out
-  ├ chat m                    520 ms  tool_call, 212 tokens in, 31 out, first after 210 ms
-  ├ execute_tool near__天気   102 ms` + "  " + `
-  │ └ tools/call 天気         101 ms` + "  " + `
-  └ execute_tool far__add     100 ms  TIMEOUT
-    └ tools/call [2Jadd it   99.0 ms  tool_error: no room, far, [::1]:443
-  tools/call late             3600 s` + "  " + `
+  invoke_agent                       1.24 s  answered, 2 exchanges, 1 invocation, 472 tokens in, 43 out
+  ├ chat m                           520 ms  tool_call, 212 tokens in, 31 out, first after 210 ms
+  ├ execute_tool near__天気          102 ms` + "  " + `
+  │ └ tools/call 天気                101 ms` + "  " + `
+  └ execute_tool far__add            100 ms  TIMEOUT
+    └ tools/call <U+001B>[2Jadd it  99.0 ms  tool_error: no room, far, [::1]:443
+  tools/call late                    3600 s` + "  " + `
 
 trace 00000000000000000000000000000002
   connect near  10.0 ms  near

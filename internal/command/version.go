@@ -17,7 +17,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Short: "Tell the version",
 		Args:  cobra.NoArgs,
 		RunE: does(func(context.Context, []string) error {
-			_, err := fmt.Fprintf(p.screen.stdout, "consort %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(p.screen, "consort %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		}),
 	}

@@ -53,7 +53,7 @@ func (v *view) show(event converse.Event) error {
 	case converse.TextDelta:
 		v.text(e.Text)
 	case converse.ReasoningDelta:
-		v.wait("thinking")
+		v.think()
 	case converse.InvocationAnnounced:
 		if v.waiting != nil {
 			v.screen.say(v.waiting, "it calls "+shown.Line(e.Name))
@@ -61,6 +61,7 @@ func (v *view) show(event converse.Event) error {
 	case converse.MessageCompleted:
 		v.messageCompleted()
 	case converse.InvocationStarted:
+		v.stopWaiting()
 		v.running[e.Invocation.ID] = v.screen.begin(callText(e.Invocation))
 	case converse.InvocationProgressed:
 		if line := v.running[e.Invocation.ID]; line != nil {
@@ -80,6 +81,14 @@ func (v *view) show(event converse.Event) error {
 func (v *view) wait(what string) {
 	if v.waiting == nil && !v.said {
 		v.waiting = v.screen.begin(what)
+	}
+}
+
+// think says that the model reasons, with the seconds that it is waited for.
+func (v *view) think() {
+	v.wait("the model is thinking")
+	if v.waiting != nil {
+		v.screen.rename(v.waiting, "the model is thinking")
 	}
 }
 
@@ -140,7 +149,17 @@ func (v *view) outcome(e converse.InvocationCompleted) string {
 	if e.Result.Failed() {
 		left = maxFailure
 	}
-	return fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), left))
+	line := fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), left))
+	return line + causeText(e.Cause)
+}
+
+// causeText is what people are told of a failure beyond what the model is, on a line
+// of its own.
+func causeText(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return "\n    " + fit(shown.Line(cause), maxFailure)
 }
 
 // done takes everything away that was going on, also after an error.

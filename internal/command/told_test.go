@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+)
+
+// Whoever reads standard output may close it: that is no error.
+func TestAClosedPipeIsNoError(t *testing.T) {
+	path, _ := shelved(t)
+	for _, args := range []string{"history show talk", "history list --json", "history export --all", "version", "tools"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		arguments := strings.Fields(args)
+		if args != "version" {
+			arguments = append(arguments, "--config", path)
+		}
+		cmd := run{}.command(ctx, t, arguments...)
+		stderr := temporary(t)
+		cmd.Stdout, cmd.Stderr = w, stderr
+		_ = cmd.Run()
+		cancel()
+		w.Close()
+		if got := cmd.ProcessState.ExitCode(); got != int(statusPipe) || written(t, stderr) != "" {
+			t.Errorf("%s: exit status %d, standard error %q", args, got, written(t, stderr))
+		}
+	}
+}
+
+// Commands that ask nobody say what was asked, and where it can be answered.
+func TestADeclinedQuestionIsTold(t *testing.T) {
+	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t))
+	for _, args := range [][]string{{"call", "elicitor", "book"}, {"run", "Book."}} {
+		o := consort(t, append(args, "--config", path)...).expect(t, statusDone)
+		contains(t, "standard error", o.stderr, "elicitor asked: Which seat?", "declined", "consort chat")
+	}
+}
+
+// mortal is the table of a server that dies in its first call.
+const mortal = `[mcp.mortal]
+transport = "stdio"
+protocol = "2025-11-25"
+command = ["sh", "-c", '''
+read a; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"1"}}}'
+read b; read c; echo '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"die","inputSchema":{"type":"object"}}]}}'
+read d; echo "KeyError: no key" >&2; exit 3
+''']
+`
+
+// How a server ended stands once, on the line below the call that failed.
+func TestTheEndOfAServerIsTold(t *testing.T) {
+	path := file(t, model(t, says("", calls("mortal__die", `{}`)), says("It died.")), mortal)
+	o := consort(t, "call", "mortal", "die", "--config", path).expect(t, statusTool)
+	contains(t, "standard error of call", o.stderr, "OUTCOME_UNKNOWN", "exit status 3", "KeyError: no key")
+	shown := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Die.", "--config", path).ends(statusDone)
+	contains(t, "the screen", shown, "✗ mortal__die", "exit status 3", "KeyError: no key")
+	if n := strings.Count(shown, "KeyError"); n != 1 {
+		t.Errorf("it is told %d times: %q", n, shown)
+	}
+}
+
+// The line of a model says that it thinks, and goes when a tool is at work.
+func TestTheModelThinks(t *testing.T) {
+	v := newView(newScreen(temporary(t), temporary(t)))
+	defer v.screen.close()
+	for _, e := range []converse.Event{converse.TurnStarted{}, converse.ReasoningDelta{Text: "Hm."}} {
+		if err := v.show(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v.waiting == nil || v.waiting.text != "the model is thinking" {
+		t.Errorf("the line is %+v", v.waiting)
+	}
+	if err := v.show(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: "i"}, Name: "a"}}); err != nil || v.waiting != nil {
+		t.Errorf("while a tool is at work the line is %+v, %v", v.waiting, err)
+	}
+}
+
+func TestCheckSaysThatTheModelWasNotAsked(t *testing.T) {
+	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n")
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✓ model m at http://127.0.0.1:1/v1", "not asked")
+}
+
+// A prompt from a pipe has no line break at its end.
+func TestAPipedPromptHasNoLastLineBreak(t *testing.T) {
+	path := file(t, model(t, says("Read.")), historyTable)
+	run{stdin: "one\ntwo\n"}.consort(t, "run", "--conversation", "c", "--config", path).expect(t, statusDone)
+	contains(t, "the history", consort(t, "history", "show", "c", "--json", "--config", path).expect(t, statusDone).stdout, `"one\ntwo"`)
+}
+
+// A turn that broke off is carried on, and that is said.
+func TestContinueSaysThatTheModelIsAskedAgain(t *testing.T) {
+	path := file(t, model(t, says("It snows.")), historyTable)
+	s := open(t, path)
+	if err := s.Append(t.Context(), "c", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}); err != nil {
+		t.Fatal(err)
+	}
+	o := consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", o.stderr, "broke off", "asked again")
+}
+
+func TestHelpNamesCompletion(t *testing.T) {
+	contains(t, "the help", consort(t, "--help").expect(t, statusDone).stdout, "completion ")
+}
