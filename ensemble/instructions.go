@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/shown"
 )
 
 // The bounds of what servers say about their use, in characters.
@@ -61,7 +63,7 @@ func (i Instructions) Shortened(most int) Instructions {
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}
 	if !e.options.OmitInstructions {
-		text, _ := cleaned(e.peerOf(connection).Instructions, isInvisible)
+		text, _ := cleaned(e.peerOf(connection).Instructions, shown.IsInvisible)
 		if text = strings.TrimSpace(text); text != "" {
 			said.Text = e.options.Redact(text)
 		}
