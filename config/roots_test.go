@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 Roots are deprecated (SEP-2577), and servers ask for them still.
+
 package config_test
 
 import (

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//lint:file-ignore SA1019 The older protocols are served as well, with what the newest one deprecates.
+
 package mcpadapter_test
 
 import (

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -66,9 +67,7 @@ func TestOptionsBelongToPurposes(t *testing.T) {
 
 // hasOption reports whether any of the options of the test above is set.
 func hasOption(o openaimodel.Options) bool {
-	text, _ := json.Marshal(o)
-	zero, _ := json.Marshal(openaimodel.Options{})
-	return string(text) != string(zero)
+	return !reflect.DeepEqual(o, openaimodel.Options{})
 }
 
 // bodyFor returns the body of a request of a purpose, with a tool on offer, as a

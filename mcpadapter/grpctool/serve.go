@@ -202,7 +202,6 @@ func (s *Server) listening() (*grpc.Server, *health.Server) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.SharedWriteBuffer(true), // idle connections have none
 		grpc.InTapHandle(s.tap(&arrivals{waiting: list.New()})),
 	}
 	if s.options.TLS != nil {
