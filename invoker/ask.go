@@ -27,6 +27,12 @@ type ElicitRequest struct {
 	// URL is a page that the person is asked to visit; empty for a form. It
 	// may come from a server: show where it leads before it is opened.
 	URL string
+	// OnCompletion registers a function that is called once, on its own
+	// goroutine, when the server reports that the interaction at URL is complete
+	// (notifications/elicitation/complete). That can be before the answer, long
+	// after it, or never. The function must return soon: closing the connection
+	// waits for it. Nil if no report can arrive.
+	OnCompletion func(func())
 	// Anew says that nothing of the call is under way while the person is asked:
 	// it is made anew with the answer, so that it can as well be given up.
 	Anew bool

@@ -50,6 +50,7 @@ type connection struct {
 	requestMeta map[string]json.RawMessage // of each request, when modern
 	serverInfo  json.RawMessage            // what the server calls itself
 	listeners   listeners
+	completions completions
 	news        *news
 
 	telemetry *telemetry.Telemetry // of who opened it, for what no call is known for

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -23,13 +24,17 @@ import (
 type asker func(ctx context.Context, key string, question mcp.InputRequest) (mcp.InputResponse, error)
 
 // offer gives a call the person and the model of the client, and its context the
-// roots, as far as the client says that it has them.
-func offer(ctx context.Context, call *invoker.Call, ask asker, caps *mcp.ClientCapabilities) context.Context {
+// roots, as far as the client says that it has them. complete tells the client that
+// the interaction with an elicitationId is complete; nil if its protocol cannot say it.
+func offer(ctx context.Context, call *invoker.Call, ask asker, complete func(id string), caps *mcp.ClientCapabilities) context.Context {
 	if caps.Elicitation != nil {
 		call.Person = func(ctx context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 			params, err := elicitParams(q, caps.Elicitation)
 			if err != nil {
 				return nil, err
+			}
+			if params.ElicitationID != "" && q.OnCompletion != nil && complete != nil {
+				q.OnCompletion(func() { complete(params.ElicitationID) })
 			}
 			answer, err := ask(ctx, q.Key, params)
 			if err != nil {
@@ -102,6 +107,28 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 		failure := askFailure(toolCtx, ctx, err)
 		span.End(nil, answeredWith(span, cmp.Or(err, failure)))
 		return answer, failure
+	}
+}
+
+// completeTimeout bounds how long a client may take to accept the notification that
+// an interaction is complete.
+const completeTimeout = 5 * time.Second
+
+// completes returns what tells the client of a request that an interaction at a page
+// is complete (MCP 2025-11-25, client/elicitation; 2026-07-28 has neither the
+// notification nor the id). While the request is open it goes out on its stream,
+// and then on that of the session.
+func completes(requestCtx context.Context, session *mcp.ServerSession) func(id string) {
+	return func(id string) {
+		params := &mcp.ElicitationCompleteParams{ElicitationID: id}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(requestCtx), completeTimeout)
+		defer cancel()
+		if requestCtx.Err() == nil && session.NotifyElicitationComplete(ctx, params) == nil {
+			return
+		}
+		ctx, cancel = context.WithTimeout(context.Background(), completeTimeout)
+		defer cancel()
+		_ = session.NotifyElicitationComplete(ctx, params) // a client that has gone does not wait for it
 	}
 }
 

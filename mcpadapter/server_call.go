@@ -110,10 +110,10 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 		r := c.server.newRounds(whichCall(req), from, req.Params.InputResponses)
 		r.goOn = c.reports.goOn
 		return r.begin(c.ctx, func(ctx context.Context) (mcp.Result, error) {
-			return c.finish(offer(ctx, &c.call, r.ask, caps))
+			return c.finish(offer(ctx, &c.call, r.ask, nil, caps))
 		})
 	default:
-		c.ctx = offer(c.ctx, &c.call, c.server.directly(c.ctx, req.Session, from), caps)
+		c.ctx = offer(c.ctx, &c.call, c.server.directly(c.ctx, req.Session, from), completes(c.ctx, req.Session), caps)
 	}
 	return c.finish(c.ctx)
 }

@@ -256,10 +256,10 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 	case isModern:
 		r := s.newRounds(what, from, p.InputResponses)
 		return r.begin(ctx, func(ctx context.Context) (mcp.Result, error) {
-			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, caps), call), p, isModern)
+			return s.writePrompt(invoker.WithCall(offer(ctx, call, r.ask, nil, caps), call), p, isModern)
 		})
 	default:
-		ctx = offer(ctx, call, s.directly(ctx, req.Session, from), caps)
+		ctx = offer(ctx, call, s.directly(ctx, req.Session, from), completes(ctx, req.Session), caps)
 	}
 	return s.writePrompt(invoker.WithCall(ctx, call), p, isModern)
 }

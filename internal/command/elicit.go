@@ -30,6 +30,11 @@ func (p *program) decline(_ context.Context, ask *invoker.ElicitRequest) (*invok
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	question := "\n" + c.screen.notes.bold("? A server asks: ") + shown.Text(ask.Message)
 	if ask.URL != "" { // nothing opens it for the person
+		if ask.OnCompletion != nil {
+			ask.OnCompletion(func() {
+				c.screen.note("  %s", c.screen.notes.faint("The server says that this is done: "+shown.Line(ask.Message)))
+			})
+		}
 		return c.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
