@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -60,11 +61,11 @@ func TestOddResultsEnterWholeAndBounded(t *testing.T) {
 					}
 					return output, nil
 				})
-				spilled := 0
+				var spilled atomic.Int32 // of calls side by side
 				talk := converse.New(twoCalls(), newRoster(t, tool), &converse.Options{
 					ID: "odd", Log: history.NewMemory(), Limits: converse.Limits{ResultBytes: limit},
 					Spill: func(context.Context, string, canister.Content) (canister.LinkContent, error) {
-						spilled++
+						spilled.Add(1)
 						return canister.LinkContent{URI: "file:///spilled", Name: "spilled"}, nil
 					},
 				})
@@ -83,8 +84,8 @@ func TestOddResultsEnterWholeAndBounded(t *testing.T) {
 					if !strings.Contains(text, "the text") {
 						t.Errorf("the result is %q", text)
 					}
-					if strings.Contains(name, "metadata, large") && (!strings.Contains(text, "bytes of metadata are left out") || spilled == 0) {
-						t.Errorf("nothing says what was cut: %q, and %d pieces were spilled", text, spilled)
+					if strings.Contains(name, "metadata, large") && (!strings.Contains(text, "bytes of metadata are left out") || spilled.Load() == 0) {
+						t.Errorf("nothing says what was cut: %q, and %d pieces were spilled", text, spilled.Load())
 					}
 					if name == "metadata, not JSON" && (!strings.Contains(text, `no JSON form: "a"`) || string(result.Metadata["b"]) != "1") {
 						t.Errorf("the result is %q with %v", text, result.Metadata)
