@@ -133,7 +133,7 @@ func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 		d.exchanges += done.Exchanges
 		d.invocations += done.Invocations
 		d.tokens += done.Usage.Total()
-		if err := shortfall(done); err != nil {
+		if err := shortfall(done, converse.Limits{}); err != nil {
 			return err
 		}
 	}

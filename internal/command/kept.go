@@ -28,10 +28,11 @@ type choice struct {
 // kept is a conversation and the store that keeps it.
 type kept struct {
 	*program
-	talk  *converse.Conversation
-	store history.Store // nil keeps nothing
-	was   history.Info  // before this command; its zero value if the conversation is new
-	other bool          // it belongs to a client of serve that this command does not speak for
+	talk   *converse.Conversation
+	store  history.Store // nil keeps nothing
+	was    history.Info  // before this command; its zero value if the conversation is new
+	limits converse.Limits
+	other  bool // it belongs to a client of serve that this command does not speak for
 
 	overtaken bool // somebody else has gone on with it in the turn before
 	gone      bool // or has deleted it
@@ -67,7 +68,7 @@ func (p *program) keepIn(cfg *config.Config) {
 // take makes the conversation that is wanted, with what the store has of it.
 // Whoever calls closes the conversation.
 func (p *program) take(ctx context.Context, assembly *config.Assembly, want choice) (*kept, error) {
-	k := &kept{program: p}
+	k := &kept{program: p, limits: assembly.Options.Limits}
 	var err error
 	if k.store, err = assembly.History(ctx); err != nil {
 		return nil, p.unopened(err)
@@ -154,7 +155,7 @@ func (k *kept) turn(ctx context.Context, said string) error {
 	if err != nil {
 		return k.explain(err)
 	}
-	return shortfall(done)
+	return shortfall(done, k.limits)
 }
 
 // explain says what to do about somebody else who has gone on with the

@@ -43,7 +43,7 @@ func TestConversationsOnAServer(t *testing.T) {
 	contains(t, "the answer", does(statusDone, "chat", "--continue").stdout, "Ada.")
 	r.stdin = ""
 	does(statusLimit, "run", "--conversation", "ada", "Go.")
-	contains(t, "the answer", does(statusLimit, "resume", "ada").stderr, "Nothing is left to do")
+	contains(t, "the answer", does(statusLimit, "resume", "ada").stderr, "limit of exchanges with the model, which is 1")
 	does(statusDone, "history", "rename", "ada", "A title")
 	does(statusDone, "history", "tag", "ada", "kept")
 	does(statusDone, "history", "fork", "ada", "--at", "2", "--id", "copy")

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -72,15 +73,20 @@ func roomAgain(reached *budget.ReachedError) string {
 }
 
 // shortfall says what a person should know about how a turn ended; nil when it
-// ended with an answer.
-func shortfall(t converse.Turn) error {
+// ended with an answer. Limits are those of the conversation.
+func shortfall(t converse.Turn, limits converse.Limits) error {
+	var final string
+	if limits.FinalAnswer && t.Text() != "" {
+		final = "; the answer is the final one, given without tools (conversation.final_answer)"
+	}
 	switch t.Reason {
 	case converse.ReasonExchanges:
-		return &exit{statusLimit, fmt.Errorf("the turn ended after %d exchanges with the model, the limit (conversation.exchanges)", t.Exchanges)}
+		limit := cmp.Or(limits.Exchanges, converse.DefaultExchanges)
+		return &exit{statusLimit, fmt.Errorf("the turn reached its limit of exchanges with the model, which is %d (conversation.exchanges)%s", limit, final)}
 	case converse.ReasonTime:
 		return &exit{statusLimit, fmt.Errorf("the turn reached its limit of time (conversation.time)")}
 	case converse.ReasonTokens:
-		return &exit{statusLimit, fmt.Errorf("the turn ended after %d tokens, the limit (conversation.tokens)", t.Usage.Total())}
+		return &exit{statusLimit, fmt.Errorf("the turn used %d tokens, and its limit is %d (conversation.tokens)%s", t.Usage.Total(), limits.Tokens, final)}
 	case converse.ReasonBudget:
 		return &exit{statusLimit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached))}
 	case converse.ReasonWaiting:
