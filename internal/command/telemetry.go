@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
@@ -38,6 +39,7 @@ type watching struct {
 	log     *exportLog
 	tracers *trace.TracerProvider // nil for no traces
 	meters  *metric.MeterProvider // nil for no metrics
+	pushed  *pushedMetrics        // nil unless metrics go to a collector
 	scrape  http.Handler          // of the metrics; nil unless wanted
 	spans   *recorder             // nil unless wanted
 
@@ -142,7 +144,8 @@ func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
 		if err != nil {
 			return usagef("exporting metrics: %w", err)
 		}
-		options = append(options, metric.WithReader(metric.NewPeriodicReader(exporter)))
+		w.pushed = &pushedMetrics{exporter: exporter, reader: metric.NewPeriodicReader(exporter)}
+		options = append(options, metric.WithReader(w.pushed.reader))
 	}
 	if scraped {
 		registry := prometheus.NewRegistry()
@@ -196,9 +199,44 @@ func (w *watching) close() {
 		shut(w.tracers.Shutdown)
 	}
 	if w.meters != nil {
-		shut(func(context.Context) error { return w.meters.Shutdown(ctx) })
+		shut(func(context.Context) error {
+			w.pushed.wait()
+			return w.meters.Shutdown(ctx)
+		})
 	}
 	both.Wait()
+}
+
+// pushedMetrics are the metrics that go to a collector.
+type pushedMetrics struct {
+	exporter metric.Exporter
+	reader   *metric.PeriodicReader
+	early    sync.WaitGroup // exports begun by collect
+}
+
+// wait returns when the exports that collect began have ended.
+func (m *pushedMetrics) wait() {
+	if m != nil {
+		m.early.Wait()
+	}
+}
+
+// collect reads the metrics and begins to export them, without waiting: those of
+// ensembles can be read only until the roster is closed. Close waits for the export, in
+// the same flushTime as for all others.
+func (w *watching) collect() {
+	if w == nil || w.pushed == nil {
+		return
+	}
+	var read metricdata.ResourceMetrics
+	if err := w.pushed.reader.Collect(w.ended, &read); err != nil {
+		w.log.Handle(err)
+	}
+	w.pushed.early.Go(func() {
+		if err := w.pushed.exporter.Export(w.ended, &read); err != nil {
+			w.log.Handle(err)
+		}
+	})
 }
 
 // endingExporter is an exporter whose exports end with a context too: the SDK's

@@ -120,6 +120,29 @@ func TestWhoExports(t *testing.T) {
 	}
 }
 
+// The metrics of ensembles are exported by commands that end before any interval has
+// passed, as are those that are recorded when the ensembles are closed.
+func TestMetricsOfEnsemblesAreExported(t *testing.T) {
+	for name, args := range map[string][]string{
+		"run":  {"run", "hi", "--config", weatherTurn(t)},
+		"call": {"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))},
+		"demo": {"demo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCollector(t)
+			run{env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t, args...).expect(t, statusDone)
+			for _, metric := range []string{
+				"consort.ensemble.states", "consort.ensemble.calls", "consort.ensemble.tools", "consort.ensemble.tools.aside",
+				"consort.ensemble.restarts", "mcp.client.session.duration",
+			} {
+				if !c.measured(metric) {
+					t.Errorf("%s was not exported", metric)
+				}
+			}
+		})
+	}
+}
+
 // A served call is in the trace of whoever asked, and what is seen is told to
 // Prometheus too.
 func TestServeIsSeen(t *testing.T) {
