@@ -3,10 +3,12 @@
 package openaimodel
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"
 )
 
@@ -17,7 +19,8 @@ const maxCalls = 512
 // answer in one piece, which is one large chunk. It knows the dialects of the
 // servers that call themselves compatible; see the package comment.
 type accumulator struct {
-	emit func(converse.Delta)
+	emit  func(converse.Delta)
+	tools *converse.Toolset // on offer; may be nil
 
 	text      []byte
 	refusal   []byte
@@ -202,7 +205,7 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 	}
 	if !c.announced && c.name != "" {
 		c.announced = true
-		a.emit(converse.Delta{Invocation: c.name})
+		a.emit(converse.Delta{Invocation: a.toolName(c.name)})
 	}
 }
 
@@ -274,6 +277,20 @@ func (c *call) rename(name string) {
 	default:
 		c.name += name
 	}
+}
+
+// toolName returns the name of the tool that a call means: gpt-oss and Kimi write the
+// namespace of their prompt format before it, as in functions.weather, and some servers
+// leave it there. A name that is on offer as it stands is left alone.
+func (a *accumulator) toolName(name string) string {
+	if bare, found := strings.CutPrefix(name, "functions."); found && !a.offers(name) && a.offers(bare) {
+		return bare
+	}
+	return name
+}
+
+func (a *accumulator) offers(name string) bool {
+	return a.tools != nil && slices.ContainsFunc(a.tools.Definitions, func(d *invoker.Definition) bool { return d.Name == name })
 }
 
 // count takes in the usage. Servers send it once, or in each chunk the sum so

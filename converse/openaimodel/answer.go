@@ -32,7 +32,7 @@ var errAnswerTooLarge = errors.New("the answer is larger than MaxAnswerBytes")
 func (x *exchange) read(res *http.Response) (converse.Reply, error) {
 	in := &answerBody{x: x, in: res.Body, left: x.m.opts.MaxAnswerBytes, limit: x.m.opts.IdleTimeout}
 	events := newEventReader(in, x.m.opts.MaxEventBytes)
-	answer := &accumulator{emit: x.delta}
+	answer := &accumulator{emit: x.delta, tools: x.request.Tools}
 	first, err := events.peek()
 	switch {
 	case err != nil:

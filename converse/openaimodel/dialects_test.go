@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/invoker"
 )
 
 // talkWith has one exchange after the other with a server that answers in this way.
@@ -97,4 +98,67 @@ func TestReasoningDetailsAreSentBack(t *testing.T) {
 	if err != nil || !strings.Contains(bodies[1], want) {
 		t.Errorf("%v: the second request is %s", err, bodies[1])
 	}
+}
+
+// The namespace of a prompt format before the name of a tool is left off, if the rest is
+// a tool on offer and the whole is not.
+func TestNamespaceBeforeAToolName(t *testing.T) {
+	for _, test := range []struct {
+		said, want string
+		offered    []string
+	}{
+		{"functions.atlas__weather", "atlas__weather", []string{"atlas__weather"}},
+		{"functions.atlas__weather", "functions.atlas__weather", []string{"atlas__weather", "functions.atlas__weather"}},
+		{"functions.atlas__wether", "functions.atlas__wether", []string{"atlas__weather"}},
+		{"atlas__weather", "atlas__weather", []string{"atlas__weather"}},
+		{"functions.f", "functions.f", nil},
+	} {
+		answers := []string{
+			stream(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"` + test.said + `","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`),
+			stream(`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"functions"}}]}}]}`,
+				`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"`+strings.TrimPrefix(test.said, "functions")+`","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`),
+			`{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"name":"` + test.said + `","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`,
+		}
+		for i, answer := range answers {
+			if i == 1 && !strings.HasPrefix(test.said, "functions.") {
+				continue
+			}
+			shown, name := callOf(t, answer, test.offered)
+			if name != test.want || i != 1 && shown != test.want {
+				t.Errorf("%q with %q on offer, answer %d: shown as %q, called %q, want %q", test.said, test.offered, i, shown, name, test.want)
+			}
+		}
+	}
+}
+
+// callOf has an exchange with a server that gives an answer, and returns the names of its
+// call: the one that is shown while the answer streams in, and the one in the reply.
+func callOf(t *testing.T, answer string, offered []string) (shown, name string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	defer server.Close()
+	model, err := openaimodel.New("test", &openaimodel.Options{BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	request := &converse.Request{NewID: func() string { return "id" }, History: []canister.Canister{canister.User{Content: canister.Texts("Go.")}}}
+	if offered != nil {
+		request.Tools = &converse.Toolset{}
+	}
+	for _, tool := range offered {
+		request.Tools.Definitions = append(request.Tools.Definitions, &invoker.Definition{Name: tool, InputSchema: []byte(`{"type":"object"}`)})
+	}
+	for event, err := range model.Exchange(t.Context(), request) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch event := event.(type) {
+		case converse.Delta:
+			shown += event.Invocation
+		case converse.Reply:
+			name = event.Invocations[0].Name
+		}
+	}
+	return shown, name
 }

@@ -66,7 +66,8 @@
 // Streams are read by this package and not by the SDK, whose accumulator merges
 // or loses calls of several servers. Calls are told apart by index, identity,
 // name and whether the arguments before are whole; they count as calls
-// whatever the finish reason says. An answer is whole when the server said why
+// whatever the finish reason says. The prefix functions. of a name is left off if the
+// rest is a tool on offer and the whole is not. An answer is whole when the server said why
 // the model stopped, or sent [DONE]; anything else is an error, never half a
 // message, and so is a reason that says that the server failed. Arguments that were cut off at the limit of tokens stay as they are,
 // which is not valid JSON; a line that says so, and is not JSON either, stands

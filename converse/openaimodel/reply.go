@@ -49,7 +49,7 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 			Head:      canister.Head{ID: newID()},
 			Message:   message.ID,
 			CallID:    strings.Clone(c.id),
-			Name:      c.name,
+			Name:      a.toolName(c.name),
 			Arguments: string(c.arguments),
 		}
 		if call.CallID == "" || taken[call.CallID] {
