@@ -145,7 +145,8 @@ func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoke
 		output, err = tool.Invoke(ctx, call)
 		record.Duration = time.Since(began)
 	}
-	record.Ended(output.Content, err)
+	content, _ := contentOf(output, err)
+	record.Ended(content, err)
 	trail.Keep(ctx, record)
 	return output, err
 }
@@ -201,16 +202,12 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	if errors.As(err, &usage) {
 		return err
 	}
-	result := canister.Result{Invocation: call.ID, Content: output.Content}
-	result.Metadata = output.Metadata
+	result := canister.Result{Invocation: call.ID}
+	result.Content, result.Metadata = contentOf(output, err)
 	result.ID, result.Time = rand.Text(), time.Now()
 	failure := invoker.AsFailure(err)
 	if failure != nil {
 		result.Code, result.Retryable = string(failure.Code), failure.Retryable
-		result.Content, result.Metadata = failure.Content, failure.Metadata
-		if len(result.Content) == 0 {
-			result.Content = canister.Texts(failure.Message)
-		}
 	}
 	if p.json {
 		return p.answerJSON(result)
@@ -225,6 +222,19 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	}
 	p.print(text)
 	return p.screen.failure()
+}
+
+// contentOf returns what the person is told of a call that succeeded or failed, and the
+// metadata of that.
+func contentOf(output invoker.Output, err error) ([]canister.Content, canister.Fields) {
+	failure := invoker.AsFailure(err)
+	switch {
+	case failure == nil:
+		return output.Content, output.Metadata
+	case len(failure.Content) > 0:
+		return failure.Content, failure.Metadata
+	}
+	return canister.Texts(failure.Message), failure.Metadata
 }
 
 func (p *program) answerJSON(result canister.Result) error {

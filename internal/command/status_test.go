@@ -3,9 +3,12 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,6 +118,36 @@ func TestCallPrintsWhatTheToolSaid(t *testing.T) {
 		}
 		if result := c.(canister.Result); result.Code != code || result.ID == "" || result.Invocation == "" {
 			t.Errorf("%s: %s", city, o.stdout)
+		}
+	}
+}
+
+// The record of a call has the size of what was printed, also of a failure.
+func TestCallIsAudited(t *testing.T) {
+	trail := filepath.Join(t.TempDir(), "audit.jsonl")
+	path := file(t, atlas(0), "[audit]\nfile = "+strconv.Quote(trail)+"\n")
+	for _, arguments := range []string{`{"city":"Quito"}`, `{"city":"Qito"}`, `{"town":"Quito"}`} {
+		o := consort(t, "call", "atlas", "weather", arguments, "--config", path, "--json")
+		c, err := canister.Unmarshal([]byte(strings.TrimSuffix(o.stdout, "\n")))
+		if err != nil {
+			t.Fatalf("%v: %s", err, o.stdout)
+		}
+		result := c.(canister.Result)
+		lines, err := os.ReadFile(trail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record struct {
+			Code  string `json:"code"`
+			Bytes int    `json:"bytes"`
+		}
+		all := strings.Split(strings.TrimSpace(string(lines)), "\n")
+		if err := json.Unmarshal([]byte(all[len(all)-1]), &record); err != nil {
+			t.Fatal(err)
+		}
+		want := len(canister.TextOf(result.Content)) // and structured content, of a result
+		if record.Code != cmp.Or(result.Code, "OK") || record.Bytes < want || result.Failed() && record.Bytes != want || want == 0 {
+			t.Errorf("%s: %+v, want %d bytes and the code %q", arguments, record, want, result.Code)
 		}
 	}
 }
