@@ -22,7 +22,7 @@ func (c *Catalog) Nearest(name string, n int) []string {
 	asked := simplified(cut(name, 2*maxName))
 	var found []candidate
 	for _, t := range c.tools {
-		if score, full, ok := likeness(asked, t); ok {
+		if score, full, ok := likeness(asked, t.name, t.definition.Name); ok {
 			found = append(found, candidate{t.name, score, full})
 		}
 	}
@@ -36,12 +36,12 @@ func (c *Catalog) Nearest(name string, n int) []string {
 	return names
 }
 
-// likeness returns how far the tool is from what was asked for, 0 being the
-// same, how far its full name is, and whether it is near enough to be meant. In
-// the score, an ensemble that is missing or wrong counts little, and part of a
+// likeness returns how far the tool or prompt with these names is from what was
+// asked for, 0 being the same, how far its full name is, and whether it is near
+// enough to be meant. In the score, an ensemble that is missing or wrong counts little, and part of a
 // name in place of the whole more.
-func likeness(asked string, t *Tool) (score, distant int, likely bool) {
-	full, own := simplified(t.name), simplified(cut(t.definition.Name, maxName))
+func likeness(asked, fullName, ownName string) (score, distant int, likely bool) {
+	full, own := simplified(fullName), simplified(cut(ownName, maxName))
 	distant = near.Distance(asked, full)
 	score, likely = distant, distant <= max(len(asked), len(full))/3
 	for _, part := range []string{asked, lastWords(asked, 1+strings.Count(own, "_"))} {

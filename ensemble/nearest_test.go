@@ -3,6 +3,7 @@
 package ensemble_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -64,4 +65,26 @@ func TestNearest(t *testing.T) {
 	if got := catalog.Nearest("read_file", -1); len(got) != 0 {
 		t.Errorf("Nearest with n = -1 returned %q", got)
 	}
+}
+
+// A prompt that no ensemble has is answered with the full name that was meant.
+func TestNearestPrompt(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, _ *ensembletest.Source, e *ensemble.Ensemble) {
+		roster, err := ensemble.NewRoster(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := ensemble.NameFor(e.Name(), "review")
+		for _, test := range []struct{ asked, message string }{
+			{"review", `No ensemble has the prompt "review". Did you mean "` + full + `"?`},
+			{"other__review", `No ensemble has the prompt "other__review". Did you mean "` + full + `"?`},
+			{"zebra", `No ensemble has the prompt "zebra".`},
+		} {
+			_, err := roster.GetPrompt(t.Context(), test.asked, nil)
+			var failure *invoker.Failure
+			if !errors.As(err, &failure) || failure.Code != invoker.NotFound || failure.Message != test.message {
+				t.Errorf("%s: %v, want %s", test.asked, err, test.message)
+			}
+		}
+	})
 }

@@ -237,7 +237,27 @@ func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, 
 			return r.byName[p.Ensemble], p.Name, nil
 		}
 	}
-	return nil, "", notListed(all.Away, "prompt", name)
+	failure := notListed(all.Away, "prompt", name)
+	if near := all.nearest(name); near != "" {
+		failure.Message += fmt.Sprintf(" Did you mean %q?", near)
+	}
+	return nil, "", failure
+}
+
+// nearest returns the full name of the prompt that was most likely meant by a name that
+// no prompt has, such as a server's own name for it; empty if none is like it.
+func (p *Prompts) nearest(name string) string {
+	asked := simplified(cut(name, 2*maxName))
+	var best string
+	var least int
+	for i := range p.Prompts {
+		full := p.Prompts[i].FullName()
+		score, _, likely := likeness(asked, full, p.Prompts[i].Name)
+		if likely && (best == "" || score < least) {
+			best, least = full, score
+		}
+	}
+	return best
 }
 
 // Complete proposes values for an argument of a prompt, of which it takes the
