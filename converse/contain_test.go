@@ -293,3 +293,28 @@ func TestPanicOfTheCallersLoop(t *testing.T) {
 		})
 	}
 }
+
+// badLimiter is a model whose limit cannot be asked for.
+type badLimiter struct{ *conversetest.Script }
+
+func (badLimiter) MaxTools() int                        { panic("no limit") }
+func (badLimiter) Shortened(*invoker.Definition) string { return "" }
+
+// A model that panics when it is asked how many tools it takes has the tools set aside,
+// with the reason, and the turn goes on without them.
+func TestMaxToolsThatPanics(t *testing.T) {
+	script := conversetest.NewScript(conversetest.Line{Text: "Done.", Expect: offers()})
+	roster := newRoster(t, echo("echo"))
+	talk := converse.New(badLimiter{script}, roster, nil)
+	if turn, err := talk.Ask(t.Context(), canister.Text("Go.")); err != nil || turn.Text() != "Done." {
+		t.Errorf("the turn is %+v, %v", turn, err)
+	}
+	catalog, err := roster.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, aside := converse.Offer(catalog, badLimiter{script}, 0)
+	if len(tools) != 0 || len(aside) != 1 || !strings.Contains(aside[0].Reason, "Model.MaxTools panicked: no limit") {
+		t.Errorf("%d tools are offered, set aside are %+v", len(tools), aside)
+	}
+}

@@ -139,11 +139,22 @@ func chooserFor(model Model, limit int) chooser {
 	c := chooser{limit: limit, why: fmt.Sprintf("a model is offered %d tools at most", limit)}
 	c.screener, _ = model.(Screener)
 	if limiter, ok := model.(Limiter); ok {
-		if most := limiter.MaxTools(); most > 0 && (limit < 0 || most < limit) {
+		most, err := maxTools(limiter)
+		switch {
+		case err != nil:
+			c.limit, c.why = 0, err.Error()
+		case most > 0 && (limit < 0 || most < limit):
 			c.limit, c.why = most, fmt.Sprintf("the model's API takes %d tools in a request", most)
 		}
 	}
 	return c
+}
+
+// maxTools is the model's answer. After a panic it is an error, for which all tools are
+// set aside, as they are after one of Model.Screen.
+func maxTools(limiter Limiter) (most int, err error) {
+	defer caught("Model.MaxTools", &err)
+	return limiter.MaxTools(), nil
 }
 
 // add offers one more tool, if its ensemble may have one more and the model can take

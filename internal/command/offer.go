@@ -6,6 +6,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // offered parts the tools of a catalog into those that the model is offered
@@ -23,7 +24,12 @@ func shortened(tools []*ensemble.Tool, model converse.Model) map[string][]asideJ
 		return found
 	}
 	for _, tool := range tools {
-		if what := limiter.Shortened(tool.Definition()); what != "" {
+		var what string
+		err := contain.Call("Model.Shortened", func() { what = limiter.Shortened(tool.Definition()) })
+		if err != nil {
+			what = err.Error()
+		}
+		if what != "" {
 			name := tool.Ensemble().Name()
 			found[name] = append(found[name], asideJSON{Ensemble: name, Tool: tool.Definition().Name, Reason: what})
 		}
