@@ -453,7 +453,7 @@ func (s *Supervision) words() error {
 func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-	client.SampleCalls = s.Sampling
+	client.SampleCalls, client.CallRoots = s.Sampling, s.ClientRoots
 	client.Roots = rootsOf(s.Roots, client.Roots)
 	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.Trusted.Headers}
 	switch s.Transport {

@@ -247,6 +247,9 @@ type Server struct {
 	// Roots are the places that the server may work in, as it is told; see
 	// [mcpadapter.ClientOptions].
 	Roots []Root
+	// ClientRoots passes the roots of a client of [Serve] on to the server; see
+	// mcpadapter.ClientOptions.CallRoots.
+	ClientRoots bool
 	// Sampling lets the server ask the conversation's model; see
 	// mcpadapter.ClientOptions.SampleCalls.
 	Sampling bool

@@ -51,6 +51,8 @@ type GRPCServer struct {
 	PingAfter time.Duration
 	// Roots are as those of a [Server], with the service of MCP.
 	Roots []Root
+	// ClientRoots is as that of a [Server], with the service of MCP.
+	ClientRoots bool
 	// Sampling lets the server ask the conversation's model, and Protocol pins
 	// the protocol version; both for [GRPCMCP] only, as in [Server].
 	Sampling bool
@@ -104,6 +106,7 @@ func (s *GRPCServer) fields() []field {
 		{"ping_after", pingAfter(&s.PingAfter)},
 		{"sampling", boolean(&s.Sampling)},
 		{"roots", each(&s.Roots, root)},
+		{"client_roots", boolean(&s.ClientRoots)},
 		{"protocol", protocolVersion(&s.Protocol)},
 		{"trusted", tableOf([]field{
 			{"arguments", byName(&s.Trusted.Arguments, text[string], argumentName)},
@@ -169,7 +172,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 
 // speaks reports keys that mean nothing to what the server speaks.
 func (s *GRPCServer) speaks(r *reader, n *node) {
-	strays := []*node{n.member("sampling"), n.member("protocol"), n.member("roots"), n.member("instructions")}
+	strays := []*node{n.member("sampling"), n.member("protocol"), n.member("roots"), n.member("client_roots"), n.member("instructions")}
 	other := GRPCTools
 	if s.Service == GRPCMCP {
 		strays, other = []*node{n.member("category"), n.member("caller")}, GRPCMCP
@@ -334,7 +337,7 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 	case s.Service == GRPCMCP:
 		client := o.Client
 		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-		client.SampleCalls = s.Sampling
+		client.SampleCalls, client.CallRoots = s.Sampling, s.ClientRoots
 		client.Roots = rootsOf(s.Roots, client.Roots)
 		if application != "" {
 			return grpctool.DaprMCP(application, options, &client), nil

@@ -36,7 +36,8 @@ func TestRoots(t *testing.T) {
 	listener := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	t.Cleanup(listener.Close)
 	for roots, want := range map[string]string{
-		"": "none declared",
+		"":                    "none declared",
+		"client_roots = true": "", // declared, and none outside of a served call
 		`roots = [{path = "a b", name = "A"}, {path = "/c"}]`: "=file:///c;A=file:///home/ada/a%20b;",
 	} {
 		c, err := config.Parse("/home/ada/consort.toml", []byte("[model]\nbase_url='http://x'\nname='m'\n[mcp.s]\nurl='"+listener.URL+"'\nprotocol='2025-11-25'\n"+roots+"\n"), nil)

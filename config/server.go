@@ -28,6 +28,7 @@ func (s *Server) fields() []field {
 		{"headers", byName(&s.Headers, headerValue, headerName)},
 		{"sampling", boolean(&s.Sampling)},
 		{"roots", each(&s.Roots, root)},
+		{"client_roots", boolean(&s.ClientRoots)},
 		{"trusted", tableOf(s.Trusted.fields(), nil)},
 		{"protocol", protocolVersion(&s.Protocol)},
 	}...)

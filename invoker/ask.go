@@ -32,7 +32,7 @@ type ElicitRequest struct {
 	// (notifications/elicitation/complete). That can be before the answer, long
 	// after it, or never. The function must return soon: closing the connection
 	// waits for it. Nil if no report can arrive.
-	OnCompletion func(func())
+	OnCompletion func(func()) `json:"-"`
 	// Anew says that nothing of the call is under way while the person is asked:
 	// it is made anew with the answer, so that it can as well be given up.
 	Anew bool

@@ -32,6 +32,8 @@ type exchange struct {
 	token    string
 	// call is the call that the request is made for; may be nil.
 	call *invoker.Call
+	// roots asks the client that runs the call for its roots; nil if it tells none.
+	roots asker
 	// personal says that the request is that of whoever asked, and not for
 	// all: it carries their trusted headers.
 	personal bool

@@ -219,7 +219,7 @@ func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value a
 	if err := c.entitled(ctx); err != nil {
 		return err
 	}
-	return c.decoded(ctx, &exchange{show: instead(empty), personal: true, call: invoker.CallFrom(ctx), about: about}, value, send)
+	return c.decoded(ctx, &exchange{show: instead(empty), personal: true, call: invoker.CallFrom(ctx), roots: rootsAsker(ctx), about: about}, value, send)
 }
 
 // look makes a request that is nobody's own.

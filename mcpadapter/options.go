@@ -48,8 +48,15 @@ type ClientOptions struct {
 	MaxMessage int
 
 	// Roots are the places that the server may work in. Nil means that roots
-	// are not offered; a server that asks all the same gets an empty list.
+	// are not offered, unless CallRoots is set; a server that asks all the same gets an empty list.
 	Roots []Root
+	// CallRoots answers a server's question for roots with those of the client of
+	// a [Server] that runs the call (see [ClientRoots]), if its call is the only
+	// one in flight on the connection and that client tells roots; otherwise with
+	// Roots. False by default, because the server learns paths of that client, and
+	// one that keeps them applies them to the calls of all clients. It has no effect
+	// on servers of protocol 2026-07-28, which always get Roots.
+	CallRoots bool
 	// Sample lets the server ask for an exchange with a model (MCP 2025-11-25,
 	// client/sampling). Nil offers the server no model, unless SampleCalls does.
 	Sample func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error)

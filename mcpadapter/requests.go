@@ -21,7 +21,7 @@ import (
 func (c *connection) client() *mcp.Client {
 	o := c.options
 	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
-	if o.Roots != nil {
+	if o.Roots != nil || o.CallRoots {
 		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
 	}
 	if o.Sample != nil || o.SampleCalls {
@@ -53,9 +53,26 @@ func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || c.asker(ctx) == nil),
 			method == "elicitation/create" && o.Elicit == nil && c.asker(ctx) == nil:
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not offer " + method}
+		case method == "roots/list" && o.CallRoots:
+			if x := c.askedBy(ctx); x != nil && x.roots != nil {
+				return c.callRoots(ctx, x)
+			}
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// callRoots answers roots/list with the roots of the client that runs the call of x.
+func (c *connection) callRoots(ctx context.Context, x *exchange) (mcp.Result, error) {
+	roots, err := consult(ctx, c, func(ctx context.Context) ([]Root, error) { return rootsFrom(ctx, x.roots) })
+	if err != nil {
+		return nil, err
+	}
+	result := &mcp.ListRootsResult{Roots: []*mcp.Root{}}
+	for _, root := range roots {
+		result.Roots = append(result.Roots, &mcp.Root{URI: root.URI, Name: root.Name})
+	}
+	return result, nil
 }
 
 func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {

@@ -18,11 +18,16 @@ import (
 // the call stand still meanwhile. The error is an [invoker.Failure]: Unavailable
 // if the client has no roots to tell, as there is no client outside of a server.
 func ClientRoots(ctx context.Context) ([]Root, error) {
-	ask, ok := ctx.Value(rootsKey{}).(asker)
-	if !ok {
+	ask := rootsAsker(ctx)
+	if ask == nil {
 		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs the roots of the client, which tells none.", Cause: errNoRoots}
 	}
 	defer invoker.CallFrom(ctx).Hold()()
+	return rootsFrom(ctx, ask)
+}
+
+// rootsFrom asks for roots.
+func rootsFrom(ctx context.Context, ask asker) ([]Root, error) {
 	answer, err := ask(ctx, "", &mcp.ListRootsParams{})
 	if err != nil {
 		return nil, err
@@ -43,6 +48,12 @@ func ClientRoots(ctx context.Context) ([]Root, error) {
 var errNoRoots = errors.New("the client tells no roots")
 
 type rootsKey struct{}
+
+// rootsAsker returns what asks the client that ctx works for; nil if it tells no roots.
+func rootsAsker(ctx context.Context) asker {
+	ask, _ := ctx.Value(rootsKey{}).(asker)
+	return ask
+}
 
 func withRoots(ctx context.Context, ask asker) context.Context {
 	return context.WithValue(ctx, rootsKey{}, ask)
