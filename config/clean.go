@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
@@ -52,6 +53,14 @@ type connection interface {
 type cleanConnection struct {
 	connection
 	redact func(text string) string
+}
+
+// Unread implements [ensemble.Unreader].
+func (c *cleanConnection) Unread() time.Duration {
+	if able, ok := c.connection.(ensemble.Unreader); ok {
+		return able.Unread()
+	}
+	return 0
 }
 
 // cleanLibrary is a connection to a server of MCP, which has more than tools.

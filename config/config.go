@@ -278,7 +278,7 @@ type Supervision struct {
 	// ParkWindow is the time in which they are counted; 0 means 5 min.
 	ParkWindow time.Duration
 	// KeepAlive is how long the server may be silent before it is asked for a
-	// sign of life, IdleDisconnect how long it may be unused before it is
+	// sign of life (see ensemble.Options.KeepAlive), IdleDisconnect how long it may be unused before it is
 	// disconnected until the next use; 0 is never.
 	KeepAlive, IdleDisconnect time.Duration
 	// Refresh is how long its lists stand although it has not said that they

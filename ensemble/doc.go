@@ -106,7 +106,8 @@
 //	})
 //
 // KeepAlive finds out that the other end is gone when nothing else does, by
-// asking a silent connection for an answer. IdleDisconnect closes what nobody
+// asking a silent connection for an answer, and while a call runs by whether the
+// other end still reads, where that is known ([Unreader]). IdleDisconnect closes what nobody
 // calls, such as a server's process; the tools stay in the catalog as they were
 // listed last, which does not wake the ensemble, and the next call does. On
 // every fresh connection the tools are listed again, and what differs is logged

@@ -30,8 +30,8 @@ const (
 // field, mean the default that the field names.
 type Options struct {
 	// ConnectTimeout bounds one attempt to connect, the first listing of the
-	// tools included, each later listing, that of resources and prompts too,
-	// and each ping; default 5 s. It begins when the source is asked to open:
+	// tools included, and each later listing, that of resources and prompts
+	// too; default 5 s. It begins when the source is asked to open:
 	// the end of the connection before, and Starts, are waited for first.
 	ConnectTimeout time.Duration
 	// Starts bounds how many ensembles start a process at a time, for sources
@@ -53,9 +53,12 @@ type Options struct {
 	// by default the next use connects again.
 	Restart Restart
 	// KeepAlive is how long a connection may be silent before it is pinged, if
-	// it is a [Pinger]; when no answer comes, it is lost. Calls that are being
-	// answered count as answers, and while one runs that has not waited in
-	// vain, no ping is sent. 0 is off.
+	// it is a [Pinger]. It is lost when no answer comes within the same time, but
+	// no less than 5 s and no more than ConnectTimeout. Answers to calls and
+	// reports of progress count as answers. While a call runs, no ping is sent
+	// until one has waited in vain, because many servers answer nothing while
+	// they work; but an [Unreader] that has read nothing for that time is lost.
+	// 0 is off.
 	KeepAlive time.Duration
 	// IdleDisconnect is how long a connection may be without a call before it
 	// is closed; the next call opens a fresh one. The tools stay on offer

@@ -4,6 +4,7 @@ package ensemble
 
 import (
 	"context"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -20,8 +21,8 @@ type Source interface {
 }
 
 // Connection is one life of a source. All methods may be called concurrently;
-// Lost, Err, Changed and Peer return at once. It may also be a [Pinger] and a
-// [Library], and count [Latecomers]. A method that panics fails by itself: the
+// Lost, Err, Changed and Peer return at once. It may also be a [Pinger], an
+// [Unreader] and a [Library], and count [Latecomers]. A method that panics fails by itself: the
 // attempt to connect if it is List, Lost or Changed, and else what it was called
 // for.
 //
@@ -63,6 +64,16 @@ type Pinger interface {
 	// error that the other end reports; Ping fails when there is none before
 	// ctx ends. It returns soon after.
 	Ping(ctx context.Context) error
+}
+
+// Unreader is an ability that a [Pinger] may have, for Options.KeepAlive.
+type Unreader interface {
+	// Unread returns for how long the other end has read nothing although
+	// something was sent to it, if it has answered every request that it has read
+	// and that is still waited for: then it is not at work on one. 0 means that it
+	// reads, may be at work, or that this is not known. It returns at once. That
+	// the other end has read may be noticed only when Unread is called.
+	Unread() time.Duration
 }
 
 // Latecomers is an ability that a [Connection] may have, for Snapshot.Late.

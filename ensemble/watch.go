@@ -3,7 +3,6 @@
 package ensemble
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -51,7 +50,11 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 			e.mu.Unlock()
 			e.news.tell(ToolsChanged)
 		case <-ping.rings:
-			if wait := e.pingWait(l); wait > 0 {
+			wait, ok := e.pingWait(l, connection)
+			if !ok {
+				return
+			}
+			if wait > 0 {
 				ping.timer.Reset(wait)
 				continue
 			}
@@ -59,11 +62,9 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 			go func() { pinged <- e.ping(l, pinger) }()
 		case err := <-pinged:
 			pinged = nil
-			if err != nil {
-				e.lose(l, fmt.Errorf("keep-alive: %w", err))
+			if !e.pinged(l, err) {
 				return
 			}
-			l.hear()
 			ping.timer.Reset(e.options.KeepAlive)
 		case <-idle.rings:
 			idle.timer.Reset(e.sleepOrWait(l))
@@ -90,45 +91,6 @@ func (a alarm) stop() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-}
-
-// hear notes a sign of life from the other end.
-func (l *life) hear() {
-	l.heard.Store(time.Now().UnixNano())
-	l.suspect.Store(false)
-}
-
-// pingWait returns how long until a ping is due. Whatever the other end says
-// is as good as the answer to one. A call under way puts it off too, because
-// many a server hears nothing while it works; but not for ever: once a call
-// has waited in vain, the silence is suspect.
-func (e *Ensemble) pingWait(l *life) time.Duration {
-	every := e.options.KeepAlive
-	if wait := every - time.Since(time.Unix(0, l.heard.Load())); wait > 0 {
-		return wait
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.tally.inUse() && !l.suspect.Load() {
-		return every
-	}
-	return 0
-}
-
-// ping asks the other end for a sign of life.
-func (e *Ensemble) ping(l *life, pinger Pinger) error {
-	limit := e.options.ConnectTimeout
-	ctx, cancel := context.WithTimeout(l.alive, limit)
-	defer cancel()
-	j := &job{name: "a ping", life: l, cancel: cancel, done: make(chan struct{})}
-	if err := e.begin(j); err != nil {
-		return err
-	}
-	_, err := run(ctx, e, j, func(ctx context.Context) (struct{}, error) { return struct{}{}, pinger.Ping(ctx) })
-	if err != nil && ctx.Err() == context.DeadlineExceeded {
-		return &limitError{"no answer", limit}
-	}
-	return err
 }
 
 // errUnused ends a connection that was not used for a while.

@@ -37,6 +37,9 @@ type exchange struct {
 	// personal says that the request is that of whoever asked, and not for
 	// all: it carries their trusted headers.
 	personal bool
+	// standing says that the answer ends the request, such as one to listen, and
+	// that the server does not work on it until then.
+	standing bool
 	// about says what is asked for, for the spans of the requests; quiet ones
 	// have none.
 	about telemetry.Call
@@ -48,6 +51,9 @@ type exchange struct {
 	// spoilt says what was wrong with an answer that the SDK is not shown.
 	spoilt atomic.Pointer[error]
 	left   atomic.Bool // the request may have reached the server
+	// end is how many bytes a process had been sent when the last request was
+	// written; 0 if it was not written, or its link does not count.
+	end atomic.Int64
 	// span is that of the last request, while nobody has ended it.
 	span atomic.Pointer[telemetry.Request]
 

@@ -56,6 +56,7 @@ type process struct {
 	stdin, stdout, errout *os.File
 	tail                  tail  // of stderr
 	stray                 stray // lines of stdout
+	intake                intake
 
 	connected chan struct{}        // holds a value once Connect was called
 	writing   chan struct{}        // holds a value while a message is written

@@ -90,7 +90,8 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 		limited, cancel = context.WithTimeout(ctx, maxStall)
 		defer cancel()
 	}
-	n, err := c.p.send(limited, append(data, '\n'))
+	request, ok := msg.(*jsonrpc.Request)
+	n, err := c.p.send(limited, append(data, '\n'), ok && request.IsCall())
 	switch {
 	case err == nil:
 		return nil
@@ -113,15 +114,18 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return err
 }
 
-// send writes data when it is its turn, until ctx ends. It returns how much of
-// it left.
-func (p *process) send(ctx context.Context, data []byte) (int, error) {
+// send writes data, which may be a call, when it is its turn, until ctx ends. It
+// returns how much of it left.
+func (p *process) send(ctx context.Context, data []byte, call bool) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	select {
 	case p.writing <- struct{}{}:
 		n, err := p.writeUntil(ctx, data)
+		if x := exchangeFrom(ctx); err == nil && x != nil && call {
+			x.end.Store(p.intake.position())
+		}
 		if err == nil || n == 0 {
 			<-p.writing
 		} // else nothing may follow the half of a message
@@ -144,7 +148,7 @@ func (p *process) writeUntil(ctx context.Context, data []byte) (int, error) {
 			p.killGroup()
 		}
 	})
-	n, err := p.stdin.Write(data)
+	n, err := p.writePieces(data)
 	if !stop() {
 		<-interrupted
 		_ = p.stdin.SetWriteDeadline(time.Time{})

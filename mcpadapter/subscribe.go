@@ -97,7 +97,7 @@ func (s *standing) wasAcknowledged() bool {
 // server's own.
 func (s *standing) listen(ctx context.Context) (restarted bool, refusal *jsonrpc.Error, err error) {
 	c := s.c
-	x := &exchange{}
+	x := &exchange{standing: true}
 	defer c.wire.forget(x)
 	id := fmt.Sprintf("listen-%d", c.serial.Add(1))
 	s.mu.Lock()

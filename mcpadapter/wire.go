@@ -188,6 +188,7 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Req
 	defer w.mu.Unlock()
 	x.id, x.method = request.ID, request.Method
 	x.said.Store(nil)
+	x.end.Store(0)
 	if x.over {
 		return false
 	}
