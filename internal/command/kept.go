@@ -158,6 +158,14 @@ func (k *kept) turn(ctx context.Context, said string) error {
 	return shortfall(done, k.limits)
 }
 
+// shower is that of the program; lines of JSON name the conversation where it is kept.
+func (k *kept) shower() shows {
+	if k.json && k.store != nil {
+		return lines{k.program, k.talk.ID()}
+	}
+	return k.program.shower()
+}
+
 // explain says what to do about somebody else who has gone on with the
 // conversation.
 func (k *kept) explain(err error) error {

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -320,5 +321,32 @@ func TestNamesThatAreNone(t *testing.T) {
 	lacks(t, "standard error", o.stderr, "hunter2")
 	if infos := all(t, open(t, path)); len(infos) != 0 {
 		t.Errorf("a conversation has begun: %+v", infos)
+	}
+}
+
+// TestJSONNamesTheConversation: the first event says where the conversation is kept, so
+// that a program can carry it on; without a store there is nothing to name.
+func TestJSONNamesTheConversation(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "history.db")
+	path := file(t, model(t, says("One."), says("Two."), says("Three.")))
+	started := func(args ...string) (id string, named bool) {
+		o := consort(t, append(args, "--json", "--config", path)...).expect(t, statusDone)
+		first, _, _ := strings.Cut(o.stdout, "\n")
+		var event map[string]any
+		if err := json.Unmarshal([]byte(first), &event); err != nil || event["event"] != "turn_started" {
+			t.Fatalf("%v: %s", err, o.stdout)
+		}
+		id, named = event["conversation"].(string)
+		return id, named
+	}
+	id, named := started("run", "Go.", "--history", store)
+	if !named || id == "" {
+		t.Fatal("the conversation is not named")
+	}
+	if again, _ := started("run", "On.", "--history", store, "--conversation", id); again != id {
+		t.Errorf("conversation %q was carried on as %q", id, again)
+	}
+	if id, named := started("run", "Go.", "--history", "none"); named {
+		t.Errorf("a conversation that is not kept is named %q", id)
 	}
 }

@@ -3,9 +3,12 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -22,18 +25,28 @@ type shows interface {
 // otherwise a view for people.
 func (p *program) shower() shows {
 	if p.json {
-		return lines{p}
+		return lines{program: p}
 	}
 	return newView(p.screen)
 }
 
 // lines shows events as lines of JSON.
-type lines struct{ *program }
+type lines struct {
+	*program
+	conversation string // that is kept; empty for none
+}
 
 func (l lines) show(event converse.Event) error {
 	form, err := converse.MarshalEvent(event)
 	if err != nil {
 		return err
+	}
+	if _, is := event.(converse.TurnStarted); is && l.conversation != "" {
+		id, err := json.Marshal(l.conversation)
+		if err != nil {
+			return err
+		}
+		form = slices.Concat(bytes.TrimSuffix(form, []byte("}")), []byte(`,"conversation":`), id, []byte("}"))
 	}
 	l.screen.resultJSON(string(form) + "\n")
 	return l.screen.failure()
