@@ -262,6 +262,7 @@ func startElsewhere(r *recorder) (*elsewhere, error) {
 		}
 		http.Error(w, "nothing is here", http.StatusNotFound)
 	})
+	e.server.ReadHeaderTimeout = requestTimeout
 	go func() {
 		defer close(e.served)
 		_ = e.server.Serve(listener)

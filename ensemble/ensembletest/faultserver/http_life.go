@@ -48,6 +48,8 @@ func newHTTPLife(core *server) *httpLife {
 		ErrorLog:    log.New(io.Discard, "", 0), // what goes wrong here is meant to
 		ConnContext: life.connContext,
 		ConnState:   life.connState,
+
+		ReadHeaderTimeout: requestTimeout,
 	}
 	return life
 }

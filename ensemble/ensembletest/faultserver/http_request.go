@@ -8,9 +8,14 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 )
 
 const sessionHeader = "Mcp-Session-Id"
+
+// requestTimeout bounds how long a client may take to send the header of a request, and
+// then its body.
+const requestTimeout = 30 * time.Second
 
 // ServeHTTP serves one request of MCP 2025-11-25, transports, streamable HTTP.
 func (life *httpLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +46,10 @@ func (life *httpLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post takes in one message.
 func (life *httpLife) post(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(requestTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	_ = control.SetReadDeadline(time.Time{}) // the answer may take as long as the fault wants
 	if err != nil {
 		refuseHTTP(w, http.StatusBadRequest, "the request was cut off or is too large")
 		return
