@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // ErrNotWaiting is in the chain of the error of [Answer] about a wait that
@@ -66,8 +67,11 @@ func inherited(wait canister.Wait, conversation string) bool {
 // An error that has [ErrNotWaiting] in its chain says that nobody waits for it.
 // A verdict that does not answer the wait, and one of somebody who may not
 // answer it, are errors too, and so is an answer of more than [MaxAnswer], or with a
-// time that is not before the deadline. Answer appends, or appends nothing.
+// time that is not before the deadline, or a nil log. Answer appends, or appends nothing.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
+	if contain.IsNil(log) {
+		return errors.New("converse: Answer needs a log")
+	}
 	if answer.ID == "" {
 		answer.ID = rand.Text()
 	}

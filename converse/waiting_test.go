@@ -653,3 +653,12 @@ func TestSuspend(t *testing.T) {
 		}
 	})
 }
+
+func TestAnswerNeedsALog(t *testing.T) {
+	for _, log := range []history.Log{nil, (*history.Memory)(nil)} {
+		err := converse.Answer(t.Context(), log, "talk", canister.Answer{Wait: "w"}, time.Now())
+		if err == nil || err.Error() != "converse: Answer needs a log" {
+			t.Errorf("%T: %v", log, err)
+		}
+	}
+}

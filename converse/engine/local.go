@@ -19,7 +19,8 @@ import (
 // errCancelled is the cause when a person has cancelled a turn.
 var errCancelled = errors.New("engine: the turn was cancelled")
 
-// Local is the [Engine] of one process. A conversation with which nobody does
+// Local is the [Engine] of one process, made by [NewLocal]; methods of its zero value
+// panic. A conversation with which nobody does
 // anything just now costs no memory, and one that waits, or is to be tried again,
 // costs its identity and a time.
 type Local struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Memory is a [Store] that lasts as long as its process.
+// Memory is a [Store] that lasts as long as its process. Its zero value is an empty
+// store.
 type Memory struct {
 	mu     sync.Mutex
 	kept   map[string]*kept
@@ -31,12 +32,16 @@ type kept struct {
 var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory { return &Memory{kept: map[string]*kept{}, clock: time.Now} }
+func NewMemory() *Memory { return &Memory{} }
 
-// usable says what is wrong before anything is done. The caller holds mu.
+// usable says what is wrong before anything is done, and makes a zero value ready. The
+// caller holds mu.
 func (m *Memory) usable(ctx context.Context) error {
 	if m.closed {
 		return ErrClosed
+	}
+	if m.kept == nil {
+		m.kept, m.clock = map[string]*kept{}, time.Now
 	}
 	return ctx.Err()
 }

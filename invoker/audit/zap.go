@@ -19,13 +19,16 @@ import (
 // of the JSON form, but for time, which is the entry's, and those that all lines
 // of the work have that the context carries ([telemetry.Fields]). A record that the
 // logger does not take, because of its level or because it samples, or fails to
-// write, is an error.
+// write, is an error, and so is every record if the logger is nil.
 func Zap(logger *zap.Logger) Sink { return zapSink{logger} }
 
 type zapSink struct{ logger *zap.Logger }
 
 // Record implements [Sink].
 func (s zapSink) Record(ctx context.Context, record *Record) error {
+	if s.logger == nil {
+		return errors.New("audit: the logger is nil")
+	}
 	level := zapcore.InfoLevel
 	if len(record.Forged) > 0 {
 		level = zapcore.WarnLevel

@@ -73,3 +73,9 @@ func TestZapLosesNothingInSilence(t *testing.T) {
 		t.Errorf("the errors are %v and %v", first, second)
 	}
 }
+
+func TestZapWithoutALogger(t *testing.T) {
+	if err := audit.Zap(nil).Record(t.Context(), &audit.Record{}); err == nil || err.Error() != "audit: the logger is nil" {
+		t.Errorf("the error is %v", err)
+	}
+}
