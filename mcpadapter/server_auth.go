@@ -94,6 +94,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller,
 	}
 	said := append(invoker.TrustedFrom(r.Context()), values...)
 	ctx := invoker.WithTrusted(r.Context(), append(slices.Clone(s.options.Trusted), said...)...)
+	ctx = callers.WithName(ctx, name, s.options.static)
 	identity := callers.Identity(name, said)
 	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, r.RemoteAddr), slot: alwaysFree}, true
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -45,8 +46,8 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 		call: invoker.Call{ID: callID(req, from), Arguments: req.Params.Arguments},
 	}
 	c.record = audit.Record{
-		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), Invocation: c.call.ID,
-		Tool: shortened(req.Params.Name), Arguments: req.Params.Arguments,
+		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), ClientName: callers.NameFrom(from.ctx),
+		Invocation: c.call.ID, Tool: shortened(req.Params.Name), Arguments: req.Params.Arguments,
 	}
 	if err != nil {
 		return nil, c.refused(notWaiting, err)
@@ -178,6 +179,9 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	fields := []zap.Field{
 		zap.String("tool", c.tool.name), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
 		zap.String("client", c.record.Client),
+	}
+	if c.record.ClientName != "" {
+		fields = append(fields, zap.String("client_name", c.record.ClientName))
 	}
 	var forged *invoker.Forged
 	switch {

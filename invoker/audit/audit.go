@@ -25,6 +25,9 @@ type Record struct {
 	// Client is what an MCP client calls itself, with its version; may be
 	// empty. Nobody verified it.
 	Client string
+	// ClientName is what the server calls the client: the name of the bearer
+	// token that it was known by. Empty without one.
+	ClientName string
 	// Conversation and Invocation are identities; either may be empty.
 	Conversation, Invocation string
 	// Ensemble and Tool say whose tool it is, under its own name. For a tool

@@ -16,6 +16,7 @@ type form struct {
 	Time         time.Time                  `json:"time"`
 	Asker        string                     `json:"asker,omitzero"`
 	Client       string                     `json:"client,omitzero"`
+	ClientName   string                     `json:"client_name,omitzero"`
 	Conversation string                     `json:"conversation,omitzero"`
 	Invocation   string                     `json:"invocation,omitzero"`
 	Ensemble     string                     `json:"ensemble,omitzero"`
@@ -38,7 +39,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(form{
-		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, Conversation: r.Conversation, Invocation: r.Invocation,
+		Time: r.Time.UTC(), Asker: r.Asker, Client: r.Client, ClientName: r.ClientName, Conversation: r.Conversation, Invocation: r.Invocation,
 		Ensemble: r.Ensemble, Tool: r.Tool, Identity: r.Identity, Forged: r.Forged, Arguments: r.Arguments, Approved: r.Approved, By: r.By,
 		Code: r.Code, Error: r.Error, Duration: milliseconds(r.Duration), Bytes: r.Bytes,
 	})
@@ -56,7 +57,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*r = Record{
-		Time: f.Time, Asker: f.Asker, Client: f.Client, Conversation: f.Conversation, Invocation: f.Invocation,
+		Time: f.Time, Asker: f.Asker, Client: f.Client, ClientName: f.ClientName, Conversation: f.Conversation, Invocation: f.Invocation,
 		Ensemble: f.Ensemble, Tool: f.Tool, Identity: f.Identity, Forged: f.Forged, Arguments: f.Arguments, Approved: f.Approved, By: f.By,
 		Code: f.Code, Error: f.Error, Duration: time.Duration(math.Round(f.Duration*1000)) * time.Microsecond, Bytes: f.Bytes,
 	}

@@ -27,7 +27,7 @@ func documented() []audit.Record {
 			Code: audit.OK, Duration: 4125 * time.Microsecond, Bytes: 58,
 		},
 		{
-			Time: at(31, 0), Asker: "mcp", Client: "inspector 0.17.0", Ensemble: "tasks", Tool: "list_tasks",
+			Time: at(31, 0), Asker: "mcp", Client: "inspector 0.17.0", ClientName: "ada's laptop", Ensemble: "tasks", Tool: "list_tasks",
 			Identity: clerk, Forged: []string{"user_id"}, Arguments: json.RawMessage(`{"user_id":7}`),
 			Code: "INVALID_ARGUMENTS", Error: "The argument user_id is not the caller's to choose.", Bytes: 51,
 		},

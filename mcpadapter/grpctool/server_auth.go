@@ -36,7 +36,7 @@ var errNoIdentity = errors.New("there is neither a bearer token nor a certificat
 // say what exactly was wrong.
 func (s *Server) identify(ctx context.Context) (*caller, error) {
 	address := addressOf(ctx)
-	values, identity, err := s.authenticate(ctx)
+	values, name, identity, err := s.authenticate(ctx)
 	if err != nil {
 		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", callers.Address(address)), zap.Error(err))
 		var failure *invoker.Failure
@@ -46,34 +46,35 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 		return nil, status.Error(codes.Unauthenticated, "the credentials are missing, or are not good")
 	}
 	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), values...)...)
+	ctx = callers.WithName(ctx, name, s.options.static)
 	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, address)}, nil
 }
 
-// authenticate checks what a request says of its sender: the values and an
-// identity, or why it is refused.
-func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, identity string, err error) {
+// authenticate checks what a request says of its sender: the values, the name of
+// its token and an identity, or why it is refused.
+func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, token, identity string, err error) {
 	o := &s.options
 	takesTokens := o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
 	if !takesTokens && o.Certificate == nil {
-		return nil, "", nil
+		return nil, "", "", nil
 	}
 	name := ""
 	if certificate := certificateOf(ctx); certificate != nil && o.Certificate != nil {
 		if values, err = s.byCertificate(ctx, certificate); err != nil {
-			return nil, "", err
+			return nil, "", "", err
 		}
 		name = "certificate " + fingerprint(certificate.Raw)
 	}
 	if headers := metadata.ValueFromIncomingContext(ctx, "authorization"); takesTokens && len(headers) > 0 {
-		more, token, err := callers.Check(headers, o.static, s.ask(ctx))
+		more, known, err := callers.Check(headers, o.static, s.ask(ctx))
 		if err != nil {
-			return nil, "", err
+			return nil, "", "", err
 		}
-		values, name = append(slices.Clip(values), more...), name+token
+		values, token, name = append(slices.Clip(values), more...), known, name+known
 	} else if name == "" {
-		return nil, "", errNoIdentity
+		return nil, "", "", errNoIdentity
 	}
-	return values, callers.Identity(name, values), nil
+	return values, token, callers.Identity(name, values), nil
 }
 
 // byCertificate asks the function of the options, whose panic refuses the request.

@@ -41,8 +41,8 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 		call: invoker.Call{ID: callID(from.identity, request.GetIdempotencyKey()), Arguments: json.RawMessage(request.GetArgumentsJson())},
 	}
 	c.record = audit.Record{
-		Time: time.Now(), Asker: "grpc", Client: shortened(request.GetCallerAgentId()), Invocation: c.call.ID,
-		Tool: shortened(c.name), Arguments: c.call.Arguments,
+		Time: time.Now(), Asker: "grpc", Client: shortened(request.GetCallerAgentId()), ClientName: callers.NameFrom(from.ctx),
+		Invocation: c.call.ID, Tool: shortened(c.name), Arguments: c.call.Arguments,
 	}
 	what := telemetry.Call{Method: "tools/call", RPC: rpcOf(from.ctx), Arguments: c.call.Arguments}
 	c.ctx, c.seen = s.options.Telemetry.StartServing(from.ctx, what, clientOf(from.ctx))
@@ -104,6 +104,9 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	fields := []zap.Field{
 		zap.String("tool", shortened(c.name)), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
 		zap.String("caller", c.record.Client),
+	}
+	if c.record.ClientName != "" {
+		fields = append(fields, zap.String("client_name", c.record.ClientName))
 	}
 	if !telemetry.Traced(c.ctx) && isTraceID(c.trace) {
 		fields = append(fields, zap.String(telemetry.TraceField, c.trace))

@@ -298,7 +298,7 @@ func TestAuditAndForgery(t *testing.T) {
 	}
 	kept := new(records)
 	server := grpctool.NewServer(rosterOf(t, ensemble.Local("local", mine)), &grpctool.ServerOptions{
-		Tokens: []grpctool.BearerToken{{Token: "ada-token", Trusted: []invoker.Value{user.Is("ada")}}, {Token: "nobody-token"}},
+		Tokens: []grpctool.BearerToken{{Token: "ada-token", Name: "laptop", Trusted: []invoker.Value{user.Is("ada")}}, {Token: "nobody-token"}},
 		Audit:  audit.New(kept, &audit.Options{Identity: []string{"user_id"}}),
 	})
 	address := registered(t, server)
@@ -322,7 +322,7 @@ func TestAuditAndForgery(t *testing.T) {
 		t.Fatalf("%d records", len(kept.kept))
 	}
 	first, last := kept.kept[0], kept.kept[2]
-	if first.Asker != "grpc" || first.Client != "advisor" || first.Ensemble != "local" || first.Tool != "mine" || first.Code != audit.OK || string(first.Identity["user_id"]) != `"ada"` || first.Invocation == "" {
+	if first.Asker != "grpc" || first.Client != "advisor" || first.ClientName != "laptop" || kept.kept[1].ClientName != "" || first.Ensemble != "local" || first.Tool != "mine" || first.Code != audit.OK || string(first.Identity["user_id"]) != `"ada"` || first.Invocation == "" {
 		t.Errorf("the first record is %+v", first)
 	}
 	if !slices.Equal(last.Forged, []string{"user_id"}) {

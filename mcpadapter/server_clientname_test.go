@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/audit"
+	"github.com/consort-go/consort/mcpadapter"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// The name that a token was given stands in the audit record and in the log of a
+// call that failed. A token without a name has none there.
+func TestNamesOfClients(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			kept := make(keeps, 1)
+			core, logged := observer.New(zap.DebugLevel)
+			fails := rawTool(t, invoker.Definition{Name: "fails"}, func(context.Context, *invoker.Call) (invoker.Output, error) {
+				return invoker.Output{}, invoker.Failf(invoker.Denied, "no")
+			})
+			server := newServer(t, &mcpadapter.ServerOptions{
+				Logger: zap.New(core), Audit: audit.New(kept, nil),
+				Tokens: []mcpadapter.BearerToken{{Token: "the-token-of-ada", Name: "ada's laptop"}, {Token: "the-token-of-ben"}},
+			}, fails)
+			web := httptest.NewServer(server.Handler())
+			t.Cleanup(web.Close)
+			for token, want := range map[string]string{"the-token-of-ada": "ada's laptop", "the-token-of-ben": ""} {
+				conn := open(t, mcpadapter.HTTP(web.URL, &mcpadapter.HTTPOptions{BearerToken: token, ClientOptions: mcpadapter.ClientOptions{Protocol: protocol}}))
+				_, _ = tool(t, conn, "local__fails").Invoke(within(t), rawCall(`{}`))
+				if record := await(t, "the record", kept); record.ClientName != want {
+					t.Errorf("the record has the name %q, want %q", record.ClientName, want)
+				}
+			}
+			named := logged.FilterField(zap.String("client_name", "ada's laptop")).Len()
+			if lines := logged.FilterFieldKey("client_name").Len(); named != 1 || lines != 1 {
+				t.Errorf("%d lines of the log have a name, %d the right one", lines, named)
+			}
+		})
+	}
+}
