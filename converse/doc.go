@@ -7,6 +7,9 @@
 // asked, the tools that it asks for run, it is told what they returned, and
 // so on until it has nothing more to ask:
 //
+//	if err := roster.Connect(ctx); err != nil {
+//		return err // a server that cannot be reached
+//	}
 //	talk := converse.New(model, roster, nil)
 //	for event, err := range talk.Send(ctx, canister.Text("What should I wear in Oslo?")) {
 //		if err != nil {
@@ -17,7 +20,12 @@
 //		}
 //	}
 //
-// Who does not care how the answer comes about calls [Conversation.Ask].
+// [Conversation.Ask] returns the whole turn in place of its events.
+//
+// A turn goes on without the tools of a server that cannot be reached, unless it is
+// Required: [TurnStarted].Away has it with its error, and only the logger of its ensemble
+// reports it besides. [ensemble.Roster.Connect] returns such errors before the first
+// turn.
 //
 // # Events
 //

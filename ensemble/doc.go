@@ -18,6 +18,14 @@
 //		Deny:        []string{"delete_*"},
 //	})
 //
+// An ensemble connects at its first use. One that cannot, because its command is
+// misspelt or its server is down, does not keep the others from working: the model
+// has its other tools. A program that wants to know connects at the start:
+//
+//	if err := roster.Connect(ctx); err != nil {
+//		return err // or log it, and do without
+//	}
+//
 // # Catalog, tool, call
 //
 // A conversation asks its roster for a [Catalog] at the beginning of each turn.

@@ -129,6 +129,19 @@ func TestEmbed(t *testing.T) {
 	same(t, s.run("", "embed", "What is the weather in Oslo?", self, "mcp-server", "atlas"), "It snows in Oslo.")
 }
 
+// A server that cannot be started is an error before the model is asked.
+func TestServerThatCannotBeStarted(t *testing.T) {
+	for _, example := range []string{"embed", "mixed"} {
+		s := newStage(t) // the model is not asked
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, example), "What is the weather in Oslo?", "no-such-server")
+		cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+s.model.URL())
+		said, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(said), "no-such-server") {
+			t.Errorf("%s: %v, and it says %q", example, err, said)
+		}
+	}
+}
+
 // The file is used as it is: its server is started with the go command.
 func TestFromTOML(t *testing.T) {
 	s := newStage(t,

@@ -33,6 +33,9 @@ func run(ctx context.Context, request string, server []string) error {
 		return err
 	}
 	defer roster.Close(ctx)
+	if err := roster.Connect(ctx); err != nil { // turns would go on without the tools of such a server
+		return err
+	}
 	model, err := openaimodel.New("gpt-5-mini", &openaimodel.Options{BaseURL: os.Getenv("OPENAI_BASE_URL")})
 	if err != nil {
 		return err
