@@ -60,12 +60,12 @@ func TestKeepAliveWithoutReading(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := &unreadSource{source: ensembletest.NewSource(ensembletest.NewGate("gate", false))}
-				e := ensemble.New("e", source, &ensemble.Options{KeepAlive: test.every, ConnectTimeout: test.connect, CallTimeout: 4 * time.Minute})
-				tool := toolOf(t, e, "gate")
 				began := time.Now()
 				if !test.reads {
 					source.from = began
 				}
+				e := ensemble.New("e", source, &ensemble.Options{KeepAlive: test.every, ConnectTimeout: test.connect, CallTimeout: 4 * time.Minute})
+				tool := toolOf(t, e, "gate") // takes no time
 				_, failure := invoke(t.Context(), tool)
 				wantFailure(t, failure, test.want, false)
 				if took := time.Since(began); took != test.after {
