@@ -61,7 +61,11 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 	}
 	ctx, span := b.startTool(b.ctx, c, r.arguments)
 	began := b.opts.Now()
-	c.stage.Store(stageMade)
+	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // it was said that it is not made
+		b.endTool(span, &o.result, nil)
+		o.put = true
+		return o
+	}
 	output, asked, failure := b.call(ctx, c, r.arguments)
 	c.spent = asked.spent
 	c.stage.Store(stageReturned)

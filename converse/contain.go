@@ -149,6 +149,9 @@ func (b *batch) start(c *call) {
 func (b *batch) crashed(c *call, value any) outcome {
 	err := crashed("a function of the program", value)
 	b.logCrash(b.ctx, err)
+	if b.putDown() && c.stage.Load() == stageUnmade { // another work may make it
+		return outcome{call: c, put: true}
+	}
 	return b.failed(c, invoker.Internal, "failed", err, c.spent)
 }
 
@@ -166,11 +169,15 @@ func (b *batch) leaveCalls() {
 // leftBehind is the outcome of a call that has not returned. It may have been made;
 // it will not be any more, since the work is over.
 func (b *batch) leftBehind(c *call) outcome {
-	b.claiming = slices.DeleteFunc(b.claiming, func(other *call) bool { return other == c })
+	if i := slices.Index(b.claiming, c); i >= 0 { // it waits only for its claim
+		b.claiming = slices.Delete(b.claiming, i, i+1)
+		c.claimed <- claimPut
+	}
 	what, _ := c.at.Load().(string)
 	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + clip(c.invocation.Name)}
 	b.leave(b.ctx, err)
-	if b.cutOff() {
+	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
+	if b.cutOff() || unmade && b.putDown() { // another work may make it
 		return outcome{call: c, put: true}
 	}
 	return b.failed(c, invoker.OutcomeUnknown, "did not get an answer from one of its functions", err, sampled{})
@@ -181,7 +188,7 @@ func (b *batch) leftBehind(c *call) outcome {
 func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent sampled) outcome {
 	failure := &invoker.Failure{Code: code, Cause: cause}
 	switch c.stage.Load() {
-	case stageUnmade:
+	case stageUnmade, stageLeft:
 		failure.Code = invoker.Internal
 		failure.Message = fmt.Sprintf("The call was not started: the program that makes the calls %s. The reason is in its log.", how)
 	case stageMade:
@@ -189,7 +196,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	case stageReturned:
 		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
 	}
-	if c.standing.doubt && c.stage.Load() == stageUnmade {
+	if stage := c.stage.Load(); c.standing.doubt && (stage == stageUnmade || stage == stageLeft) {
 		failure = c.standing.unknown("It was not made again: the program that makes the calls " + how + ".")
 	}
 	o := outcome{call: c, result: canister.Result{
@@ -217,6 +224,7 @@ func (b *batch) anyHead() (head canister.Head) {
 // How far a call has come.
 const (
 	stageUnmade   = int32(iota) // it was not made
+	stageLeft                   // it was not made, and will not be
 	stageMade                   // it was made
 	stageReturned               // the tool has returned
 )

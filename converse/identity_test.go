@@ -42,3 +42,27 @@ func TestApprovalOutlivesAnotherIdentity(t *testing.T) {
 		})
 	}
 }
+
+// What came of a call is a fact for every identity: who looked last is believed.
+func TestOutcomesAreThoseOfEveryIdentity(t *testing.T) {
+	var l ledger
+	store, roster := put(t, intent(false)), newRoster(t, l.tool("act"))
+	ada := converse.Options{Doubt: converse.DoubtAsk, Trusted: []invoker.Value{invoker.TrustedJSON("user", []byte(`"ada"`))}}
+	answer := func(wait canister.Wait, verdict canister.Verdict) {
+		t.Helper()
+		if err := converse.Answer(t.Context(), store, "talk", canister.Answer{Wait: wait.ID, Verdict: verdict, By: "dana"}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := carryOn(t, process(t, store, roster, ada), converse.ReasonWaiting).Waits[0]
+	answer(first, canister.VerdictAllow)
+	second := carryOn(t, process(t, store, roster, converse.Options{Doubt: converse.DoubtAsk}), converse.ReasonWaiting).Waits[0]
+	if second.For != canister.WaitOutcome || second.ID == first.ID {
+		t.Fatalf("for another identity %+v is waited for", second)
+	}
+	answer(second, canister.VerdictDone)
+	carryOn(t, process(t, store, roster, ada, done), converse.ReasonAnswered)
+	if l.count() != 0 {
+		t.Errorf("the call was made %d times more, though it was said to be done", l.count())
+	}
+}

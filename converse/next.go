@@ -89,7 +89,7 @@ func openOf(policy Policy, history []canister.Canister, now time.Time) ([]canist
 		known := standings(history, nil, policy.Identity)
 		waits = slices.DeleteFunc(waits, func(w canister.Wait) bool {
 			s := known[w.Invocation]
-			return s.wait.ID != w.ID && s.wait.Identity == policy.Identity
+			return w.For != canister.WaitOutcome && s.wait.ID != w.ID && s.wait.Identity == policy.Identity && s.answer.ID != ""
 		})
 	}
 	waiting := map[string]bool{}

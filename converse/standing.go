@@ -60,7 +60,8 @@ func standings(history []canister.Canister, unmade map[string]bool, identity str
 		case canister.Wait:
 			waits[c.ID] = c
 			s := of(c.Invocation)
-			if s.doubt = false; c.Identity == identity || s.wait.ID == "" || s.wait.Identity != identity {
+			fact := c.For == canister.WaitOutcome || s.wait.For == canister.WaitOutcome // for every identity
+			if s.doubt = false; fact || c.Identity == identity || s.wait.ID == "" || s.wait.Identity != identity {
 				s.wait, s.answer = c, canister.Answer{}
 			}
 			if c.For == canister.WaitElicitation {

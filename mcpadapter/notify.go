@@ -70,8 +70,8 @@ func (c *connection) serverLog(params json.RawMessage) {
 		level = zapcore.InfoLevel
 	}
 	// Nothing says which call an entry belongs to: only the one that is in flight
-	// alone is known, and no other caller is told.
-	if x := c.wire.only(); x != nil && known {
+	// alone is known, on a connection on which none was given up.
+	if x := c.wire.only(); x != nil && known && !c.wire.hasGivenUp() {
 		said := invoker.LogEntry{Level: entry.Level, Logger: entry.Logger, Data: entry.Data, Logged: c.log.Core().Enabled(level)}
 		_ = contain.Call("Call.Log", func() { x.call.Note(said) }) // it is no fault of the connection
 	}

@@ -60,15 +60,23 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	return e, true
 }
 
+// lastAnswer is how long a message of a session may take to arrive when the server
+// is about to end.
+const lastAnswer = 2 * time.Second
+
 // readText reads the body of a request until its deadline, or until the server
 // is about to end.
 func (h *handler) readText(w http.ResponseWriter, r *http.Request, memory *bodyMemory) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(listening.RequestTimeout)) // where it can be set
 	interrupted := make(chan struct{})
+	patience := time.Duration(0)
+	if r.Header.Get(sessionHeader) != "" { // it may answer a question of a call under way
+		patience = lastAnswer
+	}
 	stop := context.AfterFunc(h.taking, func() {
 		defer close(interrupted)
-		_ = control.SetReadDeadline(time.Now())
+		_ = control.SetReadDeadline(time.Now().Add(patience))
 	})
 	text, err := memory.read(http.MaxBytesReader(w, r.Body, h.options.MaxBody), r.ContentLength, h.options.MaxBody)
 	if !stop() {

@@ -49,6 +49,7 @@ type wire struct {
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
+	givenUp   bool // a request of a caller was, before its answer
 	tokens    map[string]*exchange
 
 	breaking sync.Once
@@ -218,6 +219,8 @@ func (w *wire) only() (alone *exchange) {
 	defer w.mu.Unlock()
 	for _, x := range w.exchanges {
 		switch {
+		case x.call == nil && x.personal:
+			return nil // it may be that of somebody else
 		case x.call == nil:
 		case alone != nil:
 			return nil
@@ -262,7 +265,16 @@ func (w *wire) forget(x *exchange) {
 	delete(w.tokens, x.token)
 	if w.exchanges[x.id] == x {
 		delete(w.exchanges, x.id)
+		w.givenUp = w.givenUp || x.personal
 	}
+}
+
+// hasGivenUp reports whether the server may still work on a request that was
+// given up: what it says then can be about that one.
+func (w *wire) hasGivenUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.givenUp
 }
 
 func (w *wire) answered(response *jsonrpc.Response) {

@@ -233,7 +233,7 @@ func (w *watching) collect() {
 		w.log.Handle(err)
 	}
 	w.pushed.early.Go(func() {
-		if err := w.pushed.exporter.Export(w.ended, &read); err != nil {
+		if err := w.pushed.exporter.Export(w.ended, &read); err != nil && w.ended.Err() == nil { // the last export fails then, too
 			w.log.Handle(err)
 		}
 	})

@@ -53,26 +53,26 @@ func without(contents []canister.Content, at int, structured canister.Structured
 		if !ok || text.Text == "" {
 			continue
 		}
-		f.count++
-		f.texts[text.Text] = f.count
 		if value, err := decode([]byte(text.Text)); err == nil {
 			switch form := canonical(value); {
 			case form == whole:
 				return slices.Delete(slices.Clone(contents), at, at+1)
 			case inner[form]:
 				drop[i] = true
+				continue // a string that is the same keeps its words
 			}
 		}
+		f.texts[text.Text] = i + 1
 	}
 	walk(f.raw, f.compare)
+	f.number(contents, drop)
 	out := make([]canister.Content, 0, len(contents))
 	for i, c := range contents {
-		text, isText := c.(canister.TextContent)
 		switch {
 		case i == at:
 			structured.JSON = f.replaced()
 			out = append(out, structured)
-		case drop[i], isText && f.found[text.Text] && len(text.Text) < longText:
+		case drop[i]:
 		default:
 			out = append(out, c)
 		}
@@ -83,8 +83,8 @@ func without(contents []canister.Content, at int, structured canister.Structured
 // form is a structured content whose strings are compared with texts.
 type form struct {
 	raw   json.RawMessage
-	texts map[string]int // which of the texts, from 1 up
-	count int            // of them
+	texts map[string]int // the place of a text among the contents, from 1 up
+	count int            // of the texts that stay
 
 	found map[string]bool // texts that are strings in it
 	spans []span          // of those that are long
@@ -130,6 +130,24 @@ func walk(text []byte, see func(text string, begin, end int)) (twice bool) {
 		case ok:
 			see(text, begin, int(decoder.InputOffset()))
 		}
+	}
+}
+
+// number drops the short texts that were found, and numbers those that stay.
+func (f *form) number(contents []canister.Content, drop map[int]bool) {
+	numbers := map[int]int{}
+	for i, c := range contents {
+		text, ok := c.(canister.TextContent)
+		if !ok || text.Text == "" {
+			continue
+		}
+		if drop[i] = drop[i] || f.found[text.Text] && len(text.Text) < longText; !drop[i] {
+			f.count++
+			numbers[i+1] = f.count
+		}
+	}
+	for i := range f.spans {
+		f.spans[i].text = numbers[f.spans[i].text]
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 func TestWithout(t *testing.T) {
 	long := strings.Repeat("say \"x\"\n", 40)
 	quoted, _ := json.Marshal(long)
+	spaced := `[ "` + strings.Repeat("word ", 60) + `" ]`
+	spacedQuoted, _ := json.Marshal(spaced)
 	const same = "[the text of this result]"
 	for _, test := range []struct {
 		name       string
@@ -32,6 +34,9 @@ func TestWithout(t *testing.T) {
 		{"JSON of a member", []string{"[\n  1\n]"}, `{"result":[1]}`, `{"result":[1]}`},
 		{"string as JSON", []string{`"Oslo"`}, `{"place":"Oslo"}`, `{"place":"Oslo"}`},
 		{"escapes", []string{"é\n"}, `{"a":"\u00e9\n"}`, `{"a":"\u00e9\n"}`},
+
+		{"a text that is JSON of one member and a string of another", []string{spaced}, `{"raw":` + string(spacedQuoted) + `,"parsed":` + spaced + `}`, `{"raw":` + string(spacedQuoted) + `,"parsed":` + spaced + `}`},
+		{"a short one before a long one", []string{"ok", long}, `{"s":"ok","b":` + string(quoted) + `}`, long + `|{"s":"ok","b":"` + same + `"}`},
 
 		{"text says more", []string{"It is 4 degrees."}, `{"degrees":4}`, `It is 4 degrees.|{"degrees":4}`},
 		{"JSON says more", []string{`{"a":1,"b":2}`}, `{"a":1}`, `{"a":1,"b":2}|{"a":1}`},
