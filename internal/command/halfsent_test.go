@@ -209,7 +209,7 @@ func (s *halfSentServer) memory(t *testing.T) int {
 // await waits longer than waitFor: the runtime gives memory back at its leisure.
 func (s *halfSentServer) await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * limit); !is(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * limit); !is(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("there was never %s", what)
 			return
