@@ -260,6 +260,9 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l *life)
 	defer cancelWhenLost(signals.lost, cancel)()
 	offer, invokers, err := e.list(ctx, l, connection)
 	if err != nil {
+		if invoker.AsFailure(err).Code == invoker.Unavailable {
+			awaitLoss(l.alive, signals.lost)
+		}
 		if cause := e.causeOfLoss(connection); cause != nil {
 			err = fmt.Errorf("the connection was lost: %w", cause)
 		}
@@ -267,6 +270,21 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l *life)
 	}
 	e.opened(l, connection, signals, offer, invokers, time.Since(start))
 	return connection, nil
+}
+
+// lossNotice bounds the time from a request that could not be made to the news
+// that the connection is lost: a process closes its output before it has exited.
+const lossNotice = time.Second
+
+// awaitLoss waits until the connection says that it is lost, for a short time.
+func awaitLoss(ctx context.Context, lost <-chan struct{}) {
+	bound := time.NewTimer(lossNotice)
+	defer bound.Stop()
+	select {
+	case <-lost:
+	case <-bound.C:
+	case <-ctx.Done():
+	}
 }
 
 // awaitGone waits until the connection before this one is gone, as long as

@@ -171,3 +171,14 @@ func TestLossDuringListing(t *testing.T) {
 		wantNames(t, namesOf(t, e), "e__b")
 	})
 }
+
+// A process closes its output a moment before it has exited, and only then says why.
+func TestLossBehindAFailedListing(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		source.Fail(ensembletest.List, 1, invoker.Failf(invoker.Unavailable, "The server cannot be reached."))
+		time.AfterFunc(50*time.Millisecond, func() { source.Lose(errDied) })
+		if _, err := e.Tools(t.Context()); !errors.Is(err, errDied) {
+			t.Errorf("the error is %v, which does not name the cause: %v", err, errDied)
+		}
+	})
+}
