@@ -137,3 +137,29 @@ func TestSlowServerIsStartedOnce(t *testing.T) {
 		})
 	}
 }
+
+// A server that is stuck on a question for the newest protocol, and reads nothing
+// more, is asked that question twice in vain and then no more.
+func TestStuckOnNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{options: new(ClientOptions).withDefaults("stuck"), inOrder: true, dial: func(context.Context) (link, error) {
+			ours, theirs := buffered()
+			ended := make(chan struct{})
+			server := slowServer{answers: map[string]string{"server/discover": discovered, "initialize": initialized}, delays: map[string]time.Duration{"server/discover": time.Hour}}
+			go func() { defer close(ended); server.serve(theirs) }()
+			return &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended}, nil
+		}}
+		for start, want := range []bool{false, true, false, true, true, true} {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			c, err := s.Open(ctx)
+			cancel()
+			if connected := err == nil; connected != want {
+				t.Errorf("start %d: connected is %t, want %t (%v)", start, connected, want, err)
+			}
+			if err == nil && (c.Peer().Protocol != "MCP 2025-06-18" || c.Close(t.Context()) != nil) {
+				t.Errorf("start %d: the protocol is %s", start, c.Peer().Protocol)
+			}
+		}
+		time.Sleep(2 * time.Hour) // until the servers have noticed
+	})
+}

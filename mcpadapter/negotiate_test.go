@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ var manners = map[string]func(id json.RawMessage){
 	"silent":   func(json.RawMessage) {},
 	"late":     func(json.RawMessage) {},
 	"late-new": func(json.RawMessage) {},
+	"installs": func(json.RawMessage) {},
 	"exits":    func(json.RawMessage) { fmt.Fprintln(os.Stderr, "expect initialize"); os.Exit(1) },
 	"errs": func(id json.RawMessage) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", id)
@@ -57,16 +59,17 @@ func TestLegacyServer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(os.Getenv(startsVar), strconv.Itoa(os.Getpid())), nil, 0o600); err != nil {
 		os.Exit(8)
 	}
-	if late := os.Getenv(mannerVar); late == "late" || late == "late-new" {
+	switch os.Getenv(mannerVar) {
+	case "late":
 		time.Sleep(time.Second)
-		if late == "late-new" {
-			server := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
-			mcp.AddTool(server, &mcp.Tool{Name: "read"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-				return &mcp.CallToolResult{}, nil, nil
-			})
-			_ = server.Run(context.Background(), &mcp.StdioTransport{})
-			os.Exit(0)
+	case "late-new":
+		time.Sleep(time.Second)
+		serveBoth()
+	case "installs":
+		if _, err := os.Stat(filepath.Join(os.Getenv(startsVar), installed)); err != nil {
+			time.Sleep(time.Hour) // it is ended before
 		}
+		serveBoth()
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -87,6 +90,44 @@ func TestLegacyServer(t *testing.T) {
 		}
 	}
 	os.Exit(0)
+}
+
+// installed is the file in the directory of startsVar without which a server that
+// installs itself does not start to read.
+const installed = "installed"
+
+// serveBoth serves both generations of the protocol, and ends the process.
+func serveBoth() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "read"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	_ = server.Run(context.Background(), &mcp.StdioTransport{})
+	os.Exit(0)
+}
+
+// A server that needs more than the time to connect at its first start is asked for
+// an older protocol at the second one, in case the first message was too much for it,
+// and for the newest at the third.
+func TestSlowFirstStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := mcpadapter.Stdio([]string{os.Args[0], "-test.run=^TestLegacyServer$"}, &mcpadapter.StdioOptions{
+		Environment: map[string]string{mannerVar: "installs", startsVar: dir, "GORACE": "atexit_sleep_ms=0"},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := source.Open(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the first start: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, installed), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"MCP 2025-11-25", "MCP 2026-07-28", "MCP 2026-07-28"} {
+		if got := open(t, source).Peer().Protocol; got != want {
+			t.Errorf("the protocol is %s, want %s", got, want)
+		}
+	}
 }
 
 // TestFallBack: each is reached, and the second time without asking again.

@@ -39,6 +39,7 @@ type source struct {
 
 	mu       sync.Mutex
 	isLegacy bool // an older protocol is asked for first
+	silences int  // attempts in a row in which the newest protocol had no answer in time
 }
 
 // plan is one attempt: the version to ask for, and how long the server may
@@ -61,14 +62,12 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	for plans := s.plans(ctx); len(plans) > 0; plans = plans[1:] {
 		p := plans[0]
 		c, err := s.attempt(ctx, p)
+		late := err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+		s.remember(p, c, late)
 		if err == nil {
-			s.remember(!c.modern && (c.asking == nil || !c.asking.knowsNewest()))
 			return c, nil
 		}
 		last = err
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it may be stuck on the first message: the next time it gets another
-			s.remember(p.version == modern)
-		}
 		if ctx.Err() != nil || !worthAnother(err) {
 			break
 		}
@@ -98,10 +97,28 @@ func (s *source) plans(ctx context.Context) []plan {
 	return []plan{newest, {version: legacy}}
 }
 
-func (s *source) remember(isLegacy bool) {
+// remember keeps what an attempt showed of the server, for the next Open; c is nil
+// if it failed, and late says that it failed because the time was up. A server that
+// was silent until then may be stuck on the first message, or was slow: it gets the
+// other protocol next. If it then connects, it was asked for the newest one in vain
+// only once, so that one is asked for again; after the second time it is not.
+func (s *source) remember(p plan, c *connection, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.isLegacy = isLegacy
+	switch {
+	case p.version != modern:
+	case late:
+		s.silences++
+	default:
+		s.silences = 0
+	}
+	switch {
+	case late:
+		s.isLegacy = p.version == modern
+	case c != nil:
+		isOlder := !c.modern && (c.asking == nil || !c.asking.knowsNewest())
+		s.isLegacy = isOlder && s.silences != 1
+	}
 }
 
 // attempt makes one connection. An error leaves nothing behind.
