@@ -52,7 +52,7 @@ func (f *SpillFolder) Keep(_ context.Context, conversation string, whole caniste
 	}
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:16]) + extension(mimeType)
-	// Owned first, so that a conversation that is removed meanwhile leaves it.
+	// Owned first, so that nobody who removes another owner takes the file away.
 	if _, err := f.own(conversation, name); err != nil {
 		return canister.LinkContent{}, err
 	}
@@ -61,10 +61,16 @@ func (f *SpillFolder) Keep(_ context.Context, conversation string, whole caniste
 	if _, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, write); err != nil {
 		return canister.LinkContent{}, err
 	}
+	// Remove may have come before there was a file to remove.
+	if _, err := os.Lstat(filepath.Join(f.owners(conversation), name)); err != nil {
+		return canister.LinkContent{}, errors.Join(errRemovedMeanwhile, ignoreAbsent(err), f.removeUnowned(name))
+	}
 	size := int64(len(data))
 	address := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	return canister.LinkContent{URI: address.String(), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
 }
+
+var errRemovedMeanwhile = errors.New("the conversation was deleted meanwhile")
 
 // owners returns the folder of what a conversation owns.
 func (f *SpillFolder) owners(conversation string) string {
@@ -74,17 +80,23 @@ func (f *SpillFolder) owners(conversation string) string {
 // own makes a conversation an owner of a file, and reports whether it was not.
 func (f *SpillFolder) own(conversation, name string) (fresh bool, err error) {
 	folder := f.owners(conversation)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return false, err
+	for range 10 { // Remove may take the folder away in between
+		if err = os.MkdirAll(folder, 0o700); err != nil {
+			return false, err
+		}
+		var mark *os.File
+		mark, err = os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			return true, mark.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
 	}
-	mark, err := os.OpenFile(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return true, mark.Close()
+	return false, err
 }
 
 // Remove removes the pieces that only the conversation owns. There is no error if
@@ -104,7 +116,10 @@ func (f *SpillFolder) Remove(conversation string) error {
 	if err != nil {
 		return err
 	}
-	return ignoreAbsent(os.Remove(folder))
+	if err := os.Remove(folder); !errors.Is(err, fs.ErrExist) { // else it owns something again
+		return ignoreAbsent(err)
+	}
+	return nil
 }
 
 // leaving ends the name of the mark of an owner that is about to go, and does not
@@ -126,19 +141,25 @@ func (f *SpillFolder) disown(conversation, name string) error {
 // removeUnowned removes a file unless it has an owner. The file is renamed before
 // the second look: Keep owns before it writes, so that an owner which comes after
 // that look writes the file again. For one that comes between the two looks the
-// file is missing for that moment.
+// file is missing for that moment; it may have gone again before the file is back,
+// which is then looked at anew.
 func (f *SpillFolder) removeUnowned(name string) error {
-	if owned, err := f.isOwned(name); err != nil || owned {
-		return err
-	}
 	path, gone := filepath.Join(f.path, name), filepath.Join(f.path, ".gone-"+rand.Text())
-	if err := os.Rename(path, gone); err != nil {
-		return ignoreAbsent(err)
+	for {
+		if owned, err := f.isOwned(name); err != nil || owned {
+			return err
+		}
+		if err := os.Rename(path, gone); err != nil {
+			return ignoreAbsent(err)
+		}
+		owned, err := f.isOwned(name)
+		if err == nil && !owned {
+			return os.Remove(gone)
+		}
+		if err = errors.Join(err, os.Rename(gone, path)); err != nil {
+			return err
+		}
 	}
-	if owned, err := f.isOwned(name); err != nil || owned {
-		return errors.Join(err, os.Rename(gone, path))
-	}
-	return os.Remove(gone)
 }
 
 // ignoreAbsent returns err unless it says that a file does not exist.

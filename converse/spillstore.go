@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
@@ -64,31 +66,52 @@ func (s spillStore) own(conversation string, names []string) (fresh []string, er
 	return fresh, nil
 }
 
-// Fork makes the fork an owner of what its canisters name.
+// Fork makes the fork an owner of what its canisters name. After an error of which it
+// is not known whether the fork was made, the fork stays an owner, until it is deleted.
 func (s spillStore) Fork(ctx context.Context, conversation string, length int, to string) error {
+	if err := history.CheckID(to); err != nil {
+		return err
+	}
 	names, err := s.forked(ctx, conversation, length)
 	if err != nil {
 		return err
 	}
 	fresh, err := s.own(to, names) // first, so that a crash leaves no link without its file
-	if err == nil {
-		err = s.Store.Fork(ctx, conversation, length, to)
+	if err != nil {
+		return errors.Join(err, s.disown(to, fresh))
 	}
-	if err == nil || len(fresh) == 0 {
+	err = s.Store.Fork(ctx, conversation, length, to)
+	if len(fresh) == 0 || !errors.Is(err, history.ErrExists) && !errors.Is(err, history.ErrNotFound) {
 		return err
 	}
-	for _, name := range fresh {
-		err = errors.Join(err, s.folder.disown(to, name))
+	// There may be a conversation of this name that has links to some of them.
+	linked, unread := s.links(context.WithoutCancel(ctx), to, math.MaxInt)
+	if unread != nil {
+		return err
 	}
-	_ = os.Remove(s.folder.owners(to)) // unless it owns others
+	fresh = slices.DeleteFunc(fresh, func(name string) bool { return slices.Contains(linked, name) })
+	return errors.Join(err, s.disown(to, fresh))
+}
+
+// disown takes files from a conversation.
+func (s spillStore) disown(conversation string, names []string) (err error) {
+	for _, name := range names {
+		err = errors.Join(err, s.folder.disown(conversation, name))
+	}
+	_ = os.Remove(s.folder.owners(conversation)) // unless it owns others
 	return err
 }
 
-// forked returns what the first canisters of a conversation name.
+// forked returns what the first canisters of a conversation name, if it owns anything.
 func (s spillStore) forked(ctx context.Context, conversation string, length int) (names []string, err error) {
 	if marks, _ := os.ReadDir(s.folder.owners(conversation)); len(marks) == 0 {
 		return nil, nil
 	}
+	return s.links(ctx, conversation, length)
+}
+
+// links returns what the first canisters of a conversation name.
+func (s spillStore) links(ctx context.Context, conversation string, length int) (names []string, err error) {
 	place := 0
 	for c, err := range s.Read(ctx, conversation, 0) {
 		if err != nil {

@@ -4,6 +4,7 @@ package converse_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -207,6 +208,70 @@ func TestOwnersComeAndGoTogether(t *testing.T) {
 		if err := folder.Remove("owner"); err != nil {
 			t.Error(err)
 		}
+		wantSpilled(t, path)
+	}
+}
+
+// Keep and Remove of one conversation at the same time leave no file without an owner,
+// and neither does a piece that goes from owner to owner.
+func TestKeepAndRemoveTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spill")
+	folder := converse.NewSpillFolder(path)
+	for range 100 {
+		var keeping, removing sync.WaitGroup
+		kept := make(chan struct{})
+		for _, conversation := range []string{"a", "b"} {
+			keeping.Go(func() { _, _ = folder.Keep(t.Context(), conversation, canister.Text("shared")) })
+			removing.Go(func() {
+				for more := true; more; {
+					if err := folder.Remove(conversation); err != nil {
+						t.Error(err)
+					}
+					select {
+					case <-kept:
+						more = false
+					default:
+					}
+				}
+			})
+		}
+		keeping.Wait()
+		close(kept)
+		removing.Wait()
+		if err := errors.Join(folder.Remove("a"), folder.Remove("b")); err != nil {
+			t.Fatal(err)
+		}
+		if wantSpilled(t, path); t.Failed() {
+			return
+		}
+	}
+}
+
+// unsure is a store that forks, and then says something else.
+type unsure struct {
+	history.Store
+	says error
+}
+
+func (u unsure) Fork(ctx context.Context, conversation string, length int, to string) error {
+	return errors.Join(u.Store.Fork(ctx, conversation, length, to), u.says)
+}
+
+// A fork that is there owns its pieces, whatever the store said when it was made.
+func TestForkOfUnknownOutcome(t *testing.T) {
+	for _, says := range []error{errors.New("the connection was lost"), context.Canceled, history.ErrExists} {
+		path := filepath.Join(t.TempDir(), "spill")
+		folder := converse.NewSpillFolder(path)
+		store := folder.Store(unsure{history.NewMemory(), says})
+		turnWith(t, folder, store, "a", "early")
+		for range 2 { // the second time it exists
+			if err := store.Fork(t.Context(), "a", 4, "fork"); !errors.Is(err, says) {
+				t.Errorf("Fork: %v", err)
+			}
+		}
+		remove(t, store, "a")
+		wantSpilled(t, path, "early")
+		remove(t, store, "fork")
 		wantSpilled(t, path)
 	}
 }
