@@ -5,7 +5,9 @@ package redact
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -51,9 +53,17 @@ type accepted struct {
 }
 
 func (a *accepted) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	a.inner.Entry = a.entry(entry)
+	var failed strings.Builder
+	a.inner.Entry, a.inner.ErrorOutput = a.entry(entry), zapcore.AddSync(&failed)
 	a.inner.Write(a.fields(fields)...)
-	return nil
+	if failed.Len() == 0 {
+		return nil
+	}
+	text := strings.TrimSpace(failed.String()) // of which only the text is to be had
+	if _, cause, ok := strings.Cut(text, "write error: "); ok {
+		text = cause
+	}
+	return errors.New(a.clean(text))
 }
 
 func (c *core) entry(entry zapcore.Entry) zapcore.Entry {

@@ -88,3 +88,25 @@ func TestCoreAsksTheInnerCores(t *testing.T) {
 		t.Error("an entry below every level was taken")
 	}
 }
+
+// full is a file on a disk that has no room.
+type full struct{ err error }
+
+func (f full) Write([]byte) (int, error) { return 0, f.err }
+
+// An entry that cannot be written is reported, as it is without a core around.
+func TestCoreReportsWhatIsNotWritten(t *testing.T) {
+	var reported bytes.Buffer
+	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	inner := zapcore.NewTee(zapcore.NewCore(encoder, zapcore.AddSync(full{errors.New("no space left in /hunter2-hunter2")}), zap.InfoLevel),
+		zapcore.NewCore(encoder, zapcore.AddSync(full{errors.New("no other space")}), zap.InfoLevel))
+	logger := zap.New(redact.Core(inner, redact.New("hunter2-hunter2")), zap.ErrorOutput(zapcore.AddSync(&reported)))
+	logger.Info("message")
+	got := reported.String()
+	if !strings.Contains(got, "write error: no space left in /") || !strings.Contains(got, "; no other space") || strings.Contains(got, "hunter2") {
+		t.Errorf("reported is %q", got)
+	}
+	if strings.Count(got, "write error") != 1 {
+		t.Errorf("%q says twice that there is an error", got)
+	}
+}
