@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -61,7 +62,7 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
 	x := &exchange{
-		call: call, roots: rootsAsker(ctx), personal: true, show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
+		call: call, roots: rootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
 	// The SDK writes into this map: it belongs to this call alone.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}

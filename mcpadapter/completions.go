@@ -10,10 +10,12 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// How many pages of a server are remembered, and how long their names may be.
+// How many listeners for the completion of a page a connection has, how many completed
+// pages it remembers, and how long their ids may be.
 const (
-	maxCompletions   = 100
-	maxElicitationID = 256
+	maxCompletionListeners = 1000
+	maxCompleted           = 100
+	maxElicitationID       = 256
 )
 
 // completions matches a server's notifications/elicitation/complete with the
@@ -22,66 +24,75 @@ const (
 // and be read before the question that it is about has been handled. The zero value
 // is ready to use.
 type completions struct {
-	mu    sync.Mutex
-	pages []*completion // the oldest first
+	mu        sync.Mutex
+	listeners []completionListener // the oldest first
+	completed []string             // ids, the oldest first
 }
 
-// completion is the state of one page that a server named.
-type completion struct {
-	id        string
-	completed bool
-	listeners []func()
+// completionListener waits for the completion of a page.
+type completionListener struct {
+	id     string
+	client string // for which the page was named
+	notify func()
 }
 
-// find returns the page of an id, which it adds if it is new; the oldest page is
-// dropped for it at the limit. c.mu is held.
-func (c *completions) find(id string) *completion {
-	for _, known := range c.pages {
-		if known.id == id {
-			return known
-		}
-	}
-	if len(c.pages) >= maxCompletions {
-		c.pages = slices.Delete(c.pages, 0, 1)
-	}
-	added := &completion{id: id}
-	c.pages = append(c.pages, added)
-	return added
-}
-
-// completed marks a page as completed and returns the functions to call.
-func (c *completions) completed(id string) []func() {
+// complete marks a page as completed and returns the functions to call.
+func (c *completions) complete(id string) (notify []func()) {
 	if id == "" || len(id) > maxElicitationID {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.find(id)
-	waiting := p.listeners
-	p.completed, p.listeners = true, nil
-	return waiting
+	c.listeners = slices.DeleteFunc(c.listeners, func(l completionListener) bool {
+		if l.id == id {
+			notify = append(notify, l.notify)
+		}
+		return l.id == id
+	})
+	if slices.Contains(c.completed, id) {
+		return notify
+	}
+	if len(c.completed) == maxCompleted {
+		c.completed = slices.Delete(c.completed, 0, 1)
+	}
+	c.completed = append(c.completed, id)
+	return notify
 }
 
-// listen registers f for the completion of a page. It reports false if the page is
-// completed already.
-func (c *completions) listen(id string, f func()) bool {
+// listen registers a listener. It reports false if the page is completed already. At
+// the limit, the client with the most listeners loses its oldest.
+func (c *completions) listen(l completionListener) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.find(id)
-	if !p.completed {
-		p.listeners = append(p.listeners, f)
+	if slices.Contains(c.completed, l.id) {
+		return false
 	}
-	return !p.completed
+	if c.listeners = append(c.listeners, l); len(c.listeners) > maxCompletionListeners {
+		c.evict()
+	}
+	return true
+}
+
+// evict drops one listener; c.mu is held.
+func (c *completions) evict() {
+	count, most := make(map[string]int), ""
+	for _, l := range c.listeners {
+		if count[l.client]++; count[l.client] > count[most] {
+			most = l.client
+		}
+	}
+	oldest := slices.IndexFunc(c.listeners, func(l completionListener) bool { return l.client == most })
+	c.listeners = slices.Delete(c.listeners, oldest, oldest+1)
 }
 
 // onCompletion is [invoker.ElicitRequest].OnCompletion of a question with that
-// elicitationId; nil if it has none that can be matched.
-func (c *connection) onCompletion(id string) func(func()) {
+// elicitationId for a client; nil if it has none that can be matched.
+func (c *connection) onCompletion(id, client string) func(func()) {
 	if id == "" || len(id) > maxElicitationID {
 		return nil
 	}
 	return func(f func()) {
-		if f != nil && !c.completions.listen(id, f) {
+		if f != nil && !c.completions.listen(completionListener{id, client, f}) {
 			c.report(f)
 		}
 	}
@@ -95,7 +106,7 @@ func (c *connection) elicitationComplete(params json.RawMessage) {
 	if json.Unmarshal(params, &about) != nil {
 		return
 	}
-	for _, f := range c.completions.completed(about.ID) {
+	for _, f := range c.completions.complete(about.ID) {
 		c.report(f)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -37,6 +38,8 @@ type exchange struct {
 	// personal says that the request is that of whoever asked, and not for
 	// all: it carries their trusted headers.
 	personal bool
+	// origin is for whom a personal request is made.
+	origin callers.Origin
 	// standing says that the answer ends the request, such as one to listen, and
 	// that the server does not work on it until then.
 	standing bool

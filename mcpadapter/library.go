@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -219,7 +220,10 @@ func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value a
 	if err := c.entitled(ctx); err != nil {
 		return err
 	}
-	return c.decoded(ctx, &exchange{show: instead(empty), personal: true, call: invoker.CallFrom(ctx), roots: rootsAsker(ctx), about: about}, value, send)
+	x := &exchange{
+		show: instead(empty), personal: true, origin: callers.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: rootsAsker(ctx), about: about,
+	}
+	return c.decoded(ctx, x, value, send)
 }
 
 // look makes a request that is nobody's own.

@@ -69,9 +69,9 @@ func (c *connection) serverLog(params json.RawMessage) {
 	if !known {
 		level = zapcore.InfoLevel
 	}
-	// Nothing says which call an entry belongs to: only the one that is in flight
-	// alone is known, on a connection on which none was given up.
-	if x := c.wire.only(); x != nil && known && !c.wire.hasGivenUp() {
+	// Nothing says which call an entry belongs to: it is shown to the one that is in
+	// flight alone, on a connection that only one client uses.
+	if x := c.wire.only(); x != nil && known && !c.wire.isShared() {
 		said := invoker.LogEntry{Level: entry.Level, Logger: entry.Logger, Data: entry.Data, Logged: c.log.Core().Enabled(level)}
 		_ = contain.Call("Call.Log", func() { x.call.Note(said) }) // it is no fault of the connection
 	}

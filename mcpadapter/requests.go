@@ -110,7 +110,11 @@ func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) 
 func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	asked := &invoker.ElicitRequest{Server: c.options.Server, Message: req.Params.Message, URL: req.Params.URL}
 	if asked.URL != "" {
-		asked.OnCompletion = c.onCompletion(req.Params.ElicitationID)
+		client := ""
+		if x := c.askedBy(ctx); x != nil {
+			client = x.origin.Client
+		}
+		asked.OnCompletion = c.onCompletion(req.Params.ElicitationID, client)
 	}
 	if x := exchangeFrom(ctx); x != nil && x.personal {
 		asked.Anew = true // a round of SEP-2322: the server has answered the call, and keeps nothing of it

@@ -91,7 +91,43 @@ func TestCompletedPagesGoThrough(t *testing.T) {
 	}
 }
 
-// Pages are forgotten at a limit, the oldest first, and ids that are too long at once.
+// A client that is sent to very many pages pushes out no page of another one.
+func TestPagesOfOtherClientsStay(t *testing.T) {
+	behind, reports := newLogin()
+	behind.AddTool(&mcp.Tool{Name: "flood", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for i := range 1001 {
+			if _, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: "m", URL: "https://example.com", ElicitationID: fmt.Sprint("flood ", i)}); err != nil {
+				return nil, err
+			}
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	front := gateway(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
+	ann, sent, heard := pageClient()
+	if _, err := connectStdio(t, front, ann, "2025-11-25").CallTool(within(t), &mcp.CallToolParams{Name: "login"}); err != nil {
+		t.Fatal(err)
+	}
+	early, late := await(t, "the first page", sent), await(t, "the second page", sent)
+	accept := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return &mcp.ElicitResult{Action: "accept"}, nil
+	}
+	bob := mcp.NewClient(&mcp.Implementation{Name: "bob"}, &mcp.ClientOptions{
+		Capabilities:       &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
+		ElicitationHandler: accept,
+	})
+	if result, err := connectStdio(t, front, bob, "2025-11-25").CallTool(within(t), &mcp.CallToolParams{Name: "flood"}); err != nil || result.IsError {
+		t.Fatalf("%s, %v", jsonOf(t, result), err)
+	}
+	await(t, "the end of the tool", reports)("late")
+	for _, want := range []string{early, late} {
+		if got := await(t, "that a page is complete", heard); got != want {
+			t.Errorf("complete is %q, want %q", got, want)
+		}
+	}
+}
+
+// Completed pages are forgotten at a limit, the oldest first, and those that nobody
+// listens for push out none that somebody listens for.
 func TestCompletedPagesAreBounded(t *testing.T) {
 	behind, reports := newLogin()
 	var ask *invoker.ElicitRequest
@@ -105,7 +141,7 @@ func TestCompletedPagesAreBounded(t *testing.T) {
 	heard := make(chan string, 8)
 	ask.OnCompletion(func() { heard <- "late" })
 	report := await(t, "the end of the tool", reports)
-	for i := range 99 {
+	for i := range 150 {
 		report(fmt.Sprint("other ", i))
 	}
 	report("late")

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -39,6 +40,23 @@ type caller struct {
 	route   telemetry.Peer
 	number  string
 	lasting *telemetry.Session
+}
+
+// origin is for whom a request of the caller is answered: a client whose identity
+// is known, else a session.
+func (c *caller) origin(of mcp.Session) callers.Origin {
+	origin := callers.OriginFrom(c.ctx) // of a stream within another server
+	if origin.Client == "" {
+		origin.Client = c.client
+	}
+	switch {
+	case c.identity != "":
+	case c.gone != nil: // a stream
+		origin.Session = c.client
+	case of != nil:
+		origin.Session = of.ID()
+	}
+	return origin
 }
 
 type callerKey struct{}
@@ -97,7 +115,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			defer s.running.leave()
 		}
 		defer s.caught(ctx, method, &result, &err)
-		ctx, cancel := context.WithCancelCause(joined{ctx, from.ctx})
+		ctx, cancel := context.WithCancelCause(callers.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
 		return s.traced(ctx, method, req, from, next)

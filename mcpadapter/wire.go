@@ -49,8 +49,9 @@ type wire struct {
 
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
-	givenUp   bool // a request of a caller was, before its answer
 	tokens    map[string]*exchange
+
+	attribution attribution
 
 	breaking sync.Once
 	broken   chan struct{} // no message follows
@@ -194,6 +195,9 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Req
 		return false
 	}
 	w.exchanges[x.id] = x
+	if x.personal {
+		w.attribution.note(x.origin)
+	}
 	x.carried = carried
 	x.span.Store(span)
 	return true
@@ -210,25 +214,6 @@ func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 		}
 	}
 	return calls
-}
-
-// only returns the exchange of the call that is in flight alone; nil if there
-// are more, or none.
-func (w *wire) only() (alone *exchange) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, x := range w.exchanges {
-		switch {
-		case x.call == nil && x.personal:
-			return nil // it may be that of somebody else
-		case x.call == nil:
-		case alone != nil:
-			return nil
-		default:
-			alone = x
-		}
-	}
-	return alone
 }
 
 // carriedBy returns the context of the trace that went out with an exchange.
@@ -265,16 +250,10 @@ func (w *wire) forget(x *exchange) {
 	delete(w.tokens, x.token)
 	if w.exchanges[x.id] == x {
 		delete(w.exchanges, x.id)
-		w.givenUp = w.givenUp || x.personal
+		if x.personal {
+			w.attribution.giveUp(x.origin)
+		}
 	}
-}
-
-// hasGivenUp reports whether the server may still work on a request that was
-// given up: what it says then can be about that one.
-func (w *wire) hasGivenUp() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.givenUp
 }
 
 func (w *wire) answered(response *jsonrpc.Response) {

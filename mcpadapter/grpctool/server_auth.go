@@ -47,7 +47,8 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 	}
 	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), values...)...)
 	ctx = callers.WithName(ctx, name, s.options.static)
-	return &caller{ctx: ctx, identity: identity, client: callers.Client(identity, address)}, nil
+	client := callers.Client(identity, address)
+	return &caller{ctx: callers.WithOrigin(ctx, callers.Origin{Client: client}), identity: identity, client: client}, nil
 }
 
 // authenticate checks what a request says of its sender: the values, the name of

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package callers
+
+import (
+	"context"
+
+	"github.com/consort-go/consort/invoker/telemetry"
+)
+
+// Origin says for whom work is done: two pieces of work with the same origin may
+// learn of one another. The zero value is a program's own work.
+type Origin struct {
+	// Client is the key of the client's limits, see [Client], or a conversation.
+	Client string
+	// Session tells sessions apart whose clients have no identity; else empty.
+	Session string
+}
+
+type originKey struct{}
+
+// WithOrigin returns a context whose work is done for origin.
+func WithOrigin(ctx context.Context, origin Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, origin)
+}
+
+// OriginFrom returns the origin that [WithOrigin] attached, or else the conversation
+// that ctx works for.
+func OriginFrom(ctx context.Context) Origin {
+	if origin, ok := ctx.Value(originKey{}).(Origin); ok {
+		return origin
+	}
+	if id := telemetry.Conversation(ctx); id != "" {
+		return Origin{Client: "conversation " + id}
+	}
+	return Origin{}
+}
