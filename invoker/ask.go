@@ -70,19 +70,30 @@ type SampleRequest struct {
 	Temperature float64 // 0 when not said
 	Stop        []string
 	Models      []string // names that the asker would like, the best first
+	// Tools are what the model can ask for in its answer; the asker runs them.
+	// Name, Description and InputSchema reach the model.
+	Tools      []Definition
+	ToolChoice ToolChoice // whether it may; empty means ToolsAuto
 }
 
 // SampleMessage is one message of a [SampleRequest].
 type SampleMessage struct {
 	Role    string // "user" or "assistant"
 	Content []canister.Content
+	// ToolUses are what the model asked for, behind the content: of an assistant
+	// only. The next message has the ToolResults, of a user only and without Content.
+	ToolUses    []ToolUse
+	ToolResults []ToolResult
 }
 
 // SampleResult is what the model said.
 type SampleResult struct {
-	Text   string
-	Model  string // the name of the model that said it
-	Finish string // "endTurn", "stopSequence", "maxTokens" or the model's own word
+	Text     string
+	ToolUses []ToolUse // behind the text; nil if the request has no tools
+	Model    string    // the name of the model that said it
+	// Finish is "endTurn", "stopSequence", "maxTokens", "toolUse" or the model's
+	// own word.
+	Finish string
 }
 
 // LogEntry is a line that a tool logs for whoever watches its calls.
@@ -117,10 +128,19 @@ func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult,
 
 // Sample asks the model of the conversation that the call belongs to, under the
 // limits of its turn. It fails with Unavailable when there is none, for which
-// [ErrNoModel] is the cause.
+// [ErrNoModel] is the cause, and for a request with tools when the model takes
+// none, for which [ErrNoModelTools] is.
 func (c *Call) Sample(ctx context.Context, request *SampleRequest) (*SampleResult, error) {
 	if c == nil || c.Model == nil {
 		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, and none can be asked here.", Cause: ErrNoModel}
+	}
+	if request != nil && request.UsesTools() {
+		if !c.ModelTools {
+			return nil, NoModelTools()
+		}
+		if err := request.CheckTools(); err != nil {
+			return nil, err
+		}
 	}
 	defer c.Hold()()
 	return c.Model(ctx, request)

@@ -125,6 +125,9 @@ type Call struct {
 	// Model answers as the model of the conversation; nil when there is none.
 	// Use [Call.Sample].
 	Model func(context.Context, *SampleRequest) (*SampleResult, error)
+	// ModelTools says that Model takes requests with tools ([SampleRequest].Tools).
+	// False by default: such a request is refused.
+	ModelTools bool
 	// Log takes what the tool logs; nil when nobody listens. It may be called
 	// from any goroutine and does not block for long. Use [Call.Note].
 	Log func(LogEntry)

@@ -72,6 +72,9 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	if c.modern && c.options.LogLevel != "" {
 		params.Meta[mcp.MetaKeyLogLevel] = c.options.LogLevel
 	}
+	if c.modern && c.options.SampleCalls {
+		params.Meta[mcp.MetaKeyClientCapabilities] = c.options.capabilitiesFor(call)
+	}
 	if call.Progress != nil {
 		x.progress, x.token = newProgressQueue(), "call-"+strconv.FormatInt(c.serial.Add(1), 10)
 		params.SetProgressToken(x.token)

@@ -97,8 +97,9 @@
 // [ClientOptions.Sample] and [ClientOptions.Elicit] answer a server that needs
 // a model or a person, for [ClientOptions.AnswerTimeout] at most. Without Elicit
 // the person of the call does that the server asks for, where that is known;
-// the model of the call does only with [ClientOptions.SampleCalls]. The time
-// limits of the call stand still meanwhile ([invoker.Call.Hold]).
+// the model of the call does only with [ClientOptions.SampleCalls]. A server may give
+// the model tools of its own only with [ClientOptions.SampleTools]. The time limits of
+// the call stand still meanwhile ([invoker.Call.Hold]).
 //
 // # What a subprocess gets
 //

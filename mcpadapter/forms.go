@@ -8,21 +8,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// formKey is the member of a question's _meta where its schema stands as text on
-// the way through the SDK, which decodes schemas into maps: a form has its fields
-// in the order in which the server wrote them.
-const formKey = "io.github.consort-go/requested-schema"
+// The members of a question's _meta where what the SDK decodes into maps stands as
+// text on its way through the SDK: the schema of a form, whose fields are in the order
+// in which the server wrote them, and the whole of a request to a model.
+const (
+	formKey     = "io.github.consort-go/requested-schema"
+	samplingKey = "io.github.consort-go/sampling"
+)
 
-// keepForm puts the schema of a question into its _meta, if request is one.
-func keepForm(request *jsonrpc.Request) {
-	if request.Method == "elicitation/create" {
-		request.Params = withForm(request.Params)
-	}
+// keepText puts the text of a question into its _meta, if request is one.
+func keepText(request *jsonrpc.Request) {
+	request.Params = withText(request.Method, request.Params)
 }
 
-// keepForms does so for the questions of a result that asks for another round
+// keepTexts does so for the questions of a result that asks for another round
 // (MCP 2026-07-28, SEP-2322).
-func keepForms(result json.RawMessage) json.RawMessage {
+func keepTexts(result json.RawMessage) json.RawMessage {
 	m, err := members(result)
 	if err != nil {
 		return result
@@ -33,10 +34,11 @@ func keepForms(result json.RawMessage) json.RawMessage {
 	}
 	for id, raw := range questions {
 		question, err := members(raw)
-		if err != nil || string(question["method"]) != `"elicitation/create"` {
+		var method string
+		if err != nil || json.Unmarshal(question["method"], &method) != nil {
 			continue
 		}
-		question["params"] = withForm(question["params"])
+		question["params"] = withText(method, question["params"])
 		questions[id], _ = json.Marshal(question) // of what was JSON
 	}
 	m["inputRequests"], _ = json.Marshal(questions)
@@ -47,18 +49,29 @@ func keepForms(result json.RawMessage) json.RawMessage {
 	return kept
 }
 
-// withForm returns the parameters of a question with its schema in their _meta; as
+// withText returns the parameters of a question with its text in their _meta; as
 // they are if they cannot be read, which is for the SDK to say.
-func withForm(params json.RawMessage) json.RawMessage {
+func withText(method string, params json.RawMessage) json.RawMessage {
+	key := map[string]string{"elicitation/create": formKey, "sampling/createMessage": samplingKey}[method]
+	if key == "" {
+		return params
+	}
 	m, err := members(params)
-	if err != nil || m["requestedSchema"] == nil {
+	if err != nil {
+		return params
+	}
+	text := params
+	if key == formKey {
+		text = m["requestedSchema"]
+	}
+	if text == nil {
 		return params
 	}
 	meta, err := members(m["_meta"])
 	if err != nil {
 		meta = make(map[string]json.RawMessage)
 	}
-	meta[formKey], _ = json.Marshal(string(m["requestedSchema"]))
+	meta[key], _ = json.Marshal(string(text))
 	m["_meta"], _ = json.Marshal(meta)
 	kept, err := json.Marshal(m)
 	if err != nil {

@@ -67,6 +67,13 @@ type ClientOptions struct {
 	// nobody sees. A call that has no model refuses; see Elicit for which call
 	// it is.
 	SampleCalls bool
+	// SampleTools lets the server give the model that it asks tools of its own, which
+	// the server runs (MCP 2025-11-25, client/sampling § Sampling with Tools), and
+	// declares the capability sampling.tools. Sample must then take requests with
+	// tools; with SampleCalls, a call whose model takes none
+	// ([invoker.Call].ModelTools) refuses them. False by default: a request with tools
+	// is refused. Requests that break the protocol's rules for tools get to neither.
+	SampleTools bool
 	// Elicit lets the server ask the person something. Nil leaves it to the
 	// call that the server asks for ([invoker.Call].Person), where it is known:
 	// the one that the question is a part of (MCP 2026-07-28, SEP-2322), or the

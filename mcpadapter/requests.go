@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,16 +19,11 @@ import (
 // package cares about are taken off the wire before the SDK sees them.
 func (c *connection) client() *mcp.Client {
 	o := c.options
-	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
-	if o.Roots != nil || o.CallRoots {
-		options.Capabilities.RootsV2 = &mcp.RootCapabilities{}
-	}
-	if o.Sample != nil || o.SampleCalls {
-		options.CreateMessageHandler = c.sample
-	}
-	options.ElicitationHandler = c.elicit
-	options.Capabilities.Elicitation = &mcp.ElicitationCapabilities{
-		Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+	options := &mcp.ClientOptions{Capabilities: o.capabilities(), ElicitationHandler: c.elicit}
+	if options.Capabilities.Sampling != nil {
+		// The SDK's handler without tools drops those of a request, and refuses
+		// messages with several blocks.
+		options.CreateMessageWithToolsHandler = c.sample
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}, options)
 	for _, root := range o.Roots {
@@ -37,6 +31,40 @@ func (c *connection) client() *mcp.Client {
 	}
 	client.AddReceivingMiddleware(c.decline)
 	return client
+}
+
+// capabilities returns what the client declares.
+func (o *ClientOptions) capabilities() *mcp.ClientCapabilities {
+	can := &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
+		Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+	}}
+	if o.Roots != nil || o.CallRoots {
+		can.RootsV2 = &mcp.RootCapabilities{}
+	}
+	if o.Sample != nil || o.SampleCalls {
+		can.Sampling = &mcp.SamplingCapabilities{}
+	}
+	if can.Sampling != nil && o.SampleTools {
+		can.Sampling.Tools = &mcp.SamplingToolsCapabilities{}
+	}
+	return can
+}
+
+// capabilitiesFor returns what the client declares with a call, where the protocol
+// lets each request declare it (MCP 2026-07-28, SEP-2575): no model if the call has
+// none, and no tools for one that takes none.
+func (o *ClientOptions) capabilitiesFor(call *invoker.Call) any {
+	can := o.capabilities()
+	if o.Sample == nil && can.Sampling != nil && !call.ModelTools {
+		can.Sampling.Tools = nil
+	}
+	if o.Sample == nil && call.Model == nil {
+		can.Sampling = nil
+	}
+	return struct {
+		*mcp.ClientCapabilities
+		Roots *mcp.RootCapabilities `json:"roots,omitempty"`
+	}{can, can.RootsV2}
 }
 
 // decline answers requests that nobody is there for: "method not found", as for
@@ -73,38 +101,6 @@ func (c *connection) callRoots(ctx context.Context, x *exchange) (mcp.Result, er
 		result.Roots = append(result.Roots, &mcp.Root{URI: root.URI, Name: root.Name})
 	}
 	return result, nil
-}
-
-func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-	asked := &invoker.SampleRequest{
-		Server:      c.options.Server,
-		System:      req.Params.SystemPrompt,
-		MaxTokens:   req.Params.MaxTokens,
-		Temperature: req.Params.Temperature,
-		Stop:        req.Params.StopSequences,
-	}
-	if preferences := req.Params.ModelPreferences; preferences != nil {
-		for _, hint := range preferences.Hints {
-			asked.Models = append(asked.Models, hint.Name)
-		}
-	}
-	for _, message := range req.Params.Messages {
-		block, err := json.Marshal(message.Content)
-		if err != nil {
-			return nil, err
-		}
-		asked.Messages = append(asked.Messages, invoker.SampleMessage{Role: string(message.Role), Content: []canister.Content{contentOf(block)}})
-	}
-	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.SampleResult, error) { return c.model(ctx)(ctx, asked) })
-	if err != nil {
-		return nil, err
-	}
-	if answer == nil {
-		return nil, &jsonrpc.Error{Code: -1, Message: "the request was refused"}
-	}
-	return &mcp.CreateMessageResult{
-		Content: &mcp.TextContent{Text: answer.Text}, Model: answer.Model, Role: "assistant", StopReason: answer.Finish,
-	}, nil
 }
 
 func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -173,18 +169,6 @@ func (c *connection) person(ctx context.Context) func(context.Context, *invoker.
 	return func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 		return &invoker.ElicitResult{Action: invoker.Decline}, nil
 	}
-}
-
-// model returns who answers as a model: the embedder, or the model of the call,
-// if ClientOptions.SampleCalls let it get here. Nobody refuses.
-func (c *connection) model(ctx context.Context) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
-	if c.options.Sample != nil {
-		return c.options.Sample
-	}
-	if call := c.asker(ctx); call != nil && call.Model != nil {
-		return call.Model
-	}
-	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }
 }
 
 // consult calls one of the embedder's functions while the calls that wait for

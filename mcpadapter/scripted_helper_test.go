@@ -27,6 +27,7 @@ type message struct {
 	ID     json.RawMessage
 	Method string
 	Params json.RawMessage
+	Result json.RawMessage
 	Error  *jsonrpc.Error
 	Header http.Header `json:"-"`
 }

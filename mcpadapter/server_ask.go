@@ -10,10 +10,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -48,17 +46,7 @@ func offer(ctx context.Context, call *invoker.Call, ask asker, complete func(id 
 		}
 	}
 	if caps.Sampling != nil {
-		call.Model = func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
-			params, err := sampleParams(q)
-			if err != nil {
-				return nil, err
-			}
-			answer, err := ask(ctx, q.Key, params)
-			if err != nil {
-				return nil, err
-			}
-			return sampleResult(answer)
-		}
+		call.Model, call.ModelTools = clientModel(ask, caps.Sampling), caps.Sampling.Tools != nil
 	}
 	if !hasRoots(caps) {
 		return ctx
@@ -99,8 +87,8 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 		switch q := question.(type) {
 		case *mcp.ElicitParams:
 			answer, err = session.Elicit(ctx, q)
-		case *mcp.CreateMessageParams:
-			answer, err = session.CreateMessage(ctx, q)
+		case *mcp.CreateMessageWithToolsParams:
+			answer, err = session.CreateMessageWithTools(ctx, q)
 		case *mcp.ListRootsParams:
 			answer, err = session.ListRoots(ctx, q)
 		}
@@ -141,21 +129,23 @@ var (
 // have, or did not declare to have (MCP 2026-07-28, SEP-2575); nil if that is not
 // why it failed.
 func undeclared(err error) error {
-	var capability string
+	var capability, required string
 	switch {
 	case errors.Is(err, invoker.ErrNoPerson):
-		capability = "elicitation"
+		capability, required = "elicitation", `{"elicitation":{}}`
 	case errors.Is(err, invoker.ErrNoModel):
-		capability = "sampling"
+		capability, required = "sampling", `{"sampling":{}}`
+	case errors.Is(err, invoker.ErrNoModelTools):
+		capability, required = "sampling.tools", `{"sampling":{"tools":{}}}`
 	case errors.Is(err, errNoRoots):
-		capability = "roots"
+		capability, required = "roots", `{"roots":{}}`
 	default:
 		return nil
 	}
 	return &jsonrpc.Error{
 		Code:    mcp.CodeMissingRequiredClientCapabilities,
 		Message: "this needs a capability of the client that it has not declared: " + capability,
-		Data:    json.RawMessage(`{"requiredCapabilities":{"` + capability + `":{}}}`),
+		Data:    json.RawMessage(`{"requiredCapabilities":` + required + `}`),
 	}
 }
 
@@ -190,69 +180,4 @@ func elicitParams(q *invoker.ElicitRequest, can *mcp.ElicitationCapabilities) (*
 	}
 	params.RequestedSchema = schema
 	return params, nil
-}
-
-func sampleParams(q *invoker.SampleRequest) (*mcp.CreateMessageParams, error) {
-	params := &mcp.CreateMessageParams{
-		SystemPrompt: q.System, MaxTokens: q.MaxTokens, Temperature: q.Temperature, StopSequences: q.Stop,
-		Messages: []*mcp.SamplingMessage{},
-	}
-	if params.MaxTokens == 0 {
-		params.MaxTokens = defaultMaxTokens // the protocol knows no "not said"
-	}
-	if len(q.Models) > 0 {
-		params.ModelPreferences = &mcp.ModelPreferences{}
-		for _, name := range q.Models {
-			params.ModelPreferences.Hints = append(params.ModelPreferences.Hints, &mcp.ModelHint{Name: name})
-		}
-	}
-	for _, m := range q.Messages {
-		for _, content := range m.Content { // one piece in each message
-			piece, err := sampleContent(content)
-			if err != nil {
-				return nil, err
-			}
-			params.Messages = append(params.Messages, &mcp.SamplingMessage{Role: mcp.Role(m.Role), Content: piece})
-		}
-	}
-	return params, nil
-}
-
-const defaultMaxTokens = 4096
-
-func sampleContent(c canister.Content) (mcp.Content, error) {
-	switch c := c.(type) {
-	case canister.TextContent:
-		return &mcp.TextContent{Text: c.Text}, nil
-	case canister.ImageContent:
-		if c.URL == "" {
-			return &mcp.ImageContent{Data: c.Data, MIMEType: c.MIME}, nil
-		}
-	case canister.AudioContent:
-		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MIME}, nil
-	case canister.StructuredContent:
-		return &mcp.TextContent{Text: string(c.JSON)}, nil
-	}
-	return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)
-}
-
-func sampleResult(answer mcp.InputResponse) (*invoker.SampleResult, error) {
-	var parts []mcp.Content
-	result := &invoker.SampleResult{}
-	switch a := answer.(type) {
-	case *mcp.CreateMessageResult:
-		parts, result.Model, result.Finish = []mcp.Content{a.Content}, a.Model, a.StopReason
-	case *mcp.CreateMessageWithToolsResult:
-		parts, result.Model, result.Finish = a.Content, a.Model, a.StopReason
-	default:
-		return nil, invoker.Failf(invoker.Protocol, "The client answered a question to its model with something else.")
-	}
-	for _, part := range parts {
-		text, ok := part.(*mcp.TextContent)
-		if !ok {
-			return nil, invoker.Failf(invoker.Protocol, "The client's model answered with something that is not text: %s.", fmt.Sprintf("%T", part))
-		}
-		result.Text += text.Text
-	}
-	return result, nil
 }

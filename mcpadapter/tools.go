@@ -168,7 +168,8 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	listing.Invokers = append(listing.Invokers, inv)
 }
 
-func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
+// definition returns the tool as its server describes it.
+func (t *wireTool) definition() invoker.Definition {
 	def := invoker.Definition{
 		Name:         t.Name,
 		Title:        t.Title,
@@ -181,12 +182,17 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 			Destructive: t.Annotations.DestructiveHint,
 			OpenWorld:   t.Annotations.OpenWorldHint,
 		},
-		Needs:    c.needs,
 		Metadata: t.metadata,
 	}
 	if def.Title == "" {
 		def.Title = t.Annotations.Title
 	}
+	return def
+}
+
+func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
+	def := t.definition()
+	def.Needs = c.needs
 	call := func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 		return c.call(ctx, call, t.Name)
 	}

@@ -166,7 +166,7 @@ func questioning(ctx context.Context, question mcp.InputRequest, from *caller, s
 	}
 	about := telemetry.Call{Method: "elicitation/create"}
 	switch question.(type) {
-	case *mcp.CreateMessageParams:
+	case *mcp.CreateMessageWithToolsParams:
 		about.Method = "sampling/createMessage"
 	case *mcp.ListRootsParams:
 		about.Method = "roots/list"

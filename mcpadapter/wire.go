@@ -105,7 +105,7 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if !m.IsCall() && (w.progressed(m) || w.notify(m)) {
 				continue
 			}
-			keepForm(m)
+			keepText(m)
 		}
 		return message, nil
 	}
@@ -279,7 +279,7 @@ func (w *wire) answered(response *jsonrpc.Response) {
 	x.said.Store(said)
 	if said.asks {
 		x.ended(nil, nil)
-		response.Result = keepForms(response.Result)
+		response.Result = keepTexts(response.Result)
 	}
 	if response.Error == nil && !said.asks && x.show != nil {
 		response.Result = x.show(response.Result)

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+
+package mcpadapter
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// errNoTools refuses a request with tools for a model that takes none. The client
+// must answer with an error, which the protocol gives no code (MCP 2025-11-25, schema
+// § CreateMessageRequestParams).
+var errNoTools = &jsonrpc.Error{
+	Code:    jsonrpc.CodeInvalidParams,
+	Message: "the model that this client can ask takes no tools (capability sampling.tools): ask without tools, toolChoice and content of the types tool_use and tool_result",
+}
+
+// sample answers sampling/createMessage.
+func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.CreateMessageWithToolsResult, error) {
+	asked, err := sampleRequestOf(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	asked.Server = c.options.Server
+	model, takesTools := c.model(ctx)
+	if asked.UsesTools() && !takesTools {
+		return nil, errNoTools
+	}
+	if err := asked.CheckTools(); err != nil {
+		return nil, samplingError(err)
+	}
+	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.SampleResult, error) { return model(ctx, asked) })
+	if err != nil {
+		return nil, samplingError(err)
+	}
+	if answer == nil {
+		return nil, &jsonrpc.Error{Code: -1, Message: "the request was refused"}
+	}
+	return sampleAnswer(asked, answer)
+}
+
+// samplingError is what a server is told of a request that failed: its own mistakes
+// have the code that the protocol gives them (MCP 2025-11-25, client/sampling § Error
+// Handling).
+func samplingError(err error) error {
+	failure := new(invoker.Failure)
+	switch {
+	case errors.Is(err, invoker.ErrNoModelTools):
+		return errNoTools
+	case errors.As(err, &failure) && failure.Code == invoker.InvalidArguments:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: failure.Message}
+	}
+	return err
+}
+
+// model returns what answers as a model, and whether it takes tools: the embedder, or
+// the model of the call, if ClientOptions.SampleCalls let it get here. Without either
+// the answer is nil, a refusal.
+func (c *connection) model(ctx context.Context) (model func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error), takesTools bool) {
+	if c.options.Sample != nil {
+		return c.options.Sample, c.options.SampleTools
+	}
+	if call := c.asker(ctx); call != nil && call.Model != nil {
+		return call.Model, c.options.SampleTools && call.ModelTools
+	}
+	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }, c.options.SampleTools
+}
+
+// sampleRequestOf reads a request. Messages and tools are read from its own text,
+// since the SDK decodes what they hold into maps.
+func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleRequest, error) {
+	asked := &invoker.SampleRequest{
+		System:      params.SystemPrompt,
+		MaxTokens:   params.MaxTokens,
+		Temperature: params.Temperature,
+		Stop:        params.StopSequences,
+	}
+	if preferences := params.ModelPreferences; preferences != nil {
+		for _, hint := range preferences.Hints {
+			asked.Models = append(asked.Models, hint.Name)
+		}
+	}
+	if params.ToolChoice != nil {
+		asked.ToolChoice = invoker.ToolChoice(cmp.Or(params.ToolChoice.Mode, string(invoker.ToolsAuto)))
+	}
+	var kept struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+		Tools []json.RawMessage
+	}
+	text, _ := params.Meta[samplingKey].(string)
+	if err := json.Unmarshal([]byte(text), &kept); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read: " + err.Error()}
+	}
+	for _, m := range kept.Messages {
+		asked.Messages = append(asked.Messages, sampleMessageOf(m.Role, blocksOf(m.Content)))
+	}
+	if params.Tools != nil {
+		asked.Tools = []invoker.Definition{}
+	}
+	for _, raw := range kept.Tools {
+		tool, err := decodeTool(raw)
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "a tool for the model cannot be read: " + err.Error()}
+		}
+		asked.Tools = append(asked.Tools, tool.definition())
+	}
+	return asked, nil
+}
+
+// blocksOf parts the content of a message: one block or a list of them.
+func blocksOf(content json.RawMessage) (blocks []json.RawMessage) {
+	if bytes.HasPrefix(content, []byte("[")) && json.Unmarshal(content, &blocks) == nil {
+		return blocks
+	}
+	return []json.RawMessage{content}
+}
+
+// sampleMessageOf reads a message (MCP 2025-11-25, schema § SamplingMessage).
+func sampleMessageOf(role string, blocks []json.RawMessage) invoker.SampleMessage {
+	message := invoker.SampleMessage{Role: role}
+	for _, block := range blocks {
+		m, _ := members(block) // what is none is for contentOf
+		d := decoder{m: m}
+		switch d.text("type") {
+		case "tool_use":
+			use := invoker.ToolUse{ID: d.text("id"), Name: d.text("name"), Input: m["input"]}
+			use.Metadata, _ = members(m["_meta"])
+			message.ToolUses = append(message.ToolUses, use)
+		case "tool_result":
+			message.ToolResults = append(message.ToolResults, toolResultOf(d))
+		default:
+			message.Content = append(message.Content, contentOf(block))
+		}
+	}
+	return message
+}
+
+func toolResultOf(d decoder) invoker.ToolResult {
+	result := invoker.ToolResult{ToolUseID: d.text("toolUseId"), Failed: d.bool("isError")}
+	var blocks []json.RawMessage
+	d.into("content", &blocks)
+	for _, block := range blocks {
+		result.Content = append(result.Content, contentOf(block))
+	}
+	if structured := d.m["structuredContent"]; len(structured) > 0 && string(structured) != "null" {
+		result.Content = append(result.Content, canister.StructuredContent{JSON: compact(structured)})
+	}
+	return result
+}
+
+// sampleAnswer writes the answer of a model (MCP 2025-11-25, schema §
+// CreateMessageResult): one block, or a list if there are more.
+func sampleAnswer(asked *invoker.SampleRequest, answer *invoker.SampleResult) (*mcp.CreateMessageWithToolsResult, error) {
+	result := &mcp.CreateMessageWithToolsResult{Model: answer.Model, Role: "assistant", StopReason: answer.Finish}
+	if len(answer.ToolUses) == 0 {
+		result.Content = []mcp.Content{&mcp.TextContent{Text: answer.Text}}
+		return result, nil
+	}
+	if len(asked.Tools) == 0 {
+		return nil, errors.New("the model asked for tools, and was offered none")
+	}
+	if answer.Text != "" {
+		result.Content = append(result.Content, &mcp.TextContent{Text: answer.Text})
+	}
+	for _, use := range answer.ToolUses {
+		block, err := toolUseBlock(use)
+		if err != nil {
+			return nil, err
+		}
+		result.Content = append(result.Content, block)
+	}
+	result.StopReason = cmp.Or(result.StopReason, "toolUse")
+	return result, nil
+}
+
+// toolUseBlock writes a use of a tool. The values of its input stay as they are.
+func toolUseBlock(use invoker.ToolUse) (*mcp.ToolUseContent, error) {
+	block := &mcp.ToolUseContent{ID: use.ID, Name: use.Name, Input: map[string]any{}}
+	if len(use.Input) > 0 {
+		input, err := members(use.Input)
+		if err != nil {
+			return nil, errors.New("the model asked for a tool with an input that is not a JSON object")
+		}
+		for name, value := range input {
+			block.Input[name] = value
+		}
+	}
+	for name, value := range use.Metadata {
+		block.Meta = withMeta(block.Meta, name, value)
+	}
+	return block, nil
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+
+package mcpadapter_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// tooledModel asks for two tools, and answers when it has their results.
+func tooledModel(asked chan<- *invoker.SampleRequest) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+	return func(_ context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
+		asked <- request
+		if len(request.Messages) > 1 {
+			return &invoker.SampleResult{Text: "It rains.", Model: "m", Finish: "endTurn"}, nil
+		}
+		return &invoker.SampleResult{Text: "Let me see.", Model: "m", ToolUses: []invoker.ToolUse{
+			{ID: "u1", Name: "weather", Input: json.RawMessage(`{"city":"Oslo","at":7}`), Metadata: canister.Fields{"sig": json.RawMessage(`"x"`)}},
+			{ID: "u2", Name: "weather"},
+		}}, nil
+	}
+}
+
+const (
+	firstAsked = `{"maxTokens":9,"messages":[` + askWeather + `],"tools":[` + weatherTool + `],"toolChoice":{"mode":"required"}}`
+	thenAsked  = `{"maxTokens":9,"messages":[` + askWeather + `,` + useWeather + `,` + toldWeather + `],"tools":[` + weatherTool + `]}`
+	usesAnswer = `"content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"u1","name":"weather","input":{"at":7,"city":"Oslo"},"_meta":{"sig":"x"}},{"type":"tool_use","id":"u2","name":"weather","input":{}}]`
+)
+
+// checkFirst and checkThen check that a request has come through whole.
+func checkFirst(t *testing.T, r *invoker.SampleRequest) {
+	t.Helper()
+	if len(r.Tools) != 1 || r.Tools[0].Name != "weather" || r.Tools[0].Description != "Tells the weather." || r.ToolChoice != invoker.ToolsRequired ||
+		!strings.Contains(string(r.Tools[0].InputSchema), `"city":{"type":"string"}`) {
+		t.Errorf("the model was asked with the tools %+v, choice %q", r.Tools, r.ToolChoice)
+	}
+}
+
+func checkThen(t *testing.T, r *invoker.SampleRequest) {
+	t.Helper()
+	if len(r.Messages) != 3 {
+		t.Fatalf("the model was asked with %+v", r.Messages)
+	}
+	said, told := r.Messages[1], r.Messages[2]
+	if canister.TextOf(said.Content) != "Let me see." || len(said.ToolUses) != 2 || !strings.Contains(string(said.ToolUses[0].Input), `"city":"Oslo"`) ||
+		string(said.ToolUses[0].Metadata["sig"]) != `"x"` || said.ToolUses[1].ID != "u2" {
+		t.Errorf("the assistant said %+v", said)
+	}
+	if len(told.ToolResults) != 2 || !told.ToolResults[0].Failed || told.ToolResults[1].ToolUseID != "u1" || len(told.ToolResults[1].Content) != 3 {
+		t.Fatalf("the results are %+v", told)
+	}
+	link, _ := told.ToolResults[1].Content[1].(canister.LinkContent)
+	structured, _ := told.ToolResults[1].Content[2].(canister.StructuredContent)
+	if canister.TextOf(told.ToolResults[1].Content) != "rain" || link.URI != "file:///r" || string(structured.JSON) != `{"c":1}` {
+		t.Errorf("a result is %+v", told.ToolResults[1].Content)
+	}
+}
+
+// A model that takes tools gets requests with them, whatever the server is written
+// with and whichever protocol it speaks, and what it asks for gets back.
+func TestSamplingWithTools(t *testing.T) {
+	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{
+		"go":         func(_ *testing.T, o mcpadapter.ClientOptions) ensemble.Source { return relayProcess(o) },
+		"typescript": relayScript,
+		"rounds": func(_ *testing.T, o mcpadapter.ClientOptions) ensemble.Source {
+			o.Protocol = protocols[0]
+			return mcpadapter.InMemory(newRelay(), &o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan *invoker.SampleRequest, 2)
+			options := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}
+			c := open(t, source(t, options))
+			got := relayed(t, c, "relay", firstAsked)
+			var answer, want struct {
+				Content    json.RawMessage
+				StopReason string
+			}
+			if err := json.Unmarshal([]byte(got), &answer); err != nil || answer.StopReason != "toolUse" {
+				t.Fatalf("the server got %s", got)
+			}
+			_ = json.Unmarshal([]byte("{"+usesAnswer+"}"), &want)
+			if !sameJSON(t, string(answer.Content), string(want.Content)) {
+				t.Errorf("the server got %s", answer.Content)
+			}
+			checkFirst(t, await(t, "the first request", asked))
+			if got := relayed(t, c, "relay", thenAsked); !strings.Contains(got, "It rains.") || !strings.Contains(got, "endTurn") {
+				t.Errorf("the server got %s", got)
+			}
+			checkThen(t, await(t, "the second request", asked))
+		})
+	}
+}
+
+// Numbers that no float holds stay what they are, and members in their order.
+func TestSamplingKeepsTheText(t *testing.T) {
+	const schema = `{"type":"object","properties":{"z":{"const":12345678901234567890},"a":{"type":"string"}}}`
+	answers := make(chan message, 1)
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		switch {
+		case m.Method == "tools/call":
+			send := stream(w)
+			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"tools":[{"name":"t","inputSchema":` + schema + `}],"messages":[` +
+				`{"role":"user","content":{"type":"text","text":"go"}},{"role":"assistant","content":{"type":"tool_use","id":"u","name":"t","input":{"z":12345678901234567890,"a":"x"}}},` +
+				`{"role":"user","content":{"type":"tool_result","toolUseId":"u","content":[],"structuredContent":{"z":12345678901234567890}}}]}}`)
+			answers <- await(t, "the answer", answers)
+			send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}`)
+			return true
+		case m.Method == "POST" && m.ID != nil:
+			answers <- m
+		}
+		return false
+	})
+	asked := make(chan *invoker.SampleRequest, 1)
+	c := open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true,
+		Sample: func(_ context.Context, r *invoker.SampleRequest) (*invoker.SampleResult, error) {
+			asked <- r
+			return &invoker.SampleResult{Model: "m", ToolUses: []invoker.ToolUse{{ID: "v", Name: "t", Input: json.RawMessage(`{"z":12345678901234567890}`)}}}, nil
+		}}}))
+	if _, err := tool(t, c, "write").Invoke(within(t), rawCall(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	r := await(t, "the request", asked)
+	if string(r.Tools[0].InputSchema) != schema || string(r.Messages[1].ToolUses[0].Input) != `{"z":12345678901234567890,"a":"x"}` ||
+		string(r.Messages[2].ToolResults[0].Content[0].(canister.StructuredContent).JSON) != `{"z":12345678901234567890}` {
+		t.Errorf("the model was asked %+v with %+v", r.Messages, r.Tools)
+	}
+	if m := await(t, "the answer", answers); !strings.Contains(string(m.Result), `"content":{"type":"tool_use","id":"v","name":"t","input":{"z":12345678901234567890}}`) {
+		t.Errorf("the server got %s", m.Result)
+	}
+}
+
+// What breaks the rules of the protocol does not get to the model.
+func TestSamplingRules(t *testing.T) {
+	const use = `{"role":"assistant","content":{"type":"tool_use","id":"u","name":"weather","input":{}}}`
+	const told = `{"type":"tool_result","toolUseId":"u","content":[]}`
+	asked := make(chan *invoker.SampleRequest, 1)
+	c := open(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleTools: true, Sample: tooledModel(asked)}))
+	for messages, want := range map[string]string{
+		askWeather + `,` + use:                    `"u" in message 1 has no result`,
+		askWeather + `,` + use + `,` + askWeather: `"u" in message 1 has no result`,
+		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or a second one",
+		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "other content beside",
+		askWeather + `,{"role":"user","content":` + told + `}`:                                          "which the message before it does not have",
+	} {
+		got := relayed(t, c, "relay", `{"maxTokens":9,"tools":[`+weatherTool+`],"messages":[`+messages+`]}`)
+		if !strings.Contains(got, "-32602") || !strings.Contains(got, want) {
+			t.Errorf("%s: the server got %s", messages, got)
+		}
+	}
+	if len(asked) != 0 {
+		t.Error("the model was asked")
+	}
+}
+
+// A message of several blocks needs no tools, and comes through whole.
+func TestSamplingWithSeveralBlocks(t *testing.T) {
+	asked := make(chan *invoker.SampleRequest, 1)
+	c := open(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", Sample: plainModel(asked)}))
+	got := relayed(t, c, "relay", `{"maxTokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"What is"},{"type":"image","data":"AA==","mimeType":"image/png"}]}]}`)
+	if !strings.Contains(got, "I have no tools.") {
+		t.Fatalf("the server got %s", got)
+	}
+	if r := await(t, "the request", asked); len(r.Messages) != 1 || len(r.Messages[0].Content) != 2 {
+		t.Errorf("the model was asked %+v", r.Messages)
+	}
+}
+
+// The capability is what the program says, and with the newest protocol what the call
+// has.
+func TestSamplingIsDeclared(t *testing.T) {
+	model := plainModel(make(chan *invoker.SampleRequest, 1))
+	for _, test := range []struct {
+		options        mcpadapter.ClientOptions
+		call           invoker.Call
+		newest, before string
+	}{
+		{mcpadapter.ClientOptions{}, invoker.Call{Model: model, ModelTools: true}, `null`, `null`},
+		{mcpadapter.ClientOptions{SampleTools: true}, invoker.Call{Model: model, ModelTools: true}, `null`, `null`},
+		{mcpadapter.ClientOptions{Sample: model}, invoker.Call{}, `{}`, `{}`},
+		{mcpadapter.ClientOptions{Sample: model, SampleTools: true}, invoker.Call{}, `{"tools":{}}`, `{"tools":{}}`},
+		{mcpadapter.ClientOptions{SampleCalls: true}, invoker.Call{Model: model, ModelTools: true}, `{}`, `{}`},
+		{mcpadapter.ClientOptions{SampleCalls: true, SampleTools: true}, invoker.Call{Model: model, ModelTools: true}, `{"tools":{}}`, `{"tools":{}}`},
+		{mcpadapter.ClientOptions{SampleCalls: true, SampleTools: true}, invoker.Call{Model: model}, `{}`, `{"tools":{}}`},
+		{mcpadapter.ClientOptions{SampleCalls: true, SampleTools: true}, invoker.Call{}, `null`, `{"tools":{}}`},
+	} {
+		for protocol, want := range map[string]string{protocols[0]: test.newest, protocols[1]: test.before} {
+			options, call := test.options, test.call
+			options.Protocol, options.Roots = protocol, []mcpadapter.Root{{URI: "file:///x"}}
+			output, err := tool(t, open(t, mcpadapter.InMemory(newRelay(), &options)), "can").Invoke(within(t), &call)
+			if got := canister.TextOf(output.Content); got != want || err != nil {
+				t.Errorf("%s, tools %v of %v, a call with %v and %v: declared %s (%v), want %s", protocol, options.SampleTools, options.SampleCalls, call.Model != nil, call.ModelTools, got, err, want)
+			}
+		}
+	}
+}
+
+// A call whose model takes no tools is not asked with them, though the capability of
+// the connection is there for other calls.
+func TestSamplingOfCallsWithoutTools(t *testing.T) {
+	c := open(t, mcpadapter.InMemory(newRelay(), &mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true, SampleTools: true}))
+	asked := make(chan *invoker.SampleRequest, 2)
+	for takes, want := range map[bool]string{false: "-32602", true: "toolUse"} {
+		call := rawCall(firstAsked)
+		call.Model, call.ModelTools = tooledModel(asked), takes
+		output, err := tool(t, c, "relay").Invoke(within(t), call)
+		content := output.Content
+		if err != nil {
+			content = invoker.AsFailure(err).Content
+		}
+		if got := canister.TextOf(content); !strings.Contains(got, want) {
+			t.Errorf("tools %v: the server got %s", takes, got)
+		}
+	}
+	if len(asked) != 1 {
+		t.Errorf("the model was asked %d times", len(asked))
+	}
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+
+package mcpadapter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/invoker"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// clientModel returns the model of a client with that capability. A request with
+// tools goes to a client that declares sampling.tools, and to no other (MCP
+// 2025-11-25, client/sampling § Tools in Sampling).
+func clientModel(ask asker, can *mcp.SamplingCapabilities) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+	return func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
+		if q.UsesTools() && can.Tools == nil {
+			return nil, invoker.NoModelTools()
+		}
+		params, err := sampleParams(q)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := ask(ctx, q.Key, params)
+		if err != nil {
+			return nil, err
+		}
+		return sampleResult(q, answer)
+	}
+}
+
+func sampleParams(q *invoker.SampleRequest) (*mcp.CreateMessageWithToolsParams, error) {
+	params := &mcp.CreateMessageWithToolsParams{
+		SystemPrompt: q.System, MaxTokens: q.MaxTokens, Temperature: q.Temperature, StopSequences: q.Stop,
+		Messages: []*mcp.SamplingMessageV2{},
+	}
+	if params.MaxTokens == 0 {
+		params.MaxTokens = defaultMaxTokens // the protocol knows no "not said"
+	}
+	if len(q.Models) > 0 {
+		params.ModelPreferences = &mcp.ModelPreferences{}
+		for _, name := range q.Models {
+			params.ModelPreferences.Hints = append(params.ModelPreferences.Hints, &mcp.ModelHint{Name: name})
+		}
+	}
+	if q.ToolChoice != "" {
+		params.ToolChoice = &mcp.ToolChoice{Mode: string(q.ToolChoice)}
+	}
+	for i := range q.Tools {
+		params.Tools = append(params.Tools, sampleTool(&q.Tools[i]))
+	}
+	for i := range q.Messages {
+		if err := addMessages(params, &q.Messages[i]); err != nil {
+			return nil, err
+		}
+	}
+	return params, nil
+}
+
+const defaultMaxTokens = 4096
+
+// sampleTool writes a tool. Its schemas stay as they are.
+func sampleTool(def *invoker.Definition) *mcp.Tool {
+	tool := new(mcp.Tool)
+	if json.Unmarshal(listedTool(&offeredTool{name: def.Name, def: def}, false), tool) != nil {
+		*tool = mcp.Tool{Description: def.Description} // cannot happen: it was just written
+	}
+	tool.Name, tool.InputSchema = def.Name, objectSchema(def.InputSchema)
+	if len(def.OutputSchema) > 0 {
+		tool.OutputSchema = def.OutputSchema
+	}
+	return tool
+}
+
+// addMessages writes a message: one for each piece, since older clients take no lists,
+// but for one that has to do with tools, whose clients do.
+func addMessages(params *mcp.CreateMessageWithToolsParams, m *invoker.SampleMessage) error {
+	var pieces []mcp.Content
+	for _, content := range m.Content {
+		piece, err := sampleContent(content)
+		if err != nil {
+			return err
+		}
+		pieces = append(pieces, piece)
+	}
+	add := func(content ...mcp.Content) {
+		params.Messages = append(params.Messages, &mcp.SamplingMessageV2{Role: mcp.Role(m.Role), Content: content})
+	}
+	if len(m.ToolUses) == 0 && len(m.ToolResults) == 0 {
+		for _, piece := range pieces {
+			add(piece)
+		}
+		return nil
+	}
+	for _, use := range m.ToolUses {
+		block, err := toolUseBlock(use)
+		if err != nil {
+			return err
+		}
+		pieces = append(pieces, block)
+	}
+	for _, result := range m.ToolResults {
+		block, err := toolResultBlock(result)
+		if err != nil {
+			return err
+		}
+		pieces = append(pieces, block)
+	}
+	add(pieces...)
+	return nil
+}
+
+// toolResultBlock writes the result of a tool, in the blocks of a call's.
+func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) {
+	w := newObject()
+	w.key("content")
+	w.byte('[')
+	structured := w.blocks(result.Content)
+	w.byte(']')
+	var read mcp.CallToolResult
+	if err := json.Unmarshal(w.end(), &read); err != nil {
+		return nil, invoker.Failf(invoker.Internal, "The result of a tool cannot be given to a model behind MCP: %w", err)
+	}
+	block := &mcp.ToolResultContent{ToolUseID: result.ToolUseID, Content: read.Content, IsError: result.Failed}
+	switch {
+	case len(structured) == 0:
+	case structured[0] == '{':
+		block.StructuredContent = structured
+	case len(result.Content) > 1: // with one piece it stands there as text
+		block.Content = append(block.Content, &mcp.TextContent{Text: string(structured)})
+	}
+	return block, nil
+}
+
+func sampleContent(c canister.Content) (mcp.Content, error) {
+	switch c := c.(type) {
+	case canister.TextContent:
+		return &mcp.TextContent{Text: c.Text}, nil
+	case canister.ImageContent:
+		if c.URL == "" {
+			return &mcp.ImageContent{Data: c.Data, MIMEType: c.MIME}, nil
+		}
+	case canister.AudioContent:
+		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MIME}, nil
+	case canister.StructuredContent:
+		return &mcp.TextContent{Text: string(c.JSON)}, nil
+	}
+	return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)
+}
+
+// sampleResult reads the answer of a client to a request.
+func sampleResult(q *invoker.SampleRequest, answer mcp.InputResponse) (*invoker.SampleResult, error) {
+	var parts []mcp.Content
+	result := &invoker.SampleResult{}
+	switch a := answer.(type) {
+	case *mcp.CreateMessageResult:
+		parts, result.Model, result.Finish = []mcp.Content{a.Content}, a.Model, a.StopReason
+	case *mcp.CreateMessageWithToolsResult:
+		parts, result.Model, result.Finish = a.Content, a.Model, a.StopReason
+	default:
+		return nil, invoker.Failf(invoker.Protocol, "The client answered a question to its model with something else.")
+	}
+	for _, part := range parts {
+		switch part := part.(type) {
+		case *mcp.TextContent:
+			result.Text += part.Text
+		case *mcp.ToolUseContent:
+			if len(q.Tools) == 0 {
+				return nil, invoker.Failf(invoker.Protocol, "The client's model answered with a use of the tool %q, and was offered no tools.", part.Name)
+			}
+			use, err := toolUseOf(part)
+			if err != nil {
+				return nil, err
+			}
+			result.ToolUses = append(result.ToolUses, use)
+		default:
+			return nil, invoker.Failf(invoker.Protocol, "The client's model answered with something that is not text: %s.", fmt.Sprintf("%T", part))
+		}
+	}
+	return result, nil
+}
+
+// toolUseOf reads a use of a tool, as far as the SDK has left it as it was.
+func toolUseOf(block *mcp.ToolUseContent) (invoker.ToolUse, error) {
+	use := invoker.ToolUse{ID: block.ID, Name: block.Name, Input: json.RawMessage(`{}`)}
+	var err error
+	if len(block.Input) > 0 {
+		use.Input, err = json.Marshal(block.Input)
+	}
+	for name, value := range block.Meta {
+		if use.Metadata == nil {
+			use.Metadata = canister.Fields{}
+		}
+		if use.Metadata[name], err = json.Marshal(value); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return use, invoker.Failf(invoker.Protocol, "A use of a tool by the client's model cannot be read: %w", err)
+	}
+	return use, nil
+}
