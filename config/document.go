@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // The bounds of a document.
 const (
 	maxFileBytes = 1 << 20
 	maxDepth     = 64 // tables and lists within each other
-	maxKeyShown  = 80 // characters of one key in a message
+	maxKeyShown  = 80 // bytes of one key in a message
 )
 
 // source is the text of one file.
@@ -152,9 +154,7 @@ func (n *node) under(key string) string {
 
 // showKey writes one key of a path, in quotes where TOML needs them.
 func showKey(key string) string {
-	if utf8.RuneCountInString(key) > maxKeyShown {
-		key = string([]rune(key)[:maxKeyShown]) + "…"
-	}
+	key = textcut.Bytes(key, maxKeyShown)
 	bare := key != "" && strings.IndexFunc(key, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
 	}) < 0

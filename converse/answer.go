@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // ErrNotWaiting is in the chain of the error of [Answer] about a wait that
@@ -111,18 +112,18 @@ func checkAnswer(conversation string, history []canister.Canister, answer canist
 	waits := WaitingIn(conversation, history, now)
 	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
 	if i < 0 {
-		return fmt.Errorf("%w: wait %s", ErrNotWaiting, clip(answer.Wait))
+		return fmt.Errorf("%w: wait %s", ErrNotWaiting, textcut.Bytes(answer.Wait, maxQuoted))
 	}
 	wait := waits[i]
 	switch verdicts := wait.For.Answers(); {
 	case !slices.Contains(verdicts, answer.Verdict):
-		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", clip(string(answer.Verdict)), wait.For, verdicts)
+		return fmt.Errorf("converse: the verdict %s does not answer a wait for %s: want one of %q", textcut.Bytes(string(answer.Verdict), maxQuoted), wait.For, verdicts)
 	case answer.By == "":
 		return errors.New("converse: an answer has to say who gives it")
 	case wait.Who != "" && answer.By != wait.Who:
-		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", clip(wait.ID), clip(wait.Who), clip(answer.By))
+		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", textcut.Bytes(wait.ID, maxQuoted), textcut.Bytes(wait.Who, maxQuoted), textcut.Bytes(answer.By, maxQuoted))
 	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would hold for nobody
-		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), clip(wait.ID), wait.Deadline.UTC().Format(time.RFC3339Nano))
+		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, maxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
 	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && expiry(wait, answer).Before(now): // it would be asked for again
 		return fmt.Errorf("converse: the answer says that it was given at %s, and has expired: an approval holds for as long as there was to give it", answer.Time.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):

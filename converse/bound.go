@@ -5,9 +5,9 @@ package converse
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // bound cuts contents so that they hold at most limit bytes of text and data:
@@ -31,7 +31,7 @@ func bound(contents []canister.Content, limit int, spill spiller) []canister.Con
 			continue
 		}
 		if text, ok := c.(canister.TextContent); ok && left > 0 {
-			text.Text = cutText(text.Text, left)
+			text.Text = textcut.Prefix(text.Text, left)
 			kept, left = append(kept, text), 0
 			n -= len(text.Text)
 		}
@@ -50,6 +50,10 @@ func bound(contents []canister.Content, limit int, spill spiller) []canister.Con
 	}
 	return kept
 }
+
+// maxQuoted is how many bytes of a text that somebody else wrote an error or a note
+// quotes.
+const maxQuoted = 200
 
 // maxCutLines is how many of the pieces that were left out have a line each.
 const maxCutLines = 4
@@ -129,36 +133,15 @@ func what(c canister.Content) string {
 	case canister.TextContent:
 		return "text"
 	case canister.ImageContent:
-		return "an image (" + clip(c.MIME) + ")"
+		return "an image (" + textcut.Bytes(c.MIME, maxQuoted) + ")"
 	case canister.AudioContent:
-		return "a sound (" + clip(c.MIME) + ")"
+		return "a sound (" + textcut.Bytes(c.MIME, maxQuoted) + ")"
 	case canister.ResourceContent:
-		return "the resource " + clip(c.URI)
+		return "the resource " + textcut.Bytes(c.URI, maxQuoted)
 	case canister.LinkContent:
-		return "a link to " + clip(c.URI)
+		return "a link to " + textcut.Bytes(c.URI, maxQuoted)
 	case canister.StructuredContent:
 		return "structured content"
 	}
 	return fmt.Sprintf("%T", c)
-}
-
-// clip shortens what a server wrote to what fits into a line.
-func clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return cutText(s, most) + "…"
-}
-
-// cutText returns the longest beginning of s with at most n bytes that does
-// not end within a character.
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

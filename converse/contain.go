@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -26,7 +27,7 @@ func (m *misuse) Unwrap() error { return m.error }
 
 // sameIdentity says that Options.NewID has returned an identity once more.
 func sameIdentity(id string) *misuse {
-	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", clip(id))}
+	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", textcut.Bytes(id, maxQuoted))}
 }
 
 // crashed returns the error for a value that a deferred function has recovered,
@@ -174,7 +175,7 @@ func (b *batch) leftBehind(c *call) outcome {
 		c.claimed <- claimPut
 	}
 	what, _ := c.at.Load().(string)
-	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + clip(c.invocation.Name)}
+	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, maxQuoted)}
 	b.leave(b.ctx, err)
 	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
 	if b.cutOff() || unmade && b.putDown() { // another work may make it

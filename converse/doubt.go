@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -118,7 +119,7 @@ func (b *batch) outcome(c *call) ruling {
 	case s.answer.Verdict == canister.VerdictDone:
 		return ruling{by: by, content: s.answer.Content, done: true}
 	case s.answer.Verdict == canister.VerdictUnknown:
-		return ruling{by: by, failure: s.unknown(because("Nobody will know, says "+clip(by), s.answer.Reason))}
+		return ruling{by: by, failure: s.unknown(because("Nobody will know, says "+textcut.Bytes(by, maxQuoted), s.answer.Reason))}
 	}
 	return ruling{failure: s.unknown("Nobody who was asked could tell in time.")}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -215,7 +216,7 @@ func (b *batch) startMore() {
 			b.complete(b.leftBehind(c))
 			continue
 		}
-		b.background.run("the call of "+clip(c.invocation.Name), func() { b.start(c) })
+		b.background.run("the call of "+textcut.Bytes(c.invocation.Name, maxQuoted), func() { b.start(c) })
 	}
 }
 

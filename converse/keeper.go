@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -231,7 +232,7 @@ func (k *keeper) close(ctx context.Context) error {
 func noConversation(id string) *invoker.Failure {
 	return &invoker.Failure{
 		Code:    invoker.NotFound,
-		Message: fmt.Sprintf("There is no conversation %q, or it has ended. Leave it out to begin a new one.", clip(id)),
+		Message: fmt.Sprintf("There is no conversation %q, or it has ended. Leave it out to begin a new one.", textcut.Bytes(id, maxQuoted)),
 		Pointer: "/conversation",
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // maxMIME is how many bytes of a media type are kept; RFC 6838 allows 255.
@@ -75,14 +76,14 @@ func writable(contents []canister.Content, metadata canister.Fields) ([]canister
 	for i, c := range contents {
 		extra, mime := extraOf(c)
 		if len(mime) > maxMIME {
-			c = withExtra(c, extra, cutText(mime, maxMIME))
+			c = withExtra(c, extra, textcut.Prefix(mime, maxMIME))
 		}
 		if !hasForm(c) {
 			extra.Metadata, out = writableFields(extra.Metadata, out)
 			extra.Unknown, out = writableFields(extra.Unknown, out)
-			if c = withExtra(c, extra, cutText(mime, maxMIME)); !hasForm(c) { // names that the form itself uses
+			if c = withExtra(c, extra, textcut.Prefix(mime, maxMIME)); !hasForm(c) { // names that the form itself uses
 				out = append(out, slices.Sorted(maps.Keys(extra.Unknown))...)
-				c = withExtra(c, canister.Extra{Metadata: extra.Metadata}, cutText(mime, maxMIME))
+				c = withExtra(c, canister.Extra{Metadata: extra.Metadata}, textcut.Prefix(mime, maxMIME))
 			}
 		}
 		contents[i] = c
@@ -94,7 +95,7 @@ func writable(contents []canister.Content, metadata canister.Fields) ([]canister
 			out, more = out[:maxCutLines], fmt.Sprintf(" and %d more", n)
 		}
 		for i := range out {
-			out[i] = fmt.Sprintf("%q", clip(out[i]))
+			out[i] = fmt.Sprintf("%q", textcut.Bytes(out[i], maxQuoted))
 		}
 		contents = append(contents, canister.Text("[left out: metadata that has no JSON form: "+strings.Join(out, ", ")+more+"]"))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -104,7 +105,7 @@ func (b *batch) approved(c *call, arguments json.RawMessage) ruling {
 	case answer.Verdict == canister.VerdictChange && isObject(answer.Arguments):
 		return ruling{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: expiry(wait, answer)}
 	}
-	refused := denied("%s", because("The call was denied by "+clip(answer.By)+" and not started", answer.Reason))
+	refused := denied("%s", because("The call was denied by "+textcut.Bytes(answer.By, maxQuoted)+" and not started", answer.Reason))
 	refused.by = answer.By
 	return refused
 }

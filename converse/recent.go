@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // held says which canisters of its log a conversation holds, so that its cost is
@@ -136,7 +137,7 @@ func (t *turn) clashes(canisters []canister.Canister) error {
 	}
 	c, place, err := before(t.ctx, t.opts.Log, t.opts.ID, t.held.from, func(c canister.Canister) bool { return named[c.Header().ID] })
 	if c != nil {
-		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, clip(c.Header().ID))
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, maxQuoted))
 	}
 	return err
 }

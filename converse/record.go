@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
@@ -112,13 +113,13 @@ func (t *turn) causeOf(failure *invoker.Failure) string {
 // the turn have.
 func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 	return []zap.Field{
-		zap.String("tool", clip(invocation.Name)),
+		zap.String("tool", textcut.Bytes(invocation.Name, maxQuoted)),
 		zap.String("invocation", invocation.ID),
 	}
 }
 
 // logged is a text as it may be logged.
-func (t *turn) logged(text string) string { return cutText(t.clean.text(text), maxLogged) }
+func (t *turn) logged(text string) string { return textcut.Prefix(t.clean.text(text), maxLogged) }
 
 // logEntry logs what a tool says to whoever watches it.
 func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
@@ -132,7 +133,7 @@ func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	}
 	fields := append(b.fieldsOf(c.invocation), zap.String("data", b.logged(text)))
 	if entry.Logger != "" {
-		fields = append(fields, zap.String("logger", clip(b.clean.text(entry.Logger))))
+		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.text(entry.Logger), maxQuoted)))
 	}
 	event.Log(ctx, b.log, level, "a tool says", event.ToolSaid, fields...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -174,7 +175,7 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 		case "assistant":
 			history = append(history, canister.Assistant{Head: head(), Content: content, Finish: canister.FinishStop})
 		default:
-			return nil, invoker.Failf(invoker.InvalidArguments, "Message %d for the model has the role %q; it must be user or assistant.", i, clip(message.Role))
+			return nil, invoker.Failf(invoker.InvalidArguments, "Message %d for the model has the role %q; it must be user or assistant.", i, textcut.Bytes(message.Role, maxQuoted))
 		}
 	}
 	return history, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -118,7 +119,7 @@ func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	kept := cutText(text, most)
+	kept := textcut.Prefix(text, most)
 	return fmt.Sprintf("%s [%d bytes left out]", kept, len(text)-len(kept))
 }
 

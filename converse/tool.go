@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/progress"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -265,11 +266,11 @@ func (w *watcher) see(event Event) {
 	case ExchangeRetried:
 		w.report("the model did not answer, trying again")
 	case InvocationStarted:
-		w.report("calling " + clip(e.Invocation.Name))
+		w.report("calling " + textcut.Bytes(e.Invocation.Name, maxQuoted))
 	case InvocationProgressed:
-		w.report(progress.Of(clip(e.Invocation.Name), e.Progress))
+		w.report(progress.Of(textcut.Bytes(e.Invocation.Name, maxQuoted), e.Progress))
 	case InvocationCompleted:
-		w.report(clip(e.Invocation.Name) + " " + cmp.Or(e.Result.Code, "returned"))
+		w.report(textcut.Bytes(e.Invocation.Name, maxQuoted) + " " + cmp.Or(e.Result.Code, "returned"))
 	}
 }
 

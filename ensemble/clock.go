@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -148,7 +149,7 @@ func (c *clock) outOfTime(which *limitError) string {
 		text += fmt.Sprintf(" of %g", c.last.Total)
 	}
 	if message, _ := cleaned(c.last.Message, shown.IsInvisible); message != "" {
-		text += fmt.Sprintf(", %q", cut(message, maxReport))
+		text += fmt.Sprintf(", %q", textcut.Bytes(message, maxReport))
 	}
 	return text + "."
 }

@@ -5,11 +5,11 @@ package ensemble
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -54,7 +54,7 @@ func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duratio
 	event.Log(ctx, e.log, level, "a call failed", event.CallFailed,
 		zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", e.summary(ctx, call.Arguments)),
 		zap.Duration("took", took), zap.String("code", string(failure.Code)), zap.Bool("retryable", failure.Retryable),
-		zap.String("error", brief(e.clean(ctx)(failure.Error()), maxErrorLogged)))
+		zap.String("error", textcut.Bytes(e.clean(ctx)(failure.Error()), maxErrorLogged)))
 }
 
 // isRuntimes reports whether a failure is that of what lies between model and
@@ -74,15 +74,7 @@ func (e *Ensemble) clean(ctx context.Context) func(text string) string {
 
 // summary is the beginning of the arguments of a call, without what is secret.
 func (e *Ensemble) summary(ctx context.Context, arguments json.RawMessage) string {
-	return brief(string(redact.JSON(arguments, e.clean(ctx))), maxArgumentsLogged)
-}
-
-// brief returns a text of no more than some bytes.
-func brief(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	return textcut.Bytes(string(redact.JSON(arguments, e.clean(ctx))), maxArgumentsLogged)
 }
 
 // logList logs that a connection is asked for its tools, and, by what it

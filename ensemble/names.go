@@ -7,6 +7,8 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"strings"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // The form of a name that a model may use: what the model APIs accept.
@@ -37,8 +39,8 @@ func NameFor(ensemble, tool string) string {
 	}
 	room := maxName - len(separator) - tailLen
 	scope, own := sanitized(ensemble, "ensemble"), sanitized(tool, "tool")
-	scope = strings.TrimRight(cut(scope, max(room/2, room-len(own))), "_")
-	own = cut(own, room-len(scope))
+	scope = strings.TrimRight(textcut.Prefix(scope, max(room/2, room-len(own))), "_")
+	own = textcut.Prefix(own, room-len(scope))
 	return scope + separator + own + mark + hashOf(ensemble, tool)
 }
 
@@ -94,8 +96,6 @@ func sanitized(s, substitute string) string {
 	}
 	return substitute
 }
-
-func cut(s string, length int) string { return s[:min(len(s), length)] }
 
 // hashOf returns 60 bits of the SHA-256 of both names. The length of the first
 // keeps ("a", "bc") and ("ab", "c") apart.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Nearest returns the names of up to n tools that a model may have meant by a
@@ -19,7 +20,7 @@ func (c *Catalog) Nearest(name string, n int) []string {
 		name        string
 		score, full int
 	}
-	asked := simplified(cut(name, 2*maxName))
+	asked := simplified(textcut.Prefix(name, 2*maxName))
 	var found []candidate
 	for _, t := range c.tools {
 		if score, full, ok := likeness(asked, t.name, t.definition.Name); ok {
@@ -41,7 +42,7 @@ func (c *Catalog) Nearest(name string, n int) []string {
 // enough to be meant. In the score, an ensemble that is missing or wrong counts little, and part of a
 // name in place of the whole more.
 func likeness(asked, fullName, ownName string) (score, distant int, likely bool) {
-	full, own := simplified(fullName), simplified(cut(ownName, maxName))
+	full, own := simplified(fullName), simplified(textcut.Prefix(ownName, maxName))
 	distant = near.Distance(asked, full)
 	score, likely = distant, distant <= max(len(asked), len(full))/3
 	for _, part := range []string{asked, lastWords(asked, 1+strings.Count(own, "_"))} {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -127,11 +128,7 @@ func resourceLine(kind, uri, ensemble, mime, title, name, description string) st
 
 // oneLine returns a text without line breaks, cut to some bytes.
 func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return textcut.Bytes(strings.Join(strings.Fields(text), " "), most)
 }
 
 // readResource writes what a resource holds, or a part of it.
@@ -152,14 +149,12 @@ func readResource(ctx context.Context, roster *Roster, asked readArguments) (str
 	for start > 0 && start < len(text) && !utf8.RuneStart(text[start]) {
 		start--
 	}
-	end := min(start+resourceRead, len(text))
-	for end < len(text) && end > start+1 && !utf8.RuneStart(text[end]) {
-		end--
-	}
+	piece := textcut.Prefix(text[start:], resourceRead)
+	end := start + len(piece)
 	if end == len(text) {
-		return text[start:], nil
+		return piece, nil
 	}
-	return fmt.Sprintf("%s\n[cut: read on with offset %d of %d bytes]", text[start:end], end, len(text)), nil
+	return fmt.Sprintf("%s\n[cut: read on with offset %d of %d bytes]", piece, end, len(text)), nil
 }
 
 // textOfParts joins the texts; what is no text becomes a line that says what it

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -212,7 +213,7 @@ func unlisted(ctx context.Context, err error) *invoker.Failure {
 
 // shortened cuts a name for a message.
 func shortened(name string) string {
-	name, _ = cleaned(cut(name, maxReport), isInvisibleInName)
+	name, _ = cleaned(textcut.Bytes(name, maxReport), isInvisibleInName)
 	return name
 }
 
@@ -247,7 +248,7 @@ func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, 
 // nearest returns the full name of the prompt that was most likely meant by a name that
 // no prompt has, such as a server's own name for it; empty if none is like it.
 func (p *Prompts) nearest(name string) string {
-	asked := simplified(cut(name, 2*maxName))
+	asked := simplified(textcut.Prefix(name, 2*maxName))
 	var best string
 	var least int
 	for i := range p.Prompts {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
@@ -197,7 +198,7 @@ func (e explainer) known(at string) []string {
 	properties, _ := schema["properties"].(map[string]any)
 	names := make([]string, 0, len(properties))
 	for name := range properties {
-		names = append(names, short(printable(name)))
+		names = append(names, textcut.Bytes(printable(name), maxShown))
 	}
 	slices.Sort(names)
 	return names
@@ -222,7 +223,7 @@ func (e explainer) text(broken *jsonschema.ValidationError) string {
 	case *kind.MaxLength:
 		return fmt.Sprintf("has %s; at most %d allowed", number(k.Got, "character"), k.Want)
 	case *kind.Pattern:
-		return fmt.Sprintf("%s does not match the pattern %s", shown(k.Got), short(printable(k.Want)))
+		return fmt.Sprintf("%s does not match the pattern %s", shown(k.Got), textcut.Bytes(printable(k.Want), maxShown))
 	case *kind.Format:
 		return formatFault(it, k.Want)
 	case *kind.FalseSchema:
@@ -306,7 +307,7 @@ func lookup(value any, path []string) any {
 
 func ratio(r *big.Rat) string {
 	if r.IsInt() {
-		return short(r.Num().String())
+		return textcut.Bytes(r.Num().String(), maxShown)
 	}
 	f, _ := r.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)

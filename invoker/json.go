@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 const (
@@ -189,10 +191,10 @@ func numberFault(n json.Number) string {
 	}
 	f, err := n.Float64()
 	if err != nil {
-		return fmt.Sprintf("%s is beyond the range of numbers", short(string(n)))
+		return fmt.Sprintf("%s is beyond the range of numbers", textcut.Bytes(string(n), maxShown))
 	}
 	if f == 0 && !isZero(n) {
-		return fmt.Sprintf("%s is too close to zero", short(string(n)))
+		return fmt.Sprintf("%s is too close to zero", textcut.Bytes(string(n), maxShown))
 	}
 	return ""
 }

@@ -13,10 +13,10 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // Options are what [New] can be told beside name, description and function.
@@ -281,9 +281,9 @@ func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 func decodeFault(err error) violation {
 	var mismatch *json.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
-		return violation{text: short(printable(err.Error()))}
+		return violation{text: textcut.Bytes(printable(err.Error()), maxShown)}
 	}
-	return violation{text: fmt.Sprintf("%s does not fit into %v", short(mismatch.Value), mismatch.Type)}
+	return violation{text: fmt.Sprintf("%s does not fit into %v", textcut.Bytes(mismatch.Value, maxShown), mismatch.Type)}
 }
 
 // plainIntegers returns value with all whole numbers written in digits alone.

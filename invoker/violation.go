@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/near"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 const (
 	maxViolations = 10 // violations that one failure lists
-	maxShown      = 80 // runes of one value, name or pattern in a violation
+	maxShown      = 80 // bytes of one value, name or pattern in a violation
 	maxChoices    = 20 // allowed values that one violation lists
 )
 
@@ -70,21 +70,6 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-// short cuts s to what a line of a report can hold.
-func short(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	for i, n := 0, 0; i < len(s); n++ {
-		if n == maxShown {
-			return s[:i] + "…"
-		}
-		_, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-	}
-	return s
-}
-
 // printable returns s with what would break a line written as an escape.
 func printable(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -98,15 +83,15 @@ func printable(s string) string {
 func shown(value any) string {
 	switch value := value.(type) {
 	case string:
-		return strconv.Quote(short(value))
+		return strconv.Quote(textcut.Bytes(value, maxShown))
 	case json.Number:
-		return short(string(value))
+		return textcut.Bytes(string(value), maxShown)
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return "?"
 	}
-	return short(string(text))
+	return textcut.Bytes(string(text), maxShown)
 }
 
 // subject writes a value as what a sentence is about: scalars as they are,

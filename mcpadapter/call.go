@@ -7,9 +7,7 @@ package mcpadapter
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/callers"
@@ -128,11 +126,6 @@ func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	return invoker.Output{}, failureOf(out, m["_meta"], m["structuredContent"])
 }
 
-// shortened cuts text for a message.
-func shortened(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
-}
+// maxQuoted is how many bytes of a text of the other side an error or a log entry
+// quotes.
+const maxQuoted = 200

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Reasons for which the connection to a process is lost, beside its exit.
@@ -83,11 +84,7 @@ func (s *stray) add(line []byte) {
 		s.more++
 		return
 	}
-	text := cleanLine(string(line[:min(len(line), maxStrayLine)]))
-	if len(line) > maxStrayLine {
-		text = strings.ToValidUTF8(text, "") + "…"
-	}
-	s.lines = append(s.lines, text)
+	s.lines = append(s.lines, cleanLine(textcut.Bytes(string(line), maxStrayLine)))
 }
 
 // text returns them in one line; empty if there are none.

@@ -5,6 +5,8 @@ package mcpadapter
 import (
 	"regexp"
 	"strings"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 const (
@@ -50,7 +52,7 @@ func lastWords(text string) string {
 	case over <= 0:
 		return last
 	case found:
-		return strings.ToValidUTF8(last[:maxLastBytes], "") + "…"
+		return textcut.Bytes(last, maxLastBytes)
 	}
 	return "…" + strings.ToValidUTF8(last[over:], "")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -47,7 +48,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 	}
 	c.record = audit.Record{
 		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), ClientName: callers.NameFrom(from.ctx),
-		Invocation: c.call.ID, Tool: shortened(req.Params.Name), Arguments: req.Params.Arguments,
+		Invocation: c.call.ID, Tool: textcut.Bytes(req.Params.Name, maxQuoted), Arguments: req.Params.Arguments,
 	}
 	if err != nil {
 		return nil, c.refused(notWaiting, err)
@@ -57,7 +58,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 		return nil, c.refused(invoker.Failf(invoker.Unavailable, "The tools are not available now."), err)
 	}
 	if tool == nil {
-		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", shortened(req.Params.Name)))
+		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", textcut.Bytes(req.Params.Name, maxQuoted)))
 	}
 	c.tool = tool
 	span.Tool(tool.name)

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -269,7 +270,7 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	}):
 		return true
 	}
-	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", shortened(r.Host)))
+	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, maxQuoted)))
 	listening.Refuse(w, r, http.StatusForbidden, "the server does not go by this name")
 	return false
 }
@@ -284,7 +285,7 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	own := isOriginOf(origins[0], r.Host)
 	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
-		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", shortened(origins[0])))
+		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], maxQuoted)))
 		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")
 		return false
 	}

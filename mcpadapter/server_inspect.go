@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // maxDepth is how deep a message of a client may nest. The SDK has the same limit.
@@ -192,11 +194,11 @@ func (in *inspector) string(quoted []byte) error {
 	known, isKnown := knownMembers[same]
 	switch {
 	case slices.Contains(l.seen, same):
-		return fmt.Errorf("the member %q stands in it twice", shortened(name))
+		return fmt.Errorf("the member %q stands in it twice", textcut.Bytes(name, maxQuoted))
 	case len(l.seen) >= maxMembers:
 		return fmt.Errorf("it has more than %d members", maxMembers)
 	case isKnown && known != name:
-		return fmt.Errorf("the member %q is written as %q", known, shortened(name))
+		return fmt.Errorf("the member %q is written as %q", known, textcut.Bytes(name, maxQuoted))
 	}
 	l.seen = append(l.seen, same)
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -183,5 +184,5 @@ func clientName(info *mcp.Implementation) string {
 	if info == nil {
 		return ""
 	}
-	return strings.TrimSpace(shortened(info.Name) + " " + shortened(info.Version))
+	return strings.TrimSpace(textcut.Bytes(info.Name, maxQuoted) + " " + textcut.Bytes(info.Version, maxQuoted))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
@@ -76,14 +77,7 @@ func messageOf(p invoker.Progress) string {
 	if text := canister.TextOf(p.Partial); text != "" {
 		parts = append(parts, text)
 	}
-	return cut(strings.TrimPrefix(strings.Join(parts, "\n"), "\n"))
-}
-
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return textcut.Bytes(strings.TrimPrefix(strings.Join(parts, "\n"), "\n"), maxMessage)
 }
 
 func (r *reports) log(entry invoker.LogEntry) { r.add(report{entry: entry}) }
@@ -113,7 +107,7 @@ func (r *reports) add(next report) {
 func joinedProgress(before, after *invoker.Progress) *invoker.Progress {
 	both := *after
 	if before.Message != "" && before.Message != after.Message {
-		both.Message = cut(before.Message + "\n" + after.Message)
+		both.Message = textcut.Bytes(before.Message+"\n"+after.Message, maxMessage)
 	}
 	return &both
 }

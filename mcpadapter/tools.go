@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -151,7 +152,7 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	t, err := decodeTool(raw)
 	switch {
 	case err != nil:
-		aside(shortened(string(raw)), "the server describes it wrongly: %v", err)
+		aside(textcut.Bytes(string(raw), maxQuoted), "the server describes it wrongly: %v", err)
 		return
 	case !valid[t.Name]:
 		aside(t.Name, "its x-mcp-header annotations break the rules of SEP-2243")

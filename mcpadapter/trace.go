@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -98,7 +99,7 @@ func idText(id jsonrpc.ID) string {
 	if !id.IsValid() {
 		return ""
 	}
-	return shortened(fmt.Sprint(id.Raw()))
+	return textcut.Bytes(fmt.Sprint(id.Raw()), maxQuoted)
 }
 
 // refusedWith notes that a request was answered with an error of JSON-RPC.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -38,11 +39,11 @@ func (s *Server) traced(ctx context.Context, method string, req mcp.Request, fro
 	case *mcp.CallToolParamsRaw:
 		about.Arguments = p.Arguments
 	case *mcp.ReadResourceParams:
-		about.URI = shortened(p.URI)
+		about.URI = textcut.Bytes(p.URI, maxQuoted)
 	case *mcp.SubscribeParams:
-		about.URI = shortened(p.URI)
+		about.URI = textcut.Bytes(p.URI, maxQuoted)
 	case *mcp.UnsubscribeParams:
-		about.URI = shortened(p.URI)
+		about.URI = textcut.Bytes(p.URI, maxQuoted)
 	}
 	peer := peerOf(from, req.GetSession(), protocolOf(req, meta))
 	from.lasting.Agreed(peer.Protocol)
@@ -153,9 +154,9 @@ func numberIn(body io.Reader) string {
 		return ""
 	}
 	if message.ID[0] == '"' {
-		return shortened(unquoted(message.ID))
+		return textcut.Bytes(unquoted(message.ID), maxQuoted)
 	}
-	return shortened(string(message.ID))
+	return textcut.Bytes(string(message.ID), maxQuoted)
 }
 
 // questioning begins the span of a question to a client, as what it is: a

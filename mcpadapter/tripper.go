@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -391,7 +392,7 @@ func (t *tripper) redacted(req *http.Request, text string) string {
 			text = strings.ReplaceAll(text, value, "…")
 		}
 	}
-	return shortened(text)
+	return textcut.Bytes(text, maxQuoted)
 }
 
 // kill ends all requests. Further ones fail.

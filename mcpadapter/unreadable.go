@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -44,7 +45,7 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	if why == nil {
 		return nil // cannot happen
 	}
-	reason := "an answer is no message of JSON-RPC: " + cleanLine(shortened(why.Error()))
+	reason := "an answer is no message of JSON-RPC: " + cleanLine(textcut.Bytes(why.Error(), maxQuoted))
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Money is an amount in millionths of the unit of a currency, which
@@ -46,10 +47,7 @@ func ParseMoney(text string) (Money, error) {
 // quote returns a text as an error may hold it.
 func quote(text string) string {
 	const most = 40
-	if len(text) > most {
-		return strconv.QuoteToASCII(text[:most]) + "…"
-	}
-	return strconv.QuoteToASCII(text)
+	return strconv.QuoteToASCII(textcut.Bytes(text, most))
 }
 
 func digits(text string) bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Harness is a model under test, with what the suite needs to know of it.
@@ -209,8 +210,5 @@ func (s *subject) compare(reply converse.Reply, line Line) {
 
 // clip makes a long text fit for a message.
 func clip(text string) string {
-	if len(text) > 200 {
-		return fmt.Sprintf("%q… (%d bytes)", text[:200], len(text))
-	}
-	return fmt.Sprintf("%q", text)
+	return fmt.Sprintf("%q", textcut.Bytes(text, 200))
 }

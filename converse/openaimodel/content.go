@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/repeated"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // part is one part of a message's content: text, an image or sound.
@@ -274,7 +275,7 @@ func mediaType(text string) string {
 func shortURL(url string) string {
 	if strings.HasPrefix(url, "data:") {
 		head, _, _ := strings.Cut(url, ",")
-		return clip(head, 100)
+		return textcut.Bytes(head, 100)
 	}
-	return clip(url, 2000)
+	return textcut.Bytes(url, 2000)
 }

@@ -3,6 +3,7 @@
 package openaimodel
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -13,9 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/tidwall/gjson"
 )
 
@@ -46,7 +47,7 @@ func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
 	failed := &converse.ModelError{
 		Status:    res.StatusCode,
 		Code:      m.redact(code),
-		RequestID: m.redact(clip(res.Header.Get("X-Request-Id"), 200)),
+		RequestID: m.redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
 		Retryable: retryable(res.StatusCode, code),
 	}
 	if said, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")); err == nil {
@@ -83,7 +84,7 @@ func (m *Model) broken(res *http.Response, retry bool, format string, args ...an
 	return &converse.ModelError{
 		Message:   m.redact(err.Error()),
 		Status:    res.StatusCode,
-		RequestID: m.redact(clip(res.Header.Get("X-Request-Id"), 200)),
+		RequestID: m.redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
 		Retryable: retry,
 		Err:       errors.Unwrap(err),
 	}
@@ -108,20 +109,20 @@ func explain(body []byte) (message, code string) {
 	if !json.Valid(body) {
 		return plain(string(body)), ""
 	}
-	root := gjson.ParseBytes(body)
+	root := gjson.ParseBytes(bytes.ToValidUTF8(body, []byte("\uFFFD")))
 	if root.IsArray() { // as some gateways wrap it
 		root = root.Get("0")
 	}
 	fault := root.Get("error")
 	if !fault.IsObject() {
 		if text := fault.String(); text != "" {
-			return clip(text, maxErrorText), codeOf(root)
+			return textcut.Bytes(text, maxErrorText), codeOf(root)
 		}
 		fault = root
 	}
 	for _, name := range []string{"message", "detail", "msg"} {
 		if field := fault.Get(name); field.Exists() && field.Type != gjson.Null {
-			return clip(field.String(), maxErrorText), codeOf(fault)
+			return textcut.Bytes(field.String(), maxErrorText), codeOf(fault)
 		}
 	}
 	return plain(string(body)), codeOf(fault)
@@ -131,7 +132,7 @@ func explain(body []byte) (message, code string) {
 func codeOf(fault gjson.Result) string {
 	for _, name := range []string{"code", "type", "status"} {
 		if text := fault.Get(name).String(); text != "" {
-			return clip(text, 100)
+			return textcut.Bytes(text, 100)
 		}
 	}
 	return ""
@@ -159,19 +160,7 @@ func retryable(status int, code string) bool {
 
 // plain makes one short line of text that was not meant for people.
 func plain(text string) string {
-	return clip(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "), 300)
-}
-
-// clip returns at most n bytes of s, and says so when it leaves something out.
-func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return textcut.Bytes(strings.Join(strings.Fields(valid(text)), " "), 300)
 }
 
 // redact takes out of a text whatever this model was given as a secret: a
@@ -182,3 +171,6 @@ func (m *Model) redact(text string) string {
 	}
 	return m.secrets.Replace(text)
 }
+
+// valid replaces what is not UTF-8.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -155,7 +155,7 @@ func TestErrors(t *testing.T) {
 		{"string", `{"error":"model not found"}`, 404, "model not found", ""},
 		{"list", `[{"error":{"code":400,"message":"Bad.","status":"INVALID_ARGUMENT"}}]`, 400, "Bad.", "400"},
 		{"nothing", ``, 500, "Internal Server Error", ""},
-		{"huge", strings.Repeat("x", 1<<20), 500, strings.Repeat("x", 300) + "…", ""},
+		{"huge", strings.Repeat("x", 1<<20), 500, strings.Repeat("x", 297) + "…", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {

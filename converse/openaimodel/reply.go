@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // noArguments stands for the arguments of a call that was cut off before them.
@@ -89,5 +90,5 @@ func (a *accumulator) reason() canister.Finish {
 	case "", "stop", "eos", "end_turn", "stop_sequence", "tool_calls", "function_call":
 		return canister.FinishStop
 	}
-	return canister.Finish(clip(a.finish, 100))
+	return canister.Finish(textcut.Bytes(a.finish, 100))
 }

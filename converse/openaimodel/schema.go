@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // The bounds of a schema that is sent to a model, which reads every byte of it
@@ -290,14 +292,14 @@ func (a *adapter) local(ref string) string {
 // find returns what a reference points at.
 func (a *adapter) find(local string) (any, error) {
 	if !strings.HasPrefix(local, "#") {
-		return nil, fmt.Errorf("its input schema refers to %q, which is not part of it and is never fetched", clip(local, 200))
+		return nil, fmt.Errorf("its input schema refers to %q, which is not part of it and is never fetched", textcut.Bytes(local, 200))
 	}
 	target, ok := point(a.root, local[1:])
 	if !ok {
 		target, ok = a.anchors[local[1:]]
 	}
 	if !ok {
-		return nil, fmt.Errorf("its input schema refers to %q, which is not in it", clip(local, 200))
+		return nil, fmt.Errorf("its input schema refers to %q, which is not in it", textcut.Bytes(local, 200))
 	}
 	return target, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.temporal.io/sdk/activity"
@@ -165,10 +166,7 @@ func failed(err error) *temporal.ApplicationError {
 	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return own
 	}
-	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
-	if len(text) > maxFailure {
-		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
-	}
+	text := textcut.Bytes(strings.ToValidUTF8(err.Error(), "\uFFFD"), maxFailure)
 	told := temporal.NewApplicationErrorWithOptions(text, kind(err), temporal.ApplicationErrorOptions{NonRetryable: engine.Permanent(err)})
 	return told.(*temporal.ApplicationError)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Script is what the server answers, step after step. The zero Script answers
@@ -155,9 +157,5 @@ func excerpt(ms []RequestMessage) string {
 	for i, m := range ms {
 		texts[i] = m.Text
 	}
-	joined := strings.Join(texts, " | ")
-	if len(joined) > 500 {
-		joined = joined[:500] + "…"
-	}
-	return joined
+	return textcut.Bytes(strings.Join(texts, " | "), 500)
 }

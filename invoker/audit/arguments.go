@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/glob"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // omitted stands in the place of a value that may not be recorded.
@@ -162,25 +162,13 @@ func shorten(text json.RawMessage, limit int) json.RawMessage {
 	}
 	end := fmt.Sprintf("… [cut: %d bytes in all]", len(text))
 	for n := limit; ; {
-		short := quote(cut(string(text), n) + end)
+		short := quote(textcut.Prefix(string(text), n) + end)
 		over := len(short) - limit
 		if over <= 0 || n == 0 {
 			return short
 		}
 		n = max(0, n-max(1, over/6)) // a byte may be written with six
 	}
-}
-
-// cut returns the longest beginning of text with at most n bytes that does not
-// end within a character.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }
 
 // quote writes text as a JSON string.

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -154,7 +155,7 @@ func (c cleaner) text(text string, most int) string {
 	if c.redact != nil {
 		text = c.redact(text)
 	}
-	return cut(strings.ToValidUTF8(text, "\uFFFD"), most)
+	return textcut.Prefix(strings.ToValidUTF8(text, "\uFFFD"), most)
 }
 
 func (c cleaner) json(text json.RawMessage) json.RawMessage {

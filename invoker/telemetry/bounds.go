@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/textcut"
 	"go.opentelemetry.io/otel/attribute"
 )
 
@@ -59,23 +60,12 @@ func usual(code string) string {
 
 // bounded is a text as valid UTF-8, cut between two characters.
 func bounded(text string, most int) string {
-	return cut(valid(text), most)
+	return textcut.Prefix(valid(text), most)
 }
 
 // valid replaces what is not UTF-8.
 func valid(text string) string {
 	return strings.ToValidUTF8(text, string(utf8.RuneError))
-}
-
-// cut shortens a valid text to at most so many bytes, between two characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 // clean takes out what is secret; it is nil if nothing is.

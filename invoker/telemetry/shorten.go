@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // join writes a JSON list of at most so many bytes. Where there is no room for
@@ -144,7 +146,7 @@ func (s *shortener) all(open json.Delim, room int) {
 func (s *shortener) text(text string, room int) {
 	quoted := encode(text)
 	for keep := room; len(quoted) > room; keep = keep * room / len(quoted) {
-		kept := cut(text, min(keep, len(text)))
+		kept := textcut.Prefix(text, min(keep, len(text)))
 		if kept == "" {
 			quoted = []byte(gap)
 			break

@@ -4,10 +4,10 @@ package grpctool
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -80,7 +80,7 @@ func failureOf(err error, x exchange) *invoker.Failure {
 		code = invoker.Unavailable
 	}
 	failure := &invoker.Failure{Code: code, Message: words[code], Retryable: code == invoker.Unavailable, RetryAfter: retryAfter(s), Cause: err}
-	if said := shortened(s.Message()); said != "" {
+	if said := textcut.Bytes(s.Message(), maxQuoted); said != "" {
 		failure.Message += ": " + said
 	} else {
 		failure.Message += "."
@@ -132,11 +132,6 @@ func told(response *toolspb.ToolCallResponse) *invoker.Failure {
 	return failure
 }
 
-// shortened cuts text that a server chose.
-func shortened(text string) string {
-	const most = 2000
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+// maxQuoted is how many bytes of a text of the other side an error or a log entry
+// quotes.
+const maxQuoted = 2000

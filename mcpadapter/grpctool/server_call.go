@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -41,8 +42,8 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 		call: invoker.Call{ID: callID(from.identity, request.GetIdempotencyKey()), Arguments: json.RawMessage(request.GetArgumentsJson())},
 	}
 	c.record = audit.Record{
-		Time: time.Now(), Asker: "grpc", Client: shortened(request.GetCallerAgentId()), ClientName: callers.NameFrom(from.ctx),
-		Invocation: c.call.ID, Tool: shortened(c.name), Arguments: c.call.Arguments,
+		Time: time.Now(), Asker: "grpc", Client: textcut.Bytes(request.GetCallerAgentId(), maxQuoted), ClientName: callers.NameFrom(from.ctx),
+		Invocation: c.call.ID, Tool: textcut.Bytes(c.name, maxQuoted), Arguments: c.call.Arguments,
 	}
 	what := telemetry.Call{Method: "tools/call", RPC: rpcOf(from.ctx), Arguments: c.call.Arguments}
 	c.ctx, c.seen = s.options.Telemetry.StartServing(from.ctx, what, clientOf(from.ctx))
@@ -69,7 +70,7 @@ func (c *served) run() (invoker.Output, *invoker.Failure) {
 	case err != nil:
 		return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The tools are not available now: nothing was done.")
 	case tool == nil:
-		return invoker.Output{}, invoker.Failf(invoker.ToolNotFound, "There is no tool %q.", shortened(c.name))
+		return invoker.Output{}, invoker.Failf(invoker.ToolNotFound, "There is no tool %q.", textcut.Bytes(c.name, maxQuoted))
 	}
 	c.seen.Tool(c.name)
 	def := tool.Definition()
@@ -102,7 +103,7 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 		return
 	}
 	fields := []zap.Field{
-		zap.String("tool", shortened(c.name)), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
+		zap.String("tool", textcut.Bytes(c.name, maxQuoted)), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
 		zap.String("caller", c.record.Client),
 	}
 	if c.record.ClientName != "" {

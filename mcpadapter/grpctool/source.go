@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -108,7 +109,7 @@ func explained(err error) error {
 	if said == "" || strings.Contains(err.Error(), said) {
 		return err
 	}
-	return fmt.Errorf("%w (%s)", err, shortened(said))
+	return fmt.Errorf("%w (%s)", err, textcut.Bytes(said, maxQuoted))
 }
 
 // dialOptions leave no room for a configuration that resolvers and control
