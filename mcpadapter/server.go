@@ -94,8 +94,8 @@ type ServerOptions struct {
 	// hold, and MaxConnectionsPerAddress how many of one IP address or /64 of
 	// IPv6; defaults 4096, but at most half of the files that the process may
 	// open, and 1024. At a bound, the connection that has gone longest without
-	// a request under way is closed for the new one; if each has one, the new
-	// one is closed.
+	// a request under way is closed for the new one, at the first bound of the
+	// address that has most of them; if each has one, the new one is closed.
 	MaxConnections, MaxConnectionsPerAddress int
 	// Rate is how many HTTP requests a client may send each second, and Burst
 	// how many at once, by default as many as in a second. Zero Rate is no

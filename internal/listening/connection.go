@@ -3,7 +3,6 @@
 package listening
 
 import (
-	"container/list"
 	"context"
 	"net"
 )
@@ -15,22 +14,19 @@ type connection struct {
 	address  string // whose bound it counts against; may be empty
 
 	// The rest is guarded by listener.mu.
-	isClosed         bool
-	requests         int           // that are being served
-	inAll, inAddress *list.Element // of the lists of those that wait; nil while requests are served
+	isClosed bool
+	requests int    // that are being served
+	waits    *Place // among those that wait; nil while requests are served
 }
 
-// wait puts c at the end of the lists of those that wait. listener.mu is held.
-func (c *connection) wait(of *address) {
-	c.inAll, c.inAddress = c.listener.waiting.PushBack(c), of.waiting.PushBack(c)
-}
+// wait puts c at the end of those that wait. listener.mu is held.
+func (c *connection) wait() { c.waits = c.listener.waiting.Add(c, c.address) }
 
-// leave takes c out of the lists of those that wait. listener.mu is held.
-func (c *connection) leave(of *address) {
-	if c.inAll != nil {
-		c.listener.waiting.Remove(c.inAll)
-		of.waiting.Remove(c.inAddress)
-		c.inAll, c.inAddress = nil, nil
+// leave takes c out of those that wait. listener.mu is held.
+func (c *connection) leave() {
+	if c.waits != nil {
+		c.waits.Remove()
+		c.waits = nil
 	}
 }
 
@@ -41,10 +37,9 @@ func (c *connection) remove() {
 	}
 	c.isClosed = true
 	l := c.listener
-	of := l.addresses[c.address]
-	c.leave(of)
+	c.leave()
 	l.open--
-	if of.open--; of.open == 0 {
+	if l.addresses[c.address]--; l.addresses[c.address] == 0 {
 		delete(l.addresses, c.address)
 	}
 }
@@ -54,7 +49,7 @@ func (c *connection) begin() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.requests++; !c.isClosed {
-		c.leave(c.listener.addresses[c.address])
+		c.leave()
 	}
 }
 
@@ -63,7 +58,7 @@ func (c *connection) end() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.requests--; c.requests == 0 && !c.isClosed {
-		c.wait(c.listener.addresses[c.address])
+		c.wait()
 	}
 }
 
@@ -72,7 +67,7 @@ func (c *connection) idle() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.requests > 0 && !c.isClosed {
-		c.wait(c.listener.addresses[c.address])
+		c.wait()
 	}
 	c.requests = 0
 }

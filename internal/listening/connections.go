@@ -3,7 +3,6 @@
 package listening
 
 import (
-	"container/list"
 	"errors"
 	"net"
 	"sync"
@@ -43,24 +42,19 @@ const fullEvery = 10 * time.Second
 
 // Listener is a [net.Listener] with bounds. At a bound, the connection that has
 // gone longest without a request being served makes room for the new one: of
-// all connections, or of those of the same address. If every connection serves
-// a request, the new one is closed.
+// those of the same address, or, at the bound of all connections, of the address
+// that has most such connections. If every connection serves a request, the new
+// one is closed.
 type Listener struct {
 	inner  net.Listener
 	limits Limits
 
 	mu        sync.Mutex
 	open      int
-	waiting   *list.List // of *connection, the one that waits longest first
-	addresses map[string]*address
-	closed    int // since Full was told
+	waiting   Queue[*connection] // that serve no request, by address
+	addresses map[string]int     // how many are open of each
+	closed    int                // since Full was told
 	told      time.Time
-}
-
-// address is the connections of one address.
-type address struct {
-	open    int
-	waiting *list.List
 }
 
 // Limit returns a listener that accepts the connections of inner within bounds.
@@ -71,7 +65,7 @@ func Limit(inner net.Listener, limits Limits) *Listener {
 	if limits.PerAddress <= 0 {
 		limits.PerAddress = DefaultConnectionsPerAddress
 	}
-	return &Listener{inner: inner, limits: limits, waiting: list.New(), addresses: make(map[string]*address)}
+	return &Listener{inner: inner, limits: limits, addresses: make(map[string]int)}
 }
 
 // Accept implements [net.Listener]. If the process cannot open another file, a
@@ -101,17 +95,13 @@ func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 func (l *Listener) add(accepted net.Conn) *connection {
 	c := &connection{Conn: accepted, listener: l, address: addressOf(accepted)}
 	l.mu.Lock()
-	of := l.addresses[c.address]
-	if of == nil {
-		of = &address{waiting: list.New()}
-	}
 	var victim *connection
 	isFull := true
 	switch {
-	case c.address != "" && of.open >= l.limits.PerAddress:
-		victim = oldest(of.waiting)
+	case c.address != "" && l.addresses[c.address] >= l.limits.PerAddress:
+		victim, _ = l.waiting.Next(c.address)
 	case l.open >= l.limits.Connections:
-		victim = oldest(l.waiting)
+		victim, _ = l.waiting.Next()
 	default:
 		isFull = false
 	}
@@ -121,9 +111,8 @@ func (l *Listener) add(accepted net.Conn) *connection {
 	isAdded := !isFull || victim != nil
 	if isAdded {
 		l.open++
-		of.open++
-		l.addresses[c.address] = of
-		c.wait(of)
+		l.addresses[c.address]++
+		c.wait()
 	}
 	report := func() {}
 	if isFull {
@@ -141,12 +130,12 @@ func (l *Listener) add(accepted net.Conn) *connection {
 	return c
 }
 
-// makeRoom closes the connection that has waited longest; it reports false if
-// none waits.
+// makeRoom closes the connection that has waited longest, of the address that
+// has most; it reports false if none waits.
 func (l *Listener) makeRoom() bool {
 	l.mu.Lock()
-	victim := oldest(l.waiting)
-	if victim == nil {
+	victim, ok := l.waiting.Next()
+	if !ok {
 		l.mu.Unlock()
 		return false
 	}
@@ -162,7 +151,7 @@ func (l *Listener) makeRoom() bool {
 func (l *Listener) CloseWaiting() {
 	l.mu.Lock()
 	var victims []*connection
-	for c := oldest(l.waiting); c != nil; c = oldest(l.waiting) {
+	for c, ok := l.waiting.Next(); ok; c, ok = l.waiting.Next() {
 		c.remove()
 		victims = append(victims, c)
 	}
@@ -182,13 +171,6 @@ func (l *Listener) countClosed(address string) (report func()) {
 	closed := l.closed
 	l.closed, l.told = 0, time.Now()
 	return func() { l.limits.Full(closed, address) }
-}
-
-func oldest(waiting *list.List) *connection {
-	if first := waiting.Front(); first != nil {
-		return first.Value.(*connection)
-	}
-	return nil
 }
 
 // addressOf returns what the bound of an address counts; empty if the bound

@@ -32,12 +32,12 @@ var originalDesc = func() grpc.ServiceDesc {
 	return desc
 }()
 
-// reflect offers reflection for all that is registered on the server, the
-// service under its original name included.
-func reflect(server *grpc.Server) {
-	options := reflection.ServerOptions{Services: server, DescriptorResolver: withOriginal{}}
-	reflectionpb.RegisterServerReflectionServer(server, reflection.NewServerV1(options))
-	reflectionalphapb.RegisterServerReflectionServer(server, reflection.NewServer(options))
+// reflect offers reflection on a server for all of its services, the one under
+// its original name included.
+func reflect(on grpc.ServiceRegistrar, services reflection.ServiceInfoProvider) {
+	options := reflection.ServerOptions{Services: services, DescriptorResolver: withOriginal{}}
+	reflectionpb.RegisterServerReflectionServer(on, reflection.NewServerV1(options))
+	reflectionalphapb.RegisterServerReflectionServer(on, reflection.NewServer(options))
 }
 
 // withOriginal finds the descriptors of this program, and those of the original

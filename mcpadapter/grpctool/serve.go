@@ -3,7 +3,6 @@
 package grpctool
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"net"
@@ -202,15 +201,15 @@ func (s *Server) listening() (*grpc.Server, *health.Server) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
-		grpc.InTapHandle(s.tap(&arrivals{waiting: list.New()})),
+		grpc.InTapHandle(tapStream),
 	}
 	if s.options.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
 	}
-	server := grpc.NewServer(options...)
-	s.Register(server)
-	alive := health.NewServer()
-	healthpb.RegisterHealthServer(server, alive)
-	reflect(server)
+	server, bounds := grpc.NewServer(options...), newStreams(s)
+	s.Register(admitted{on: server, admit: bounds.identified})
+	alive, open := health.NewServer(), admitted{on: server, admit: bounds.anybody}
+	healthpb.RegisterHealthServer(open, alive)
+	reflect(open, server)
 	return server, alive
 }

@@ -3,76 +3,109 @@
 package grpctool
 
 import (
-	"container/list"
 	"context"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/listening"
-	"google.golang.org/grpc/codes"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
 // gRPC gives a handler its request when all of it has arrived, and waits for
 // that without a limit. The bounds here begin with the header of a request.
 const (
-	maxArriving = 1024 // requests that have not arrived, of all clients
-	maxWatches  = 1024 // streams that watch the health
+	maxArriving = 1024 // requests of identified clients that have not arrived
+	maxOpen     = 256  // the same, of the services that ask for no identity
+	maxStanding = 1024 // streams of those services: they watch the health, or ask about the services
 )
 
-// arrivals bounds the requests of a listener that have not arrived.
-type arrivals struct {
-	watches atomic.Int64
+// streams bounds the streams of a listener. Those of clients that are not
+// identified have bounds of their own.
+type streams struct {
+	server                   *Server
+	arriving, open, standing waiting
+}
 
-	mu      sync.Mutex
-	waiting *list.List // of *arrival, the oldest first
+func newStreams(s *Server) *streams {
+	return &streams{
+		server: s, arriving: waiting{most: maxArriving, limit: listening.RequestTimeout},
+		open: waiting{most: maxOpen, limit: listening.RequestTimeout}, standing: waiting{most: maxStanding},
+	}
+}
+
+// waiting bounds streams that wait for their clients. At the bound, the address
+// that has most of them loses one: the oldest, of the connection that has most.
+type waiting struct {
+	most  int
+	limit time.Duration // for a request to arrive; 0 is none
+
+	mu sync.Mutex
+	of listening.Queue[*arrival]
 }
 
 // arrival is a stream of a client. Its timer ends it when the client takes too
 // long, to send the request or to read the answer.
 type arrival struct {
-	of     *arrivals
 	cancel context.CancelFunc
-	timer  *time.Timer
-	at     *list.Element // nil when the request has arrived; of.mu guards it
+
+	// The rest is set when the stream begins to wait.
+	in    *waiting
+	timer *time.Timer      // nil if there is no limit
+	at    *listening.Place // nil when the request has arrived; in.mu guards it
 }
 
 type arrivalKey struct{}
 
-// begin bounds the stream of ctx. If there are too many that have not arrived,
-// the oldest one ends.
-func (a *arrivals) begin(ctx context.Context) context.Context {
+// tapStream makes it possible to end a stream: one that reads is ended by
+// nothing but the context that it gets here, before it begins. It refuses none.
+// gRPC sets a timer for the grpc-timeout of a client first, and stops it only at
+// the end of a stream that has begun (grpc-go, transport.http2Server.operateHeaders).
+func tapStream(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &arrival{of: a, cancel: cancel}
-	r.timer = time.AfterFunc(listening.RequestTimeout, cancel)
-	a.mu.Lock()
-	r.at = a.waiting.PushBack(r)
-	var oldest *arrival
-	if a.waiting.Len() > maxArriving {
-		oldest = a.waiting.Front().Value.(*arrival)
+	return context.WithValue(ctx, arrivalKey{}, &arrival{cancel: cancel}), nil
+}
+
+// add bounds the stream of ctx until its request has arrived.
+func (w *waiting) add(ctx context.Context) {
+	r, ok := ctx.Value(arrivalKey{}).(*arrival)
+	from, known := peer.FromContext(ctx)
+	if !ok || !known {
+		return // each stream of Serve has both
 	}
-	a.mu.Unlock()
-	if oldest != nil {
-		oldest.arrived()
-		oldest.cancel()
+	if r.in = w; w.limit > 0 {
+		r.timer = time.AfterFunc(w.limit, r.cancel)
+	}
+	w.mu.Lock()
+	r.at = w.of.Add(r, callers.Address(from.Addr.String()), from.Addr)
+	var victim *arrival
+	if w.of.Len() > w.most {
+		victim, _ = w.of.Next()
+		victim.leave()
+	}
+	w.mu.Unlock()
+	if victim != nil {
+		victim.cancel()
 	}
 	context.AfterFunc(ctx, r.arrived) // or it never will
-	return context.WithValue(ctx, arrivalKey{}, r)
 }
 
 // arrived notes that nothing is waited for.
 func (r *arrival) arrived() {
-	r.timer.Stop()
-	r.of.mu.Lock()
-	defer r.of.mu.Unlock()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	r.leave()
+}
+
+// leave takes the stream out of those that wait. r.in.mu is held.
+func (r *arrival) leave() {
 	if r.at != nil {
-		r.of.waiting.Remove(r.at)
+		r.at.Remove()
 		r.at = nil
 	}
 }
@@ -81,7 +114,7 @@ func (r *arrival) arrived() {
 // called when it has left.
 func answering(stream context.Context) (done func()) {
 	r, ok := stream.Value(arrivalKey{}).(*arrival)
-	if !ok || stream.Err() != nil {
+	if !ok || r.timer == nil || stream.Err() != nil {
 		return func() {}
 	}
 	r.timer.Reset(listening.RequestTimeout)
@@ -91,7 +124,7 @@ func answering(stream context.Context) (done func()) {
 // serveRequest notes that the request of a stream has arrived and is served.
 // When answered is called, the client has a limited time to read the answer.
 func serveRequest(stream context.Context) (answered func()) {
-	if r, ok := stream.Value(arrivalKey{}).(*arrival); ok {
+	if r, ok := stream.Value(arrivalKey{}).(*arrival); ok && r.in != nil {
 		r.arrived()
 	}
 	if from, ok := peer.FromContext(stream); ok {
@@ -100,34 +133,77 @@ func serveRequest(stream context.Context) (answered func()) {
 	return func() { answering(stream) }
 }
 
-// tap sees the header of each request, on the goroutine that reads the
-// connection.
-func (s *Server) tap(a *arrivals) tap.ServerInHandle {
-	return func(ctx context.Context, request *tap.Info) (context.Context, error) {
-		if request.FullMethodName == healthpb.Health_Watch_FullMethodName {
-			if a.watches.Add(1) > maxWatches {
-				a.watches.Add(-1)
-				return nil, status.Error(codes.ResourceExhausted, "too many streams watch the health")
-			}
-			context.AfterFunc(ctx, func() { a.watches.Add(-1) })
-			return ctx, nil
-		}
-		if s.options.knowsByToken() && isOurs(request.FullMethodName) {
-			if _, err := s.identify(metadata.NewIncomingContext(ctx, request.Header)); err != nil {
-				return nil, err // before it takes memory
-			}
-		}
-		return a.begin(ctx), nil
+// identified is for services that ask for an identity: a client without one is
+// refused before its request takes memory.
+func (b *streams) identified(stream grpc.ServerStream, _ bool) (context.Context, error) {
+	ctx, err := b.server.verified(stream.Context())
+	if err != nil {
+		return nil, err
 	}
+	b.arriving.add(ctx)
+	return ctx, nil
 }
 
-// knowsByToken reports whether a request is refused by looking at its static
-// token alone, which takes no time.
-func (o *ServerOptions) knowsByToken() bool {
-	return o.Authenticate == nil && o.Certificate == nil && (o.Token != "" || len(o.Tokens) > 0)
+// anybody is for services that ask for none. Some of their streams are long by
+// design: such a stream may stay until there are too many.
+func (b *streams) anybody(stream grpc.ServerStream, isLong bool) (context.Context, error) {
+	if isLong {
+		b.standing.add(stream.Context())
+	} else {
+		b.open.add(stream.Context())
+	}
+	return stream.Context(), nil
 }
 
-// isOurs reports whether a method is one that asks for an identity.
-func isOurs(method string) bool {
-	return !strings.HasPrefix(method, "/grpc.health.") && !strings.HasPrefix(method, "/grpc.reflection.")
+// admitted registers services on a server of gRPC. Before anything is read of a
+// request, admit refuses it or returns the context of its handler. An
+// interceptor of gRPC would see a request after it was read.
+type admitted struct {
+	on    grpc.ServiceRegistrar
+	admit func(stream grpc.ServerStream, isLong bool) (context.Context, error)
 }
+
+// RegisterService implements [grpc.ServiceRegistrar]. To gRPC, a method is a
+// stream with one message in each direction.
+func (a admitted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
+	service := *desc
+	service.Methods, service.Streams = nil, nil
+	for _, method := range desc.Methods {
+		service.Streams = append(service.Streams, a.stream(grpc.StreamDesc{
+			StreamName: method.MethodName,
+			Handler: func(of any, stream grpc.ServerStream) error {
+				answer, err := method.Handler(of, stream.Context(), stream.RecvMsg, nil)
+				if err != nil {
+					return err
+				}
+				return stream.SendMsg(answer)
+			},
+		}))
+	}
+	for _, stream := range desc.Streams {
+		service.Streams = append(service.Streams, a.stream(stream))
+	}
+	a.on.RegisterService(&service, implementation)
+}
+
+// stream returns a stream whose handler comes after admit.
+func (a admitted) stream(desc grpc.StreamDesc) grpc.StreamDesc {
+	handle, isLong := desc.Handler, desc.ClientStreams || desc.ServerStreams
+	desc.Handler = func(of any, stream grpc.ServerStream) error {
+		ctx, err := a.admit(stream, isLong)
+		if err != nil {
+			return err
+		}
+		return handle(of, &admittedStream{ServerStream: stream, ctx: ctx})
+	}
+	return desc
+}
+
+// admittedStream is a stream with another context.
+type admittedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements [grpc.ServerStream].
+func (s *admittedStream) Context() context.Context { return s.ctx }

@@ -35,20 +35,49 @@ var errNoIdentity = errors.New("there is neither a bearer token nor a certificat
 // identify returns who sent a request. The error is a status, which does not
 // say what exactly was wrong.
 func (s *Server) identify(ctx context.Context) (*caller, error) {
-	address := addressOf(ctx)
+	v, err := s.verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), v.values...)...)
+	ctx = callers.WithName(ctx, v.token, s.options.static)
+	client := callers.Client(v.identity, addressOf(ctx))
+	return &caller{ctx: callers.WithOrigin(ctx, callers.Origin{Client: client}), identity: v.identity, client: client}, nil
+}
+
+// verdict is what the credentials of a request say of its sender.
+type verdict struct {
+	values          []invoker.Value
+	token, identity string // the name of the token
+}
+
+type verdictKey struct{}
+
+// verified checks the credentials of a request before it is read. With the
+// context that it returns, identify does not check them again.
+func (s *Server) verified(ctx context.Context) (context.Context, error) {
+	v, err := s.verify(s.options.Telemetry.Extract(ctx, received(ctx)))
+	if err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, verdictKey{}, v), nil
+}
+
+// verify checks the credentials of a request once. The error is a status.
+func (s *Server) verify(ctx context.Context) (*verdict, error) {
+	if v, ok := ctx.Value(verdictKey{}).(*verdict); ok {
+		return v, nil
+	}
 	values, name, identity, err := s.authenticate(ctx)
 	if err != nil {
-		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", callers.Address(address)), zap.Error(err))
+		event.Log(ctx, s.refusals, zapcore.InfoLevel, "a request was refused", event.ServeRequestRefused, zap.String("from", callers.Address(addressOf(ctx))), zap.Error(err))
 		var failure *invoker.Failure
 		if errors.As(err, &failure) && failure.Code == invoker.Denied {
 			return nil, status.Error(codes.PermissionDenied, "the credentials do not allow this")
 		}
 		return nil, status.Error(codes.Unauthenticated, "the credentials are missing, or are not good")
 	}
-	ctx = invoker.WithTrusted(ctx, append(slices.Clip(s.options.Trusted), values...)...)
-	ctx = callers.WithName(ctx, name, s.options.static)
-	client := callers.Client(identity, address)
-	return &caller{ctx: callers.WithOrigin(ctx, callers.Origin{Client: client}), identity: identity, client: client}, nil
+	return &verdict{values: values, token: name, identity: identity}, nil
 }
 
 // authenticate checks what a request says of its sender: the values, the name of

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpctool_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+)
+
+// liveObjects is how many objects are on the heap and in use.
+func liveObjects() int {
+	runtime.GC()
+	runtime.GC() // what has a finalizer, or was in a pool
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapObjects)
+}
+
+// gRPC sets a timer for the grpc-timeout of a stream, which may be years: none
+// stays when the stream is refused.
+func TestRefusedStreamsLeaveNothing(t *testing.T) {
+	s := serve(t, &grpctool.ServerOptions{Token: "0123456789abcdef"})
+	refuse := func(n int) {
+		connection := dialFrom(t, s.address, "127.0.0.1")
+		defer connection.Close()
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer wrong"), 10_000*time.Hour)
+		defer cancel()
+		for range n {
+			if _, err := toolspb.NewMcpToolServiceClient(connection).ListTools(ctx, &toolspb.ListToolsRequest{}); status.Code(err) != codes.Unauthenticated {
+				t.Fatalf("with a wrong token: %v", err)
+			}
+		}
+	}
+	const refused = 4000
+	refuse(100) // what is made once is there now
+	before := liveObjects()
+	refuse(refused)
+	if left := liveObjects() - before; left > refused/2 {
+		t.Errorf("%d refused streams leave %d objects", refused, left)
+	}
+}
+
+// dialFrom returns a connection from an address of this machine.
+func dialFrom(t *testing.T, address, from string) *grpc.ClientConn {
+	t.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", to) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return connection
+}
+
+// halfSent is a stream whose header has left, and nothing else.
+func halfSent(t *testing.T, connection *grpc.ClientConn, method string) grpc.ClientStream {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer 0123456789abcdef")
+	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+// flood opens half-sent streams from an address, and waits until the server has
+// ended as many as it has no room for.
+func flood(t *testing.T, address, from, method string, streams, ended int) {
+	t.Helper()
+	over := make(chan error, streams)
+	var readers sync.WaitGroup
+	t.Cleanup(readers.Wait) // after the connections were closed
+	var connection *grpc.ClientConn
+	for i := range streams {
+		if i%500 == 0 {
+			connection = dialFrom(t, address, from)
+		}
+		stream := halfSent(t, connection, method)
+		readers.Go(func() { over <- stream.RecvMsg(&healthpb.HealthCheckResponse{}) })
+	}
+	for range ended {
+		await(t, "the end of a stream", over)
+	}
+}
+
+// An address that sends the half of thousands of requests ends no request of
+// another one, and neither do requests that need no token.
+func TestHalfSentStreamsEndNoOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, method string
+		room         int
+	}{
+		"another address":           {"127.0.0.2", toolspb.McpToolService_CallTool_FullMethodName, 1024},
+		"other connections of ours": {"127.0.0.1", toolspb.McpToolService_CallTool_FullMethodName, 1024},
+		"health":                    {"127.0.0.1", healthpb.Health_Check_FullMethodName, 256},
+		"watch":                     {"127.0.0.1", healthpb.Health_Watch_FullMethodName, 1024},
+		"reflection":                {"127.0.0.1", reflectionpb.ServerReflection_ServerReflectionInfo_FullMethodName, 1024},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, &grpctool.ServerOptions{Token: "0123456789abcdef"})
+			slow := halfSent(t, dialFrom(t, s.address, "127.0.0.1"), toolspb.McpToolService_ListTools_FullMethodName)
+			health := healthpb.NewHealthClient(dialFrom(t, s.address, "127.0.0.3"))
+			watching, err := health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := watching.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			const streams = 3000
+			flood(t, s.address, test.from, test.method, streams, streams-test.room)
+			if _, err := health.Check(within(t), &healthpb.HealthCheckRequest{}); err != nil {
+				t.Errorf("the health service: %v", err)
+			}
+			if err := slow.SendMsg(&toolspb.ListToolsRequest{}); err != nil {
+				t.Error(err)
+			}
+			if err := slow.CloseSend(); err != nil {
+				t.Error(err)
+			}
+			if err := slow.RecvMsg(&toolspb.ListToolsResponse{}); err != nil {
+				t.Errorf("the slow request: %v", err)
+			}
+			s.stop() // and the other client is told
+			if got, err := watching.Recv(); err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+				t.Errorf("the stream that watches the health: %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// pipes is a listener without sockets, for tests whose time is not real.
+type pipes struct {
+	dialled chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialled:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv6loopback, Port: 80} }
+
+func (p *pipes) dial(context.Context, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	p.dialled <- server
+	return client, nil
+}
+
+// overPipes serves within a bubble of synctest.
+func overPipes(t *testing.T, options *grpctool.ServerOptions, test func(connection *grpc.ClientConn)) {
+	network := &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- grpctool.NewServer(nil, options).Serve(ctx, network) }()
+	connection, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // also when the test fails
+		_ = connection.Close()
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	test(connection)
+}
+
+// A client may ask about the services, or watch the health, on a stream that is
+// open for hours; other requests have their time to arrive.
+func TestLongStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		overPipes(t, &grpctool.ServerOptions{Token: "0123456789abcdef"}, func(connection *grpc.ClientConn) {
+			asking, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			watching, err := healthpb.NewHealthClient(connection).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first, err := watching.Recv(); err != nil || first.Status != healthpb.HealthCheckResponse_SERVING {
+				t.Fatalf("the health: %v, %v", first, err)
+			}
+			watched := make(chan error, 1)
+			go func() {
+				_, err := watching.Recv()
+				watched <- err
+			}()
+			for range 3 {
+				if err := asking.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+					t.Fatal(err)
+				}
+				if answer, err := asking.Recv(); err != nil || len(answer.GetListServicesResponse().GetService()) == 0 {
+					t.Fatalf("reflection: %v, %v", answer, err)
+				}
+				time.Sleep(time.Hour)
+			}
+			select {
+			case err := <-watched:
+				t.Errorf("the stream that watches the health ended: %v", err)
+			default:
+			}
+			for _, method := range []string{toolspb.McpToolService_ListTools_FullMethodName, healthpb.Health_Check_FullMethodName} {
+				began := time.Now()
+				err := halfSent(t, connection, method).RecvMsg(&healthpb.HealthCheckResponse{})
+				if took := time.Since(began); status.Code(err) != codes.Canceled || took != 30*time.Second {
+					t.Errorf("a half-sent request of %s ends after %v: %v", method, took, err)
+				}
+			}
+		})
+	})
+}
+
+// Credentials are checked once, when the header of a request is there: without
+// them nothing more is waited for.
+func TestCredentialsComeFirst(t *testing.T) {
+	var asked atomic.Int64
+	s := serve(t, &grpctool.ServerOptions{Authenticate: func(_ context.Context, token string) ([]invoker.Value, error) {
+		if asked.Add(1); token != "0123456789abcdef-good" {
+			return nil, errors.New("unknown")
+		}
+		return nil, nil
+	}})
+	connection := dialFrom(t, s.address, "127.0.0.1")
+	for _, method := range []string{toolspb.McpToolService_ListTools_FullMethodName, toolspb.McpToolService_CallTool_FullMethodName} {
+		if err := halfSent(t, connection, method).RecvMsg(&toolspb.ListToolsResponse{}); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("a half-sent request of %s: %v", method, err)
+		}
+	}
+	ctx := metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer 0123456789abcdef-good")
+	if _, err := toolspb.NewMcpToolServiceClient(connection).ListTools(ctx, &toolspb.ListToolsRequest{}); err != nil {
+		t.Error(err)
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("three requests, and the credentials were checked %d times", n)
+	}
+}
