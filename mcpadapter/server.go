@@ -166,6 +166,7 @@ type Server struct {
 	taking     context.Context // ends with closing
 	stopTaking context.CancelFunc
 	streams    streams
+	stall      time.Duration // for a client of a stream to read what there is
 	bodies     *bodies
 }
 
@@ -175,7 +176,7 @@ var errServerClosed = errors.New("the server is closed")
 // caller's to close, after the server. It serves nobody yet. A nil roster
 // offers nothing but options.Tools.
 func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
-	s := &Server{options: options.withDefaults(), roster: roster}
+	s := &Server{options: options.withDefaults(), roster: roster, stall: maxStall}
 	if s.roster == nil {
 		s.roster, _ = ensemble.NewRoster() // of nothing: there is no error
 	}

@@ -30,6 +30,11 @@ import (
 //
 // A line that is no message is answered with an error and does no harm, and so
 // is one of more than ServerOptions.MaxBody bytes.
+//
+// A client that reads nothing for a minute while there is something to read has
+// its session ended, with an error: each answer would be kept in memory. Then a
+// Write of out may still be under way when Serve returns, since a write to
+// standard output can be interrupted by nothing on some systems.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (err error) {
 	values := append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], invoker.TrustedFrom(ctx)...)
 	name := "stdio " + rand.Text()
@@ -42,19 +47,24 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	defer func() { from.lasting.End(endOfStream(err, ctx.Err() != nil)) }()
 	session, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), callerKey{}, from), t, nil)
 	if err != nil {
+		t.close()
 		return err
 	}
-	if !s.streams.add(session) {
+	if !s.streams.add(session, t) {
 		_ = session.Close()
 		t.close()
 		return errServerClosed
 	}
 	defer s.streams.remove(session)
 	defer t.close()
-	stop := context.AfterFunc(ctx, t.end)
+	stop := context.AfterFunc(ctx, t.leave)
 	err = session.Wait()
 	if !stop() {
 		return ctx.Err()
+	}
+	if t.output.hasStalled() {
+		s.log.Warn("a client has stopped reading: its session is ended", event.ServeStreamStalled)
+		return errClientNotReading
 	}
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return nil // the client has stopped to listen: it is gone
@@ -65,21 +75,21 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 // streams are the sessions over streams.
 type streams struct {
 	mu    sync.Mutex
-	of    map[*mcp.ServerSession]bool
+	of    map[*mcp.ServerSession]*stream
 	ended bool
 	all   sync.WaitGroup
 }
 
-func (s *streams) add(session *mcp.ServerSession) bool {
+func (s *streams) add(session *mcp.ServerSession, t *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return false
 	}
 	if s.of == nil {
-		s.of = make(map[*mcp.ServerSession]bool)
+		s.of = make(map[*mcp.ServerSession]*stream)
 	}
-	s.of[session] = true
+	s.of[session] = t
 	s.all.Add(1)
 	return true
 }
@@ -95,7 +105,8 @@ func (s *streams) remove(session *mcp.ServerSession) {
 func (s *streams) end() {
 	s.mu.Lock()
 	s.ended = true
-	for session := range s.of {
+	for session, t := range s.of {
+		t.output.hurry()
 		go func() { _ = session.Close() }()
 	}
 	s.mu.Unlock()
@@ -109,7 +120,7 @@ type stream struct {
 	server *Server
 	name   string
 	in     io.ReadCloser
-	out    io.WriteCloser
+	output *output
 
 	messages chan jsonrpc.Message
 	eof      chan struct{} // closed when the client has said all
@@ -118,7 +129,6 @@ type stream struct {
 	stopOnce sync.Once
 	reader   sync.WaitGroup
 
-	writing sync.Mutex
 	mu      sync.Mutex
 	open    map[any]bool  // the calls without an answer
 	settled chan struct{} // closed at the end of the stream when there are none
@@ -126,10 +136,12 @@ type stream struct {
 }
 
 func newStream(s *Server, name string, in io.ReadCloser, out io.WriteCloser) *stream {
-	return &stream{
-		server: s, name: name, in: in, out: out, messages: make(chan jsonrpc.Message), eof: make(chan struct{}),
+	t := &stream{
+		server: s, name: name, in: in, messages: make(chan jsonrpc.Message), eof: make(chan struct{}),
 		stopped: make(chan struct{}), open: make(map[any]bool), settled: make(chan struct{}),
 	}
+	t.output = newOutput(out, s.stall, t.end)
+	return t
 }
 
 // Connect implements mcp.Transport.
@@ -144,7 +156,14 @@ func (t *stream) SessionID() string { return t.name }
 // Close implements mcp.Connection.
 func (t *stream) Close() error {
 	t.end()
-	return t.out.Close()
+	return t.output.close()
+}
+
+// leave ends the stream: calls under way are cancelled, and the client has a
+// little time for each piece of what is still said.
+func (t *stream) leave() {
+	t.output.hurry()
+	t.end()
 }
 
 // end stops reading.
@@ -159,7 +178,7 @@ func (t *stream) end() {
 // interrupted by nothing on some systems.
 func (t *stream) close() {
 	t.end()
-	_ = t.out.Close()
+	_ = t.output.close()
 	gone := make(chan struct{})
 	go func() {
 		t.reader.Wait()
@@ -219,7 +238,7 @@ func (t *stream) Write(_ context.Context, message jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	err = t.write(text)
+	err = t.output.write(text)
 	if response, ok := message.(*jsonrpc.Response); ok {
 		t.answered(response.ID.Raw())
 	}
@@ -237,13 +256,6 @@ func (t *stream) answered(ids ...any) {
 		}
 	}
 	t.settle()
-}
-
-func (t *stream) write(line []byte) error {
-	t.writing.Lock()
-	defer t.writing.Unlock()
-	_, err := t.out.Write(append(line, '\n'))
-	return err
 }
 
 // read hands the messages of the client to Read.
@@ -324,5 +336,5 @@ func (t *stream) asked(id any) {
 
 func (t *stream) refuse(code int64, message string) {
 	t.server.refusals.Info("a line of the client is refused", event.ServeRequestRefused, zap.String("reason", message))
-	_ = t.write(refusalText(code, message))
+	_ = t.output.write(refusalText(code, message))
 }

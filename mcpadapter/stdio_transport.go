@@ -37,7 +37,7 @@ import (
 var _ mcp.Transport = (*process)(nil)
 
 // maxStall bounds a write whose context has no end, such as the answer to a
-// server's request.
+// server's request, and what a server writes to its client over a stream.
 const maxStall = time.Minute
 
 // Connect implements mcp.Transport. It may be called once.

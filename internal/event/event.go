@@ -113,6 +113,7 @@ var (
 	ServeListFailed      = named("serve.list.failed")
 	ServeToolRefused     = named("serve.tool.refused")
 	ServeStreamFailed    = named("serve.stream.failed")
+	ServeStreamStalled   = named("serve.stream.stalled")
 )
 
 // The configuration.
