@@ -131,9 +131,15 @@ func TestEmbed(t *testing.T) {
 
 // A server that cannot be started is an error before the model is asked.
 func TestServerThatCannotBeStarted(t *testing.T) {
-	for _, example := range []string{"embed", "mixed"} {
+	const question, server = "What is the weather in Oslo?", "no-such-server"
+	file := filepath.Join(t.TempDir(), "consort.toml")
+	text := "[model]\nname = \"m\"\nbase_url = \"${OPENAI_BASE_URL}\"\n[mcp.atlas]\ntransport = \"stdio\"\ncommand = [\"" + server + "\"]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for example, arguments := range map[string][]string{"embed": {question, server}, "mixed": {question, server}, "fromtoml": {file, question}} {
 		s := newStage(t) // the model is not asked
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, example), "What is the weather in Oslo?", "no-such-server")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, example), arguments...)
 		cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+s.model.URL())
 		said, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(said), "no-such-server") {

@@ -32,6 +32,9 @@ func ask(ctx context.Context, path, question string) error {
 		return err
 	}
 	defer parts.Close(ctx)
+	if err := parts.Roster.Connect(ctx); err != nil { // turns would go on without the tools of such a server
+		return err
+	}
 
 	talk := converse.New(parts.Model, parts.Roster, parts.Options)
 	turn, err := talk.Ask(ctx, canister.Text(question))
