@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -52,6 +53,8 @@ type wire struct {
 	tokens    map[string]*exchange
 
 	attribution attribution
+	forgotten   map[jsonrpc.ID]bool // requests that were given up, of those that can be counted
+	late        int                 // answers to them
 
 	breaking sync.Once
 	broken   chan struct{} // no message follows
@@ -252,13 +255,40 @@ func (w *wire) forget(x *exchange) {
 		delete(w.exchanges, x.id)
 		if x.personal {
 			w.attribution.giveUp(x.origin)
+			w.awaitLate(x.id)
 		}
 	}
+}
+
+// maxForgotten is how many requests are remembered, to count late answers to them.
+const maxForgotten = 1000
+
+// awaitLate has a late answer counted; w.mu is held.
+func (w *wire) awaitLate(id jsonrpc.ID) {
+	if w.forgotten == nil || len(w.forgotten) >= maxForgotten {
+		w.forgotten = make(map[jsonrpc.ID]bool)
+	}
+	w.forgotten[id] = true
+}
+
+var _ ensemble.Latecomers = (*connection)(nil)
+
+// Late implements [ensemble.Latecomers].
+func (c *connection) Late() int {
+	c.wire.mu.Lock()
+	defer c.wire.mu.Unlock()
+	return c.wire.late
 }
 
 func (w *wire) answered(response *jsonrpc.Response) {
 	w.mu.Lock()
 	x := w.exchanges[response.ID]
+	if w.forgotten[response.ID] {
+		delete(w.forgotten, response.ID)
+		if response.Error == nil {
+			w.late++
+		}
+	}
 	delete(w.exchanges, response.ID)
 	var method string
 	if x != nil {
