@@ -32,15 +32,15 @@ var ErrLater = errors.New("config: the decision is put off")
 func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	fallback, err := decider(Rule{Action: a.Default}, ask, lasts)
 	if err != nil {
-		return nil, fmt.Errorf("approval.default: %w", err)
+		return nil, about("approval.default", err)
 	}
 	rules := make([]compiledRule, len(a.Rules))
 	for i, rule := range a.Rules {
 		if rule.Action == "" {
-			return nil, fmt.Errorf("approval.rules[%d]: the rule has no action", i)
+			return nil, about(fmt.Sprintf("approval.rules[%d]", i), errors.New("the rule has no action"))
 		}
 		if rules[i].decide, err = decider(rule, ask, lasts); err != nil {
-			return nil, fmt.Errorf("approval.rules[%d]: %w", i, err)
+			return nil, about(fmt.Sprintf("approval.rules[%d]", i), err)
 		}
 		rules[i].Rule = rule
 	}

@@ -102,7 +102,8 @@ type Assembly struct {
 
 // Assemble makes the model, the roster and the options of conversations from a
 // configuration. Nothing connects yet. The error, if any, names everything that
-// cannot be, by key.
+// cannot be, by key; it is an [*Error] with the places of the keys if the
+// configuration was read by [Load] or [Parse].
 //
 // The secrets of the configuration, which docs/configuration.md defines, show
 // nowhere in what the parts put into a history, an event, a log or an error.
@@ -141,7 +142,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	assembly.closers = append(assembly.closers, assembly.closeHistory)
 	if err != nil {
 		err = errors.Join(err, assembly.free())
-		return nil, redact.Error(fmt.Errorf("config: %w", err), assembly.Redact)
+		return nil, config.located(err, assembly.Redact)
 	}
 	return assembly, nil
 }
@@ -192,12 +193,12 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 	}
 	options, err := m.options()
 	if err != nil {
-		return fmt.Errorf("model.%w", err)
+		return about("model", err)
 	}
 	options.Logger = o.Logger
 	model, err := openaimodel.New(m.Name.Reveal(), options)
 	if err != nil {
-		return fmt.Errorf("model: %w", err)
+		return about("model", err)
 	}
 	a.Model, a.closers = model, append(a.closers, model.Close)
 	return nil
@@ -206,7 +207,7 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 // options returns m as the options of its package.
 func (m *Model) options() (*openaimodel.Options, error) {
 	if m.isOpenAI() && !m.hasCredentials() {
-		return nil, errors.New("api_key: OpenAI wants a key; set OPENAI_API_KEY, or give api_key, or the base_url of another server")
+		return nil, about("api_key", errors.New("OpenAI wants a key; set OPENAI_API_KEY, or give api_key, or the base_url of another server"))
 	}
 	options := &openaimodel.Options{
 		BaseURL:           m.BaseURL.Reveal(),
@@ -241,7 +242,7 @@ func (m *Model) options() (*openaimodel.Options, error) {
 		if schema := f.Schema.Reveal(); schema != nil {
 			text, err := json.Marshal(schema)
 			if err != nil {
-				return nil, fmt.Errorf("response_format.schema: %w", err)
+				return nil, about("response_format.schema", err)
 			}
 			options.ResponseFormat.Schema = text
 		}
@@ -282,7 +283,7 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	for _, server := range config.servers() {
 		e, err := server.ensemble(o)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", server.path(), err))
+			errs = append(errs, &keyError{server.path(), server.origin(), err})
 		} else if e != nil {
 			ensembles = append(ensembles, e)
 		}
@@ -310,6 +311,13 @@ type named struct {
 }
 
 func (n named) path() string { return n.table + "." + showKey(n.name) }
+
+func (n named) origin() string {
+	if n.kept == nil {
+		return ""
+	}
+	return n.kept.Origin
+}
 
 // servers returns all servers, sorted by name.
 func (c *Config) servers() []named {
@@ -340,7 +348,7 @@ func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
 	source = &cleanSource{Source: source, redact: o.redact}
 	options := n.server.options(o)
 	if options.Screen, err = n.kept.screen(n.name, o); err != nil {
-		return nil, fmt.Errorf("pin: %w", err)
+		return nil, about("pin", err)
 	}
 	return ensemble.New(n.name, source, options), nil
 }

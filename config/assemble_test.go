@@ -369,7 +369,7 @@ func TestPins(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "mcp.a: pin: pins in ") || !strings.Contains(err.Error(), "damaged") {
+	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "mcp.a.pin: pins in ") || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("the error is %v", err)
 	}
 }

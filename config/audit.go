@@ -5,7 +5,6 @@ package config
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap/zapcore"
@@ -74,20 +73,20 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	var to sinks
 	if from.Log {
 		if !o.Logger.Core().Enabled(zapcore.InfoLevel) {
-			return errors.New("audit.log: records are logged at level info, which this log does not take")
+			return about("audit.log", errors.New("records are logged at level info, which this log does not take"))
 		}
 		to = append(to, audit.Zap(o.Logger))
 	}
 	if path := from.File.Reveal(); path != "" {
 		file, err := audit.OpenFile(path, &audit.FileOptions{NoSync: from.NoSync})
 		if err != nil {
-			return fmt.Errorf("audit.file: %w", err)
+			return about("audit.file", err)
 		}
 		a.closers = append(a.closers, file.Close)
 		to = append(to, file)
 	}
 	if len(to) == 0 {
-		return errors.New("audit: there is neither a file nor log")
+		return about("audit", errors.New("there is neither a file nor log"))
 	}
 	a.Audit = audit.New(to, &audit.Options{
 		Identity:      from.Identity,

@@ -212,7 +212,7 @@ func (a *Assembly) assembleBudgets(config *Config, _ *AssembleOptions) error {
 	}
 	policy, err := config.Budgets.policy(ledger, model)
 	if err != nil && config.Model != nil {
-		return fmt.Errorf("budgets: %w", err)
+		return about("budgets", err)
 	}
 	a.Options.Budget = policy
 	return nil

@@ -4,7 +4,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
@@ -69,12 +68,12 @@ func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error 
 	}
 	options, err := config.Model.options()
 	if err != nil {
-		return errors.New("compaction.model: the model of the conversation is wrong, which has the same API")
+		return about("compaction.model", errors.New("the model of the conversation is wrong, which has the same API"))
 	}
 	options.Logger = o.Logger
 	model, err := openaimodel.New(c.Model.Reveal(), options)
 	if err != nil {
-		return fmt.Errorf("compaction.model: %w", err)
+		return about("compaction.model", err)
 	}
 	a.Options.Compaction.Model, a.closers = model, append(a.closers, model.Close)
 	return nil

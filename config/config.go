@@ -58,6 +58,9 @@ type Config struct {
 	// Ignored are the keys of imported files that mean something to other
 	// hosts only, as problems that are none.
 	Ignored []*Problem
+
+	source *source // the file; nil if there is none, as root
+	root   *node
 }
 
 // Model is a language model behind an OpenAI-compatible API.

@@ -325,7 +325,7 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 	if !s.TLS.Plaintext {
 		var err error
 		if options.TLS, err = grpctool.TLSFiles(s.TLS.CA.Reveal(), s.TLS.Certificate.Reveal(), s.TLS.Key.Reveal()); err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
+			return nil, about("tls", err)
 		}
 	}
 	address, application := s.Address.Reveal(), s.Dapr.Reveal()

@@ -133,9 +133,9 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	if !c.Keeps() {
 		return nil, nil
 	}
-	store, err := c.History.open(ctx)
+	store, err := c.History.open(ctx, c.Redact())
 	if err != nil {
-		return nil, redact.Error(fmt.Errorf("history.%w", err), c.Redact())
+		return nil, about("history", err)
 	}
 	if folder := c.Conversation.Spill.Reveal(); folder != "" {
 		store = converse.NewSpillFolder(folder).Store(store)
@@ -143,7 +143,7 @@ func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	return store, nil
 }
 
-func (h *History) open(ctx context.Context) (history.Store, error) {
+func (h *History) open(ctx context.Context, clean func(string) string) (history.Store, error) {
 	key, place := "path", h.Path.Reveal()
 	if h.Store == StorePostgres {
 		key, place = "dsn", h.DSN.Reveal()
@@ -152,7 +152,7 @@ func (h *History) open(ctx context.Context) (history.Store, error) {
 	err := errors.New("there is none")
 	switch {
 	case !slices.Contains([]StoreKind{"", StoreSQLite, StoreFiles, StorePostgres}, h.Store):
-		return nil, fmt.Errorf("store: unknown store %q", h.Store)
+		return nil, about("store", fmt.Errorf("unknown store %q", h.Store))
 	case place == "":
 	case h.Store == StorePostgres:
 		store, err = opened(postgres.Open(ctx, place, &postgres.Options{Schema: h.Schema}))
@@ -162,7 +162,7 @@ func (h *History) open(ctx context.Context) (history.Store, error) {
 		store, err = opened(sqlite.Open(place, nil))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, about(key, redact.Error(err, clean))
 	}
 	return store, nil
 }

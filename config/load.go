@@ -59,6 +59,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 			config.Budgets.check(r, budgets, config.Model)
 		}
 		config.imports(r, root, options)
+		config.source, config.root = r.source, root
 	}
 	if err := r.err(); err != nil {
 		return nil, err

@@ -390,7 +390,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 			continue // see withTLS, which says what is wrong
 		}
 		if client.Token.Reveal() == "" {
-			err = errors.Join(err, fmt.Errorf("%s.token: there is none", path))
+			err = errors.Join(err, about(path+".token", errors.New("there is none")))
 		}
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpadapter.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
@@ -404,7 +404,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	a.Serve = options
 	switch {
 	case s.Converse && config.Model == nil:
-		errs = append(errs, errors.New("serve.converse: there is no model to converse with"))
+		errs = append(errs, about("serve.converse", errors.New("there is no model to converse with")))
 	case s.Converse && !config.Keeps():
 		errs = append(errs, a.offerConversations(o))
 	}
@@ -438,7 +438,7 @@ func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 func (a *Assembly) offerConversations(o *AssembleOptions) error {
 	tool, err := converse.NewTool(a.OpenServed(nil), &converse.ToolOptions{Identity: a.Options.Identity, Logger: o.Logger})
 	if err != nil {
-		return fmt.Errorf("serve.converse: %w", err)
+		return about("serve.converse", err)
 	}
 	a.tool, a.Serve.Tools = tool, []invoker.Invoker{tool}
 	return nil

@@ -81,11 +81,11 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 		return nil
 	}
 	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
-		return errors.New("serve.grpc_tls: there is no certificate, or no key")
+		return about("serve.grpc_tls", errors.New("there is no certificate, or no key"))
 	}
 	var err error
 	if o.TLS, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
-		return fmt.Errorf("serve.grpc_tls: %w", err)
+		return about("serve.grpc_tls", err)
 	}
 	switch {
 	case !s.asksForCertificates():

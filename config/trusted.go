@@ -5,7 +5,6 @@ package config
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -65,7 +64,7 @@ func trustedValues(path string, table map[string]Trusted) ([]invoker.Value, erro
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		value, err := table[name].value(name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s.%s: %w", path, showKey(name), err))
+			errs = append(errs, about(path+"."+showKey(name), err))
 			continue
 		}
 		values = append(values, value)

@@ -116,10 +116,13 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []proble
 	assembly, err := p.assemble(&alone, interaction{})
 	if err == nil {
 		_, err = assembly.History(ctx)
-		err = errors.Join(err, p.close(assembly))
+		err = errors.Join(alone.Locate(err), p.close(assembly))
 	}
 	if err == nil {
 		return []problemJSON{}
+	}
+	if found := problemsIn(err); found != nil {
+		return found
 	}
 	message := strings.TrimPrefix(err.Error(), p.configFile+": config: ")
 	return []problemJSON{{File: p.configFile, Message: message, text: p.configFile + ": " + message}}

@@ -30,6 +30,7 @@ func (p *program) load() (*config.Config, error) {
 	if err != nil {
 		return nil, usagef("the configuration is wrong:\n%w", err)
 	}
+	p.loaded = cfg
 	p.keepIn(cfg)
 	return cfg, p.trusts(cfg)
 }
@@ -82,6 +83,9 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Telemetry: seen,
 	})
 	if err != nil {
+		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // it says where
+			return nil, usagef("%w", err)
+		}
 		return nil, usagef("%s: %w", p.configFile, err)
 	}
 	p.screen.keep(assembly.Redact)

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -112,7 +113,7 @@ func (p *program) pinned() ([]pinned, error) {
 			if cfg.GRPC[name] != nil {
 				table = "grpc"
 			}
-			return nil, usagef("%s: %s.%s.pin: %w", p.configFile, table, name, err)
+			return nil, usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.configFile), table, name, err)
 		}
 		servers = append(servers, pinned{name, file})
 	}

@@ -24,6 +24,7 @@ type program struct {
 
 	// The flags that several commands share.
 	configFile string
+	loaded     *config.Config // nil before it is read
 	logLevel   string
 	logFormat  string
 	json       bool

@@ -109,6 +109,9 @@ func (p *program) unopened(err error) error {
 	case p.history != "":
 		return usagef("--history: %s", withoutKey(err))
 	}
+	if p.loaded != nil {
+		return usagef("%w", p.loaded.Locate(err))
+	}
 	return usagef("%s: %w", p.configFile, err)
 }
 

@@ -180,7 +180,7 @@ func TestCheckOpensTheAuditFile(t *testing.T) {
 	folder := t.TempDir()
 	path := file(t, fmt.Sprintf(table, filepath.Join(folder, "none", "audit.jsonl")))
 	o := consort(t, "check", "--config", path).expect(t, statusUsage)
-	contains(t, "check", o.stdout, "audit.file", "no such file or directory")
+	contains(t, "check", o.stdout, path+":2:1: audit.file: ", "no such file or directory")
 	path = file(t, fmt.Sprintf(table, filepath.Join(folder, "audit.jsonl")))
 	consort(t, "check", "--config", path).expect(t, statusDone)
 }
