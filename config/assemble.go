@@ -457,11 +457,20 @@ func (s *Supervision) words() error {
 	return fmt.Errorf("unknown pin policy %q", s.PinPolicy)
 }
 
+// allowSampling lets a server ask the models of calls, with tools or without.
+func allowSampling(client *mcpadapter.ClientOptions, allowed bool) {
+	client.SampleCalls = allowed
+	if client.Sample == nil { // else the program says whether its own takes tools
+		client.SampleTools = allowed
+	}
+}
+
 // source returns what reaches s.
 func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-	client.SampleCalls, client.CallRoots = s.Sampling, s.ClientRoots
+	allowSampling(&client, s.Sampling)
+	client.CallRoots = s.ClientRoots
 	client.Roots = rootsOf(s.Roots, client.Roots)
 	over := &mcpadapter.HTTPOptions{ClientOptions: client, Headers: reveal(s.Headers), TrustedHeaders: s.Trusted.Headers}
 	switch s.Transport {

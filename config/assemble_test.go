@@ -319,14 +319,18 @@ func TestEnsembleOptions(t *testing.T) {
 	}
 }
 
-// TestSampling: a server asks the conversation's model only with sampling = true.
+// TestSampling: a server asks the conversation's model only with sampling = true, and
+// then also with tools of its own.
 func TestSampling(t *testing.T) {
 	for sampling, want := range map[string]bool{"": false, "sampling = false": false, "sampling = true": true} {
 		offered := make(chan bool, 1)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if strings.Contains(string(body), `"method":"initialize"`) {
-				offered <- strings.Contains(string(body), `"sampling":`)
+				offered <- strings.Contains(string(body), `"sampling":{"tools":{}}`)
+				if !want && strings.Contains(string(body), `"sampling"`) {
+					t.Errorf("%q: declared %s", sampling, body)
+				}
 			}
 			w.WriteHeader(http.StatusNotFound)
 		}))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -216,17 +217,39 @@ func cleanCall(call *invoker.Call, clean func(string) string) *invoker.Call {
 	}
 	if call.Model != nil {
 		own.Model = func(ctx context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
-			asked := *request
-			asked.System = clean(asked.System)
-			asked.Messages = make([]invoker.SampleMessage, len(request.Messages))
-			for i, message := range request.Messages {
-				message.Content = redact.Contents(message.Content, clean)
-				asked.Messages[i] = message
-			}
-			return call.Model(ctx, &asked)
+			return call.Model(ctx, cleanSample(request, clean))
 		}
 	}
 	return &own
+}
+
+// cleanSample returns what is asked of a model without secrets.
+func cleanSample(request *invoker.SampleRequest, clean func(string) string) *invoker.SampleRequest {
+	asked := *request
+	asked.System = clean(asked.System)
+	asked.Stop, asked.Tools, asked.Messages = slices.Clone(asked.Stop), slices.Clone(asked.Tools), slices.Clone(asked.Messages)
+	for i, text := range asked.Stop {
+		asked.Stop[i] = clean(text)
+	}
+	for i := range asked.Tools {
+		tool := &asked.Tools[i]
+		tool.Title, tool.Description = clean(tool.Title), clean(tool.Description)
+		tool.InputSchema, tool.OutputSchema = redact.JSON(tool.InputSchema, clean), redact.JSON(tool.OutputSchema, clean)
+		tool.Metadata = redact.Fields(tool.Metadata, clean)
+	}
+	for i := range asked.Messages {
+		message := &asked.Messages[i]
+		message.Content = redact.Contents(message.Content, clean)
+		message.ToolUses, message.ToolResults = slices.Clone(message.ToolUses), slices.Clone(message.ToolResults)
+		for k := range message.ToolUses {
+			use := &message.ToolUses[k]
+			use.Input, use.Metadata = redact.JSON(use.Input, clean), redact.Fields(use.Metadata, clean)
+		}
+		for k := range message.ToolResults {
+			message.ToolResults[k].Content = redact.Contents(message.ToolResults[k].Content, clean)
+		}
+	}
+	return &asked
 }
 
 func cleanFailure(failure *invoker.Failure, clean func(string) string) *invoker.Failure {

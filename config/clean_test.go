@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -169,6 +170,10 @@ func TestCallsAreCleanWhileTheyRun(t *testing.T) {
 			if err != nil || told.Text != "said" {
 				t.Errorf("the model said %v, %v", told, err)
 			}
+			request := sampleWithTools(key)
+			if _, err := call.Sample(ctx, request); err != nil || !reflect.DeepEqual(request, sampleWithTools(key)) {
+				t.Errorf("the tool's own request is %+v, %v", request, err)
+			}
 			return invoker.Output{Content: canister.Texts(key)}, nil
 		}, nil)
 	if err != nil {
@@ -190,9 +195,24 @@ func TestCallsAreCleanWhileTheyRun(t *testing.T) {
 			hear(request)
 			return &invoker.SampleResult{Text: "said"}, nil
 		},
+		ModelTools: true,
 	})
 	hear(output)
-	if all := strings.Join(heard, "\n"); err != nil || len(heard) != 5 || strings.Contains(all, key) || strings.Count(all, "[secret]") != 10 {
+	if all := strings.Join(heard, "\n"); err != nil || len(heard) != 6 || strings.Contains(all, key) || strings.Count(all, "[secret]") != 19 {
 		t.Errorf("%v, %d times in\n%s", err, strings.Count(all, "[secret]"), all)
+	}
+}
+
+// sampleWithTools is a request to a model that has a secret in nine places.
+func sampleWithTools(key string) *invoker.SampleRequest {
+	object := json.RawMessage(`{"title": "` + key + `"}`)
+	metadata := canister.Fields{"m": json.RawMessage(`"` + key + `"`)}
+	return &invoker.SampleRequest{
+		Stop:  []string{key},
+		Tools: []invoker.Definition{{Name: "t", Title: key, Description: key, InputSchema: object, OutputSchema: object, Metadata: metadata}},
+		Messages: []invoker.SampleMessage{
+			{Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u", Input: object, Metadata: metadata}}},
+			{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "u", Content: canister.Texts(key)}}},
+		},
 	}
 }

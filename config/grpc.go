@@ -337,7 +337,8 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 	case s.Service == GRPCMCP:
 		client := o.Client
 		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-		client.SampleCalls, client.CallRoots = s.Sampling, s.ClientRoots
+		allowSampling(&client, s.Sampling)
+		client.CallRoots = s.ClientRoots
 		client.Roots = rootsOf(s.Roots, client.Roots)
 		if application != "" {
 			return grpctool.DaprMCP(application, options, &client), nil

@@ -109,12 +109,13 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 	sampling := &sampling{batch: b, ctx: ctx}
 	asking := &questions{batch: b, call: c, ctx: ctx, giveUp: cancel}
 	output, err := c.tool.Invoke(ctx, &invoker.Call{
-		ID:        c.key,
-		Arguments: arguments,
-		Progress:  func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
-		Person:    asking.person(),
-		Model:     sampling.ask,
-		Log:       func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
+		ID:         c.key,
+		Arguments:  arguments,
+		Progress:   func(p invoker.Progress) { b.report(c, b.progressOf(p)) },
+		Person:     asking.person(),
+		Model:      sampling.ask,
+		ModelTools: true,
+		Log:        func(entry invoker.LogEntry) { b.logEntry(ctx, c, entry) },
 	})
 	return output, asked{sampling.end(), asking.end()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
 }

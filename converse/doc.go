@@ -136,7 +136,8 @@
 //
 // A tool can ask the person ([invoker.Call.Ask]), whom Options.Ask reaches, and
 // the model ([invoker.Call.Sample]), in an exchange with a history of its own
-// and without tools. Such exchanges count under Limits.Exchanges and
+// and without the tools of the conversation. It can bring tools of its own: the
+// model says which it wants called, and the tool that asks calls them. Such exchanges count under Limits.Exchanges and
 // Limits.Tokens like all others; the metadata of the result remember them, so
 // that [Next] counts them too. The model is given the tokens that the request
 // allows for the answer, and no more than Limits.Tokens leaves; those of several

@@ -116,6 +116,9 @@ type Request struct {
 	// tools are still described, so that the history makes sense and the
 	// prompt stays cached.
 	NoInvocations bool
+	// RequireInvocation asks the model to call one tool at least. A model whose API
+	// has no such thing leaves it out.
+	RequireInvocation bool
 	// MaxTokens bounds the tokens of the answer, beside what the model is set
 	// to itself: the lesser counts. 0 leaves it to the model.
 	MaxTokens int64

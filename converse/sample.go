@@ -121,11 +121,15 @@ type sampling struct {
 	spent sampled
 }
 
-// ask is [invoker.Call].Model: one exchange, with a history of its own and
-// without tools.
+// ask is [invoker.Call].Model: one exchange, with a history of its own and without
+// the tools of the conversation.
 func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *invoker.SampleResult, err error) {
 	defer caught("a function that a tool's question to the model needs", &err)
 	history, err := s.history(request)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := s.tools(request)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	}
 	var usage canister.Usage
 	defer func() { s.settle(most, usage) }()
-	reply, err := s.exchange(ctx, s.request(request, history, most))
+	reply, err := s.exchange(ctx, s.request(request, history, tools.set, most))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -147,10 +151,15 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	if reply.Message.Usage != nil {
 		usage = *reply.Message.Usage
 	}
+	uses, err := tools.uses(reply)
+	if err != nil {
+		return nil, err
+	}
 	return &invoker.SampleResult{
-		Text:   canister.TextOf(reply.Message.Content),
-		Model:  reply.Message.Model,
-		Finish: finishOf(reply.Message.Finish),
+		Text:     canister.TextOf(reply.Message.Content),
+		ToolUses: uses,
+		Model:    reply.Message.Model,
+		Finish:   finishOf(reply.Message.Finish, len(uses) > 0),
 	}, nil
 }
 
@@ -162,18 +171,28 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	if t := request.Temperature; request.MaxTokens < 0 || t < 0 || math.IsNaN(t) || math.IsInf(t, 0) {
 		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked for %d tokens at the temperature %v; neither may be less than 0.", request.MaxTokens, t)
 	}
-	var history []canister.Canister
-	head := func() canister.Head { return canister.Head{ID: s.opts.NewID(), Time: s.opts.Now()} }
-	if request.System != "" {
-		history = append(history, canister.Supervisor{Head: head(), Content: canister.Texts(s.clean.text(request.System))})
+	if err := request.CheckTools(); err != nil {
+		return nil, err
 	}
+	var history []canister.Canister
+	if request.System != "" {
+		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.clean.text(request.System))})
+	}
+	var uses []canister.Invocation // of the message before
 	for i, message := range request.Messages {
 		content := s.clean.contents(byValue(message.Content))
-		switch message.Role {
-		case "user":
-			history = append(history, canister.User{Head: head(), Content: content})
-		case "assistant":
-			history = append(history, canister.Assistant{Head: head(), Content: content, Finish: canister.FinishStop})
+		switch {
+		case len(message.ToolResults) > 0:
+			history = append(history, s.results(uses, message.ToolResults)...)
+		case message.Role == "user":
+			history = append(history, canister.User{Head: s.head(), Content: content})
+		case message.Role == "assistant":
+			said := canister.Assistant{Head: s.head(), Content: content, Finish: canister.FinishStop}
+			uses = s.invocations(&said, message.ToolUses)
+			history = append(history, said)
+			for _, use := range uses {
+				history = append(history, use)
+			}
 		default:
 			return nil, invoker.Failf(invoker.InvalidArguments, "Message %d for the model has the role %q; it must be user or assistant.", i, textcut.Bytes(message.Role, maxQuoted))
 		}
@@ -181,9 +200,18 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	return history, nil
 }
 
+// head begins a canister of such a history.
+func (s *sampling) head() canister.Head {
+	return canister.Head{ID: s.opts.NewID(), Time: s.opts.Now()}
+}
+
 // request is what the model is asked, for an answer of that many tokens.
-func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Canister, most int64) *Request {
-	request := &Request{Purpose: PurposeSampling, History: history, Tools: &Toolset{}, MaxTokens: most, NewID: s.opts.NewID}
+func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Canister, tools *Toolset, most int64) *Request {
+	request := &Request{
+		Purpose: PurposeSampling, History: history, Tools: tools, MaxTokens: most, NewID: s.opts.NewID,
+		NoInvocations:     asked.ToolChoice == invoker.ToolsNone,
+		RequireInvocation: asked.ToolChoice == invoker.ToolsRequired,
+	}
 	if asked.Temperature != 0 {
 		temperature := asked.Temperature
 		request.Temperature = &temperature
@@ -302,9 +330,12 @@ func cannotAsk(err error) *invoker.Failure {
 }
 
 // finishOf translates into the words of MCP 2025-11-25, client/sampling.
-func finishOf(finish canister.Finish) string {
+func finishOf(finish canister.Finish, usesTools bool) string {
 	switch finish {
-	case canister.FinishStop, canister.FinishInvocations:
+	case canister.FinishInvocations, canister.FinishStop:
+		if usesTools {
+			return "toolUse"
+		}
 		return "endTurn"
 	case canister.FinishLength:
 		return "maxTokens"

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -224,5 +226,34 @@ func TestSamplingOfCallsWithoutTools(t *testing.T) {
 	}
 	if len(asked) != 1 {
 		t.Errorf("the model was asked %d times", len(asked))
+	}
+}
+
+// The model of a conversation takes the tools of a server, and the server gets what it
+// asks for: the conversation runs none of it.
+func TestSamplingWithToolsInAConversation(t *testing.T) {
+	options := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true, SampleTools: true}
+	for name, source := range map[string]ensemble.Source{"go": relayProcess(options), "typescript": relayScript(t, options)} {
+		t.Run(name, func(t *testing.T) {
+			script := conversetest.NewScript(
+				conversetest.Line{Calls: []conversetest.Call{{Name: "relay__relay", Arguments: firstAsked}}},
+				conversetest.Line{Text: "Let me see.", Calls: []conversetest.Call{{Name: "weather", Arguments: `{"city":"Oslo"}`, CallID: "u1"}, {Name: "weather", Arguments: `{}`, CallID: "u2"}}},
+				conversetest.Line{
+					Expect: answered(`"input":{"city":"Oslo"}`),
+					Calls:  []conversetest.Call{{Name: "relay__relay", Arguments: thenAsked}},
+				},
+				conversetest.Line{Text: "It rains."},
+				conversetest.Line{Expect: answered("It rains."), Text: "Rain."},
+			)
+			talk := converse.New(script, rosterOf(t, ensemble.New("relay", source, nil)), nil)
+			for event, err := range talk.Send(within(t), canister.Text("How is the weather?")) {
+				if done, ok := event.(converse.TurnCompleted); err != nil || ok && (done.Turn.Exchanges != 5 || done.Turn.Invocations != 2) {
+					t.Errorf("%+v, %v", event, err)
+				}
+			}
+			if err := script.Err(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -119,3 +119,24 @@ func TestSamplingHasItsOwnStop(t *testing.T) {
 		t.Errorf("the request is %s", h.Received())
 	}
 }
+
+// A request that needs a call says so, in place of what the model is set to.
+func TestRequiredInvocation(t *testing.T) {
+	for _, options := range []openaimodel.Options{{}, {ToolChoice: "none"}, {ExtraBody: map[string]any{"tool_choice": "none"}}} {
+		h := newHarness(t, []conversetest.Line{{Text: "blue"}}, options)
+		request := &converse.Request{
+			Purpose: converse.PurposeSampling, RequireInvocation: true,
+			History: []canister.Canister{canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("go, in json")}},
+			Tools:   &converse.Toolset{Definitions: []*invoker.Definition{{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`)}}},
+			NewID:   func() string { return "id" },
+		}
+		for _, err := range h.Model.Exchange(t.Context(), request) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !strings.Contains(h.Received(), `"tool_choice":"required"`) || strings.Contains(h.Received(), `"none"`) {
+			t.Errorf("the request is %s", h.Received())
+		}
+	}
+}

@@ -121,6 +121,8 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 	case o.extra("tool_choice") && !request.NoInvocations:
 	case request.NoInvocations:
 		dst = appendMember(dst, "tool_choice", "none")
+	case request.RequireInvocation:
+		dst = appendMember(dst, "tool_choice", "required")
 	case choice == "auto" || choice == "none" || choice == "required":
 		dst = appendMember(dst, "tool_choice", choice)
 	case choice != "":

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package converse
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/invoker"
+)
+
+// sampleTools are the tools that the asker of a request brings along. The model is
+// offered them; the conversation runs none of them.
+type sampleTools struct {
+	set     *Toolset
+	names   map[string]string // the asker's, by those that the model knows
+	allowed bool              // the model may ask for them
+}
+
+// tools returns the tools of a request, or why the model cannot be offered one:
+// nothing is left out, because the asker would not learn of it.
+func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
+	tools := sampleTools{set: &Toolset{}, names: map[string]string{}, allowed: request.ToolChoice != invoker.ToolsNone}
+	choice := chooserFor(s.origin, s.opts.Limits.Tools)
+	if choice.limit >= 0 && len(request.Tools) > choice.limit {
+		return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given %d tools: %s.", len(request.Tools), choice.why)
+	}
+	for _, definition := range request.Tools {
+		name := sampleName(definition.Name)
+		if _, taken := tools.names[name]; taken {
+			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: another one has the same name for it.", textcut.Bytes(definition.Name, maxQuoted))
+		}
+		tools.names[name] = definition.Name
+		definition.Name, definition.Description = name, s.clean.text(definition.Description)
+		definition.InputSchema = json.RawMessage(s.clean.json(definition.InputSchema))
+		if err := Screen(&definition, choice.screener); err != nil {
+			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: %w.", textcut.Bytes(tools.names[name], maxQuoted), err)
+		}
+		tools.set.Definitions = append(tools.set.Definitions, &definition)
+	}
+	slices.SortFunc(tools.set.Definitions, func(a, b *invoker.Definition) int { return strings.Compare(a.Name, b.Name) })
+	return tools, nil
+}
+
+// sampleName returns the name by which the model knows a tool of an asker, the same
+// each time: its own, unless it is long or a model API would refuse it.
+func sampleName(name string) string {
+	const scope = "tool"
+	if known := ensemble.NameFor(scope, name); known != scope+"__"+name {
+		return known
+	}
+	return name
+}
+
+// uses returns what a model asks for in an answer. A model that asks for tools
+// although there are none, or although it may not, has said what it said.
+func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
+	if !t.allowed || len(t.names) == 0 {
+		return nil, nil
+	}
+	for _, call := range reply.Invocations {
+		name, known := t.names[call.Name]
+		if !known {
+			name = call.Name // for the asker to refuse
+		}
+		input := json.RawMessage(strings.TrimSpace(call.Arguments))
+		if !isObject(input) {
+			if reply.Message.Finish == canister.FinishLength {
+				break // it is cut off, and the answer says so
+			}
+			return nil, invoker.Failf(invoker.ExecutionFailed, "The model asked for the tool %q with arguments that are not a JSON object.", textcut.Bytes(name, maxQuoted))
+		}
+		uses = append(uses, invoker.ToolUse{ID: call.CallID, Name: name, Input: input, Metadata: call.Metadata})
+	}
+	if len(uses) > 0 && len(reply.Message.Metadata) > 0 {
+		first := &uses[0]
+		if first.Metadata = maps.Clone(first.Metadata); first.Metadata == nil {
+			first.Metadata = canister.Fields{}
+		}
+		if first.Metadata[messageKey], err = json.Marshal(reply.Message.Metadata); err != nil {
+			return nil, cannotAsk(err)
+		}
+	}
+	return uses, nil
+}
+
+// messageKey is the member of the metadata of the first use in a message where the
+// metadata of the message itself travel, which some model APIs want to see again.
+const messageKey = "io.github.consort-go/message"
+
+// invocations makes canisters of the uses of tools in a message.
+func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse) (calls []canister.Invocation) {
+	if len(uses) > 0 {
+		said.Finish = canister.FinishInvocations
+		if json.Unmarshal(uses[0].Metadata[messageKey], &said.Metadata) != nil {
+			said.Metadata = nil // there is none, or it is not ours
+		}
+	}
+	for _, use := range uses {
+		call := canister.Invocation{Head: s.head(), Message: said.ID, CallID: use.ID, Name: sampleName(use.Name), Arguments: "{}"}
+		call.Metadata = use.Metadata
+		if len(use.Input) > 0 {
+			call.Arguments = s.clean.json(use.Input)
+		}
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// results makes canisters of the results of tools, in the order of the calls. Each
+// call has one: the request was checked.
+func (s *sampling) results(calls []canister.Invocation, results []invoker.ToolResult) (answers []canister.Canister) {
+	for _, call := range calls {
+		at := slices.IndexFunc(results, func(r invoker.ToolResult) bool { return r.ToolUseID == call.CallID })
+		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.clean.contents(byValue(results[at].Content))}
+		if results[at].Failed {
+			answer.Code = string(invoker.ExecutionFailed)
+		}
+		answers = append(answers, answer)
+	}
+	return answers
+}
