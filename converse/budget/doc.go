@@ -22,7 +22,7 @@
 // A conversation does all of this by itself when [Policy] is in its
 // converse.Options. [NewMemory] keeps a ledger in memory; the stores below
 // converse/history keep theirs beside the conversations. Who writes one of their
-// own runs conversetest.TestLedger over it.
+// own runs budgettest.TestLedger over it.
 //
 // Nothing is a floating-point number: money is counted in millionths of its
 // unit, and what a sum is short of one is rounded up.

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/budget/budgettest"
 )
 
 func TestMemoryPassesSuite(t *testing.T) {
-	conversetest.TestLedger(t, func(t *testing.T) conversetest.LedgerHarness {
+	budgettest.TestLedger(t, func(t *testing.T) budgettest.Harness {
 		memory := budget.NewMemory()
-		return conversetest.LedgerHarness{Open: func() (budget.Ledger, error) { return memory, nil }}
+		return budgettest.Harness{Open: func() (budget.Ledger, error) { return memory, nil }}
 	})
 }

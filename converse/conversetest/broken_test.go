@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -382,7 +383,7 @@ func each(r *converse.Reply, change func(*canister.Invocation)) {
 // TestBroken runs the suite over a model that breaks one rule; only for
 // TestSuiteFinds, which runs it in a process of its own.
 func TestBroken(t *testing.T) {
-	name := brokenRule(t, "CONVERSETEST_BREAK")
+	name := suite.BrokenRule(t, "CONVERSETEST_BREAK")
 	conversetest.TestModel(t, func(_ *testing.T, lines []conversetest.Line) conversetest.Harness {
 		b := &broken{server: &server{lines: lines}}
 		breaks[name](b)
@@ -391,4 +392,4 @@ func TestBroken(t *testing.T) {
 }
 
 // TestSuiteFinds checks that each case of the suite can fail.
-func TestSuiteFinds(t *testing.T) { finds(t, "TestBroken", "CONVERSETEST_BREAK", breaks) }
+func TestSuiteFinds(t *testing.T) { suite.Finds(t, "TestBroken", "CONVERSETEST_BREAK", breaks) }

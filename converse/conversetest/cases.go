@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -111,7 +112,7 @@ func answerText(s *subject) {
 			continue
 		}
 		if x.text != line.Text {
-			s.Errorf("the deltas say %s, want %s", clip(x.text), clip(line.Text))
+			s.Errorf("the deltas say %s, want %s", suite.Quote(x.text), suite.Quote(line.Text))
 		}
 		if !s.Whole && len(line.Text) >= len(half) && x.deltas < 2 {
 			s.Errorf("an answer of %d bytes came in %d deltas", len(line.Text), x.deltas)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversetest helps to test conversations, and what stands on them.
+// Package conversetest helps to test conversations: a scripted model, transcripts, and
+// the suite for models.
 //
 // # A model that plays a script
 //
@@ -75,28 +76,13 @@
 //
 // # The suite for models
 //
-// Whoever writes a [converse.Model] runs [TestModel] over it: the suite that
-// every Model must pass. The server behind the model is scripted with lines
+// [TestModel] is the suite that every [converse.Model] must pass. The server behind the model is scripted with lines
 // too; what else the suite needs is in [Harness]:
 //
 //	func TestSuite(t *testing.T) {
 //		conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {
 //			server := startServer(t, lines)
 //			return conversetest.Harness{Model: mymodel.New(server.URL), Received: server.LastBody}
-//		})
-//	}
-//
-// # The suite for stores
-//
-// Whoever writes a [history.Store] runs [TestStore] over it: the suite that
-// every store must pass. [StoreHarness] says how it is opened, and what it is
-// good for:
-//
-//	func TestSuite(t *testing.T) {
-//		conversetest.TestStore(t, func(t *testing.T) conversetest.StoreHarness {
-//			dir := t.TempDir()
-//			open := func() (history.Store, error) { return mystore.Open(dir) }
-//			return conversetest.StoreHarness{Open: open, Durable: true, Shared: true}
 //		})
 //	}
 package conversetest

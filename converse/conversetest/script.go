@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
@@ -168,12 +169,12 @@ func (l Line) stream() iter.Seq[converse.ModelEvent] {
 				return
 			}
 		}
-		for text := range pieces(l.Reasoning) {
+		for text := range suite.Pieces(l.Reasoning) {
 			if !yield(converse.Delta{Reasoning: text}) {
 				return
 			}
 		}
-		for text := range pieces(l.Text) {
+		for text := range suite.Pieces(l.Text) {
 			if !yield(converse.Delta{Text: text}) {
 				return
 			}
@@ -189,25 +190,6 @@ func (l Line) wait() <-chan struct{} {
 	open := make(chan struct{})
 	close(open)
 	return open
-}
-
-// pieces yields s in pieces of a few bytes that end between characters.
-func pieces(s string) iter.Seq[string] {
-	const few = 8
-	return func(yield func(string) bool) {
-		begin := 0
-		for i := range s {
-			if i-begin >= few {
-				if !yield(s[begin:i]) {
-					return
-				}
-				begin = i
-			}
-		}
-		if begin < len(s) {
-			yield(s[begin:])
-		}
-	}
 }
 
 func (l Line) reply(number int, request *converse.Request) converse.Reply {

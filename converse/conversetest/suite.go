@@ -13,7 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // Harness is a model under test, with what the suite needs to know of it.
@@ -190,7 +190,7 @@ func (s *subject) soon(what string, f func()) {
 func (s *subject) compare(reply converse.Reply, line Line) {
 	s.Helper()
 	if text := canister.TextOf(reply.Message.Content); text != line.Text {
-		s.Errorf("the answer is %s, want %s", clip(text), clip(line.Text))
+		s.Errorf("the answer is %s, want %s", suite.Quote(text), suite.Quote(line.Text))
 	}
 	if line.Finish != "" && reply.Message.Finish != line.Finish {
 		s.Errorf("the answer finishes with %q, want %q", reply.Message.Finish, line.Finish)
@@ -206,9 +206,4 @@ func (s *subject) compare(reply converse.Reply, line Line) {
 	if !slices.Equal(got, want) {
 		s.Errorf("the answer asks for %+v, want %+v", got, want)
 	}
-}
-
-// clip makes a long text fit for a message.
-func clip(text string) string {
-	return fmt.Sprintf("%q", textcut.Bytes(text, 200))
 }

@@ -32,7 +32,7 @@ var ErrKept = errors.New("engine: this is in the log, and will be carried on lat
 // may do what with which conversation is for the program to know: an engine
 // does not ask.
 //
-// Who writes one of their own runs the suite conversetest.TestEngine over it.
+// Who writes one of their own runs the suite enginetest.TestEngine over it.
 type Engine interface {
 	// Send puts a message into a conversation, which begins with it if there is
 	// none, and sees to it that it is answered. It returns when the message is in

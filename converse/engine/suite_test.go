@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/engine/enginetest"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/converse/history/sqlite"
@@ -39,27 +39,27 @@ var stores = map[string]func(t *testing.T) history.Store{
 func TestLocalPassesSuite(t *testing.T) {
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
-			conversetest.TestEngine(t, func(t *testing.T) conversetest.EngineHarness {
+			enginetest.TestEngine(t, func(t *testing.T) enginetest.Harness {
 				store := open(t)
 				t.Cleanup(func() {
 					if err := store.Close(); err != nil {
 						t.Errorf("Close: %v", err)
 					}
 				})
-				return conversetest.EngineHarness{Store: store, Start: starts(t, store), Patience: 20 * time.Second}
+				return enginetest.Harness{Store: store, Start: starts(t, store), Patience: 20 * time.Second}
 			})
 		})
 	}
 }
 
 // starts starts processes with an engine over a store.
-func starts(t *testing.T, store history.Store) func(func(history.Log) converse.OpenFunc) (conversetest.EngineProcess, error) {
-	return func(open func(history.Log) converse.OpenFunc) (conversetest.EngineProcess, error) {
-		mortal := conversetest.NewMortal(store)
+func starts(t *testing.T, store history.Store) func(func(history.Log) converse.OpenFunc) (enginetest.Process, error) {
+	return func(open func(history.Log) converse.OpenFunc) (enginetest.Process, error) {
+		mortal := enginetest.NewMortal(store)
 		local, err := engine.NewLocal(mortal, open(mortal), &engine.Options{
 			Backoff: 10 * time.Millisecond, Poll: 50 * time.Millisecond, Logger: zaptest.NewLogger(t),
 		})
-		return conversetest.EngineProcess{Engine: local, Kill: func() {
+		return enginetest.Process{Engine: local, Kill: func() {
 			mortal.Kill()
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()

@@ -13,6 +13,6 @@
 // A [Store] is a Log that people look after: conversations have names and tags,
 // are listed, searched, forked, exported and deleted. [NewMemory] keeps them in
 // memory; the packages below this one keep them in files, in SQLite and in
-// PostgreSQL. Who writes one of their own runs the suite of package
-// conversetest over it.
+// PostgreSQL. The author of another store runs the suite of
+// package historytest over it.
 package history

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/engine/enginetest"
 	"github.com/consort-go/consort/converse/history"
 )
 
@@ -19,9 +19,9 @@ import (
 func TestEngine(t *testing.T) {
 	address := startServer(t)
 	var cases atomic.Int64
-	conversetest.TestEngine(t, func(t *testing.T) conversetest.EngineHarness {
+	enginetest.TestEngine(t, func(t *testing.T) enginetest.Harness {
 		h := &harness{t: t, address: address, name: "case-" + strconv.FormatInt(cases.Add(1), 10), store: history.NewMemory(), stream: engine.NewStream()}
-		return conversetest.EngineHarness{Store: h.store, Start: h.start}
+		return enginetest.Harness{Store: h.store, Start: h.start}
 	})
 }
 
@@ -34,22 +34,22 @@ type harness struct {
 	stream        engine.Stream
 }
 
-func (h *harness) start(open func(history.Log) converse.OpenFunc) (conversetest.EngineProcess, error) {
+func (h *harness) start(open func(history.Log) converse.OpenFunc) (enginetest.Process, error) {
 	c, err := dial(h.address)
 	if err != nil {
-		return conversetest.EngineProcess{}, err
+		return enginetest.Process{}, err
 	}
-	mortal := conversetest.NewMortal(h.store)
+	mortal := enginetest.NewMortal(h.store)
 	w, err := NewWorker(c, mortal, open(mortal), &WorkerOptions{
 		Queue: h.name, Prefix: h.name + "/", Stream: h.stream,
 		Heartbeat: time.Second, Backoff: 50 * time.Millisecond, Idle: time.Second, Sweep: time.Second, Grace: time.Second,
 	})
 	if err != nil {
-		return conversetest.EngineProcess{}, err
+		return enginetest.Process{}, err
 	}
 	e, err := NewEngine(c, mortal, &Options{Queue: h.name, Prefix: h.name + "/", Stream: h.stream, Open: open(mortal), Poll: 50 * time.Millisecond})
 	p := &inProcess{Engine: e, worker: w}
-	return conversetest.EngineProcess{Engine: p, Kill: func() {
+	return enginetest.Process{Engine: p, Kill: func() {
 		mortal.Kill()
 		c.Close() // and with it the heartbeats
 		ended := make(chan struct{})

@@ -32,7 +32,7 @@ func golden(t *testing.T, version int) []canister.Canister {
 			canister.Result{Head: canister.Head{ID: "r1"}, Invocation: "i1", Content: canister.Texts(strings.Repeat("Read this. ", 100))},
 		}
 	}
-	text, err := os.ReadFile(fmt.Sprintf("../../conversetest/golden/version%d.jsonl", version))
+	text, err := os.ReadFile(fmt.Sprintf("../historytest/golden/version%d.jsonl", version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 // A store that any version wrote is read for ever; its folders have the same
 // names, and what is appended to it is written in the same way.
 func TestGoldenStore(t *testing.T) {
-	versions, err := filepath.Glob("../../conversetest/golden/version*.jsonl")
+	versions, err := filepath.Glob("../historytest/golden/version*.jsonl")
 	if err != nil || len(versions) < 2 {
 		t.Fatal(versions, err)
 	}

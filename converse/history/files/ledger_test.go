@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/budget/budgettest"
 	"github.com/consort-go/consort/converse/history/files"
 )
 
 func TestLedgerPassesSuite(t *testing.T) {
-	conversetest.TestLedger(t, func(t *testing.T) conversetest.LedgerHarness {
+	budgettest.TestLedger(t, func(t *testing.T) budgettest.Harness {
 		path := t.TempDir()
-		return conversetest.LedgerHarness{
+		return budgettest.Harness{
 			Shared: true,
 			Open: func() (budget.Ledger, error) {
 				store, err := files.Open(path, nil)

@@ -7,17 +7,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/converse/history/historytest"
 )
 
 func TestSuite(t *testing.T) {
-	conversetest.TestStore(t, func(t *testing.T) conversetest.StoreHarness {
+	historytest.TestStore(t, func(t *testing.T) historytest.Harness {
 		dir := t.TempDir()
 		open := func() (history.Store, error) { return files.Open(dir, nil) }
 		torn := func(append func(), n float64) (history.Store, error) { return tear(t, dir, append, n) }
-		return conversetest.StoreHarness{Open: open, Durable: true, Shared: true, Torn: torn}
+		return historytest.Harness{Open: open, Durable: true, Shared: true, Torn: torn}
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/historytest"
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/internal/pgtest"
 )
@@ -19,7 +19,7 @@ import (
 func BenchmarkStore(b *testing.B) {
 	for _, connections := range []int{4, 32} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
-			conversetest.BenchStore(b, func(b *testing.B) func() (history.Store, error) {
+			historytest.BenchStore(b, func(b *testing.B) func() (history.Store, error) {
 				dsn := pgtest.DSN(b)
 				return func() (history.Store, error) {
 					return postgres.Open(context.Background(), dsn, &postgres.Options{Connections: connections})

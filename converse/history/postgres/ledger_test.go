@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/budget/budgettest"
 	"github.com/consort-go/consort/converse/history/postgres"
 	"github.com/consort-go/consort/internal/pgtest"
 )
 
 func TestLedgerPassesSuite(t *testing.T) {
-	conversetest.TestLedger(t, func(t *testing.T) conversetest.LedgerHarness {
+	budgettest.TestLedger(t, func(t *testing.T) budgettest.Harness {
 		dsn := pgtest.DSN(t)
-		return conversetest.LedgerHarness{
+		return budgettest.Harness{
 			Shared: true,
 			Open: func() (budget.Ledger, error) {
 				store, err := postgres.Open(t.Context(), dsn, nil)

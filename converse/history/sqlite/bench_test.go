@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/historytest"
 )
 
 // kibibyte is a canister whose JSON form has 1 KiB, more or less.
@@ -67,7 +67,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkStore(b *testing.B) {
-	conversetest.BenchStore(b, func(b *testing.B) func() (history.Store, error) {
+	historytest.BenchStore(b, func(b *testing.B) func() (history.Store, error) {
 		path := filepath.Join(b.TempDir(), "talks.db")
 		return func() (history.Store, error) { return Open(path, nil) }
 	})

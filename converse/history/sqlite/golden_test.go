@@ -26,7 +26,7 @@ func golden(t *testing.T) []canister.Canister {
 	t.Helper()
 	list := []canister.Canister{canister.Document{Head: canister.Head{ID: "d1"}, Content: canister.Texts(strings.Repeat("Read this. ", 100))}}
 	for version := 1; version <= 2; version++ {
-		text, err := os.ReadFile(fmt.Sprintf("../../conversetest/golden/version%d.jsonl", version))
+		text, err := os.ReadFile(fmt.Sprintf("../historytest/golden/version%d.jsonl", version))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/budget/budgettest"
 	"github.com/consort-go/consort/converse/history/sqlite"
 )
 
 func TestLedgerPassesSuite(t *testing.T) {
-	conversetest.TestLedger(t, func(t *testing.T) conversetest.LedgerHarness {
+	budgettest.TestLedger(t, func(t *testing.T) budgettest.Harness {
 		path := filepath.Join(t.TempDir(), "talks.db")
-		return conversetest.LedgerHarness{
+		return budgettest.Harness{
 			Shared: true,
 			Open: func() (budget.Ledger, error) {
 				store, err := sqlite.Open(path, nil)

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/historytest"
 	"github.com/consort-go/consort/converse/history/sqlite"
 )
 
 func TestStorePassesSuite(t *testing.T) {
-	conversetest.TestStore(t, func(t *testing.T) conversetest.StoreHarness {
+	historytest.TestStore(t, func(t *testing.T) historytest.Harness {
 		path := filepath.Join(t.TempDir(), "talks.db")
-		return conversetest.StoreHarness{
+		return historytest.Harness{
 			Open:    func() (history.Store, error) { return sqlite.Open(path, nil) },
 			Durable: true,
 			Shared:  true,

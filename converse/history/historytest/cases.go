@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package historytest
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // storeCases are the rules that every store keeps.
@@ -171,7 +172,7 @@ func (s *storeSubject) race(stores ...history.Store) {
 			s.Fatalf("%d of 8 appends at %d have won", won.Load(), 2*round)
 		}
 		for _, store := range stores {
-			list, err := collect(store.Read(ctx, "talk", 2*round))
+			list, err := suite.Collect(store.Read(ctx, "talk", 2*round))
 			if err != nil || len(list) != 2 {
 				s.Fatalf("after round %d: %s %v", round, identities(list), err)
 			}
@@ -250,7 +251,7 @@ func (s *storeSubject) prefix(reader history.Store) {
 	defer func() { <-done }()
 	for seen := 0; seen < 3*appends; {
 		least := int(told.Load())
-		list, err := collect(reader.Read(ctx, "talk", 0))
+		list, err := suite.Collect(reader.Read(ctx, "talk", 0))
 		if err != nil {
 			s.Fatalf("Read: %v", err)
 		}
@@ -340,7 +341,7 @@ func canistersGolden(s *storeSubject) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		want, err := collect(canister.Decode(bytes.NewReader(text)))
+		want, err := suite.Collect(canister.Decode(bytes.NewReader(text)))
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest_test
+package enginetest_test
 
 import (
 	"context"
@@ -13,9 +13,10 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/engine/enginetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // brokenEngine is a Local with one rule broken: a function that is there takes the
@@ -382,37 +383,37 @@ func (b *brokenEngine) toOne() func(context.Context, string, canister.User) erro
 // TestBrokenEngine runs the suite over an engine that breaks one rule; only for
 // TestEngineSuiteFinds, which runs it in a process of its own.
 func TestBrokenEngine(t *testing.T) {
-	name := brokenRule(t, "CONVERSETEST_BREAK_ENGINE")
-	conversetest.TestEngine(t, func(*testing.T) conversetest.EngineHarness { return localHarness(engineBreaks[name]) })
+	name := suite.BrokenRule(t, "ENGINETEST_BREAK")
+	enginetest.TestEngine(t, func(*testing.T) enginetest.Harness { return localHarness(engineBreaks[name]) })
 }
 
 // localHarness is a Local over a store in memory, broken or not.
-func localHarness(break_ func(*brokenEngine)) conversetest.EngineHarness {
+func localHarness(break_ func(*brokenEngine)) enginetest.Harness {
 	store := history.NewMemory()
-	start := func(open func(history.Log) converse.OpenFunc) (conversetest.EngineProcess, error) {
-		mortal := conversetest.NewMortal(store)
+	start := func(open func(history.Log) converse.OpenFunc) (enginetest.Process, error) {
+		mortal := enginetest.NewMortal(store)
 		b := &brokenEngine{store: mortal, before: mortal, opts: engine.Options{Backoff: 5 * time.Millisecond, Poll: 20 * time.Millisecond}}
 		if break_ != nil {
 			break_(b)
 		}
 		var err error
 		b.Local, err = engine.NewLocal(b.before, open(b.before), &b.opts)
-		return conversetest.EngineProcess{Engine: b, Kill: func() {
+		return enginetest.Process{Engine: b, Kill: func() {
 			mortal.Kill()
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
 			_ = b.Local.Close(ctx)
 		}}, err
 	}
-	return conversetest.EngineHarness{Store: store, Start: start, Patience: 3 * time.Second}
+	return enginetest.Harness{Store: store, Start: start, Patience: 3 * time.Second}
 }
 
 // TestEngineSuiteFinds checks that each case of the suite can fail.
 func TestEngineSuiteFinds(t *testing.T) {
-	finds(t, "TestBrokenEngine", "CONVERSETEST_BREAK_ENGINE", engineBreaks)
+	suite.Finds(t, "TestBrokenEngine", "ENGINETEST_BREAK", engineBreaks)
 }
 
 // The harness finds nothing wrong with an engine that is whole.
 func TestLocalIsWhole(t *testing.T) {
-	conversetest.TestEngine(t, func(*testing.T) conversetest.EngineHarness { return localHarness(nil) })
+	enginetest.TestEngine(t, func(*testing.T) enginetest.Harness { return localHarness(nil) })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package budgettest
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 )
 
-// LedgerHarness is a ledger under test, with what the suite needs to know of it.
-type LedgerHarness struct {
+// Harness is a ledger under test, with what the suite needs to know of it.
+type Harness struct {
 	// Open opens the ledger; each call opens the same accounts, of which there
 	// are none at first. What it opens is closed with t.Cleanup. A ledger that
 	// is not Shared may return the same one each time.
@@ -30,14 +30,14 @@ type LedgerHarness struct {
 // TestLedger runs the suite that every [budget.Ledger] must pass. It makes a
 // fresh harness for each case. Each case is a subtest, and says when it fails
 // what the rule is.
-func TestLedger(t *testing.T, newHarness func(t *testing.T) LedgerHarness) {
+func TestLedger(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range ledgerCases {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t)
 			if c.needs == shared && !h.Shared {
 				t.Skip("the ledger is not shared")
 			}
-			s := &ledgerSubject{T: t, LedgerHarness: h}
+			s := &ledgerSubject{T: t, Harness: h}
 			s.Patience = cmp.Or(h.Patience, 30*time.Second)
 			s.ledger = s.open()
 			defer func() {
@@ -59,7 +59,7 @@ type ledgerCase struct {
 // ledgerSubject is a ledger while a case runs.
 type ledgerSubject struct {
 	*testing.T
-	LedgerHarness
+	Harness
 	ledger budget.Ledger
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package enginetest
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -174,7 +175,7 @@ func (s *stage) hold(ctx context.Context, what string) error {
 func (s *stage) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
 		reply, err := s.exchange(ctx, request, func(text string) bool {
-			for piece := range pieces(text) {
+			for piece := range suite.Pieces(text) {
 				if !yield(converse.Delta{Text: piece}, nil) {
 					return false
 				}
@@ -193,7 +194,7 @@ func (s *stage) Exchange(ctx context.Context, request *converse.Request) iter.Se
 // exchange does what the last message of a person says.
 func (s *stage) exchange(ctx context.Context, request *converse.Request, stream func(string) bool) (*converse.Reply, error) {
 	for _, problem := range canister.Check(request.History) {
-		return nil, fmt.Errorf("conversetest: the history is broken: %v", problem)
+		return nil, fmt.Errorf("enginetest: the history is broken: %v", problem)
 	}
 	s.mu.Lock()
 	s.requests++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package budgettest
 
 import (
 	"context"
@@ -328,14 +328,14 @@ func raceSame(s *ledgerSubject) {
 }
 
 func ledgerSeen(s *ledgerSubject) {
-	other := &ledgerSubject{T: s.T, LedgerHarness: s.LedgerHarness, ledger: s.open()}
+	other := &ledgerSubject{T: s.T, Harness: s.Harness, ledger: s.open()}
 	s.reserves(reservation("r1", line("a", 100, 10, 60)), 60)
 	other.holds("a", 0, 60)
 	other.reserves(reservation("r2", line("a", 100, 10, 60)), 40)
 	other.settles("r1", map[string]int64{"a": 10})
 	s.holds("a", 10, 40)
 	s.settles("r1", map[string]int64{"a": 20})
-	third := &ledgerSubject{T: s.T, LedgerHarness: s.LedgerHarness, ledger: s.open()}
+	third := &ledgerSubject{T: s.T, Harness: s.Harness, ledger: s.open()}
 	third.holds("a", 10, 40)
 }
 
@@ -384,3 +384,6 @@ func (s *ledgerSubject) random(ledger func() budget.Ledger) {
 		}
 	}
 }
+
+// shared marks a case for ledgers that several processes use at once.
+const shared = "shared"

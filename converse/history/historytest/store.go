@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package historytest
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"testing"
@@ -16,10 +15,11 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// StoreHarness is a store under test, with what the suite needs to know of it.
-type StoreHarness struct {
+// Harness is a store under test, with what the suite needs to know of it.
+type Harness struct {
 	// Open opens the store; each call opens the same conversations, of which
 	// there are none at first. The suite closes what it has opened. A store
 	// that is neither Durable nor Shared may return the same one each time.
@@ -44,10 +44,10 @@ type StoreHarness struct {
 // fresh harness for each case, or several at a time; what that starts is ended with
 // t.Cleanup. Each case is a subtest, and says when it fails what the rule is. With
 // -short the long conversation is a tenth as long; see also [HistoriesVariable].
-func TestStore(t *testing.T, newHarness func(t *testing.T) StoreHarness) {
+func TestStore(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range storeCases {
 		t.Run(c.name, func(t *testing.T) {
-			s := &storeSubject{T: t, StoreHarness: newHarness(t), newHarness: newHarness}
+			s := &storeSubject{T: t, Harness: newHarness(t), newHarness: newHarness}
 			if c.needs == durable && !s.Durable || c.needs == shared && !s.Shared {
 				t.Skipf("the store is not %s", c.needs)
 			}
@@ -78,8 +78,8 @@ type storeCase struct {
 // storeSubject is a store while a case runs.
 type storeSubject struct {
 	*testing.T
-	StoreHarness
-	newHarness func(t *testing.T) StoreHarness
+	Harness
+	newHarness func(t *testing.T) Harness
 	store      history.Store
 }
 
@@ -141,30 +141,18 @@ func numbered(from, to int) []canister.Canister {
 func (s *storeSubject) append(conversation string, length int, canisters ...canister.Canister) {
 	s.Helper()
 	if err := s.store.Append(s.context(), conversation, length, canisters...); err != nil {
-		s.Fatalf("Append to %s at %d: %v", clip(conversation), length, err)
+		s.Fatalf("Append to %s at %d: %v", suite.Quote(conversation), length, err)
 	}
 }
 
 // read returns what there is after a place.
 func (s *storeSubject) read(conversation string, after int) []canister.Canister {
 	s.Helper()
-	list, err := collect(s.store.Read(s.context(), conversation, after))
+	list, err := suite.Collect(s.store.Read(s.context(), conversation, after))
 	if err != nil {
-		s.Fatalf("Read of %s after %d: %v", clip(conversation), after, err)
+		s.Fatalf("Read of %s after %d: %v", suite.Quote(conversation), after, err)
 	}
 	return list
-}
-
-// collect returns what a sequence yields before its error.
-func collect[T any](sequence iter.Seq2[T, error]) ([]T, error) {
-	var list []T
-	for item, err := range sequence {
-		if err != nil {
-			return list, err
-		}
-		list = append(list, item)
-	}
-	return list, nil
 }
 
 // holds checks all the canisters of a conversation.
@@ -177,19 +165,19 @@ func (s *storeSubject) holds(conversation string, want ...canister.Canister) {
 func (s *storeSubject) equal(conversation string, got, want []canister.Canister) {
 	s.Helper()
 	if len(got) != len(want) {
-		s.Fatalf("conversation %s has %d canisters, want %d: %s", clip(conversation), len(got), len(want), identities(got))
+		s.Fatalf("conversation %s has %d canisters, want %d: %s", suite.Quote(conversation), len(got), len(want), identities(got))
 	}
 	for i := range want {
 		is, err := canister.Marshal(got[i])
 		if err != nil {
-			s.Fatalf("canister %d of %s: %v", i, clip(conversation), err)
+			s.Fatalf("canister %d of %s: %v", i, suite.Quote(conversation), err)
 		}
 		was, err := canister.Marshal(want[i])
 		if err != nil {
 			s.Fatalf("canister %d of the suite: %v", i, err)
 		}
 		if !bytes.Equal(is, was) || !reflect.DeepEqual(got[i], want[i]) {
-			s.Fatalf("canister %d of %s is %s, want %s", i, clip(conversation), clip(string(is)), clip(string(was)))
+			s.Fatalf("canister %d of %s is %s, want %s", i, suite.Quote(conversation), suite.Quote(string(is)), suite.Quote(string(was)))
 		}
 	}
 }
@@ -210,7 +198,7 @@ func (s *storeSubject) conflict(conversation string, length, expected int, canis
 	err := s.store.Append(s.context(), conversation, expected, canisters...)
 	var conflict *history.ConflictError
 	if !errors.As(err, &conflict) {
-		s.Fatalf("Append to %s at %d is %v, want a conflict", clip(conversation), expected, err)
+		s.Fatalf("Append to %s at %d is %v, want a conflict", suite.Quote(conversation), expected, err)
 	}
 	if want := (history.ConflictError{Conversation: conversation, Expected: expected, Length: length}); *conflict != want {
 		s.Errorf("the conflict is %+v, want %+v", *conflict, want)
@@ -222,7 +210,7 @@ func (s *storeSubject) info(conversation string) history.Info {
 	s.Helper()
 	info, err := s.store.Info(s.context(), conversation)
 	if err != nil {
-		s.Fatalf("Info of %s: %v", clip(conversation), err)
+		s.Fatalf("Info of %s: %v", suite.Quote(conversation), err)
 	}
 	return info
 }
@@ -231,7 +219,7 @@ func (s *storeSubject) info(conversation string) history.Info {
 func (s *storeSubject) missing(conversation string) {
 	s.Helper()
 	if info, err := s.store.Info(s.context(), conversation); !errors.Is(err, history.ErrNotFound) {
-		s.Errorf("Info of %s, which does not exist, is %+v and %v, want ErrNotFound", clip(conversation), info, err)
+		s.Errorf("Info of %s, which does not exist, is %+v and %v, want ErrNotFound", suite.Quote(conversation), info, err)
 	}
 	s.holds(conversation)
 }
@@ -239,7 +227,7 @@ func (s *storeSubject) missing(conversation string) {
 // lists checks which conversations pass a filter, in their order.
 func (s *storeSubject) lists(filter history.Filter, want ...string) {
 	s.Helper()
-	infos, err := collect(s.store.List(s.context(), filter))
+	infos, err := suite.Collect(s.store.List(s.context(), filter))
 	if err != nil {
 		s.Fatalf("List of %+v: %v", filter, err)
 	}
@@ -271,7 +259,7 @@ func (s *storeSubject) sameInfo(got, want history.Info) {
 func (s *storeSubject) changed(conversation string) history.Info {
 	s.Helper()
 	var latest time.Time
-	infos, err := collect(s.store.List(s.context(), history.Filter{}))
+	infos, err := suite.Collect(s.store.List(s.context(), history.Filter{}))
 	if err != nil {
 		s.Fatalf("List: %v", err)
 	}
@@ -287,7 +275,7 @@ func (s *storeSubject) changed(conversation string) history.Info {
 			return info
 		}
 	}
-	s.Fatalf("%s was appended to for %v and has not changed after the others", clip(conversation), s.Patience)
+	s.Fatalf("%s was appended to for %v and has not changed after the others", suite.Quote(conversation), s.Patience)
 	return history.Info{}
 }
 
@@ -295,7 +283,7 @@ func (s *storeSubject) changed(conversation string) history.Info {
 func (s *storeSubject) describe(conversation string, change history.Change) {
 	s.Helper()
 	if err := s.store.Describe(s.context(), conversation, change); err != nil {
-		s.Fatalf("Describe of %s: %v", clip(conversation), err)
+		s.Fatalf("Describe of %s: %v", suite.Quote(conversation), err)
 	}
 }
 
@@ -303,7 +291,7 @@ func (s *storeSubject) describe(conversation string, change history.Change) {
 func (s *storeSubject) fork(conversation string, length int, to string) {
 	s.Helper()
 	if err := s.store.Fork(s.context(), conversation, length, to); err != nil {
-		s.Fatalf("Fork of %s at %d to %s: %v", clip(conversation), length, clip(to), err)
+		s.Fatalf("Fork of %s at %d to %s: %v", suite.Quote(conversation), length, suite.Quote(to), err)
 	}
 }
 
@@ -311,6 +299,6 @@ func (s *storeSubject) fork(conversation string, length int, to string) {
 func (s *storeSubject) remove(conversation string) {
 	s.Helper()
 	if err := s.store.Delete(s.context(), conversation, history.AnyLength); err != nil {
-		s.Fatalf("Delete of %s: %v", clip(conversation), err)
+		s.Fatalf("Delete of %s: %v", suite.Quote(conversation), err)
 	}
 }

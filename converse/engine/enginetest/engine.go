@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package enginetest
 
 import (
 	"cmp"
@@ -17,17 +17,18 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// EngineHarness is a kind of engine under test, with what the suite needs to know
+// Harness is a kind of engine under test, with what the suite needs to know
 // of it.
-type EngineHarness struct {
+type Harness struct {
 	// Store has the conversations, of which there are none at first.
 	Store history.Store
 	// Start starts an engine over Store, as a process does that starts. The
 	// conversations that it carries on are made by what open returns, to which it
 	// gives their log: the Store, or what stands for it in that process.
-	Start func(open func(history.Log) converse.OpenFunc) (EngineProcess, error)
+	Start func(open func(history.Log) converse.OpenFunc) (Process, error)
 	// Alone says that two engines at a time over the store are not meant to be.
 	Alone bool
 	// Patience is how long the suite waits for what ought to happen soon;
@@ -36,8 +37,8 @@ type EngineHarness struct {
 	Patience time.Duration
 }
 
-// EngineProcess is an engine and the end of the process that it is in.
-type EngineProcess struct {
+// Process is an engine and the end of the process that it is in.
+type Process struct {
 	Engine engine.Engine
 	// Kill ends what is under way as if the process had died: nothing of it
 	// writes to the store any more, and no tool of it is called, once Kill has
@@ -51,10 +52,10 @@ type EngineProcess struct {
 // to try again within the harness's patience. A Send that waits for a conversation
 // has to ask for the Done of its context when it stands in the queue, and not before:
 // that is how the suite knows when the next one may come.
-func TestEngine(t *testing.T, newHarness func(t *testing.T) EngineHarness) {
+func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range engineCases {
 		t.Run(c.name, func(t *testing.T) {
-			s := &engineSubject{T: t, EngineHarness: newHarness(t), stage: newStage(t)}
+			s := &engineSubject{T: t, Harness: newHarness(t), stage: newStage(t)}
 			if c.several && s.Alone {
 				t.Skip("the engine is to be alone with its store")
 			}
@@ -81,13 +82,13 @@ type engineCase struct {
 // engineSubject is a kind of engine while a case runs.
 type engineSubject struct {
 	*testing.T
-	EngineHarness
+	Harness
 	stage   *stage
-	process EngineProcess
+	process Process
 }
 
 // start starts one more engine.
-func (s *engineSubject) start() EngineProcess {
+func (s *engineSubject) start() Process {
 	s.Helper()
 	process, err := s.Start(s.stage.opens)
 	if err != nil {
@@ -131,7 +132,7 @@ func (s *engineSubject) send(conversation, id, text string) {
 // log returns the canisters of a conversation, which must be sound.
 func (s *engineSubject) log(conversation string) []canister.Canister {
 	s.Helper()
-	list, err := collect(s.Store.Read(s.context(), conversation, 0))
+	list, err := suite.Collect(s.Store.Read(s.context(), conversation, 0))
 	if err != nil {
 		s.Fatalf("Read of %s: %v", conversation, err)
 	}
@@ -185,7 +186,7 @@ func (s *engineSubject) watch(e engine.Engine, conversation string, after int) i
 func describe(list []canister.Canister) []string {
 	var short []string
 	for _, c := range list {
-		short = append(short, string(c.Kind())+" "+clip(canister.TextOf(canister.ContentOf(c))))
+		short = append(short, string(c.Kind())+" "+suite.Quote(canister.TextOf(canister.ContentOf(c))))
 	}
 	return short
 }
@@ -274,7 +275,7 @@ func (s *engineSubject) effects(what string, want int) {
 }
 
 // ErrKilled is the error of a [Mortal] that was killed.
-var ErrKilled = errors.New("conversetest: the process was killed")
+var ErrKilled = errors.New("enginetest: the process was killed")
 
 // Mortal is a store as a process sees it that can die: once it was killed, its
 // methods do nothing and return ErrKilled. What was under way in the store then

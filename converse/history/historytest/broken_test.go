@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest_test
+package historytest_test
 
 import (
 	"context"
@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/historytest"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // brokenStore is a store in memory with one rule broken: a function that is
@@ -459,8 +460,8 @@ func forgetful(b *brokenStore) { b.Memory = history.NewMemory() }
 // TestBrokenStore runs the suite over a store that breaks one rule; only for
 // TestStoreSuiteFinds, which runs it in a process of its own.
 func TestBrokenStore(t *testing.T) {
-	name := brokenRule(t, "CONVERSETEST_BREAK_STORE")
-	conversetest.TestStore(t, func(*testing.T) conversetest.StoreHarness {
+	name := suite.BrokenRule(t, "HISTORYTEST_BREAK")
+	historytest.TestStore(t, func(*testing.T) historytest.Harness {
 		memory := history.NewMemory()
 		open := func() (history.Store, error) {
 			b := &brokenStore{Memory: memory}
@@ -471,11 +472,11 @@ func TestBrokenStore(t *testing.T) {
 			append()
 			return open()
 		}
-		return conversetest.StoreHarness{Open: open, Durable: true, Shared: true, Torn: torn, Patience: 5 * time.Second}
+		return historytest.Harness{Open: open, Durable: true, Shared: true, Torn: torn, Patience: 5 * time.Second}
 	})
 }
 
 // TestStoreSuiteFinds checks that each case of the suite can fail.
 func TestStoreSuiteFinds(t *testing.T) {
-	finds(t, "TestBrokenStore", "CONVERSETEST_BREAK_STORE", storeBreaks)
+	suite.Finds(t, "TestBrokenStore", "HISTORYTEST_BREAK", storeBreaks)
 }

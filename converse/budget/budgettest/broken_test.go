@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest_test
+package budgettest_test
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/budget/budgettest"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // brokenLedger is a ledger in memory with one rule broken: a function that is there
@@ -159,10 +160,10 @@ func (b *brokenLedger) heedless(_ context.Context, accounts []string) ([]budget.
 // TestBrokenLedger runs the suite over a ledger that breaks one rule; only for
 // TestLedgerSuiteFinds, which runs it in a process of its own.
 func TestBrokenLedger(t *testing.T) {
-	name := brokenRule(t, "CONVERSETEST_BREAK_LEDGER")
-	conversetest.TestLedger(t, func(*testing.T) conversetest.LedgerHarness {
+	name := suite.BrokenRule(t, "BUDGETTEST_BREAK")
+	budgettest.TestLedger(t, func(*testing.T) budgettest.Harness {
 		memory := budget.NewMemory()
-		return conversetest.LedgerHarness{Shared: true, Patience: 10 * time.Second, Open: func() (budget.Ledger, error) {
+		return budgettest.Harness{Shared: true, Patience: 10 * time.Second, Open: func() (budget.Ledger, error) {
 			b := &brokenLedger{Memory: memory}
 			ledgerBreaks[name](b)
 			return b, nil
@@ -172,5 +173,5 @@ func TestBrokenLedger(t *testing.T) {
 
 // TestLedgerSuiteFinds checks that each case of the suite can fail.
 func TestLedgerSuiteFinds(t *testing.T) {
-	finds(t, "TestBrokenLedger", "CONVERSETEST_BREAK_LEDGER", ledgerBreaks)
+	suite.Finds(t, "TestBrokenLedger", "BUDGETTEST_BREAK", ledgerBreaks)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package enginetest
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/internal/testing/suite"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -181,7 +182,7 @@ func sendBad(s *engineSubject) {
 	}
 	for _, id := range []string{"", "a\nb", strings.Repeat("a", 2000)} {
 		if err := s.process.Engine.Send(s.context(), id, message("m1", "say hello")); err == nil {
-			s.Errorf("a message was sent to the conversation %q", clip(id))
+			s.Errorf("a message was sent to the conversation %q", suite.Quote(id))
 		}
 	}
 	s.said(talk)

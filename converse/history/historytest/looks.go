@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package historytest
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // shortened says that the tests were asked to be short.
@@ -104,7 +105,7 @@ func listSearch(s *storeSubject) {
 		if test.text == "(oslo" || test.text == "fresh\" 100%" {
 			// What is no word in one store is part of one in another; it must
 			// not be an error.
-			if _, err := collect(s.store.List(s.context(), history.Filter{Text: test.text})); err != nil {
+			if _, err := suite.Collect(s.store.List(s.context(), history.Filter{Text: test.text})); err != nil {
 				s.Errorf("List of %q: %v", test.text, err)
 			}
 			continue
@@ -307,10 +308,10 @@ func identitiesOdd(s *storeSubject) {
 		s.append(conversation, 1, says("c1", "and again"))
 		s.holds(conversation, says("c0", "I am "+conversation), says("c1", "and again"))
 		if info := s.info(conversation); info.ID != conversation || info.Length != 2 {
-			s.Errorf("the info of %s is %+v", clip(conversation), info)
+			s.Errorf("the info of %s is %+v", suite.Quote(conversation), info)
 		}
 	}
-	infos, err := collect(s.store.List(s.context(), history.Filter{}))
+	infos, err := suite.Collect(s.store.List(s.context(), history.Filter{}))
 	if err != nil || len(infos) != len(odd) {
 		s.Errorf("of %d conversations %d are listed: %v", len(odd), len(infos), err)
 	}
@@ -325,19 +326,19 @@ func identitiesBad(s *storeSubject) {
 	s.append("talk", 0, numbered(0, 2)...)
 	for _, bad := range []string{"", "a\x00b", "\x00", "a\nb", "\x1b[2J", "\u0085", "\xff", strings.Repeat("x", history.MaxID+1)} {
 		if err := s.store.Append(s.context(), bad, 0, says("c0", "bad")); err == nil {
-			s.Errorf("Append to %s is taken", clip(bad))
+			s.Errorf("Append to %s is taken", suite.Quote(bad))
 		}
 		if err := s.store.Fork(s.context(), "talk", 1, bad); err == nil {
-			s.Errorf("Fork to %s is taken", clip(bad))
+			s.Errorf("Fork to %s is taken", suite.Quote(bad))
 		}
 		if err := s.store.Fork(s.context(), bad, 0, "new"); err == nil {
-			s.Errorf("Fork of %s is taken", clip(bad))
+			s.Errorf("Fork of %s is taken", suite.Quote(bad))
 		}
 		if _, err := s.store.Info(s.context(), bad); err == nil {
-			s.Errorf("Info of %s is given", clip(bad))
+			s.Errorf("Info of %s is given", suite.Quote(bad))
 		}
-		if list, _ := collect(s.store.Read(s.context(), bad, 0)); len(list) > 0 {
-			s.Errorf("Read of %s yields %s", clip(bad), identities(list))
+		if list, _ := suite.Collect(s.store.Read(s.context(), bad, 0)); len(list) > 0 {
+			s.Errorf("Read of %s yields %s", suite.Quote(bad), identities(list))
 		}
 		_ = s.store.Delete(s.context(), bad, history.AnyLength) // may be an error, and may not
 	}
@@ -361,8 +362,8 @@ func errorsNotFound(s *storeSubject) {
 
 // everything calls each method of the store, and returns their errors.
 func (s *storeSubject) everything(ctx context.Context) map[string]error {
-	_, read := collect(s.store.Read(ctx, "talk", 0))
-	_, list := collect(s.store.List(ctx, history.Filter{}))
+	_, read := suite.Collect(s.store.Read(ctx, "talk", 0))
+	_, list := suite.Collect(s.store.List(ctx, history.Filter{}))
 	_, info := s.store.Info(ctx, "talk")
 	return map[string]error{
 		"Read": read, "List": list, "Info": info,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest_test
+package historytest_test
 
 import (
 	"bytes"
@@ -8,21 +8,21 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/historytest"
 )
 
 func TestMemoryPassesSuite(t *testing.T) {
-	conversetest.TestStore(t, func(*testing.T) conversetest.StoreHarness {
+	historytest.TestStore(t, func(*testing.T) historytest.Harness {
 		store := history.NewMemory()
 		// As long as nobody closes it, it does for the cases of others too.
-		return conversetest.StoreHarness{Open: func() (history.Store, error) { return store, nil }, Durable: true, Shared: true}
+		return historytest.Harness{Open: func() (history.Store, error) { return store, nil }, Durable: true, Shared: true}
 	})
 }
 
 // The suite has the lines of every version of the form.
 func TestGoldenLinesAreThoseOfPackageCanister(t *testing.T) {
-	files, err := filepath.Glob("../../canister/testdata/version*.jsonl")
+	files, err := filepath.Glob("../../../canister/testdata/version*.jsonl")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package historytest
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // HistoriesVariable is the environment variable that says how many histories the
@@ -70,7 +71,7 @@ func (s *storeSubject) history(seed uint64, check func(keeper *storeSubject, nam
 		if s.Failed() {
 			var lines bytes.Buffer
 			_ = canister.Encode(&lines, h.list(len(h.appends))...)
-			s.Logf("the conversation of seed %d:\n%s", seed, clip(lines.String()))
+			s.Logf("the conversation of seed %d:\n%s", seed, suite.Quote(lines.String()))
 		}
 	}()
 	check(s, fmt.Sprintf("talk %d", seed), h, rand.New(rand.NewPCG(seed, 7)))
@@ -140,7 +141,7 @@ func historiesTorn(s *storeSubject) {
 		s.Skip("nobody can tear an append of this store")
 	}
 	own := func(keeper *storeSubject) {
-		keeper.StoreHarness = s.newHarness(keeper.T)
+		keeper.Harness = s.newHarness(keeper.T)
 		keeper.Patience = s.Patience
 		keeper.store = keeper.open()
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conversetest
+package enginetest
 
 import (
 	"context"
@@ -407,7 +407,7 @@ func crashMany(s *engineSubject) {
 }
 
 func twoSplit(s *engineSubject) {
-	both := []EngineProcess{s.process, s.start()}
+	both := []Process{s.process, s.start()}
 	for i := range 10 {
 		s.process = both[i%2]
 		s.send(fmt.Sprint("talk-", i), "m1", fmt.Sprint("call effect e", i))
@@ -423,12 +423,12 @@ func twoSplit(s *engineSubject) {
 }
 
 func twoOne(s *engineSubject) {
-	both := []EngineProcess{s.process, s.start()}
+	both := []Process{s.process, s.start()}
 	var sent sync.WaitGroup
 	for i := range 2 {
 		sent.Go(func() {
 			for n := range 3 {
-				for _, e := range []EngineProcess{both[i], both[1-i]} { // the same to both
+				for _, e := range []Process{both[i], both[1-i]} { // the same to both
 					m := message(fmt.Sprintf("m%d-%d", i, n), fmt.Sprintf("call effect e%d-%d", i, n))
 					if err := e.Engine.Send(s.context(), talk, m); err != nil {
 						s.Errorf("Send: %v", err)

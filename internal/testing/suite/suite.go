@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suite helps to write suites for implementers of an interface, and to test
+// that a suite finds what is broken.
+package suite
+
+import (
+	"iter"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/internal/textcut"
+)
+
+// Finds checks that each case of a suite can fail. The keys of breaks are cases,
+// with a word behind a space where one is broken in several ways; test runs the
+// suite over something that breaks the rule whose key stands in the variable of
+// the environment, and is run in a process of its own.
+func Finds[B any](t *testing.T, test, variable string, breaks map[string]B) {
+	for _, name := range slices.Sorted(maps.Keys(breaks)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rule, _, _ := strings.Cut(name, " ")
+			pattern := "^" + test + "$/^" + strings.ReplaceAll(regexp.QuoteMeta(rule), "/", "$/^") + "$"
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run", pattern, "-test.v")
+			command.Env = append(os.Environ(), variable+"="+name)
+			output, err := command.CombinedOutput()
+			if err == nil || !strings.Contains(string(output), "the rule: ") {
+				t.Errorf("the case did not find it: %v\n%s", err, output)
+			}
+		})
+	}
+}
+
+// BrokenRule returns the key of the rule to break, in the process that [Finds] starts.
+func BrokenRule(t *testing.T, variable string) string {
+	t.Helper()
+	name := os.Getenv(variable)
+	if name == "" {
+		t.Skip("run by a test that the suite finds what is broken")
+	}
+	return name
+}
+
+// Collect returns what a sequence yields, up to its first error.
+func Collect[T any](sequence iter.Seq2[T, error]) ([]T, error) {
+	var list []T
+	for item, err := range sequence {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, item)
+	}
+	return list, nil
+}
+
+// Quote quotes the beginning of a text for a message.
+func Quote(text string) string { return strconv.Quote(textcut.Bytes(text, 200)) }
+
+// Pieces yields s in pieces of a few bytes that end between characters.
+func Pieces(s string) iter.Seq[string] {
+	const few = 8
+	return func(yield func(string) bool) {
+		begin := 0
+		for i := range s {
+			if i-begin >= few {
+				if !yield(s[begin:i]) {
+					return
+				}
+				begin = i
+			}
+		}
+		if begin < len(s) {
+			yield(s[begin:])
+		}
+	}
+}
