@@ -261,3 +261,24 @@ func TestSampleChecksTheTools(t *testing.T) {
 	play(t, converse.New(script, newRoster(t, tool), nil), "go")
 	played(t, script)
 }
+
+// What the tools of such a request take is reserved of the budget, and what it cost
+// is settled.
+func TestSampleWithToolsOnBudget(t *testing.T) {
+	long := ownTool("add")
+	long.Description = strings.Repeat("long ", 4000)
+	for _, test := range []struct {
+		tool  invoker.Definition
+		lines []conversetest.Line
+		spent int64
+	}{
+		{ownTool("add"), []conversetest.Line{{Text: "five", Usage: usage(7, 3)}, {Text: "done", Usage: usage(5, 5), Expect: told("five/endTurn")}}, 40},
+		{long, []conversetest.Line{{Text: "done", Usage: usage(5, 5), Expect: told("The model was not asked")}}, 30},
+	} {
+		p := policy(tokens(12000))
+		script := conversetest.NewScript(append([]conversetest.Line{{Calls: []conversetest.Call{call("loop", "{}")}, Usage: usage(10, 10)}}, test.lines...)...)
+		play(t, converse.New(script, newRoster(t, looper(test.tool)), &converse.Options{ID: "talk", Budget: p}), "go")
+		played(t, script)
+		spent(t, p, test.spent, test.spent)
+	}
+}

@@ -3,13 +3,15 @@
 package mcpadapter
 
 import (
+	"encoding/base64"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // The members of a question's _meta where what the SDK decodes into maps stands as
-// text on its way through the SDK: the schema of a form, whose fields are in the order
+// text, in base64, on its way through the SDK: the schema of a form, whose fields are in the order
 // in which the server wrote them, and the whole of a request to a model.
 const (
 	formKey     = "io.github.consort-go/requested-schema"
@@ -71,11 +73,21 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	if err != nil {
 		meta = make(map[string]json.RawMessage)
 	}
-	meta[key], _ = json.Marshal(string(text))
+	meta[key], _ = json.Marshal([]byte(text)) // as a string it could grow sixfold
 	m["_meta"], _ = json.Marshal(meta)
 	kept, err := json.Marshal(m)
 	if err != nil {
 		return params // cannot happen: all of it was decoded
 	}
 	return kept
+}
+
+// textKept returns the text that withText put under the key; nil if there is none.
+func textKept(meta mcp.Meta, key string) json.RawMessage {
+	kept, _ := meta[key].(string)
+	text, err := base64.StdEncoding.DecodeString(kept)
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return text
 }

@@ -121,8 +121,8 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 			return nil, err
 		}
 		asked.Schema = schema
-		if written, ok := req.Params.Meta[formKey].(string); ok {
-			asked.Schema = json.RawMessage(written)
+		if written := textKept(req.Params.Meta, formKey); written != nil {
+			asked.Schema = written
 		}
 	}
 	answer, err := consult(ctx, c, func(ctx context.Context) (*invoker.ElicitResult, error) { return c.person(ctx)(ctx, asked) })

@@ -100,8 +100,7 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 		}
 		Tools []json.RawMessage
 	}
-	text, _ := params.Meta[samplingKey].(string)
-	if err := json.Unmarshal([]byte(text), &kept); err != nil {
+	if err := json.Unmarshal(textKept(params.Meta, samplingKey), &kept); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read: " + err.Error()}
 	}
 	for _, m := range kept.Messages {
