@@ -120,6 +120,7 @@ func (p Replay) playWire(x *exchange) {
 		if !x.wait(part.Pause) {
 			return
 		}
+		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only on a closed connection, as Write then does
 		if _, err := conn.Write(part.Data); err != nil {
 			return
 		}

@@ -5,10 +5,12 @@ package openaiserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +39,9 @@ const (
 	defaultRecord  = 1000
 	defaultMaxBody = 64 << 20
 	headerTimeout  = 10 * time.Second
+	bodyTimeout    = 30 * time.Second // for the body of a request to arrive
+	writeTimeout   = 30 * time.Second // for a client to read a piece of a reply
+	idleTimeout    = 2 * time.Minute  // between two requests
 	// maxStall ends a reply that stalls on purpose but was forgotten.
 	maxStall = 10 * time.Minute
 )
@@ -121,7 +126,7 @@ func Start(script Script, options *Options) (*Server, error) {
 		return nil, fmt.Errorf("openaiserver: %w", err)
 	}
 	s.url = "http://" + listener.Addr().String() + "/v1"
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
 	s.gone = make(chan struct{})
 	go func() {
 		defer close(s.gone)
@@ -200,13 +205,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.active.Done()
-	x := &exchange{server: s, w: w, ctx: r.Context(), serial: s.serial.Add(1)}
+	bounded := newBoundedWriter(w)
+	defer bounded.extend() // for what is still to leave then
+	x := &exchange{server: s, w: bounded, ctx: r.Context(), serial: s.serial.Add(1)}
 	w.Header()["X-Request-Id"] = []string{"req_" + strconv.FormatUint(x.serial, 10)}
 
 	buffer := s.bodies.Get().(*bytes.Buffer)
 	defer s.bodies.Put(buffer)
 	buffer.Reset()
-	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody))
+	err := s.readBody(w, r, buffer)
 	s.journal.record(r, buffer.Bytes())
 	var reply Reply
 	failure := s.refuse(r, err)
@@ -220,6 +227,45 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply.play(x)
 }
 
+// readBody reads the body of a request in its time. After an error, the deadline
+// stays: net/http would wait for the rest.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, to *bytes.Buffer) error {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // where it can be set
+	if _, err := to.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody)); err != nil {
+		w.Header().Set("Connection", "close")
+		return err
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return nil
+}
+
+// boundedWriter bounds how long a client may take to read a piece of a reply.
+type boundedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func newBoundedWriter(w http.ResponseWriter) *boundedWriter {
+	b := &boundedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+	b.extend() // net/http keeps the one of the last request
+	return b
+}
+
+// extend gives the client its time anew.
+func (w *boundedWriter) extend() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it can be set
+}
+
+// Write implements [io.Writer].
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	w.extend()
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // refuse turns away what is no request of this API at all.
 func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	_, path := splitOddity(r.URL.Path)
@@ -232,6 +278,8 @@ func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	case s.options.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+s.options.APIKey:
 		failure := Unauthorized()
 		return &failure
+	case errors.Is(bodyErr, os.ErrDeadlineExceeded):
+		return &Failure{Status: http.StatusRequestTimeout, Message: fmt.Sprintf("The body did not arrive in %v.", bodyTimeout)}
 	case bodyErr != nil:
 		return &Failure{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body could not be read within %d bytes.", s.options.MaxBody)}
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
