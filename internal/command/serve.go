@@ -104,7 +104,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	if settings.AnswersOnlyLoopbackNames() {
 		s.screen.note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
 	}
-	servers := newServers(assembly, settings)
+	servers := newServers(assembly, settings, watched.reason)
 	hurried := hurries(servers.close)
 	if settings.Listens() {
 		err = s.overNetwork(ctx, servers, settings)
@@ -130,11 +130,13 @@ type servers struct {
 	grpc *grpctool.Server // offers mcp too; nil when it is not wanted
 }
 
-func newServers(assembly *config.Assembly, settings *config.Serve) *servers {
+// newServers returns servers of what was assembled; notReady says why there should
+// be no calls.
+func newServers(assembly *config.Assembly, settings *config.Serve, notReady func() string) *servers {
 	s := &servers{mcp: mcpadapter.NewServer(assembly.Roster, assembly.Serve)}
 	if settings.GRPC.Reveal() != "" {
 		options := *assembly.ServeGRPC
-		options.MCP = s.mcp
+		options.MCP, options.NotReady = s.mcp, notReady
 		s.grpc = grpctool.NewServer(assembly.Roster, &options)
 	}
 	return s

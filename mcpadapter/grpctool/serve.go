@@ -74,11 +74,12 @@ func (h handlers) contain(ctx context.Context, err *error) {
 
 // Serve serves clients of a listener, with the standard health service and
 // reflection, which ask for no identity, until ctx ends or the server is
-// closed. The health is NOT_SERVING while the roster is not ready (ensemble.Health).
-// A request has 30 s to arrive, and so has an answer to leave. Then it closes the server: calls under way have
-// ServerOptions.ShutdownTimeout to finish, and new ones are refused. It
-// returns nil when all have, and otherwise what did not end, or what went wrong
-// with the listener, which is closed in any case.
+// closed. The health is NOT_SERVING while the roster is not ready
+// (ensemble.Health), and for the reasons of ServerOptions.NotReady. A request
+// has 30 s to arrive, and so has an answer to leave. Then it closes the server:
+// calls under way have ServerOptions.ShutdownTimeout to finish, and new ones are
+// refused. It returns nil when all have, and otherwise what did not end, or what
+// went wrong with the listener, which is closed in any case.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if !s.startServing() {
 		listener.Close()
@@ -89,10 +90,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	clients := listening.Limit(listener, listening.Limits{
 		Connections: s.options.MaxConnections, PerAddress: s.options.MaxConnectionsPerAddress, Full: s.full,
 	})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(clients) }()
 	stopTelling := s.tellReadiness(server, alive)
 	defer stopTelling()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(clients) }()
 	select {
 	case err := <-served:
 		server.Stop()
@@ -134,12 +135,12 @@ func (s *Server) full(closed int, address string) {
 // readinessEvery is how often the health service looks at the roster.
 const readinessEvery = time.Second
 
-// tellReadiness keeps the health service at what the roster says of itself,
-// until stop is called.
+// tellReadiness keeps the health service at whether there may be calls, until
+// stop is called.
 func (s *Server) tellReadiness(server *grpc.Server, alive *health.Server) (stop func()) {
 	tell := func() {
 		serving := healthpb.HealthCheckResponse_NOT_SERVING
-		if s.roster.Health().Ready {
+		if s.isReady() {
 			serving = healthpb.HealthCheckResponse_SERVING
 		}
 		alive.SetServingStatus("", serving)
@@ -166,6 +167,11 @@ func (s *Server) tellReadiness(server *grpc.Server, alive *health.Server) (stop 
 		close(ended)
 		<-done
 	})
+}
+
+// isReady reports whether there may be calls.
+func (s *Server) isReady() bool {
+	return s.roster.Health().Ready && (s.options.NotReady == nil || s.options.NotReady() == "")
 }
 
 func (s *Server) startServing() bool {

@@ -196,6 +196,18 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// The program may have reasons of its own why there should be no calls: they hold
+// from the first request on.
+func TestNotReady(t *testing.T) {
+	s := serve(t, &grpctool.ServerOptions{NotReady: func() string { return "nothing is connected yet" }})
+	for _, name := range []string{"", grpctool.Service} {
+		got, err := healthpb.NewHealthClient(raw(t, s.address)).Check(within(t), &healthpb.HealthCheckRequest{Service: name})
+		if err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+			t.Errorf("%q: %v, %v", name, got, err)
+		}
+	}
+}
+
 // Reflection tells of both names, and of the original one's own messages.
 func TestReflection(t *testing.T) {
 	s := serve(t, nil)

@@ -97,6 +97,11 @@ type ServerOptions struct {
 	// defaults are those of mcpadapter.ServerOptions, and so is what happens at
 	// the bounds.
 	MaxConnections, MaxConnectionsPerAddress int
+	// NotReady returns a reason of the program's own why there should be no calls,
+	// such as that it is about to end, or "": with a reason, the health service of
+	// Serve says NOT_SERVING. It is asked each second and must not block. Nil has
+	// no reason.
+	NotReady func() string
 	// ShutdownTimeout is how long Serve lets calls finish when its context
 	// ends; default 30 s.
 	ShutdownTimeout time.Duration
