@@ -3,13 +3,17 @@
 package mcpadapter_test
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -104,4 +108,98 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatalf("%d goroutines, there were %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
+}
+
+// halfSent sends a message of a session in two parts. rest sends the second one
+// and returns the status.
+func halfSent(t *testing.T, client *http.Client, session, message string) (rest func() int, status <-chan int) {
+	body, writer := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ContentLength = int64(len(message))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	answered := make(chan int, 1)
+	go func() {
+		response, err := client.Do(r)
+		_ = body.Close() // nothing more is to be read of it
+		if err != nil {
+			t.Errorf("the request failed: %v", err)
+			answered <- 0
+			return
+		}
+		_ = response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	if _, err := io.WriteString(writer, message[:len(message)/2]); err != nil {
+		t.Fatal(err)
+	}
+	return func() int {
+		_, _ = io.WriteString(writer, message[len(message)/2:])
+		_ = writer.Close()
+		return <-answered
+	}, answered
+}
+
+// When the server ends, a message of a session may arrive for 2 s, since a call
+// under way may wait for it. Nothing else is waited for.
+func TestLastAnswerOfASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			_, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
+			return invoker.Output{Content: canister.Texts("answered")}, err
+		})
+		server, dial, end := overPipesWith(t, &mcpadapter.ServerOptions{Tools: []invoker.Invoker{ask}})
+		defer end()
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial(), nil }}
+		defer transport.CloseIdleConnections()
+		client := &http.Client{Transport: transport}
+		response := send(t, client, "", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		bodyOf(response)
+		session := response.Header.Get("Mcp-Session-Id")
+		call := send(t, client, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}`)
+		defer call.Body.Close()
+		events := bufio.NewReader(call.Body)
+		question := regexp.MustCompile(`"id":(\d+)`)
+		var id string
+		for id == "" {
+			line, err := events.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := question.FindStringSubmatch(line); found != nil && strings.Contains(line, "elicitation/create") {
+				id = found[1]
+			}
+		}
+		const word = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+		answer, _ := halfSent(t, client, session, `{"jsonrpc":"2.0","id":`+id+`,"result":{"action":"accept","content":{}}}`)
+		_, late := halfSent(t, client, session, word)
+		_, foreign := halfSent(t, client, "", word)
+		synctest.Wait()
+
+		began, closed := time.Now(), make(chan error, 1)
+		go func() { closed <- server.Close(t.Context()) }()
+		if status := <-foreign; status != http.StatusServiceUnavailable || time.Since(began) != 0 {
+			t.Errorf("a message of no session: status %d after %v", status, time.Since(began))
+		}
+		time.Sleep(1900 * time.Millisecond)
+		if status := answer(); status != http.StatusAccepted {
+			t.Errorf("the answer after 1.9 s: status %d", status)
+		}
+		if text, err := io.ReadAll(events); err != nil || !strings.Contains(string(text), `"answered"`) {
+			t.Errorf("the call came to %s, %v", text, err)
+		}
+		if status := <-late; status != http.StatusServiceUnavailable || time.Since(began) != 2*time.Second {
+			t.Errorf("a message that does not arrive: status %d after %v", status, time.Since(began))
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
 }
