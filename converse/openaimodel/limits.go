@@ -34,7 +34,11 @@ type limits struct {
 //     and names (kaitranntt/ccs#25)
 //   - gcp.vertex_ai: googleapis/google-cloud-dotnet#13783
 //
-// None is known of the others that the table of providers has.
+// None was found of the others that the table of providers has, in their references
+// or in reports of refused requests: of Anthropic only that names may have 128
+// characters (anthropics/claude-code#96152) and that strict tools, which are not sent
+// to it, are limited (camel-ai/camel#4171), of Mistral and OpenRouter nothing. OpenRouter
+// passes a request on to a provider that has its own limits.
 var providerLimits = map[string]limits{
 	"openai":             {tools: 128, description: 1024},
 	"azure.ai.openai":    {tools: 128, description: 1024},
