@@ -3,7 +3,6 @@
 package mcpadapter
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/consort-go/consort/internal/sse"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -134,27 +134,29 @@ func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
 // follow hands on the messages of one stream until it ends.
 func (c *httpConnection) follow(resp *http.Response, lastID string) (string, time.Duration) {
 	defer resp.Body.Close()
-	events := eventReader{bufio.NewReader(resp.Body), c.tripper.limit}
+	events := sse.NewReader(resp.Body, c.tripper.limit)
 	var retry time.Duration
 	for {
-		e, err := events.next()
-		var large *tooLargeError
-		if errors.As(err, &large) {
-			c.fail(err)
+		e, err := events.Next()
+		if errors.Is(err, sse.ErrTooLarge) {
+			c.fail(&tooLargeError{c.tripper.limit})
 		}
 		if err != nil {
 			return lastID, retry
 		}
-		if e.id != "" {
-			lastID = e.id
+		if e.ID != "" {
+			lastID = e.ID
 		}
-		if e.retry > 0 {
-			retry = e.retry
+		if e.Retry > 0 {
+			retry = e.Retry
 		}
-		if len(e.data) == 0 || e.name != "" && e.name != "message" {
+		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
 			continue
 		}
-		message, err := jsonrpc.DecodeMessage(e.data)
+		message, err := jsonrpc.DecodeMessage(e.Data)
+		if err != nil && e.IsPartial {
+			return lastID, retry
+		}
 		if err != nil {
 			c.fail(&protocolError{"an event on its stream is no message of JSON-RPC"})
 			return lastID, retry

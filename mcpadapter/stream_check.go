@@ -3,13 +3,11 @@
 package mcpadapter
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
+	"github.com/consort-go/consort/internal/sse"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -18,7 +16,8 @@ import (
 // the one request that the stream answers, or the stream if it is for all.
 type checkedStream struct {
 	io.Closer
-	events eventReader
+	events *sse.Reader
+	limit  int         // bytes of one event
 	id     jsonrpc.ID  // of the request; not valid if the stream is for all
 	spoil  func(error) // takes the reason
 
@@ -27,7 +26,7 @@ type checkedStream struct {
 }
 
 func (t *tripper) checkStream(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	s := &checkedStream{Closer: body, events: eventReader{bufio.NewReader(body), t.limit}, id: outgoingFrom(ctx).id}
+	s := &checkedStream{Closer: body, events: sse.NewReader(body, t.limit), limit: t.limit, id: outgoingFrom(ctx).id}
 	spoilt := &t.spoilt
 	if x := exchangeFrom(ctx); x != nil && s.id.IsValid() {
 		spoilt = &x.spoilt
@@ -51,23 +50,22 @@ func (s *checkedStream) Read(p []byte) (int, error) {
 
 // fill checks one event.
 func (s *checkedStream) fill() {
-	e, err := s.events.next()
+	e, err := s.events.Next()
 	s.over = err
-	var large *tooLargeError
-	if errors.As(err, &large) {
-		s.refuse(err)
+	if errors.Is(err, sse.ErrTooLarge) {
+		s.refuse(&tooLargeError{s.limit})
 		return
 	}
 	var broken error
-	if len(e.data) > 0 && (e.name == "" || e.name == "message") {
-		_, broken = jsonrpc.DecodeMessage(e.data)
+	if len(e.Data) > 0 && (e.Name == "" || e.Name == "message") {
+		_, broken = jsonrpc.DecodeMessage(e.Data)
 	}
 	switch {
-	case err != nil && (broken != nil || len(e.data) == 0): // cut off
+	case e.IsPartial && (broken != nil || len(e.Data) == 0): // cut off
 	case broken != nil:
 		s.refuse(&protocolError{"an event on its stream is no message of JSON-RPC"})
 	default:
-		s.waiting = e.text()
+		s.waiting = e.Bytes()
 	}
 }
 
@@ -79,29 +77,7 @@ func (s *checkedStream) refuse(reason error) {
 	}
 	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: s.id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason.Error()}})
 	if err == nil {
-		s.waiting = sseEvent{data: answer}.text()
+		event := sse.Event{Data: answer}
+		s.waiting = event.Bytes()
 	}
-}
-
-// text is the event on the wire again, its data in one line: outside of
-// strings a newline is nothing to JSON, and inside there is none.
-func (e sseEvent) text() []byte {
-	var b bytes.Buffer
-	if e.name != "" {
-		fmt.Fprintf(&b, "event: %s\n", e.name)
-	}
-	if e.id != "" {
-		fmt.Fprintf(&b, "id: %s\n", e.id)
-	}
-	if e.retry > 0 {
-		fmt.Fprintf(&b, "retry: %d\n", e.retry.Milliseconds())
-	}
-	if len(e.data) > 0 {
-		fmt.Fprintf(&b, "data: %s\n", bytes.ReplaceAll(e.data, []byte("\n"), []byte(" ")))
-	}
-	if b.Len() == 0 {
-		return nil
-	}
-	b.WriteByte('\n')
-	return b.Bytes()
 }

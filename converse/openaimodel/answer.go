@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/sse"
 	"github.com/tidwall/gjson"
 )
 
@@ -31,16 +32,16 @@ var errAnswerTooLarge = errors.New("the answer is larger than MaxAnswerBytes")
 // its type does not count, as too often it is wrong.
 func (x *exchange) read(res *http.Response) (converse.Reply, error) {
 	in := &answerBody{x: x, in: res.Body, left: x.m.opts.MaxAnswerBytes, limit: x.m.opts.IdleTimeout}
-	events := newEventReader(in, x.m.opts.MaxEventBytes)
+	events := sse.NewReader(in, x.m.opts.MaxEventBytes)
 	answer := &accumulator{emit: x.delta, tools: x.request.Tools}
-	first, err := events.peek()
+	first, err := events.Peek()
 	switch {
 	case err != nil:
 		err = x.cut(res, answer, err)
 	case first == '{' || first == '[':
-		err = x.readWhole(res, answer, io.MultiReader(bytes.NewReader(events.rest()), in))
+		err = x.readWhole(res, answer, io.MultiReader(bytes.NewReader(events.Rest()), in))
 	case first == '<':
-		err = x.m.broken(res, false, "the server answers with a page, not with a chat completion; is BaseURL right? It begins: %s", plain(string(clipBytes(events.rest()))))
+		err = x.m.broken(res, false, "the server answers with a page, not with a chat completion; is BaseURL right? It begins: %s", plain(string(clipBytes(events.Rest()))))
 	default:
 		err = x.readEvents(res, answer, events, in)
 	}
@@ -74,13 +75,13 @@ func (x *exchange) readWhole(res *http.Response, answer *accumulator, in io.Read
 }
 
 // readEvents takes in an answer that is a stream of events.
-func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *eventReader, in *answerBody) error {
+func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *sse.Reader, in *answerBody) error {
 	for !x.left {
-		name, data, err := events.next()
+		event, err := events.Next()
 		if err != nil {
 			return x.cut(res, answer, err)
 		}
-		data = bytes.TrimSpace(data)
+		data := bytes.TrimSpace(event.Data)
 		if bytes.HasPrefix(data, []byte("[DONE]")) {
 			in.drain()
 			if !answer.began {
@@ -95,7 +96,7 @@ func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *e
 			return x.m.broken(res, true, "an event of the stream is not JSON; it begins: %s", plain(string(clipBytes(data))))
 		}
 		answer.add(gjson.ParseBytes(data))
-		if answer.fault.Exists() || name == "error" {
+		if answer.fault.Exists() || event.Name == "error" {
 			return x.fault(res, data)
 		}
 		if answer.finish != "" {
@@ -111,8 +112,10 @@ func (x *exchange) cut(res *http.Response, answer *accumulator, err error) error
 	var quiet *silence
 	silent := errors.As(context.Cause(x.ctx), &quiet)
 	switch {
-	case errors.Is(err, errAnswerTooLarge) || errors.Is(err, errEventTooLarge):
+	case errors.Is(err, errAnswerTooLarge):
 		return x.m.broken(res, false, "%w", err)
+	case errors.Is(err, sse.ErrTooLarge):
+		return x.m.broken(res, false, "%w; see MaxEventBytes", err)
 	case answer.finish != "" && (silent || x.ctx.Err() == nil):
 		return nil
 	case err == io.EOF:

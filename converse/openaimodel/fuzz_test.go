@@ -5,78 +5,15 @@ package openaimodel
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/tidwall/gjson"
 )
-
-// events reads all events of a stream.
-func events(in io.Reader, limit int) (all []string, err error) {
-	reader := newEventReader(in, limit)
-	if _, err := reader.peek(); err != nil && err != io.EOF {
-		return nil, err
-	}
-	for {
-		name, data, err := reader.next()
-		if err != nil {
-			return all, err
-		}
-		all = append(all, name+"|"+string(data))
-	}
-}
-
-// plainEvents reads a stream in the slow and plain way of the standard.
-func plainEvents(text string) (all []string) {
-	text = strings.TrimPrefix(text, "\ufeff")
-	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	name, data := "", []string(nil)
-	for line := range strings.SplitSeq(text+"\n\n", "\n") {
-		field, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		switch {
-		case line == "":
-			if data != nil {
-				all = append(all, name+"|"+strings.Join(data, "\n"))
-			}
-			name, data = "", nil
-		case field == "data":
-			data = append(data, value)
-		case field == "event":
-			name = value
-		}
-	}
-	return all
-}
-
-// FuzzEvents: however a stream is cut into reads, its events are those of the
-// standard.
-func FuzzEvents(f *testing.F) {
-	for _, seed := range []string{
-		"data: {}\n\n", "data:a\r\ndata: b\r\n\r\nevent: x\rdata\r\r: c\n\ndata: end", "\ufeffdata: a\n\n", "\n\n\nevent: e\n\ndata: x\n\n", "data: a\r",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		want := fmt.Sprint(plainEvents(string(text)))
-		for _, in := range []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text)), iotest.DataErrReader(bytes.NewReader(text))} {
-			got, err := events(in, 1<<20)
-			if err != io.EOF || fmt.Sprint(got) != want {
-				t.Fatalf("%q gives %q, %v, want %q", text, got, err, want)
-			}
-		}
-		if got, err := events(bytes.NewReader(text), 8); err != io.EOF && !errors.Is(err, errEventTooLarge) {
-			t.Fatalf("%q, %v", got, err)
-		}
-	})
-}
 
 // FuzzAccumulator: any chunks at all give a reply that can go into a history
 // and be sent again.

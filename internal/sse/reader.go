@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// ErrTooLarge is in the chain of the error of an event that is larger than the limit
+// of its reader.
+var ErrTooLarge = errors.New("an event of the stream is too large")
+
+// Event is one event of a stream.
+type Event struct {
+	// Name is the event's type; empty stands for "message".
+	Name string
+	// ID is what the client sends as Last-Event-ID when it opens the stream again;
+	// empty if the event has none.
+	ID string
+	// Data is good until the next call of [Reader.Next].
+	Data []byte
+	// Retry is how long the server asks the client to wait before it opens the
+	// stream again; 0 if it does not say.
+	Retry time.Duration
+	// IsPartial is set if the stream ended before the event's blank line.
+	IsPartial bool
+}
+
+// Reader reads the events of a stream. It must not be used concurrently.
+type Reader struct {
+	in     io.Reader
+	limit  int // bytes of one event's data, and of one line
+	buf    []byte
+	start  int  // of the line that is being read
+	seen   int  // buf[start:seen] has no line end
+	skipLF bool // the line before ended with CR
+	begun  bool // a line has been read
+	failed error
+
+	data []byte
+}
+
+// NewReader returns a reader that accepts at most limit bytes of data in one event,
+// and in one line.
+func NewReader(in io.Reader, limit int) *Reader {
+	return &Reader{in: in, limit: limit, buf: make([]byte, 0, 4<<10)}
+}
+
+// Peek returns the first byte of the stream that is neither white space nor part of a
+// byte order mark, without reading past it. It tells an event stream from other
+// things.
+func (r *Reader) Peek() (byte, error) {
+	for at := 0; ; at++ {
+		for at >= len(r.buf) {
+			if r.failed != nil {
+				return 0, r.failed
+			}
+			if err := r.fill(); err != nil {
+				return 0, err
+			}
+		}
+		switch b := r.buf[at]; b {
+		case ' ', '\t', '\r', '\n', 0xEF, 0xBB, 0xBF:
+		default:
+			return b, nil
+		}
+	}
+}
+
+// Rest returns the bytes that the reader has taken from the stream and that no event
+// has used.
+func (r *Reader) Rest() []byte {
+	return bytes.TrimPrefix(r.buf[r.start:], []byte("\ufeff"))
+}
+
+// Next returns the next event that has data, an ID or a retry time. The error is
+// io.EOF at the end of the stream, and otherwise that of the stream or [ErrTooLarge].
+// What is left of an event when the stream ends is returned before the error: after
+// io.EOF with its last line, after another error without a line that has no end.
+func (r *Reader) Next() (Event, error) {
+	var e Event
+	r.data = r.data[:0]
+	hasField, hasData := false, false
+	for {
+		line, err := r.line()
+		switch {
+		case errors.Is(err, ErrTooLarge):
+			return Event{}, err
+		case err != nil && !hasField:
+			return Event{}, err
+		case err != nil || len(line) == 0 && hasField:
+			e.Data, e.IsPartial = r.data, err != nil
+			return e, nil
+		case len(line) == 0:
+			e = Event{}
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		value = bytes.TrimPrefix(value, []byte{' '})
+		if string(name) != "data" {
+			hasField = e.set(name, value) || hasField
+			continue
+		}
+		if len(r.data)+len(value) >= r.limit {
+			return Event{}, fmt.Errorf("%w (%d bytes are allowed)", ErrTooLarge, r.limit)
+		}
+		if hasData {
+			r.data = append(r.data, '\n')
+		}
+		r.data, hasData, hasField = append(r.data, value...), true, true
+	}
+}
+
+// set takes a field other than data, and reports whether it makes an event by itself.
+func (e *Event) set(name, value []byte) bool {
+	switch string(name) {
+	case "event":
+		e.Name = string(value)
+	case "id":
+		if bytes.IndexByte(value, 0) < 0 {
+			e.ID = string(value)
+			return len(value) > 0
+		}
+	case "retry":
+		ms, err := strconv.ParseUint(string(value), 10, 32)
+		if e.Retry = time.Duration(ms) * time.Millisecond; err == nil && e.Retry <= time.Hour {
+			return true
+		}
+		e.Retry = 0
+	}
+	return false // also a comment, and a field of the future
+}
+
+// line returns the next line without its end, which is LF, CR or CRLF.
+func (r *Reader) line() ([]byte, error) {
+	for {
+		if r.skipLF && r.start < len(r.buf) {
+			if r.buf[r.start] == '\n' {
+				r.start++
+			}
+			r.skipLF = false
+		}
+		r.seen = max(r.seen, r.start)
+		if i := bytes.IndexAny(r.buf[r.seen:], "\r\n"); i >= 0 {
+			end := r.seen + i
+			line := r.buf[r.start:end]
+			r.skipLF = r.buf[end] == '\r'
+			r.start, r.seen = end+1, end+1
+			return r.first(line), nil
+		}
+		r.seen = len(r.buf)
+		if r.failed == io.EOF && r.start < len(r.buf) {
+			line := r.buf[r.start:]
+			r.start = len(r.buf)
+			return r.first(line), nil
+		}
+		if r.failed != nil {
+			return nil, r.failed
+		}
+		if err := r.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// first takes the byte order mark off the first line.
+func (r *Reader) first(line []byte) []byte {
+	if !r.begun {
+		r.begun = true
+		return bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	return line
+}
+
+// fill reads more, and keeps the error of the stream in failed.
+func (r *Reader) fill() error {
+	if r.start > 0 {
+		n := copy(r.buf, r.buf[r.start:])
+		r.buf, r.seen, r.start = r.buf[:n], r.seen-r.start, 0
+	}
+	if len(r.buf) == cap(r.buf) {
+		if len(r.buf) > r.limit {
+			return fmt.Errorf("%w (%d bytes are allowed)", ErrTooLarge, r.limit)
+		}
+		r.buf = append(make([]byte, 0, 2*cap(r.buf)), r.buf...)
+	}
+	for range 100 { // as in bufio: a reader may return nothing for a while
+		n, err := r.in.Read(r.buf[len(r.buf):cap(r.buf)])
+		r.buf = r.buf[:len(r.buf)+n]
+		if r.failed = err; n > 0 || err != nil {
+			return nil
+		}
+	}
+	r.failed = io.ErrNoProgress
+	return nil
+}
