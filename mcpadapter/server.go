@@ -108,8 +108,10 @@ type ServerOptions struct {
 	// have requests that are still being read.
 	Parallel int
 	// MaxSessions is how many sessions of protocols before 2026-07-28 there may
-	// be over HTTP, a fourth of them of one client; default 1000. A session
-	// without requests and streams for SessionIdle ends; default 30 min.
+	// be over HTTP, a fourth of them of one client; default 1000. At these
+	// bounds the oldest idle session of that client, or of the client that has
+	// most, ends for the new one. A session without requests and streams for
+	// SessionIdle ends; default 30 min.
 	MaxSessions int
 	SessionIdle time.Duration
 	// Stateless keeps nothing of an HTTP client between two requests, whatever

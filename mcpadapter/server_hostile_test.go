@@ -260,6 +260,34 @@ func TestOldestSessionEnds(t *testing.T) {
 	}
 }
 
+// Clients that have as many sessions as there may be keep no other one out: the
+// client that has most loses the one that was not used for longest.
+func TestSessionsKeepNoClientOut(t *testing.T) {
+	tokens := []string{"a-0123456789abcdef", "b-0123456789abcdef", "c-0123456789abcdef", "d-0123456789abcdef", "e-0123456789abcdef", "f-0123456789abcdef"}
+	v := newVictim(t, func(o *mcpadapter.ServerOptions) {
+		o.MaxSessions = 8
+		for _, token := range tokens {
+			o.Tokens = append(o.Tokens, mcpadapter.BearerToken{Token: token})
+		}
+	})
+	type opened struct{ token, session string }
+	var all []opened
+	open := func(token string) { all = append(all, opened{token, v.open(t, token)}) }
+	for range 2 {
+		for _, token := range tokens[:4] {
+			open(token)
+		}
+	}
+	open(tokens[4])
+	open(tokens[5])
+	for i, of := range all {
+		status, _, _ := v.post(t, calling(`{"title":"x"}`), func(r *http.Request) { old(of.session)(r); bearer(of.token)(r) })
+		if want := map[bool]int{true: 404, false: 200}[i < 2]; status != want {
+			t.Errorf("session %d of %s: status %d, want %d", i, of.token[:1], status, want)
+		}
+	}
+}
+
 // No log line and no answer shows a token, and refusals do not flood the log.
 func TestLogsOfRefusals(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)

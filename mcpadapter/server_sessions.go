@@ -57,11 +57,11 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 	if _, again := s.byID[sdk.ID()]; again {
 		return nil // the SDK refuses that
 	}
-	if s.ended || len(s.byID) >= s.most {
-		return refusal(jsonrpc.CodeInternalError, "there are too many sessions")
-	}
-	if s.ofClient(from.client) >= s.mostPerClient && !s.endOldest(from.client) {
+	if s.ofClient(from.client) >= s.mostPerClient && !s.endOldest(func(client string) bool { return client == from.client }) {
 		return refusal(jsonrpc.CodeInternalError, "there are too many sessions of this client")
+	}
+	if s.ended || len(s.byID) >= s.most && !s.endOldest(s.largest()) {
+		return refusal(jsonrpc.CodeInternalError, "there are too many sessions")
 	}
 	opened := &session{sdk: sdk, owner: from.identity, client: from.client, used: time.Now()}
 	opened.timer = time.AfterFunc(s.idle, func() { s.expire(sdk.ID()) })
@@ -93,12 +93,24 @@ func (s *sessions) ofClient(client string) (n int) {
 	return n
 }
 
-// endOldest ends that session of the client which has nothing under way for
+// largest reports of a client whether none has more idle sessions.
+func (s *sessions) largest() func(client string) bool {
+	idle, most := make(map[string]int), 0
+	for _, session := range s.byID {
+		if session.busy == 0 {
+			idle[session.client]++
+			most = max(most, idle[session.client])
+		}
+	}
+	return func(client string) bool { return idle[client] == most }
+}
+
+// endOldest ends that session of the clients which has nothing under way for
 // longest.
-func (s *sessions) endOldest(client string) bool {
+func (s *sessions) endOldest(of func(client string) bool) bool {
 	var oldest *session
 	for _, session := range s.byID {
-		if session.client == client && session.busy == 0 && (oldest == nil || session.used.Before(oldest.used)) {
+		if session.busy == 0 && of(session.client) && (oldest == nil || session.used.Before(oldest.used)) {
 			oldest = session
 		}
 	}
