@@ -75,6 +75,51 @@ func (ResourceContent) content()   {}
 func (LinkContent) content()       {}
 func (StructuredContent) content() {}
 
+// ExtraOf returns the metadata of a content and the members that this package does
+// not know.
+func ExtraOf(c Content) Extra {
+	switch c := c.(type) {
+	case TextContent:
+		return c.Extra
+	case ImageContent:
+		return c.Extra
+	case AudioContent:
+		return c.Extra
+	case ResourceContent:
+		return c.Extra
+	case LinkContent:
+		return c.Extra
+	case StructuredContent:
+		return c.Extra
+	}
+	return Extra{}
+}
+
+// WithExtra returns a copy of a content with other metadata and unknown members.
+func WithExtra(c Content, extra Extra) Content {
+	switch c := c.(type) {
+	case TextContent:
+		c.Extra = extra
+		return c
+	case ImageContent:
+		c.Extra = extra
+		return c
+	case AudioContent:
+		c.Extra = extra
+		return c
+	case ResourceContent:
+		c.Extra = extra
+		return c
+	case LinkContent:
+		c.Extra = extra
+		return c
+	case StructuredContent:
+		c.Extra = extra
+		return c
+	}
+	return c
+}
+
 // Text returns s as a piece of content.
 func Text(s string) TextContent { return TextContent{Text: s} }
 

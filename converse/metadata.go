@@ -16,45 +16,20 @@ import (
 // maxMIME is how many bytes of a media type are kept; RFC 6838 allows 255.
 const maxMIME = 255
 
-// extraOf returns what a content carries beside its own fields, and its media type.
-func extraOf(content canister.Content) (canister.Extra, string) {
+// boundMIME returns a content whose media type has no more than maxMIME bytes.
+func boundMIME(content canister.Content) canister.Content {
 	switch c := content.(type) {
-	case canister.TextContent:
-		return c.Extra, ""
 	case canister.ImageContent:
-		return c.Extra, c.MIME
-	case canister.AudioContent:
-		return c.Extra, c.MIME
-	case canister.ResourceContent:
-		return c.Extra, c.MIME
-	case canister.LinkContent:
-		return c.Extra, c.MIME
-	case canister.StructuredContent:
-		return c.Extra, ""
-	}
-	return canister.Extra{}, ""
-}
-
-// withExtra returns a content with others in their place.
-func withExtra(content canister.Content, extra canister.Extra, mime string) canister.Content {
-	switch c := content.(type) {
-	case canister.TextContent:
-		c.Extra = extra
-		return c
-	case canister.ImageContent:
-		c.Extra, c.MIME = extra, mime
+		c.MIME = textcut.Prefix(c.MIME, maxMIME)
 		return c
 	case canister.AudioContent:
-		c.Extra, c.MIME = extra, mime
+		c.MIME = textcut.Prefix(c.MIME, maxMIME)
 		return c
 	case canister.ResourceContent:
-		c.Extra, c.MIME = extra, mime
+		c.MIME = textcut.Prefix(c.MIME, maxMIME)
 		return c
 	case canister.LinkContent:
-		c.Extra, c.MIME = extra, mime
-		return c
-	case canister.StructuredContent:
-		c.Extra = extra
+		c.MIME = textcut.Prefix(c.MIME, maxMIME)
 		return c
 	}
 	return content
@@ -74,16 +49,13 @@ func writable(contents []canister.Content, metadata canister.Fields) ([]canister
 	contents = slices.Clone(contents)
 	var out []string
 	for i, c := range contents {
-		extra, mime := extraOf(c)
-		if len(mime) > maxMIME {
-			c = withExtra(c, extra, textcut.Prefix(mime, maxMIME))
-		}
-		if !hasForm(c) {
+		if c = boundMIME(c); !hasForm(c) {
+			extra := canister.ExtraOf(c)
 			extra.Metadata, out = writableFields(extra.Metadata, out)
 			extra.Unknown, out = writableFields(extra.Unknown, out)
-			if c = withExtra(c, extra, textcut.Prefix(mime, maxMIME)); !hasForm(c) { // names that the form itself uses
+			if c = canister.WithExtra(c, extra); !hasForm(c) { // names that the form itself uses
 				out = append(out, slices.Sorted(maps.Keys(extra.Unknown))...)
-				c = withExtra(c, canister.Extra{Metadata: extra.Metadata}, textcut.Prefix(mime, maxMIME))
+				c = canister.WithExtra(c, canister.Extra{Metadata: extra.Metadata})
 			}
 		}
 		contents[i] = c
@@ -145,14 +117,14 @@ func boundMetadata(contents []canister.Content, metadata canister.Fields, limit 
 	var whole []canister.Fields
 	kept := slices.Clone(contents)
 	for i, c := range kept {
-		extra, mime := extraOf(c)
+		extra := canister.ExtraOf(c)
 		for _, fields := range []*canister.Fields{&extra.Metadata, &extra.Unknown} {
 			if !fits(*fields) {
 				whole = append(whole, *fields)
 				*fields = nil
 			}
 		}
-		kept[i] = withExtra(c, extra, mime)
+		kept[i] = canister.WithExtra(c, extra)
 	}
 	if !fits(metadata) {
 		whole, metadata = append(whole, metadata), nil

@@ -46,37 +46,31 @@ func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool),
 		if data, ok := f("text", []byte(c.Text)); ok {
 			c.Text = string(data)
 		}
-		c.Extra = change(c.Extra)
-		return c
+		return canister.WithExtra(c, change(c.Extra))
 	case canister.ImageContent:
 		if data, ok := f("data", c.Data); ok {
 			c.Data = data
 		}
-		c.Extra = change(c.Extra)
-		return c
+		return canister.WithExtra(c, change(c.Extra))
 	case canister.AudioContent:
 		if data, ok := f("data", c.Data); ok {
 			c.Data = data
 		}
-		c.Extra = change(c.Extra)
-		return c
+		return canister.WithExtra(c, change(c.Extra))
 	case canister.ResourceContent:
 		if data, ok := f("blob", c.Blob); ok {
 			c.Blob = data
 		} else if data, ok := f("text", []byte(c.Text)); ok {
 			c.Text = string(data)
 		}
-		c.Extra = change(c.Extra)
-		return c
+		return canister.WithExtra(c, change(c.Extra))
 	case canister.StructuredContent:
 		if data, ok := f("json", c.JSON); ok {
 			c.JSON = data
 		}
-		c.Extra = change(c.Extra)
-		return c
+		return canister.WithExtra(c, change(c.Extra))
 	case canister.LinkContent:
-		c.Extra = change(c.Extra)
-		return c
+		return canister.WithExtra(c, change(c.Extra))
 	}
 	return c
 }
@@ -137,7 +131,7 @@ var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // storedIn returns what the metadata of a content says, nil if nothing.
 func storedIn(content canister.Content) (*stored, error) {
-	value, ok := extraOf(content).Metadata[storedName]
+	value, ok := canister.ExtraOf(content).Metadata[storedName]
 	if !ok {
 		return nil, nil
 	}
@@ -146,24 +140,6 @@ func storedIn(content canister.Content) (*stored, error) {
 		return nil, fmt.Errorf("the metadata %s does not name a content", storedName)
 	}
 	return s, nil
-}
-
-func extraOf(c canister.Content) canister.Extra {
-	switch c := c.(type) {
-	case canister.TextContent:
-		return c.Extra
-	case canister.ImageContent:
-		return c.Extra
-	case canister.AudioContent:
-		return c.Extra
-	case canister.ResourceContent:
-		return c.Extra
-	case canister.StructuredContent:
-		return c.Extra
-	case canister.LinkContent:
-		return c.Extra
-	}
-	return canister.Extra{}
 }
 
 // join returns c with the contents that stand beside its line; get returns one.
