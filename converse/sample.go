@@ -168,8 +168,11 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	if request == nil || len(request.Messages) == 0 {
 		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked nothing: there is no message.")
 	}
-	if t := request.Temperature; request.MaxTokens < 0 || t < 0 || math.IsNaN(t) || math.IsInf(t, 0) {
-		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked for %d tokens at the temperature %v; neither may be less than 0.", request.MaxTokens, t)
+	if request.MaxTokens < 0 {
+		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked for %d tokens; there cannot be less than 0.", request.MaxTokens)
+	}
+	if t := request.Temperature; t != nil && (*t < 0 || math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked at the temperature %v; it must be a number from 0 up.", *t)
 	}
 	if err := request.CheckTools(); err != nil {
 		return nil, err
@@ -212,9 +215,8 @@ func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Cani
 		NoInvocations:     asked.ToolChoice == invoker.ToolsNone,
 		RequireInvocation: asked.ToolChoice == invoker.ToolsRequired,
 	}
-	if asked.Temperature != 0 {
-		temperature := asked.Temperature
-		request.Temperature = &temperature
+	if asked.Temperature != nil {
+		request.Temperature = new(*asked.Temperature)
 	}
 	for _, text := range asked.Stop {
 		request.Stop = append(request.Stop, s.clean.text(text))

@@ -406,7 +406,7 @@ func wished(want string) func(*converse.Request) error {
 // tokens lets it, and the conversation's own exchanges know nothing of it.
 func TestSampleWishes(t *testing.T) {
 	asked := sampleRequest("a")
-	asked.MaxTokens, asked.Temperature, asked.Stop = 50, 0.5, []string{"END", "hunter2-hunter2"}
+	asked.MaxTokens, asked.Temperature, asked.Stop = 50, new(0.5), []string{"END", "hunter2-hunter2"}
 	for _, test := range []struct {
 		limit int64
 		asked *invoker.SampleRequest
@@ -414,6 +414,7 @@ func TestSampleWishes(t *testing.T) {
 	}{
 		{0, asked, "50 0.5 [END [secret]]"},
 		{0, sampleRequest("a"), "0 - []"},
+		{0, &invoker.SampleRequest{Messages: asked.Messages, Temperature: new(0.0)}, "0 0 []"},
 		{1000, asked, "50 0.5 [END [secret]]"},
 		{40, asked, "29 0.5 [END [secret]]"},
 		{40, sampleRequest("a"), "29 - []"},
@@ -435,7 +436,7 @@ func TestSampleWishes(t *testing.T) {
 
 // A bound and a temperature below 0 are refused before the model is asked.
 func TestSampleNonsense(t *testing.T) {
-	for _, wish := range []invoker.SampleRequest{{MaxTokens: -1}, {Temperature: -0.1}, {Temperature: math.NaN()}, {Temperature: math.Inf(1)}} {
+	for _, wish := range []invoker.SampleRequest{{MaxTokens: -1}, {Temperature: new(-0.1)}, {Temperature: new(math.NaN())}, {Temperature: new(math.Inf(1))}} {
 		wish.Messages = sampleRequest("a").Messages
 		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 			_, err := call.Sample(ctx, &wish)
@@ -460,7 +461,7 @@ func TestSampleRefusedWishes(t *testing.T) {
 	}{{400, "blue"}, {422, "blue"}, {401, "EXECUTION_FAILED"}} {
 		tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
 			asked := sampleRequest("a")
-			asked.MaxTokens, asked.Temperature, asked.Stop = 50, 0.5, []string{"END"}
+			asked.MaxTokens, asked.Temperature, asked.Stop = 50, new(0.5), []string{"END"}
 			result, err := call.Sample(ctx, asked)
 			if err != nil {
 				return invoker.Output{}, err

@@ -511,7 +511,7 @@ func TestTraceOfSampling(t *testing.T) {
 		elsewhere, other := telemetry.StartConnect(telemetry.With(context.Background(), s.Telemetry), "other")
 		defer other.End(0, 0, nil)
 		request := sampleRequest("two")
-		request.Temperature, request.MaxTokens = 0.5, 9
+		request.Temperature, request.MaxTokens = new(0.5), 9
 		_, err := call.Sample(elsewhere, request)
 		return invoker.Output{}, err
 	})

@@ -66,8 +66,8 @@ type SampleRequest struct {
 	Key         string
 	System      string // the instruction; may be empty
 	Messages    []SampleMessage
-	MaxTokens   int64   // of the answer; 0 when not said
-	Temperature float64 // 0 when not said
+	MaxTokens   int64    // of the answer; 0 when not said
+	Temperature *float64 // from 0 up; nil when not said
 	Stop        []string
 	Models      []string // names that the asker would like, the best first
 	// Tools are what the model can ask for in its answer; the asker runs them.

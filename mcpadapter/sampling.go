@@ -76,14 +76,13 @@ func (c *connection) model(ctx context.Context) (model func(context.Context, *in
 	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }, c.options.SampleTools
 }
 
-// sampleRequestOf reads a request. Messages and tools are read from its own text,
-// since the SDK decodes what they hold into maps.
+// sampleRequestOf reads a request, and what the SDK would decode into less from its
+// own text.
 func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleRequest, error) {
 	asked := &invoker.SampleRequest{
-		System:      params.SystemPrompt,
-		MaxTokens:   params.MaxTokens,
-		Temperature: params.Temperature,
-		Stop:        params.StopSequences,
+		System:    params.SystemPrompt,
+		MaxTokens: params.MaxTokens,
+		Stop:      params.StopSequences,
 	}
 	if preferences := params.ModelPreferences; preferences != nil {
 		for _, hint := range preferences.Hints {
@@ -98,11 +97,13 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 			Role    string
 			Content json.RawMessage
 		}
-		Tools []json.RawMessage
+		Tools       []json.RawMessage
+		Temperature *float64 // for the SDK, 0 is none
 	}
 	if err := json.Unmarshal(textKept(params.Meta, samplingKey), &kept); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read: " + err.Error()}
 	}
+	asked.Temperature = kept.Temperature
 	for _, m := range kept.Messages {
 		asked.Messages = append(asked.Messages, sampleMessageOf(m.Role, blocksOf(m.Content)))
 	}

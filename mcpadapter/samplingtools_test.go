@@ -112,7 +112,7 @@ func TestSamplingKeepsTheText(t *testing.T) {
 		switch {
 		case m.Method == "tools/call":
 			send := stream(w)
-			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"tools":[{"name":"t","inputSchema":` + schema + `}],"messages":[` +
+			send(`{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"maxTokens":1,"temperature":0,"tools":[{"name":"t","inputSchema":` + schema + `}],"messages":[` +
 				`{"role":"user","content":{"type":"text","text":"go"}},{"role":"assistant","content":{"type":"tool_use","id":"u","name":"t","input":{"z":12345678901234567890,"a":"x"}}},` +
 				`{"role":"user","content":{"type":"tool_result","toolUseId":"u","content":[],"structuredContent":{"z":12345678901234567890}}}]}}`)
 			answers <- await(t, "the answer", answers)
@@ -136,6 +136,9 @@ func TestSamplingKeepsTheText(t *testing.T) {
 	if string(r.Tools[0].InputSchema) != schema || string(r.Messages[1].ToolUses[0].Input) != `{"z":12345678901234567890,"a":"x"}` ||
 		string(r.Messages[2].ToolResults[0].Content[0].(canister.StructuredContent).JSON) != `{"z":12345678901234567890}` {
 		t.Errorf("the model was asked %+v with %+v", r.Messages, r.Tools)
+	}
+	if r.Temperature == nil || *r.Temperature != 0 {
+		t.Errorf("the temperature is %v", r.Temperature)
 	}
 	if m := await(t, "the answer", answers); !strings.Contains(string(m.Result), `"content":{"type":"tool_use","id":"v","name":"t","input":{"z":12345678901234567890}}`) {
 		t.Errorf("the server got %s", m.Result)

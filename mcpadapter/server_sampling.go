@@ -36,8 +36,11 @@ func clientModel(ask asker, can *mcp.SamplingCapabilities) func(context.Context,
 
 func sampleParams(q *invoker.SampleRequest) (*mcp.CreateMessageWithToolsParams, error) {
 	params := &mcp.CreateMessageWithToolsParams{
-		SystemPrompt: q.System, MaxTokens: q.MaxTokens, Temperature: q.Temperature, StopSequences: q.Stop,
+		SystemPrompt: q.System, MaxTokens: q.MaxTokens, StopSequences: q.Stop,
 		Messages: []*mcp.SamplingMessageV2{},
+	}
+	if q.Temperature != nil {
+		params.Temperature = *q.Temperature // the SDK does not send 0
 	}
 	if params.MaxTokens == 0 {
 		params.MaxTokens = defaultMaxTokens // the protocol knows no "not said"
