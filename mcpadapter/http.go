@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -215,13 +215,8 @@ func (c *httpConnection) discreet(err error) error {
 	if err == nil || errors.As(err, &typed) {
 		return err
 	}
-	var secrets []string
-	for _, secret := range []string{c.tripper.origin.String(), c.tripper.origin.RawQuery, c.SessionID()} {
-		if secret != "" {
-			secrets = append(secrets, secret, "…")
-		}
-	}
-	if text := strings.NewReplacer(secrets...).Replace(err.Error()); text != err.Error() {
+	clean := redact.New(c.tripper.origin.String(), c.tripper.origin.RawQuery, c.SessionID())
+	if text := clean(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
 	return err

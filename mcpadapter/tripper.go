@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -386,11 +387,13 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 // redacted takes our own secrets out of what the server says.
 func (t *tripper) redacted(req *http.Request, text string) string {
 	sent, _ := t.sent.Load().(string)
+	var secrets []string
 	for _, value := range slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent}) {
-		value = strings.TrimPrefix(value, "Bearer ")
-		if len(value) >= 6 {
-			text = strings.ReplaceAll(text, value, "…")
-		}
+		_, token, _ := strings.Cut(value, " ") // as in "Bearer TOKEN"
+		secrets = append(secrets, value, token)
+	}
+	if clean := redact.New(secrets...); clean != nil {
+		text = clean(text)
 	}
 	return textcut.Bytes(text, maxQuoted)
 }

@@ -163,14 +163,5 @@ func plain(text string) string {
 	return textcut.Bytes(strings.Join(strings.Fields(valid(text)), " "), 300)
 }
 
-// redact takes out of a text whatever this model was given as a secret: a
-// server can repeat a key in its error.
-func (m *Model) redact(text string) string {
-	if m.secrets == nil || text == "" {
-		return text
-	}
-	return m.secrets.Replace(text)
-}
-
 // valid replaces what is not UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -149,7 +149,7 @@ func TestErrors(t *testing.T) {
 		message, code string
 	}{
 		{"openai", `{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, "Too long.", "context_length_exceeded"},
-		{"echoes the key", `{"error":{"message":"Bad key ` + key + `.","code":"invalid_api_key"}}`, 401, "Bad key [redacted].", "invalid_api_key"},
+		{"echoes the key", `{"error":{"message":"Bad key ` + key + `.","code":"invalid_api_key"}}`, 401, "Bad key [secret].", "invalid_api_key"},
 		{"fastapi", `{"detail":"no such route"}`, 404, "no such route", ""},
 		{"text", `upstream   is` + "\n" + `down`, 502, "upstream is down", ""},
 		{"string", `{"error":"model not found"}`, 404, "model not found", ""},

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/openai/openai-go/v3"
@@ -24,14 +25,14 @@ import (
 // Model is a language model behind an API of OpenAI's Chat Completions kind.
 // It is safe for concurrent use.
 type Model struct {
-	name    string
-	opts    Options
-	host    string // of the API, for messages and for what is only for it
-	client  openai.Client
-	own     *http.Transport // nil when the caller gave an HTTP client
-	secrets *strings.Replacer
-	log     *zap.Logger
-	info    telemetry.ModelInfo
+	name   string
+	opts   Options
+	host   string // of the API, for messages and for what is only for it
+	client openai.Client
+	own    *http.Transport          // nil when the caller gave an HTTP client
+	redact func(text string) string // takes out what the model was given as a secret
+	log    *zap.Logger
+	info   telemetry.ModelInfo
 
 	limits limits // of the server
 	// usageRefused is set when the server has refused stream_options.
@@ -61,7 +62,7 @@ func New(name string, options *Options) (*Model, error) {
 	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	m.secrets = replacer(&opts, base)
+	m.redact = redactorOf(&opts, base)
 	m.info, m.limits = m.describe(base), limitsOf(&m.opts, base)
 	m.client = openai.Client{Options: m.clientOptions(base)}
 	return m, nil
@@ -177,9 +178,10 @@ func (m *Model) httpClient() *http.Client {
 	return &client
 }
 
-// replacer returns what takes this model's secrets out of texts: its key, the
-// values of its headers, and those of its URL's query.
-func replacer(o *Options, base *url.URL) *strings.Replacer {
+// redactorOf returns a function that takes this model's secrets out of a text: its
+// key, the values of its headers, and those of its URL's query. A server can repeat a
+// key in its error.
+func redactorOf(o *Options, base *url.URL) func(text string) string {
 	secrets := []string{o.APIKey}
 	for _, value := range o.Headers {
 		_, token, _ := strings.Cut(value, " ") // as in "Bearer TOKEN"
@@ -188,16 +190,10 @@ func replacer(o *Options, base *url.URL) *strings.Replacer {
 	for _, values := range base.Query() {
 		secrets = append(secrets, values...)
 	}
-	var pairs []string
-	for _, secret := range secrets {
-		if len(secret) >= 6 { // a shorter one is a word of other texts
-			pairs = append(pairs, secret, "[redacted]")
-		}
+	if clean := redact.New(secrets...); clean != nil {
+		return clean
 	}
-	if pairs == nil {
-		return nil
-	}
-	return strings.NewReplacer(pairs...)
+	return func(text string) string { return text }
 }
 
 // toolCache keeps the encoded forms of the last few toolsets.
