@@ -3,10 +3,10 @@
 package event
 
 import (
-	"bytes"
 	"errors"
 
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -74,27 +74,9 @@ type acceptedCore struct {
 	accepted *zapcore.CheckedEntry
 }
 
-func (c *acceptedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	var failures failures
-	err := contain.Call(theCore, func() {
-		c.accepted.Entry, c.accepted.ErrorOutput = entry, &failures
-		c.accepted.Write(fields...)
-	})
-	return errors.Join(err, failures.err())
-}
-
-// failures is what zap reports of lines that could not be written.
-type failures struct{ text bytes.Buffer }
-
-func (f *failures) Write(text []byte) (int, error) { return f.text.Write(text) }
-func (f *failures) Sync() error                    { return nil }
-
-func (f *failures) err() error {
-	if f.text.Len() == 0 {
-		return nil
-	}
-	_, text, _ := bytes.Cut(f.text.Bytes(), []byte("write error: "))
-	return errors.New(string(bytes.TrimSpace(text)))
+func (c *acceptedCore) Write(entry zapcore.Entry, fields []zapcore.Field) (err error) {
+	panicked := contain.Call(theCore, func() { err = redact.WriteChecked(c.accepted, entry, fields) })
+	return errors.Join(panicked, err)
 }
 
 // failedCore reports that the inner core panicked before it could take the entry.

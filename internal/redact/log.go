@@ -53,17 +53,23 @@ type accepted struct {
 }
 
 func (a *accepted) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	if err := WriteChecked(a.inner, a.entry(entry), a.fields(fields)); err != nil {
+		return errors.New(a.clean(err.Error()))
+	}
+	return nil
+}
+
+// WriteChecked writes an entry that the cores of checked have agreed to take, once,
+// and returns the text of their errors as one, which zap itself only reports.
+func WriteChecked(checked *zapcore.CheckedEntry, entry zapcore.Entry, fields []zapcore.Field) error {
 	var failed strings.Builder
-	a.inner.Entry, a.inner.ErrorOutput = a.entry(entry), zapcore.AddSync(&failed)
-	a.inner.Write(a.fields(fields)...)
+	checked.Entry, checked.ErrorOutput = entry, zapcore.AddSync(&failed)
+	checked.Write(fields...)
 	if failed.Len() == 0 {
 		return nil
 	}
-	text := strings.TrimSpace(failed.String()) // of which only the text is to be had
-	if _, cause, ok := strings.Cut(text, "write error: "); ok {
-		text = cause
-	}
-	return errors.New(a.clean(text))
+	_, cause, _ := strings.Cut(strings.TrimSpace(failed.String()), "write error: ")
+	return errors.New(cause)
 }
 
 func (c *core) entry(entry zapcore.Entry) zapcore.Entry {
