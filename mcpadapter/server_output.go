@@ -24,7 +24,8 @@ type output struct {
 	written chan error
 	begin   sync.Once
 
-	writing  sync.Mutex
+	unsent   atomic.Int64  // lines
+	writing  chan struct{} // has room for the one whose turn it is
 	stalled  atomic.Bool
 	hurried  chan struct{} // closed when the client has straggle alone
 	hurrying sync.Once
@@ -37,7 +38,7 @@ type output struct {
 func newOutput(to io.WriteCloser, stall time.Duration, onStall func()) *output {
 	return &output{
 		to: to, stall: stall, onStall: onStall, pieces: make(chan []byte), written: make(chan error, 1),
-		hurried: make(chan struct{}), closed: make(chan struct{}),
+		writing: make(chan struct{}, 1), hurried: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
 
@@ -61,8 +62,10 @@ const outputPiece = 64 << 10
 // errClientNotReading when the client does not read: the output is closed then.
 func (o *output) write(line []byte) error {
 	o.begin.Do(func() { go o.run() })
-	o.writing.Lock()
-	defer o.writing.Unlock()
+	o.unsent.Add(1)
+	defer o.unsent.Add(-1)
+	o.writing <- struct{}{}
+	defer func() { <-o.writing }()
 	line = append(line, '\n')
 	for len(line) > 0 {
 		n := min(len(line), outputPiece)
@@ -74,7 +77,18 @@ func (o *output) write(line []byte) error {
 	return nil
 }
 
-// writePiece hands a piece to the goroutine and waits. o.writing is held.
+// maxUnsent is how many lines may wait for a client while more is read of it.
+const maxUnsent = 1024
+
+// makeRoom waits, if too many lines wait for the client, until one has left.
+func (o *output) makeRoom() {
+	if o.unsent.Load() >= maxUnsent {
+		o.writing <- struct{}{} // in its turn, after those that wait
+		<-o.writing
+	}
+}
+
+// writePiece hands a piece to the goroutine and waits. It is the caller's turn.
 func (o *output) writePiece(piece []byte) error {
 	select {
 	case o.pieces <- piece:

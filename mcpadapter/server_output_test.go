@@ -9,9 +9,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -128,6 +130,36 @@ func TestClientReadsSlowly(t *testing.T) {
 		}
 		if took := time.Since(began); len(answer.Result) < 1<<20 || took < 5*time.Minute {
 			t.Errorf("%d bytes in %v", len(answer.Result), took)
+		}
+		_ = in.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = server.Close(t.Context())
+	})
+}
+
+// Little is read of a client that does not read its answers.
+func TestClientReadsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out, served, server := overStreams(t, t.Context())
+		const pings = 5 * maxUnsent
+		var sent atomic.Int64
+		go func() {
+			for i := range pings {
+				_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
+				sent.Add(1)
+			}
+		}()
+		time.Sleep(maxStall - time.Second)
+		if n := sent.Load(); n < maxUnsent || n > 3*maxUnsent {
+			t.Errorf("the server has read %d messages", n)
+		}
+		answers := bufio.NewScanner(out)
+		for i := range pings {
+			if !answers.Scan() {
+				t.Fatalf("%d answers, %v", i, answers.Err())
+			}
 		}
 		_ = in.Close()
 		if err := <-served; err != nil {

@@ -263,6 +263,7 @@ func (t *stream) read() {
 	defer close(t.eof)
 	lines := bufio.NewReaderSize(t.in, 64<<10)
 	for {
+		t.output.makeRoom()
 		line, large, err := readLine(lines, t.server.options.MaxBody)
 		if line = trim(line); large {
 			t.refuse(jsonrpc.CodeInvalidRequest, "the message is too large")
