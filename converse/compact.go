@@ -9,10 +9,10 @@ import (
 
 // The defaults of [Compaction].
 const (
-	DefaultCompactAt        = 0.8
-	DefaultCompactKeep      = 4
-	DefaultCompactTrim      = 2 << 10
-	DefaultCompactMaxTokens = 4096
+	defaultCompactAt        = 0.8
+	defaultCompactKeep      = 4
+	defaultCompactTrim      = 2 << 10
+	defaultCompactMaxTokens = 4096
 )
 
 // Compaction says what becomes of a conversation that outgrows its model: see
@@ -83,13 +83,13 @@ type Policy struct {
 // options returns the compaction with its defaults; there has to be one.
 func (p Policy) options() Compaction {
 	c := *p.Compaction
-	most := int64(DefaultCompactMaxTokens)
+	most := int64(defaultCompactMaxTokens)
 	if window := lesser(c.Window, p.Refused); window > 0 {
 		most = max(1, min(most, window/8))
 	}
-	c.At = cmp.Or(c.At, DefaultCompactAt)
-	c.Keep = cmp.Or(c.Keep, DefaultCompactKeep)
-	c.Trim = cmp.Or(c.Trim, DefaultCompactTrim)
+	c.At = cmp.Or(c.At, defaultCompactAt)
+	c.Keep = cmp.Or(c.Keep, defaultCompactKeep)
+	c.Trim = cmp.Or(c.Trim, defaultCompactTrim)
 	c.MaxTokens = cmp.Or(c.MaxTokens, most)
 	return c
 }

@@ -89,7 +89,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 		c.opts.ID = rand.Text()
 	}
 	if c.opts.WaitFor <= 0 {
-		c.opts.WaitFor = DefaultWaitFor
+		c.opts.WaitFor = defaultWaitFor
 	}
 	c.guardOptions()
 	c.err = c.bind()

@@ -105,7 +105,7 @@ func TestParallelLimitAndExclusive(t *testing.T) {
 		exclusive bool
 		most      int32
 	}{
-		{"default", converse.Limits{}, false, converse.DefaultParallel},
+		{"default", converse.Limits{}, false, 8},
 		{"three", converse.Limits{Parallel: 3}, false, 3},
 		{"one", converse.Limits{Parallel: 1}, false, 1},
 		{"none", converse.Limits{Parallel: -1}, false, 20},

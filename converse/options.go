@@ -19,13 +19,13 @@ import (
 // The defaults of [Limits].
 const (
 	DefaultExchanges   = 16
-	DefaultParallel    = 8
-	DefaultResultBytes = 1 << 20
-	DefaultTools       = 1000
+	defaultParallel    = 8
+	defaultResultBytes = 1 << 20
+	defaultTools       = 1000
 )
 
-// DefaultWaitFor is how long is waited for somebody; see Options.WaitFor.
-const DefaultWaitFor = 24 * time.Hour
+// defaultWaitFor is how long is waited for somebody; see Options.WaitFor.
+const defaultWaitFor = 24 * time.Hour
 
 // Options are the choices of a conversation. Nil, and the zero value of each
 // field, mean the default that the field names.
@@ -170,9 +170,9 @@ type Limits struct {
 // withDefaults replaces each zero by its default.
 func (l Limits) withDefaults() Limits {
 	l.Exchanges = cmp.Or(l.Exchanges, DefaultExchanges)
-	l.Parallel = cmp.Or(l.Parallel, DefaultParallel)
-	l.ResultBytes = cmp.Or(l.ResultBytes, DefaultResultBytes)
-	l.Tools = cmp.Or(l.Tools, DefaultTools)
+	l.Parallel = cmp.Or(l.Parallel, defaultParallel)
+	l.ResultBytes = cmp.Or(l.ResultBytes, defaultResultBytes)
+	l.Tools = cmp.Or(l.Tools, defaultTools)
 	return l
 }
 

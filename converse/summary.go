@@ -136,7 +136,7 @@ func digestTokens(c canister.Canister, trim int) int64 {
 // digestTrim is to how many bytes a digest cuts results.
 func (c *Compaction) digestTrim() int {
 	if c.Trim < 0 {
-		return DefaultCompactTrim
+		return defaultCompactTrim
 	}
 	return c.Trim
 }

@@ -68,7 +68,7 @@ func TestDigestTokens(t *testing.T) {
 	if got, want := digestTokens(canister.User{Content: long.Content}, 3000), int64(3000+8+16); got != want {
 		t.Errorf("%d tokens, want %d", got, want)
 	}
-	if got := (&Compaction{Trim: -1}).digestTrim(); got != DefaultCompactTrim {
+	if got := (&Compaction{Trim: -1}).digestTrim(); got != defaultCompactTrim {
 		t.Errorf("without cuts it is told %d bytes of a result", got)
 	}
 }

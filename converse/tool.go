@@ -21,8 +21,8 @@ import (
 
 // The defaults of [ToolOptions].
 const (
-	DefaultKept = 64
-	DefaultIdle = 30 * time.Minute
+	defaultKept = 64
+	defaultIdle = 30 * time.Minute
 )
 
 // ToolOptions are the choices of a [Tool]. Nil, and the zero value of each
@@ -120,9 +120,9 @@ func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {
 	}
 	t.opts.Name = cmp.Or(t.opts.Name, "converse")
 	t.opts.Description = cmp.Or(t.opts.Description, toolDescription)
-	t.opts.Kept = cmp.Or(t.opts.Kept, DefaultKept)
+	t.opts.Kept = cmp.Or(t.opts.Kept, defaultKept)
 	t.opts.Each = cmp.Or(t.opts.Each, (t.opts.Kept+1)/2)
-	t.opts.Idle = cmp.Or(t.opts.Idle, DefaultIdle)
+	t.opts.Idle = cmp.Or(t.opts.Idle, defaultIdle)
 	if t.opts.Logger == nil {
 		t.opts.Logger = zap.NewNop()
 	}

@@ -80,7 +80,7 @@ func TestApprovalOutlivesEverything(t *testing.T) {
 				if turn.Reason != converse.ReasonWaiting || len(turn.Waits) != 1 || len(results(talk.History())) != 2 || l.count() != 0 {
 					t.Fatalf("the turn is %+v; %d effects", turn, l.count())
 				}
-				if w := turn.Waits[0]; w.Who != "dana" || w.Arguments != `{"n":1}` || w.Identity == "" || w.Fingerprint == "" || w.Conversation != "talk" || w.Deadline.Sub(w.Time) != converse.DefaultWaitFor {
+				if w := turn.Waits[0]; w.Who != "dana" || w.Arguments != `{"n":1}` || w.Identity == "" || w.Fingerprint == "" || w.Conversation != "talk" || w.Deadline.Sub(w.Time) != 24*time.Hour {
 					t.Errorf("it waits for %+v", w)
 				}
 				if !strings.Contains(names(events), "WaitStarted") {

@@ -11,7 +11,7 @@ import (
 
 // Local makes an ensemble of Go functions. Nothing stands between a call and
 // its function but the limits that every ensemble has: the context of the
-// function ends after [DefaultCallTimeout], and when the ensemble is closed.
+// function ends after 30 seconds, and when the ensemble is closed.
 func Local(name string, invokers ...invoker.Invoker) *Ensemble {
 	return New(name, LocalSource(invokers...), nil)
 }

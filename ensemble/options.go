@@ -16,14 +16,14 @@ import (
 
 // The default limits of an [Ensemble].
 const (
-	DefaultConnectTimeout = 5 * time.Second
-	DefaultCallTimeout    = 30 * time.Second
+	defaultConnectTimeout = 5 * time.Second
+	defaultCallTimeout    = 30 * time.Second
 	DefaultCallLimit      = 10 * time.Minute
-	DefaultCloseTimeout   = 10 * time.Second
+	defaultCloseTimeout   = 10 * time.Second
 	DefaultMaxTools       = 1000
 
 	DefaultMaxResources     = 10_000
-	DefaultMaxSubscriptions = 1000
+	defaultMaxSubscriptions = 1000
 )
 
 // Options are the choices of an ensemble. Nil, and the zero value of each
@@ -143,10 +143,10 @@ func (o *Options) withDefaults() Options {
 	full.Fill = maps.Clone(full.Fill)
 	full.Needs = slices.Clone(full.Needs)
 	if full.ConnectTimeout <= 0 {
-		full.ConnectTimeout = DefaultConnectTimeout
+		full.ConnectTimeout = defaultConnectTimeout
 	}
 	if full.CallTimeout <= 0 {
-		full.CallTimeout = DefaultCallTimeout
+		full.CallTimeout = defaultCallTimeout
 	}
 	if full.CallLimit <= 0 {
 		full.CallLimit = DefaultCallLimit
@@ -159,10 +159,10 @@ func (o *Options) withDefaults() Options {
 		full.MaxResources = DefaultMaxResources
 	}
 	if full.MaxSubscriptions <= 0 {
-		full.MaxSubscriptions = DefaultMaxSubscriptions
+		full.MaxSubscriptions = defaultMaxSubscriptions
 	}
 	if full.CloseTimeout <= 0 {
-		full.CloseTimeout = DefaultCloseTimeout
+		full.CloseTimeout = defaultCloseTimeout
 	}
 	full.Logger = event.Logger(full.Logger)
 	if full.Redact == nil {

@@ -42,8 +42,8 @@ const (
 
 // The defaults of [Restart].
 const (
-	DefaultRestartTries  = 5
-	DefaultRestartWindow = 5 * time.Minute
+	defaultRestartTries  = 5
+	defaultRestartWindow = 5 * time.Minute
 )
 
 // withDefaults returns a copy with the defaults filled in.
@@ -52,13 +52,13 @@ func (r Restart) withDefaults() Restart {
 		r.Policy = RestartOnUse
 	}
 	if r.Window <= 0 {
-		r.Window = DefaultRestartWindow
+		r.Window = defaultRestartWindow
 	}
 	switch {
 	case r.Policy == RestartNever:
 		r.Tries = 1
 	case r.Tries == 0 && r.Policy == RestartAlways:
-		r.Tries = DefaultRestartTries
+		r.Tries = defaultRestartTries
 	case r.Tries == 0:
 		r.Tries = -1
 	}

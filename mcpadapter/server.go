@@ -27,12 +27,12 @@ import (
 
 // The default limits of a [Server].
 const (
-	DefaultMaxBody         = 4 << 20  // bytes
-	DefaultMaxBodies       = 64 << 20 // bytes
-	DefaultParallel        = 128
-	DefaultPageSize        = 1000
-	DefaultMaxSessions     = 1000
-	DefaultSessionIdle     = 30 * time.Minute
+	defaultMaxBody         = 4 << 20  // bytes
+	defaultMaxBodies       = 64 << 20 // bytes
+	defaultParallel        = 128
+	defaultPageSize        = 1000
+	defaultMaxSessions     = 1000
+	defaultSessionIdle     = 30 * time.Minute
 	DefaultShutdownTimeout = 30 * time.Second
 )
 
@@ -238,13 +238,13 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	}
 	full.Name = cmp.Or(full.Name, "consort")
 	full.Version = cmp.Or(full.Version, "0")
-	full.MaxBody = positive(full.MaxBody, DefaultMaxBody)
-	full.MaxBodies = positive(full.MaxBodies, max(DefaultMaxBodies, 4*full.MaxBody))
-	full.Parallel = positive(full.Parallel, DefaultParallel)
-	full.MaxSessions = positive(full.MaxSessions, DefaultMaxSessions)
-	full.SessionIdle = positive(full.SessionIdle, DefaultSessionIdle)
+	full.MaxBody = positive(full.MaxBody, defaultMaxBody)
+	full.MaxBodies = positive(full.MaxBodies, max(defaultMaxBodies, 4*full.MaxBody))
+	full.Parallel = positive(full.Parallel, defaultParallel)
+	full.MaxSessions = positive(full.MaxSessions, defaultMaxSessions)
+	full.SessionIdle = positive(full.SessionIdle, defaultSessionIdle)
 	full.AnswerTimeout = positive(full.AnswerTimeout, defaultAnswer)
-	full.PageSize = positive(full.PageSize, DefaultPageSize)
+	full.PageSize = positive(full.PageSize, defaultPageSize)
 	full.ShutdownTimeout = positive(full.ShutdownTimeout, DefaultShutdownTimeout)
 	full.Logger = event.Logger(full.Logger)
 	return full

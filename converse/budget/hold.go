@@ -138,7 +138,7 @@ func (p *Policy) entries(need Need) []entry {
 // wants returns between what and what a need is in a unit, if it is one.
 func (p *Policy) wants(u unit, need Need) (least, most int64, wanted bool) {
 	if u == span {
-		step := cmp.Or(p.Step, DefaultStep)
+		step := cmp.Or(p.Step, defaultStep)
 		return int64(min(step, moment)), int64(step), need.Time
 	}
 	answer := p.answer(need.Answer)

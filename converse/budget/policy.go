@@ -12,8 +12,8 @@ import (
 
 // The defaults of a [Policy].
 const (
-	DefaultAnswer = 8192
-	DefaultStep   = 15 * time.Minute
+	defaultAnswer = 8192
+	defaultStep   = 15 * time.Minute
 )
 
 // shortest is how many tokens an answer must have room for; for less, a model
@@ -200,7 +200,7 @@ func (p *Policy) Standings(ctx context.Context, who Who, now time.Time) ([]Stand
 // answer returns the bound of an answer of which that many tokens are asked for;
 // 0 is any number.
 func (p *Policy) answer(asked int64) int64 {
-	most := cmp.Or(p.Answer, DefaultAnswer)
+	most := cmp.Or(p.Answer, defaultAnswer)
 	if asked > 0 {
 		most = min(most, asked)
 	}

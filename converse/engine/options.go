@@ -16,9 +16,9 @@ import (
 
 // The defaults of [Options].
 const (
-	DefaultWork    = 64
-	DefaultRetries = 5
-	DefaultBackoff = time.Second
+	defaultWork    = 64
+	defaultRetries = 5
+	defaultBackoff = time.Second
 )
 
 // maxBackoff is the longest pause between two attempts.
@@ -76,10 +76,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if all.Work < 0 || all.Backoff < 0 || all.Others < 0 || all.Poll < 0 {
 		return all, errors.New("engine: NewLocal was given a negative number: only Retries may be negative")
 	}
-	all.Work = cmp.Or(all.Work, DefaultWork)
-	all.Retries = max(cmp.Or(all.Retries, DefaultRetries), 0)
-	all.Backoff = cmp.Or(all.Backoff, DefaultBackoff)
-	all.Poll = cmp.Or(all.Poll, DefaultPoll)
+	all.Work = cmp.Or(all.Work, defaultWork)
+	all.Retries = max(cmp.Or(all.Retries, defaultRetries), 0)
+	all.Backoff = cmp.Or(all.Backoff, defaultBackoff)
+	all.Poll = cmp.Or(all.Poll, defaultPoll)
 	if all.Stream == nil {
 		all.Stream = NewStream()
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// DefaultPoll is how often a [Watcher] looks at the log.
-const DefaultPoll = time.Second
+// defaultPoll is how often a [Watcher] looks at the log.
+const defaultPoll = time.Second
 
 // Watcher is what the Watch of an engine is made of: it brings together a log,
 // which has everything, and a stream, which is quick.
@@ -78,7 +78,7 @@ func (v *view) run() error {
 	if err := v.look(); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(cmp.Or(v.Poll, DefaultPoll))
+	ticker := time.NewTicker(cmp.Or(v.Poll, defaultPoll))
 	defer ticker.Stop()
 	for !v.left {
 		var err error

@@ -21,12 +21,12 @@ import (
 
 // The defaults of [Options].
 const (
-	DefaultBaseURL         = "https://api.openai.com/v1"
-	DefaultMaxRetries      = 2
-	DefaultResponseTimeout = 10 * time.Minute
-	DefaultIdleTimeout     = 5 * time.Minute
-	DefaultMaxEventBytes   = 8 << 20
-	DefaultMaxAnswerBytes  = 64 << 20
+	defaultBaseURL         = "https://api.openai.com/v1"
+	defaultMaxRetries      = 2
+	defaultResponseTimeout = 10 * time.Minute
+	defaultIdleTimeout     = 5 * time.Minute
+	defaultMaxEventBytes   = 8 << 20
+	defaultMaxAnswerBytes  = 64 << 20
 )
 
 // Options are the choices of a model. Nil, and the zero value of each field,
@@ -34,7 +34,7 @@ const (
 // only when they are set, as their zero means something.
 type Options struct {
 	// BaseURL is where the API is, up to what stands before
-	// /chat/completions; default [DefaultBaseURL]. It is http or https. No
+	// /chat/completions; default "https://api.openai.com/v1". It is http or https. No
 	// environment variable changes it.
 	BaseURL string
 	// APIKey is sent as a bearer token. If it is empty and BaseURL is
@@ -165,7 +165,7 @@ func settle(given *Options) (Options, *url.URL, error) {
 	if given != nil {
 		o = *given
 	}
-	base, err := parseBase(cmp.Or(o.BaseURL, DefaultBaseURL))
+	base, err := parseBase(cmp.Or(o.BaseURL, defaultBaseURL))
 	if err != nil {
 		return o, nil, err
 	}
@@ -184,11 +184,11 @@ func settle(given *Options) (Options, *url.URL, error) {
 		o.InlineRefs = &inline
 	}
 	o.SupervisorRole = cmp.Or(o.SupervisorRole, "system")
-	o.MaxRetries = max(cmp.Or(o.MaxRetries, DefaultMaxRetries), 0)
-	o.ResponseTimeout = cmp.Or(o.ResponseTimeout, DefaultResponseTimeout)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
-	o.MaxEventBytes = cmp.Or(o.MaxEventBytes, DefaultMaxEventBytes)
-	o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, DefaultMaxAnswerBytes)
+	o.MaxRetries = max(cmp.Or(o.MaxRetries, defaultMaxRetries), 0)
+	o.ResponseTimeout = cmp.Or(o.ResponseTimeout, defaultResponseTimeout)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdleTimeout)
+	o.MaxEventBytes = cmp.Or(o.MaxEventBytes, defaultMaxEventBytes)
+	o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, defaultMaxAnswerBytes)
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}

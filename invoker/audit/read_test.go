@@ -67,7 +67,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		bound := limit
 		if limit == 0 {
-			bound = audit.DefaultArgumentBytes
+			bound = 4096
 		}
 		if limit >= 0 && len(got.Arguments) > max(bound, 64) {
 			t.Fatalf("%q becomes %d bytes", wrote, len(got.Arguments))

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// DefaultArgumentBytes is the default of [Options].ArgumentBytes.
-const DefaultArgumentBytes = 4096
+// defaultArgumentBytes is the default of [Options].ArgumentBytes.
+const defaultArgumentBytes = 4096
 
 // Options are the rules of a [Trail]. The zero value records arguments and no
 // trusted value.
@@ -65,7 +65,7 @@ func New(sink Sink, opts *Options) *Trail {
 	if opts != nil {
 		t.opts = *opts
 	}
-	t.opts.ArgumentBytes = cmp.Or(t.opts.ArgumentBytes, DefaultArgumentBytes)
+	t.opts.ArgumentBytes = cmp.Or(t.opts.ArgumentBytes, defaultArgumentBytes)
 	t.opts.Identity = slices.Clone(t.opts.Identity)
 	t.opts.Omit = slices.Clone(t.opts.Omit)
 	for i, pattern := range t.opts.Omit {

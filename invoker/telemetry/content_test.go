@@ -117,7 +117,7 @@ func TestContentIsCutToValidJSON(t *testing.T) {
 	}
 	for _, most := range []int{-1, 1, 256, 300, 1000, 4096, 1 << 20} {
 		s := see(t, telemetry.Options{Content: true, ContentBytes: most})
-		bound := map[int]int{-1: telemetry.DefaultContentBytes, 1: 256}[most]
+		bound := map[int]int{-1: 4096, 1: 256}[most]
 		if bound == 0 {
 			bound = most
 		}

@@ -170,7 +170,7 @@ func TestWhatIsRecordedIsShortAndUTF8(t *testing.T) {
 		if len(span.Name) > 256 || !utf8.ValidString(span.Name) || len(span.Status.Description) > 1024 || !utf8.ValidString(span.Status.Description) {
 			t.Errorf("a span's name has %d bytes, its status %d", len(span.Name), len(span.Status.Description))
 		}
-		most := telemetry.DefaultContentBytes
+		most := 4096
 		for _, a := range span.Attributes {
 			if a.Value.Type() == attribute.STRINGSLICE {
 				most = 16 * (1024 + 8)

@@ -18,8 +18,8 @@ import (
 // Scope is the name of the instrumentation scope of all spans and instruments.
 const Scope = "github.com/consort-go/consort"
 
-// DefaultContentBytes is the default of [Options.ContentBytes].
-const DefaultContentBytes = 4096
+// defaultContentBytes is the default of [Options.ContentBytes].
+const defaultContentBytes = 4096
 
 // leastContent is the least that Options.ContentBytes can be.
 const leastContent = 256
@@ -75,7 +75,7 @@ func New(options *Options) (*Telemetry, error) {
 	o := &t.options
 	o.Redact = redact.Contained(o.Redact, t.reportPanic)
 	t.idle = o.Tracers == nil && o.Meters == nil
-	o.ContentBytes = max(cmp.Or(max(o.ContentBytes, 0), DefaultContentBytes), leastContent)
+	o.ContentBytes = max(cmp.Or(max(o.ContentBytes, 0), defaultContentBytes), leastContent)
 	if o.Tracers == nil {
 		o.Tracers = tracenoop.NewTracerProvider()
 	}

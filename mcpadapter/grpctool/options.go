@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultMaxMessage is the default of [Options.MaxMessage], in bytes.
-const DefaultMaxMessage = 16 << 20
+// defaultMaxMessage is the default of [Options.MaxMessage], in bytes.
+const defaultMaxMessage = 16 << 20
 
 // The names of the service: ours, and that of the contract which it continues.
 const (
@@ -81,7 +81,7 @@ func (o *Options) withDefaults(server string) Options {
 	}
 	full.Server = cmp.Or(full.Server, server)
 	if full.MaxMessage <= 0 {
-		full.MaxMessage = DefaultMaxMessage
+		full.MaxMessage = defaultMaxMessage
 	}
 	full.Logger = event.Logger(full.Logger)
 	full.Logger = full.Logger.With(zap.String("server", full.Server))

@@ -30,9 +30,9 @@ import (
 
 // The default limits of a [Server].
 const (
-	DefaultMaxRequest      = 4 << 20 // bytes
-	DefaultParallel        = 128
-	DefaultShutdownTimeout = 30 * time.Second
+	defaultMaxRequest      = 4 << 20 // bytes
+	defaultParallel        = 128
+	defaultShutdownTimeout = 30 * time.Second
 )
 
 // ServerOptions are the choices of a [Server]. Nil, and the zero value of each
@@ -125,9 +125,9 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	if o != nil {
 		full = *o
 	}
-	full.MaxMessage = cmp.Or(max(full.MaxMessage, 0), DefaultMaxRequest)
-	full.Parallel = cmp.Or(max(full.Parallel, 0), DefaultParallel)
-	full.ShutdownTimeout = cmp.Or(max(full.ShutdownTimeout, 0), DefaultShutdownTimeout)
+	full.MaxMessage = cmp.Or(max(full.MaxMessage, 0), defaultMaxRequest)
+	full.Parallel = cmp.Or(max(full.Parallel, 0), defaultParallel)
+	full.ShutdownTimeout = cmp.Or(max(full.ShutdownTimeout, 0), defaultShutdownTimeout)
 	full.Logger = event.Logger(full.Logger)
 	return full
 }
