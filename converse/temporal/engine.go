@@ -49,8 +49,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultPrefix is that of the IDs of workflows.
-const DefaultPrefix = "consort/"
+// defaultPrefix is that of the IDs of workflows.
+const defaultPrefix = "consort/"
 
 // Engine is the [engine.Engine] of many machines, as a front end holds it: what
 // people say goes to the store, and a Temporal server makes some [Worker] carry
@@ -83,14 +83,16 @@ func NewEngine(c client.Client, store history.Store, opts *Options) (*Engine, er
 	if e.opts.Poll < 0 || e.opts.Noted < 0 {
 		return nil, fmt.Errorf("temporal: an engine was given a negative Poll of %v, or Noted of %v", e.opts.Poll, e.opts.Noted)
 	}
-	if e.opts.Poll == 0 && e.opts.Stream == nil {
-		e.opts.Poll = 200 * time.Millisecond
+	if e.opts.Poll == 0 {
+		e.opts.Poll = time.Second
+		if e.opts.Stream == nil {
+			e.opts.Poll = 200 * time.Millisecond
+		}
 	}
-	e.opts.Poll = cmp.Or(e.opts.Poll, engine.DefaultPoll)
 	if e.opts.Now == nil {
 		e.opts.Now = time.Now
 	}
-	e.starter = starter{client: c, queue: cmp.Or(e.opts.Queue, DefaultQueue), prefix: cmp.Or(e.opts.Prefix, DefaultPrefix)}
+	e.starter = starter{client: c, queue: cmp.Or(e.opts.Queue, DefaultQueue), prefix: cmp.Or(e.opts.Prefix, defaultPrefix)}
 	e.ctx, e.end = context.WithCancel(context.Background())
 	return e, nil
 }

@@ -25,10 +25,10 @@ import (
 
 // No two conversations have one workflow, and no ID is longer than a server takes.
 func TestNamesOfWorkflows(t *testing.T) {
-	s := starter{prefix: DefaultPrefix}
+	s := starter{prefix: defaultPrefix}
 	long := strings.Repeat("ä", history.MaxID/2)
 	seen := map[string]string{}
-	for _, conversation := range []string{"talk", "Talk", "~talk", long, long[2:], "~" + long[3:], strings.TrimPrefix(s.id(long), DefaultPrefix), "a/b", " "} {
+	for _, conversation := range []string{"talk", "Talk", "~talk", long, long[2:], "~" + long[3:], strings.TrimPrefix(s.id(long), defaultPrefix), "a/b", " "} {
 		id := s.id(conversation)
 		if other, there := seen[id]; there {
 			t.Errorf("%q and %q have one workflow %q", conversation, other, id)

@@ -24,15 +24,15 @@ import (
 // The defaults of [WorkerOptions] and [Options].
 const (
 	DefaultQueue     = "consort"
-	DefaultHeartbeat = 10 * time.Second
-	DefaultTurn      = 24 * time.Hour
-	DefaultAttempts  = 10
-	DefaultBackoff   = time.Second
-	DefaultIdle      = time.Minute
-	DefaultTurns     = 200
-	DefaultParallel  = 100
-	DefaultGrace     = 30 * time.Second
-	DefaultSweep     = time.Minute
+	defaultHeartbeat = 10 * time.Second
+	defaultTurn      = 24 * time.Hour
+	defaultAttempts  = 10
+	defaultBackoff   = time.Second
+	defaultIdle      = time.Minute
+	defaultTurns     = 200
+	defaultParallel  = 100
+	defaultGrace     = 30 * time.Second
+	defaultSweep     = time.Minute
 )
 
 // stopTimeout is how long work that was told to stop gets for it.
@@ -110,16 +110,16 @@ func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 		return all, fmt.Errorf("temporal: a worker has Deployment %q and Build %q: give both or none", all.Deployment, all.Build)
 	}
 	all.Queue = cmp.Or(all.Queue, DefaultQueue)
-	all.Prefix = cmp.Or(all.Prefix, DefaultPrefix)
-	all.Heartbeat = cmp.Or(all.Heartbeat, DefaultHeartbeat)
-	all.Turn = cmp.Or(all.Turn, DefaultTurn)
-	all.Attempts = cmp.Or(all.Attempts, DefaultAttempts)
-	all.Backoff = cmp.Or(all.Backoff, DefaultBackoff)
-	all.Idle = cmp.Or(all.Idle, DefaultIdle)
-	all.Turns = cmp.Or(all.Turns, DefaultTurns)
-	all.Parallel = cmp.Or(all.Parallel, DefaultParallel)
-	all.Grace = cmp.Or(all.Grace, DefaultGrace)
-	all.Sweep = cmp.Or(all.Sweep, DefaultSweep)
+	all.Prefix = cmp.Or(all.Prefix, defaultPrefix)
+	all.Heartbeat = cmp.Or(all.Heartbeat, defaultHeartbeat)
+	all.Turn = cmp.Or(all.Turn, defaultTurn)
+	all.Attempts = cmp.Or(all.Attempts, defaultAttempts)
+	all.Backoff = cmp.Or(all.Backoff, defaultBackoff)
+	all.Idle = cmp.Or(all.Idle, defaultIdle)
+	all.Turns = cmp.Or(all.Turns, defaultTurns)
+	all.Parallel = cmp.Or(all.Parallel, defaultParallel)
+	all.Grace = cmp.Or(all.Grace, defaultGrace)
+	all.Sweep = cmp.Or(all.Sweep, defaultSweep)
 	if all.Logger == nil {
 		all.Logger = zap.NewNop()
 	}

@@ -286,8 +286,8 @@ func TestAttemptsEnd(t *testing.T) {
 	if !ok || !strings.Contains(failure.Error(), "the model cannot be reached") {
 		t.Errorf("the workflow ended with %v, want the error of the activity", err)
 	}
-	if len(s.asked) != DefaultAttempts {
-		t.Errorf("%d attempts, want %d", len(s.asked), DefaultAttempts)
+	if len(s.asked) != defaultAttempts {
+		t.Errorf("%d attempts, want %d", len(s.asked), defaultAttempts)
 	}
 }
 
