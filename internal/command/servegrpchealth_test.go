@@ -101,11 +101,15 @@ func TestServeOverGRPCWithoutServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(process, syscall.SIGKILL); err != nil {
+	process, err := os.FindProcess(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	is(notServing)
