@@ -176,7 +176,7 @@ func TestTheCoreIsLight(t *testing.T) {
 }
 
 func TestTopLevel(t *testing.T) {
-	want := []string{"LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble", "examples", "go.mod", "go.sum", "internal", "invoker", "mcpadapter"}
+	want := []string{"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "canister", "cmd", "config", "converse", "docs", "ensemble", "examples", "go.mod", "go.sum", "internal", "invoker", "mcpadapter"}
 	entries, err := os.ReadDir(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
