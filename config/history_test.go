@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 // TestTheStoreIsOpenedWhenItIsWanted: and not before, and closed with the rest.

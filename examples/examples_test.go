@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/demoserver"
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 var (

@@ -19,7 +19,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/realservers"
+	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/mcpadapter"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
-	"github.com/consort-go/consort/internal/openaiserver"
-	"github.com/consort-go/consort/internal/realservers"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/mcpadapter"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/realservers"
+	"github.com/consort-go/consort/internal/testing/realservers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"

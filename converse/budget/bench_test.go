@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/internal/ledgerrace"
+	"github.com/consort-go/consort/internal/testing/ledgerrace"
 )
 
 // BenchmarkLedger reserves on three accounts and settles.

@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 )

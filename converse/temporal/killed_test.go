@@ -13,8 +13,8 @@ import (
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
-	"github.com/consort-go/consort/internal/killtable"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/killtable"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 	"go.temporal.io/sdk/worker"
 )
 

@@ -29,7 +29,7 @@ import (
 	"github.com/consort-go/consort/converse/temporal/internal/devserver"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
-	"github.com/consort-go/consort/internal/killtable"
+	"github.com/consort-go/consort/internal/testing/killtable"
 	"github.com/consort-go/consort/mcpadapter"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"

@@ -16,7 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/invoker"
 )
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/temporal/internal/devserver"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/internal/realservers"
+	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
 // The MCP inspector from npm uses the tools as Ada and as Ben.

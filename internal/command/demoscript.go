@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/examples/tasks/taskbook"
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/invoker"
 )
 

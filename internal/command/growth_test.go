@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/internal/openaiserver"
-	"github.com/consort-go/consort/internal/realservers"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/realservers"
 )
 
 // A server of the official SDK adds tools while a turn runs: they are called in the

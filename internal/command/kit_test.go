@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 // binary is the command, built as the tests are.

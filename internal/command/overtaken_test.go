@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 

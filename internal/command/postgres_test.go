@@ -10,8 +10,8 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/postgres"
-	"github.com/consort-go/consort/internal/openaiserver"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 // onServer makes a database and returns the table that keeps conversations there,

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 func TestResourcesAreListedAndRead(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 const sigterm = syscall.SIGTERM

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 // stage is what the demonstration runs on: a model's server, a configuration,

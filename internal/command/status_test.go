@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 func TestExitStatusAndWhatIsSaid(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/consort-go/consort/internal/openaiserver"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/creack/pty"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/term"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest"
-	"github.com/consort-go/consort/internal/sidecar"
+	"github.com/consort-go/consort/internal/testing/sidecar"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
-	"github.com/consort-go/consort/internal/sidecar"
+	"github.com/consort-go/consort/internal/testing/sidecar"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter"

@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/consort-go/consort/internal/ledgerrace"
+	"github.com/consort-go/consort/internal/testing/ledgerrace"
 )
 
 // spendTogether is what the other process does.

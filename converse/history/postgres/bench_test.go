@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/historytest"
 	"github.com/consort-go/consort/converse/history/postgres"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 func BenchmarkStore(b *testing.B) {

@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/postgres"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/jackc/pgx/v5"
 )
 

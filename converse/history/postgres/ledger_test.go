@@ -8,7 +8,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/budget/budgettest"
 	"github.com/consort-go/consort/converse/history/postgres"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 func TestLedgerPassesSuite(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/consort-go/consort/internal/ledgerrace"
-	"github.com/consort-go/consort/internal/pgtest"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/ledgerrace"
+	"github.com/consort-go/consort/internal/testing/pgtest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // Processes that race for what is left are together not given more than that, also

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/pgtest"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // patient returns a context that ends when something ought to have happened.

@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/pgtest"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 // wall passes connections on to a server. Those that it has when it falls silent

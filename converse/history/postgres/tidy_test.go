@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 // Who tidies up leaves a reservation alone that was made anew after it was seen

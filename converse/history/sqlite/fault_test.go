@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // pragma changes the connection of the writer.

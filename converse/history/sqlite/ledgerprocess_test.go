@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/consort-go/consort/internal/ledgerrace"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/ledgerrace"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // Processes that race for what is left are together not given more than that, also

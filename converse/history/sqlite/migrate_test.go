@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // steps returns the migrations that there are, and others behind them.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // asNobody does something with the rights that a stranger has to files: this

@@ -9,7 +9,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/internal/row"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // open returns a store in a new file.

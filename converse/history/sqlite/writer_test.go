@@ -14,7 +14,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/internal/row"
-	"github.com/consort-go/consort/internal/storetest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // hold has another connection hold the lock for writing, until the function that

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/temporal/internal/devserver"
-	"github.com/consort-go/consort/internal/openaiserver"
-	"github.com/consort-go/consort/internal/pgtest"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
 // The test binary is the command too.

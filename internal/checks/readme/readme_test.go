@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package readme has no code, only the tests that keep the README and the
+// documentation true: its Go is compiled code, its commands run and print what
+// it says, its links lead somewhere, and its map has every package.
+package readme
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+)
+
+var root = filepath.Join("..", "..", "..")
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.Join(path...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+
+// blocks returns the README's blocks of a language; there is at least one.
+func blocks(t *testing.T, language string) (found []string) {
+	t.Helper()
+	for _, match := range fence.FindAllStringSubmatch(read(t, "README.md"), -1) {
+		if match[1] == language {
+			found = append(found, match[2])
+		}
+	}
+	if found == nil {
+		t.Fatalf("the README has no %s", language)
+	}
+	return found
+}
+
+func TestGoIsThatOfTheExample(t *testing.T) {
+	program := read(t, "examples", "embed", "main.go")
+	for _, block := range blocks(t, "go") {
+		if !strings.Contains(program, "\n"+block) {
+			t.Errorf("examples/embed/main.go does not have this:\n%s", block)
+		}
+	}
+}
+
+func TestTOMLIsThatOfTheExample(t *testing.T) {
+	for _, block := range blocks(t, "toml") {
+		if file := read(t, "examples", "fromtoml", "consort.toml"); file != block {
+			t.Errorf("examples/fromtoml/consort.toml is\n%s", file)
+		}
+		settings, err := config.Parse("README.md", []byte(block), &config.Options{Lookup: func(string) (string, bool) { return "", false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(settings.MCP) != 2 {
+			t.Errorf("the servers are %v", settings.MCP)
+		}
+	}
+}
+
+// notRun are the README's commands that are not run here, and why.
+var notRun = map[string]string{
+	"go test ./...":       "these tests are a part of it",
+	".ci/install-servers": "needs npm",
+	".ci/run":             "runs these tests",
+	".ci/bench":           "takes minutes",
+}
+
+// The commands are run as a stranger would, but for the model: it is a script
+// that asks for the weather.
+func TestCommandsRun(t *testing.T) {
+	model, err := openaiserver.Start(openaiserver.Script{Steps: []openaiserver.Step{
+		{Reply: openaiserver.Message{Calls: []openaiserver.Call{{Name: "atlas__weather", Arguments: `{"city": "Oslo"}`}}}},
+		{Expect: openaiserver.Expect{Contains: []string{"snow"}}, Reply: openaiserver.Message{Text: "Snow."}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	var printed strings.Builder
+	state := filepath.Join(t.TempDir(), "state")
+	for _, block := range blocks(t, "sh") {
+		for line := range strings.Lines(block) {
+			printed.WriteString(runCommand(t, strings.TrimSpace(line), model.URL(), state))
+		}
+	}
+	if _, err := os.Stat(state); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one of the commands keeps something: %v", err)
+	}
+	for _, fault := range model.Faults() {
+		t.Error(fault)
+	}
+	for _, block := range blocks(t, "text") {
+		if missing := missingLines(block, printed.String()); missing != nil {
+			t.Errorf("no command prints\n%s", strings.Join(missing, "\n"))
+		}
+	}
+}
+
+func runCommand(t *testing.T, line, url, state string) string {
+	t.Helper()
+	if reason := notRun[line]; reason != "" {
+		if script, ok := strings.CutPrefix(line, ".ci/"); ok {
+			runnable(t, script)
+		}
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first one compiles
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = root
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+url, "XDG_STATE_HOME="+state)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s: %v\n%s%s", line, err, &stdout, &stderr)
+	} else if stdout.Len() == 0 {
+		t.Errorf("%s printed nothing", line)
+	}
+	return stdout.String()
+}
+
+// runnable checks a script without running it.
+func runnable(t *testing.T, script string) {
+	t.Helper()
+	path := filepath.Join(root, ".ci", script)
+	if info, err := os.Stat(path); err != nil {
+		t.Error(err)
+	} else if info.Mode()&0o111 == 0 {
+		t.Errorf(".ci/%s cannot be executed", script)
+	}
+	if out, err := exec.CommandContext(t.Context(), "bash", "-n", path).CombinedOutput(); err != nil {
+		t.Errorf(".ci/%s: %v\n%s", script, err, out)
+	}
+}
+
+var duration = regexp.MustCompile(`\d+\.\d+s`)
+
+// missingLines returns the lines that are not printed; how long things take,
+// and which of several ends first, differs from run to run.
+func missingLines(want, printed string) (missing []string) {
+	lines := strings.Split(duration.ReplaceAllString(printed, "-"), "\n")
+	for line := range strings.Lines(want) {
+		line = strings.TrimSuffix(line, "\n")
+		if !slices.Contains(lines, duration.ReplaceAllString(line, "-")) {
+			missing = append(missing, line)
+		}
+	}
+	return missing
+}
+
+// listed is what the go command tells of a package.
+type listed struct{ ImportPath, Doc string }
+
+func packages(t *testing.T) (found []listed) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Doc", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, p)
+	}
+}
+
+var (
+	subject = regexp.MustCompile(`^(Package \w+|Consort|Faultserverd) `)
+	docLink = regexp.MustCompile(`\[([\w.]+)\]`)
+)
+
+// Each public package stands in the map with the first sentence of its own
+// documentation, and each example is mentioned.
+func TestMapHasEveryPackage(t *testing.T) {
+	text := read(t, "README.md")
+	rows := 0
+	for _, p := range packages(t) {
+		path := strings.TrimPrefix(p.ImportPath, "github.com/consort-go/consort/")
+		switch top, below, _ := strings.Cut(path, "/"); {
+		case top == "internal" || strings.Contains(below, "internal/") || path == "examples":
+		case top == "examples":
+			if !strings.Contains(text, "[examples/"+below+"](") && !strings.Contains(text, "["+below+"](examples/"+below) {
+				t.Errorf("the README does not mention %s", path)
+			}
+		default:
+			rows++
+			synopsis := strings.TrimSuffix(docLink.ReplaceAllString(subject.ReplaceAllString(p.Doc, ""), "$1"), ".")
+			if row := "\n| [" + path + "](" + path + ") | " + synopsis + " |\n"; !strings.Contains(text, row) {
+				t.Errorf("the map lacks the row%s", row)
+			}
+		}
+	}
+	if found := len(regexp.MustCompile(`(?m)^\| \[`).FindAllString(text, -1)); found != rows {
+		t.Errorf("the map has %d rows; there are %d packages", found, rows)
+	}
+}

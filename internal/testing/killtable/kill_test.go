@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package killtable
+
+import "testing"
+
+const page = "../../../docs/durability.md"
+
+func TestKilledFiles(t *testing.T)      { killed(t, "files") }
+func TestKilledSQLite(t *testing.T)     { killed(t, "SQLite") }
+func TestKilledPostgreSQL(t *testing.T) { killed(t, "PostgreSQL") }
+
+// killed does all columns of a store. The engine carries on whatever it finds, and
+// so has a store for each conversation; without one, all of them share one.
+func killed(t *testing.T, store string) {
+	if raced && store != "files" {
+		t.Skip("each process starts too slowly with the race detector; .ci/run has the whole table without it")
+	}
+	shared := stores[store](t)
+	Column{Name: store, Engine: "run", Store: func(testing.TB) string { return shared }}.Test(t, page)
+	Column{Name: store + ", in-process", Engine: "local", Store: stores[store]}.Test(t, page)
+}
