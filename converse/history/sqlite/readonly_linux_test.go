@@ -52,7 +52,7 @@ func TestOpeningWhatMayOnlyBeRead(t *testing.T) {
 		file, folder os.FileMode
 		want         string
 	}{
-		"file":            {path, 0o444, 0o777, "permission denied"},
+		"file":            {path, 0o444, 0o777, "cannot be written"},
 		"folder":          {path, 0o666, 0o555, "cannot be written"},
 		"new in a folder": {filepath.Join(folder, "new.db"), 0o666, 0o555, "permission denied"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -68,7 +69,7 @@ func Open(path string, options *Options) (*Store, error) {
 		jobs: make(chan *job), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var err error
-	if s.path, err = touch(path); err != nil {
+	if s.path, err = create(path); err != nil {
 		return nil, fmt.Errorf("history/sqlite: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -112,7 +113,21 @@ func (s *Store) prepare(ctx context.Context) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := patiently(ctx, func() error { return writable(ctx, s.write) }); err != nil {
+		return nil, err
+	}
 	return newWriter(ctx, s)
+}
+
+// writable returns an error if the database can only be read. SQLite opens such a file
+// without one.
+func writable(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "PRAGMA user_version = 0") // which is not committed
+	return errors.Join(err, tx.Rollback())
 }
 
 // Close waits for the appends under way and closes the file. Loops that still
@@ -129,18 +144,31 @@ func (s *Store) disconnect() error {
 	return err
 }
 
-// touch makes sure that there is a file, which nobody else may read, and
-// returns its absolute path. SQLite gives the files beside it the same
-// permissions.
-func touch(path string) (string, error) {
+// creating lets the stores of this process create their files one after another.
+var creating sync.Mutex
+
+// create makes an empty file that only its owner may read, unless there is a file, and
+// returns its absolute path. SQLite gives its other files the same permissions.
+//
+// A file that exists is not opened: closing it would release all locks that this
+// process has on it (POSIX record locks, fcntl(2)), also those of another store.
+func create(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the database is empty")
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	creating.Lock()
+	defer creating.Unlock()
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return "", err
+		}
+		if err := file.Close(); err != nil {
+			return "", err
+		}
+	} else if err != nil {
 		return "", err
 	}
-	file.Close()
 	return filepath.Abs(path)
 }
 

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ const (
 // the file is no task book, or one of a newer program. Open waits up to 5 s for
 // other programs that hold the file. The caller closes the book.
 func Open(ctx context.Context, path string) (*Book, error) {
-	path, err := touch(path)
+	path, err := create(path)
 	if err != nil {
 		return nil, fmt.Errorf("taskbook: %w", err)
 	}
@@ -79,17 +80,20 @@ func (b *Book) Close() error {
 	return errors.Join(err, b.write.Close())
 }
 
-// touch makes sure that there is a file, which nobody else may read, and returns
-// its absolute path. SQLite gives the files beside it the same permissions.
-func touch(path string) (string, error) {
+// create makes an empty file that only its owner may read, unless there is a file, and
+// returns its absolute path. A file that exists is not opened: closing it would release
+// the locks that SQLite has on it in this process.
+func create(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the database is empty")
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	file.Close()
 	return filepath.Abs(path)
 }
 

@@ -157,7 +157,7 @@ func TestFilesThatAreNoTaskBook(t *testing.T) {
 		file("foreign"):        "another program",
 		file("marked"):         "another program",
 		file("text"):           "not a database",
-		directory:              "is a directory",
+		directory:              "unable to open database file",
 		file("missing/x.db"):   "no such file or directory",
 		file("text/beneath"):   "not a directory",
 		file("nul\x00in name"): "invalid argument",
