@@ -215,7 +215,7 @@ func (c *httpConnection) discreet(err error) error {
 	if err == nil || errors.As(err, &typed) {
 		return err
 	}
-	clean := redact.New(c.tripper.origin.String(), c.tripper.origin.RawQuery, c.SessionID())
+	clean := redact.Sent(c.tripper.origin.String(), c.tripper.origin.RawQuery, c.SessionID())
 	if text := clean(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}

@@ -144,18 +144,21 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 		if err != nil {
 			return lastID, retry
 		}
+		var message jsonrpc.Message
+		if len(e.Data) > 0 && (e.Name == "" || e.Name == "message") {
+			message, err = jsonrpc.DecodeMessage(e.Data)
+		}
+		if e.IsPartial && (err != nil || message == nil) {
+			return lastID, retry // and is asked for again, by the ID before it
+		}
 		if e.ID != "" {
 			lastID = e.ID
 		}
 		if e.Retry > 0 {
 			retry = e.Retry
 		}
-		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
+		if err == nil && message == nil {
 			continue
-		}
-		message, err := jsonrpc.DecodeMessage(e.Data)
-		if err != nil && e.IsPartial {
-			return lastID, retry
 		}
 		if err != nil {
 			c.fail(&protocolError{"an event on its stream is no message of JSON-RPC"})

@@ -387,15 +387,8 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 // redacted takes our own secrets out of what the server says.
 func (t *tripper) redacted(req *http.Request, text string) string {
 	sent, _ := t.sent.Load().(string)
-	var secrets []string
-	for _, value := range slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent}) {
-		_, token, _ := strings.Cut(value, " ") // as in "Bearer TOKEN"
-		secrets = append(secrets, value, token)
-	}
-	if clean := redact.New(secrets...); clean != nil {
-		text = clean(text)
-	}
-	return textcut.Bytes(text, maxQuoted)
+	secrets := slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})
+	return textcut.Bytes(redact.Sent(secrets...)(text), maxQuoted)
 }
 
 // kill ends all requests. Further ones fail.

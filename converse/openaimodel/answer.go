@@ -89,8 +89,8 @@ func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *s
 			}
 			return nil
 		}
-		if len(data) == 0 {
-			continue
+		if len(data) == 0 || event.IsPartial && !json.Valid(data) {
+			continue // and the end of the stream comes next
 		}
 		if !json.Valid(data) {
 			return x.m.broken(res, true, "an event of the stream is not JSON; it begins: %s", plain(string(clipBytes(data))))

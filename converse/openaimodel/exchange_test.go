@@ -176,6 +176,36 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Short secrets are found too in what the server says.
+func TestErrorsHaveNoShortSecrets(t *testing.T) {
+	server := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(400)
+		fmt.Fprintf(w, `{"error":{"message":"Bad: %s, %s, %s"}}`, r.Header.Get("Authorization")[len("Bearer "):], r.Header.Get("X-Key"), r.URL.Query().Get("code"))
+	})
+	options := openaimodel.Options{APIKey: "k-1234", Headers: map[string]string{"X-Key": "h-12345"}, MaxRetries: -1}
+	got := run(t.Context(), newModel(t, server.URL+"?code=q-12345", options), newRequest())
+	if got.err == nil || !strings.Contains(got.err.Error(), "Bad: [secret], [secret], [secret]") {
+		t.Error(got.err)
+	}
+}
+
+// A stream that breaks off within an event after the model has said why it stopped
+// is whole, and before that it has broken off: the half of an event is no wrong one.
+func TestHalfAnEvent(t *testing.T) {
+	for begin, want := range map[string]string{
+		hello: "", strings.Split(hello, `,"finish_reason":"stop"`)[0] + "}]}\n\n": "the stream broke off",
+	} {
+		begin, _, _ = strings.Cut(begin, "data: [DONE]")
+		for _, half := range []string{`data: {"choices":[],"usa`, "data: {\ndata: \"choices\":[]"} {
+			server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { io.WriteString(w, begin+half) })
+			got := run(t.Context(), newModel(t, server.URL, openaimodel.Options{MaxRetries: -1}), newRequest())
+			if text := fmt.Sprint(got.err); want == "" && got.err != nil || !strings.Contains(text, want) {
+				t.Errorf("%q: %v", begin+half, got.err)
+			}
+		}
+	}
+}
+
 // TestSecretsStay: what the environment holds for OpenAI goes nowhere else, and
 // no environment variable changes where requests go.
 func TestSecretsStay(t *testing.T) {

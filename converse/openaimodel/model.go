@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -182,18 +183,11 @@ func (m *Model) httpClient() *http.Client {
 // key, the values of its headers, and those of its URL's query. A server can repeat a
 // key in its error.
 func redactorOf(o *Options, base *url.URL) func(text string) string {
-	secrets := []string{o.APIKey}
-	for _, value := range o.Headers {
-		_, token, _ := strings.Cut(value, " ") // as in "Bearer TOKEN"
-		secrets = append(secrets, value, token)
-	}
+	secrets := append(slices.Collect(maps.Values(o.Headers)), o.APIKey)
 	for _, values := range base.Query() {
 		secrets = append(secrets, values...)
 	}
-	if clean := redact.New(secrets...); clean != nil {
-		return clean
-	}
-	return func(text string) string { return text }
+	return redact.Sent(secrets...)
 }
 
 // toolCache keeps the encoded forms of the last few toolsets.

@@ -17,5 +17,6 @@
 // KiB, an ellipsis may stand for the rest of it. Anything else is not found:
 // another part of a secret, a secret in pieces, encrypted, compressed, in
 // capitals, or in base64 together with other text. A secret of less than 8
-// bytes is not looked for, because it is likely to be a word of other texts.
+// bytes is not looked for, because it is likely to be a word of other texts;
+// [Sent] looks for one of 6.
 package redact

@@ -16,8 +16,11 @@ import (
 // Mark is what stands in the place of a secret.
 const Mark = "[secret]"
 
-// least is the length from which a secret is looked for, in bytes.
-const least = 8
+// The length from which a secret is looked for, in bytes.
+const (
+	least     = 8 // in any text
+	leastSent = 6 // in what the other side of a connection says
+)
 
 // What is known of texts that were shortened.
 const (
@@ -33,12 +36,31 @@ const (
 // function may be called concurrently. It is nil if there is nothing to look
 // for.
 func New(secrets ...string) func(text string) string {
+	return newCleaner(least, secrets)
+}
+
+// Sent is [New] for what was sent to a server, such as the values of headers, in a
+// text in which the server may repeat it: a secret of 6 bytes is looked for too, and
+// what follows the scheme of "Bearer TOKEN" also by itself. It is never nil.
+func Sent(values ...string) func(text string) string {
+	secrets := slices.Clone(values)
+	for _, value := range values {
+		_, token, _ := strings.Cut(value, " ")
+		secrets = append(secrets, token)
+	}
+	if clean := newCleaner(leastSent, secrets); clean != nil {
+		return clean
+	}
+	return func(text string) string { return text }
+}
+
+func newCleaner(least int, secrets []string) func(text string) string {
 	var forms []string
 	for _, secret := range secrets {
-		forms = appendForms(forms, secret)
+		forms = appendForms(forms, secret, least)
 		if strings.Contains(strings.TrimSpace(secret), "\n") {
 			for line := range strings.Lines(secret) {
-				forms = appendForms(forms, line)
+				forms = appendForms(forms, line, least)
 			}
 		}
 	}
@@ -96,8 +118,8 @@ func longest(forms []string, there func(form string, n int) bool) int {
 	return found
 }
 
-// appendForms adds the forms in which a secret is looked for.
-func appendForms(forms []string, secret string) []string {
+// appendForms adds the forms in which a secret of at least so many bytes is looked for.
+func appendForms(forms []string, secret string, least int) []string {
 	secret = strings.TrimSpace(secret)
 	if len(secret) < least {
 		return forms

@@ -120,3 +120,14 @@ func TestError(t *testing.T) {
 		t.Error("the chain is not there, or shows too much")
 	}
 }
+
+// What was sent to a server is found from 6 bytes on, and without its scheme.
+func TestSent(t *testing.T) {
+	clean := redact.Sent("Bearer abcdef", "1234567", "short", "")
+	if got, want := clean("abcdef, Bearer abcdef, 1234567, short"), "[secret], [secret], [secret], short"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := redact.Sent("short")("short"); got != "short" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -40,6 +40,7 @@ type Reader struct {
 	seen   int  // buf[start:seen] has no line end
 	skipLF bool // the line before ended with CR
 	begun  bool // a line has been read
+	isCut  bool // the last line has no end
 	failed error
 
 	data []byte
@@ -81,7 +82,8 @@ func (r *Reader) Rest() []byte {
 // Next returns the next event that has data, an ID or a retry time. The error is
 // io.EOF at the end of the stream, and otherwise that of the stream or [ErrTooLarge].
 // What is left of an event when the stream ends is returned before the error: after
-// io.EOF with its last line, after another error without a line that has no end.
+// io.EOF with its last line, after another error without a line that has no end. An ID
+// or a retry time that has no end is left out: it may be the half of one.
 func (r *Reader) Next() (Event, error) {
 	var e Event
 	r.data = r.data[:0]
@@ -103,7 +105,7 @@ func (r *Reader) Next() (Event, error) {
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimPrefix(value, []byte{' '})
 		if string(name) != "data" {
-			hasField = e.set(name, value) || hasField
+			hasField = e.set(name, value, r.isCut) || hasField
 			continue
 		}
 		if len(r.data)+len(value) >= r.limit {
@@ -117,16 +119,17 @@ func (r *Reader) Next() (Event, error) {
 }
 
 // set takes a field other than data, and reports whether it makes an event by itself.
-func (e *Event) set(name, value []byte) bool {
-	switch string(name) {
-	case "event":
+func (e *Event) set(name, value []byte, isCut bool) bool {
+	switch {
+	case string(name) == "event":
 		e.Name = string(value)
-	case "id":
+	case isCut:
+	case string(name) == "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			e.ID = string(value)
 			return len(value) > 0
 		}
-	case "retry":
+	case string(name) == "retry":
 		ms, err := strconv.ParseUint(string(value), 10, 32)
 		if e.Retry = time.Duration(ms) * time.Millisecond; err == nil && e.Retry <= time.Hour {
 			return true
@@ -156,7 +159,7 @@ func (r *Reader) line() ([]byte, error) {
 		r.seen = len(r.buf)
 		if r.failed == io.EOF && r.start < len(r.buf) {
 			line := r.buf[r.start:]
-			r.start = len(r.buf)
+			r.start, r.isCut = len(r.buf), true
 			return r.first(line), nil
 		}
 		if r.failed != nil {

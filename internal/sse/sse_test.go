@@ -120,3 +120,13 @@ func TestBytes(t *testing.T) {
 		t.Errorf("Bytes() = %q, want nil", got)
 	}
 }
+
+// The half of an ID would make the server go on at another place of the stream.
+func TestCutFields(t *testing.T) {
+	for _, text := range []string{"data: a\nid: 12", "data: a\nretry: 10", "id: 1\ndata: a\nid: 12", "id: 1\ndata: a\nretry: 10"} {
+		e, err := NewReader(strings.NewReader(text), 1<<10).Next()
+		if err != nil || string(e.Data) != "a" || e.ID == "12" || e.Retry != 0 || !e.IsPartial {
+			t.Errorf("%q gives %+v, %v", text, e, err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcpadapter_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
+)
+
+// A message whose event is cut off is asked for again: the client names the event
+// before it.
+func TestStreamIsCutOff(t *testing.T) {
+	const changed = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	for name, abort := range map[string]bool{"by the end": false, "by an error": true} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan string, 100)
+			s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+				if m.Method != "GET" {
+					return false
+				}
+				last := r.Header.Get("Last-Event-ID")
+				asked <- last
+				w.Header().Set("Content-Type", "text/event-stream")
+				if last != "" {
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+					return true
+				}
+				fmt.Fprintf(w, "id: 1\nretry: 1\ndata: %s\n\nid: 2\ndata: %s", changed, changed[:20])
+				w.(http.Flusher).Flush()
+				if abort {
+					panic(http.ErrAbortHandler)
+				}
+				return true
+			})
+			openScripted(t, s)
+			for _, want := range []string{"", "1"} {
+				if got := await(t, "a stream", asked); got != want {
+					t.Errorf("the client asks for what follows %q, want %q", got, want)
+				}
+			}
+		})
+	}
+}
+
+// Short secrets are found too in what the server says.
+func TestErrorsHaveNoShortSecrets(t *testing.T) {
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request, m message) bool {
+		if m.Method != "tools/call" {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"no %s, %s"}}`, m.ID, r.Header.Get("X-Key"), strings.TrimPrefix(r.Header.Get("X-Login"), "Basic "))
+		return true
+	})
+	options := &mcpadapter.HTTPOptions{Headers: map[string]string{"X-Key": "h-12345", "X-Login": "Basic a-1234"}, ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}}
+	_, err := tool(t, open(t, mcpadapter.HTTP(s.URL, options)), "write").Invoke(within(t), rawCall(`{}`))
+	failure := invoker.AsFailure(err)
+	if text := fmt.Sprint(failure, failure.Cause); !strings.Contains(text, "no [secret], [secret]") {
+		t.Error(text)
+	}
+}
