@@ -47,7 +47,11 @@ func ParseMoney(text string) (Money, error) {
 // quote returns a text as an error may hold it.
 func quote(text string) string {
 	const most = 40
-	return strconv.QuoteToASCII(textcut.Bytes(text, most))
+	quoted := strconv.QuoteToASCII(textcut.Prefix(text, most))
+	if len(text) > most {
+		quoted += textcut.Mark
+	}
+	return quoted
 }
 
 func digits(text string) bool {

@@ -275,7 +275,7 @@ func mediaType(text string) string {
 func shortURL(url string) string {
 	if strings.HasPrefix(url, "data:") {
 		head, _, _ := strings.Cut(url, ",")
-		return textcut.Bytes(head, 100)
+		return textcut.Bytes(valid(head), 100)
 	}
-	return textcut.Bytes(url, 2000)
+	return textcut.Bytes(valid(url), 2000)
 }

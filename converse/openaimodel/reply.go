@@ -90,5 +90,5 @@ func (a *accumulator) reason() canister.Finish {
 	case "", "stop", "eos", "end_turn", "stop_sequence", "tool_calls", "function_call":
 		return canister.FinishStop
 	}
-	return canister.Finish(textcut.Bytes(a.finish, 100))
+	return canister.Finish(textcut.Bytes(valid(a.finish), 100))
 }
