@@ -60,12 +60,14 @@ func (c *containedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry
 
 // Write implements [zapcore.Core].
 func (c *containedCore) Write(entry zapcore.Entry, fields []zapcore.Field) (err error) {
-	return errors.Join(contain.Call(theCore, func() { err = c.inner.Write(entry, fields) }), err)
+	panicked := contain.Call(theCore, func() { err = c.inner.Write(entry, fields) })
+	return errors.Join(panicked, err)
 }
 
 // Sync implements [zapcore.Core].
 func (c *containedCore) Sync() (err error) {
-	return errors.Join(contain.Call(theCore, func() { err = c.inner.Sync() }), err)
+	panicked := contain.Call(theCore, func() { err = c.inner.Sync() })
+	return errors.Join(panicked, err)
 }
 
 // acceptedCore writes the one entry that the inner cores have agreed to take.
