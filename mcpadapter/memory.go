@@ -83,11 +83,14 @@ func (l *memoryLink) kill() {
 	}
 }
 
-// memoryConnection gives up on a server that does not take a message: the
-// SDK's own connection writes without regard to the context.
+// memoryConnection gives up on a server that does not take a message, in the time
+// of the context or else in maxStall: the SDK's own connection writes without regard
+// to the context.
 type memoryConnection struct{ mcp.Connection }
 
 func (c *memoryConnection) Write(ctx context.Context, message jsonrpc.Message) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	written := make(chan struct{})
 	defer close(written)
 	stop := context.AfterFunc(ctx, func() {

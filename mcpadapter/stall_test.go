@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
@@ -60,6 +61,28 @@ func returns(t *testing.T, what string, do func()) {
 	case <-time.After(time.Minute):
 		t.Fatalf("%s does not return", what)
 	}
+}
+
+// TestDeafServerIsGivenUp: a message whose context has no end, such as an answer to
+// the server, does not wait for ever either.
+func TestDeafServerIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		link := &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20}
+		connection, err := link.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = connection.Write(t.Context(), &jsonrpc.Request{Method: "notifications/cancelled"})
+		if took := time.Since(began); err == nil || took != maxStall+straggle {
+			t.Errorf("after %v: %v", took, err)
+		}
+		if _, err := connection.Read(t.Context()); err == nil {
+			t.Error("the connection is still there")
+		}
+	})
 }
 
 // TestDeafConnect: a server that takes nothing at all has all the time there is,

@@ -40,6 +40,15 @@ var _ mcp.Transport = (*process)(nil)
 // server's request, and what a server writes to its client over a stream.
 const maxStall = time.Minute
 
+// bounded returns a context for a write, which ends after maxStall if ctx has no
+// deadline.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, maxStall)
+}
+
 // Connect implements mcp.Transport. It may be called once.
 func (p *process) Connect(context.Context) (mcp.Connection, error) {
 	select {
@@ -84,12 +93,8 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	limited := ctx
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, maxStall)
-		defer cancel()
-	}
+	limited, cancel := bounded(ctx)
+	defer cancel()
 	request, ok := msg.(*jsonrpc.Request)
 	n, err := c.p.send(limited, append(data, '\n'), ok && request.IsCall())
 	switch {

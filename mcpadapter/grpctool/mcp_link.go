@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
@@ -36,6 +37,7 @@ type MCPLink struct {
 	messages chan jsonrpc.Message
 	ended    chan struct{} // no message follows
 	readErr  error         // why; set before ended is closed
+	stalled  atomic.Bool   // the server has stopped reading
 
 	once     sync.Once
 	closed   chan struct{}
@@ -123,6 +125,9 @@ func (l *MCPLink) read() {
 	defer close(l.ended)
 	for {
 		frame, err := l.stream.Recv()
+		if err != nil && l.stalled.Load() {
+			err = errNotReading
+		}
 		if err != nil {
 			l.readErr = err
 			return
@@ -227,8 +232,14 @@ func (c mcpConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
+// maxStall is how long a server may take to read a message.
+const maxStall = time.Minute
+
+var errNotReading = status.Error(codes.Unavailable, "the server has stopped reading")
+
 // Write implements mcp.Connection. A message that is on its way when ctx ends
-// is sent all the same, since half of one is of no use.
+// is sent all the same, since half of one is of no use. If the server does not take
+// it in a minute, the link ends.
 func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(message)
 	if err != nil {
@@ -247,6 +258,11 @@ func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error
 	sent := make(chan error, 1)
 	go func() { // no longer than the stream
 		defer func() { <-c.sending }()
+		bound := time.AfterFunc(maxStall, func() {
+			c.stalled.Store(true)
+			c.end()
+		})
+		defer bound.Stop()
 		sent <- c.stream.Send(&toolspb.ConnectRequest{Message: text})
 	}()
 	select {
