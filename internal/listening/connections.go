@@ -53,8 +53,25 @@ type Listener struct {
 	open      int
 	waiting   Queue[*connection] // that serve no request, by address
 	addresses map[string]int     // how many are open of each
-	closed    int                // since Full was told
-	told      time.Time
+	closed    Closed
+}
+
+// Closed counts what is closed at a bound, for a report at most once in ten
+// seconds. It is not safe for concurrent use.
+type Closed struct {
+	n    int // since the last report
+	told time.Time
+}
+
+// Add counts one more. It returns how many there were since the last report if it is
+// time for one, and otherwise 0.
+func (c *Closed) Add() (report int) {
+	if c.n++; time.Since(c.told) < fullEvery {
+		return 0
+	}
+	report = c.n
+	c.n, c.told = 0, time.Now()
+	return report
 }
 
 // Limit returns a listener that accepts the connections of inner within bounds.
@@ -164,12 +181,10 @@ func (l *Listener) CloseWaiting() {
 // countClosed counts a connection that is closed at a bound, and returns the
 // call of Limits.Full if it is time for one. l.mu is held.
 func (l *Listener) countClosed(address string) (report func()) {
-	l.closed++
-	if l.limits.Full == nil || time.Since(l.told) < fullEvery {
+	closed := l.closed.Add()
+	if closed == 0 || l.limits.Full == nil {
 		return func() {}
 	}
-	closed := l.closed
-	l.closed, l.told = 0, time.Now()
 	return func() { l.limits.Full(closed, address) }
 }
 

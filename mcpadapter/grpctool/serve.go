@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -169,9 +170,22 @@ func (s *Server) tellReadiness(server *grpc.Server, alive *health.Server) (stop 
 	})
 }
 
-// isReady reports whether there may be calls.
+// isReady reports whether there may be calls. If NotReady panics, there may be none.
 func (s *Server) isReady() bool {
-	return s.roster.Health().Ready && (s.options.NotReady == nil || s.options.NotReady() == "")
+	if !s.roster.Health().Ready {
+		return false
+	}
+	if s.options.NotReady == nil {
+		return true
+	}
+	reason := ""
+	err := contain.Call("ServerOptions.NotReady", func() { reason = s.options.NotReady() })
+	if err != nil {
+		s.notReady.Do(func() {
+			s.log.Error("a function of the program panicked", event.FunctionPanicked, zap.String("function", "ServerOptions.NotReady"), zap.String("cause", err.Error()))
+		})
+	}
+	return err == nil && reason == ""
 }
 
 func (s *Server) startServing() bool {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/callers"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
@@ -17,6 +19,7 @@ import (
 // gRPC gives a handler its request when all of it has arrived, and waits for
 // that without a limit. The bounds here begin with the header of a request.
 const (
+	maxUnknown  = 1024 // requests whose credentials are being checked
 	maxArriving = 1024 // requests of identified clients that have not arrived
 	maxOpen     = 256  // the same, of the services that ask for no identity
 	maxStanding = 1024 // streams of those services: they watch the health, or ask about the services
@@ -25,39 +28,52 @@ const (
 // streams bounds the streams of a listener. Those of clients that are not
 // identified have bounds of their own.
 type streams struct {
-	server                   *Server
-	arriving, open, standing waiting
+	server                            *Server
+	unknown, arriving, open, standing waiting
 }
 
 func newStreams(s *Server) *streams {
 	return &streams{
-		server: s, arriving: waiting{most: maxArriving, limit: listening.RequestTimeout},
-		open: waiting{most: maxOpen, limit: listening.RequestTimeout}, standing: waiting{most: maxStanding},
+		server:   s,
+		unknown:  waiting{most: maxUnknown, limit: listening.RequestTimeout, full: s.streamsFull},
+		arriving: waiting{most: maxArriving, limit: listening.RequestTimeout, full: s.streamsFull},
+		open:     waiting{most: maxOpen, limit: listening.RequestTimeout, full: s.streamsFull},
+		standing: waiting{most: maxStanding, full: s.streamsFull},
 	}
 }
 
-// waiting bounds streams that wait for their clients. At the bound, the address
-// that has most of them loses one: the oldest, of the connection that has most.
+// streamsFull logs that streams were ended at a bound.
+func (s *Server) streamsFull(closed int, address string) {
+	s.log.Warn("there are too many requests that have not arrived, or open streams: some are ended", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+}
+
+// waiting bounds streams that wait, mostly for their clients. At the bound, the
+// address that has most of them loses one: the oldest, of the connection that has
+// most.
 type waiting struct {
 	most  int
-	limit time.Duration // for a request to arrive; 0 is none
+	limit time.Duration                    // for a request to arrive; 0 is none
+	full  func(closed int, address string) // is told of the bound, as in listening.Limits
 
-	mu sync.Mutex
-	of listening.Queue[*arrival]
+	mu     sync.Mutex
+	of     listening.Queue[*arrival]
+	closed listening.Closed
 }
 
-// arrival is a stream of a client. Its timer ends it when the client takes too
-// long, to send the request or to read the answer.
+// arrival is a stream that waits. Its timer ends it when that takes too long, and
+// later, when the client takes too long to read the answer.
 type arrival struct {
-	cancel context.CancelFunc
-
-	// The rest is set when the stream begins to wait.
-	in    *waiting
-	timer *time.Timer      // nil if there is no limit
-	at    *listening.Place // nil when the request has arrived; in.mu guards it
+	cancel  context.CancelFunc
+	address string
+	in      *waiting
+	timer   *time.Timer      // nil if there is no limit
+	at      *listening.Place // nil when the request has arrived; in.mu guards it
 }
 
-type arrivalKey struct{}
+type (
+	arrivalKey struct{}
+	cancelKey  struct{}
+)
 
 // tapStream makes it possible to end a stream: one that reads is ended by
 // nothing but the context that it gets here, before it begins. It refuses none.
@@ -65,31 +81,41 @@ type arrivalKey struct{}
 // the end of a stream that has begun (grpc-go, transport.http2Server.operateHeaders).
 func tapStream(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	return context.WithValue(ctx, arrivalKey{}, &arrival{cancel: cancel}), nil
+	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }
 
-// add bounds the stream of ctx until its request has arrived.
-func (w *waiting) add(ctx context.Context) {
-	r, ok := ctx.Value(arrivalKey{}).(*arrival)
-	from, known := peer.FromContext(ctx)
-	if !ok || !known {
-		return // each stream of Serve has both
-	}
-	if r.in = w; w.limit > 0 {
+// add bounds the stream of ctx until arrived is called.
+func (w *waiting) add(ctx context.Context) *arrival {
+	cancel, _ := ctx.Value(cancelKey{}).(context.CancelFunc)
+	from, _ := peer.FromContext(ctx) // each stream of Serve has both
+	r := &arrival{cancel: cancel, in: w, address: callers.Address(from.Addr.String())}
+	if w.limit > 0 {
 		r.timer = time.AfterFunc(w.limit, r.cancel)
 	}
 	w.mu.Lock()
-	r.at = w.of.Add(r, callers.Address(from.Addr.String()), from.Addr)
+	r.at = w.of.Add(r, r.address, from.Addr)
 	var victim *arrival
+	report := 0
 	if w.of.Len() > w.most {
 		victim, _ = w.of.Next()
 		victim.leave()
+		report = w.closed.Add()
 	}
 	w.mu.Unlock()
 	if victim != nil {
 		victim.cancel()
 	}
-	context.AfterFunc(ctx, r.arrived) // or it never will
+	if report > 0 {
+		w.full(report, victim.address)
+	}
+	return r
+}
+
+// await bounds the stream of ctx until its request has arrived, or it ends.
+func (w *waiting) await(ctx context.Context) context.Context {
+	r := w.add(ctx)
+	context.AfterFunc(ctx, r.arrived)
+	return context.WithValue(ctx, arrivalKey{}, r)
 }
 
 // arrived notes that nothing is waited for.
@@ -124,7 +150,7 @@ func answering(stream context.Context) (done func()) {
 // serveRequest notes that the request of a stream has arrived and is served.
 // When answered is called, the client has a limited time to read the answer.
 func serveRequest(stream context.Context) (answered func()) {
-	if r, ok := stream.Value(arrivalKey{}).(*arrival); ok && r.in != nil {
+	if r, ok := stream.Value(arrivalKey{}).(*arrival); ok {
 		r.arrived()
 	}
 	if from, ok := peer.FromContext(stream); ok {
@@ -134,25 +160,24 @@ func serveRequest(stream context.Context) (answered func()) {
 }
 
 // identified is for services that ask for an identity: a client without one is
-// refused before its request takes memory.
+// refused before its request takes memory. To check credentials may take long, too.
 func (b *streams) identified(stream grpc.ServerStream, _ bool) (context.Context, error) {
+	unknown := b.unknown.add(stream.Context())
 	ctx, err := b.server.verified(stream.Context())
+	unknown.arrived()
 	if err != nil {
 		return nil, err
 	}
-	b.arriving.add(ctx)
-	return ctx, nil
+	return b.arriving.await(ctx), nil
 }
 
 // anybody is for services that ask for none. Some of their streams are long by
 // design: such a stream may stay until there are too many.
 func (b *streams) anybody(stream grpc.ServerStream, isLong bool) (context.Context, error) {
 	if isLong {
-		b.standing.add(stream.Context())
-	} else {
-		b.open.add(stream.Context())
+		return b.standing.await(stream.Context()), nil
 	}
-	return stream.Context(), nil
+	return b.open.await(stream.Context()), nil
 }
 
 // admitted registers services on a server of gRPC. Before anything is read of a

@@ -13,9 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -265,5 +269,49 @@ func TestCredentialsComeFirst(t *testing.T) {
 	}
 	if n := asked.Load(); n != 3 {
 		t.Errorf("three requests, and the credentials were checked %d times", n)
+	}
+}
+
+// Credentials that take long to check hold a stream for 30 s, and no more streams than
+// requests that have not arrived.
+func TestCredentialsHaveTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var checking atomic.Int64
+		options := &grpctool.ServerOptions{Authenticate: func(ctx context.Context, _ string) ([]invoker.Value, error) {
+			checking.Add(1)
+			defer checking.Add(-1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		overPipes(t, options, func(connection *grpc.ClientConn) {
+			began, ended := time.Now(), make(chan error, 2000)
+			for range 900 {
+				stream := halfSent(t, connection, toolspb.McpToolService_ListTools_FullMethodName)
+				go func() { ended <- stream.RecvMsg(&toolspb.ListToolsResponse{}) }()
+			}
+			for range 900 {
+				<-ended
+			}
+			if took := time.Since(began); took != 30*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if n := checking.Load(); n != 0 {
+				t.Errorf("%d credentials are still checked", n)
+			}
+		})
+	})
+}
+
+// The log says when streams are ended at a bound.
+func TestEndedStreamsAreLogged(t *testing.T) {
+	core, logs := observer.New(zapcore.WarnLevel)
+	s := serve(t, &grpctool.ServerOptions{Token: "0123456789abcdef", Logger: zap.New(core)})
+	flood(t, s.address, "127.0.0.2", healthpb.Health_Check_FullMethodName, 400, 400-256)
+	entries := logs.FilterField(event.ServeFull).All()
+	if len(entries) != 1 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	if fields := entries[0].ContextMap(); fields["from"] != "127.0.0.2" || fields["closed"] != int64(1) {
+		t.Errorf("%v", fields)
 	}
 }

@@ -13,8 +13,12 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/proto"
@@ -205,6 +209,19 @@ func TestNotReady(t *testing.T) {
 		if err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
 			t.Errorf("%q: %v, %v", name, got, err)
 		}
+	}
+}
+
+// A panic of the program's function ends no process, and is a reason.
+func TestNotReadyPanics(t *testing.T) {
+	core, logs := observer.New(zapcore.ErrorLevel)
+	s := serve(t, &grpctool.ServerOptions{Logger: zap.New(core), NotReady: func() string { panic("no idea") }})
+	got, err := healthpb.NewHealthClient(raw(t, s.address)).Check(within(t), &healthpb.HealthCheckRequest{})
+	if err != nil || got.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("%v, %v", got, err)
+	}
+	if n := logs.FilterField(event.FunctionPanicked).Len(); n != 1 {
+		t.Errorf("%d entries in the log", n)
 	}
 }
 

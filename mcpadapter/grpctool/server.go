@@ -100,7 +100,7 @@ type ServerOptions struct {
 	// NotReady returns a reason of the program's own why there should be no calls,
 	// such as that it is about to end, or "": with a reason, the health service of
 	// Serve says NOT_SERVING. It is asked each second and must not block. Nil has
-	// no reason.
+	// no reason; a panic is one.
 	NotReady func() string
 	// ShutdownTimeout is how long Serve lets calls finish when its context
 	// ends; default 30 s.
@@ -153,6 +153,7 @@ type Server struct {
 	closed   chan struct{}  // isClosed
 	over     chan struct{}  // no call is left, or all were cancelled
 	ending   sync.Once
+	notReady sync.Once // its panic is logged
 }
 
 var errServerClosed = errors.New("the server is closed")
