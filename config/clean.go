@@ -64,6 +64,14 @@ func (c *cleanConnection) Unread() time.Duration {
 	return 0
 }
 
+// Late implements [ensemble.Latecomers].
+func (c *cleanConnection) Late() int {
+	if able, ok := c.connection.(ensemble.Latecomers); ok {
+		return able.Late()
+	}
+	return 0
+}
+
 // cleanLibrary is a connection to a server of MCP, which has more than tools.
 type cleanLibrary struct {
 	*cleanConnection
