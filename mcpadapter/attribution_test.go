@@ -3,6 +3,7 @@
 package mcpadapter
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,11 +43,66 @@ func TestWhoIsAskedAfterACallWasGivenUp(t *testing.T) {
 		wantAsked("after Ann gave up", true, false)
 		time.Sleep(abandonedWork / 2)
 		w.forget(call("bob"))
-		time.Sleep(abandonedWork - time.Second)
 		wantAsked("after both gave up", false, false)
+		time.Sleep(abandonedWork - time.Second)
+		wantAsked("when only Bob's call can be worked on", false, true)
 		time.Sleep(time.Second)
 		wantAsked("a while later", true, true)
 		w.forget(call("bob"))
 		wantAsked("after Bob gave up again", false, true)
+		late := call("ann")
+		w.forget(late)
+		w.answered(&jsonrpc.Response{ID: late.id, Error: errors.New("cancelled")})
+		wantAsked("after Ann's call was answered with an error", false, false)
+		w.answered(&jsonrpc.Response{ID: late.id})
+		wantAsked("after Ann's call was answered late", false, true)
+	})
+}
+
+// A call that the server did not get is not one that it works on, and one that was
+// sent after it was given up is.
+func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for cause, asked := range map[error]bool{notSent(errStdinClosed): true, errors.New("cut off"): false} {
+			for _, early := range []bool{false, true} {
+				w := newWire(nil, nil)
+				w.inner = refusing{cause}
+				ann := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "ann"}, over: early}
+				id, _ := jsonrpc.MakeID("1")
+				if err := w.Write(withExchange(t.Context(), ann), &jsonrpc.Request{ID: id, Method: "tools/call"}); err == nil {
+					t.Error("the write succeeded")
+				}
+				w.forget(ann)
+				bob := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "bob"}}
+				id, _ = jsonrpc.MakeID("2")
+				w.follow(bob, &jsonrpc.Request{ID: id, Method: "tools/call"}, nil, nil)
+				if got := w.only() == bob; got != asked {
+					t.Errorf("after %v, given up before %t, Bob is asked %t", cause, early, got)
+				}
+			}
+		}
+	})
+}
+
+// Requests that are given up are told apart up to a number, and beyond it nobody else
+// is asked. A single client is asked all the same.
+func TestManyCallsThatWereGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a attribution
+		ann, bob := callers.Origin{Client: "ann"}, callers.Origin{Client: "bob"}
+		for i := range maxAbandoned + 1 {
+			id, _ := jsonrpc.MakeID(float64(i))
+			a.note(ann)
+			a.giveUp(id, ann)
+		}
+		if !a.mayAsk(ann) || len(a.abandoned) > maxAbandoned {
+			t.Errorf("the only client is asked %t after %d calls", a.mayAsk(ann), len(a.abandoned))
+		}
+		if a.note(bob); a.mayAsk(ann) || a.mayAsk(bob) {
+			t.Error("somebody is asked")
+		}
+		if time.Sleep(abandonedWork); !a.mayAsk(ann) || !a.mayAsk(bob) {
+			t.Error("nobody is asked a while later")
+		}
 	})
 }

@@ -78,7 +78,8 @@ type ClientOptions struct {
 	// call that the server asks for ([invoker.Call].Person), where it is known:
 	// the one that the question is a part of (MCP 2026-07-28, SEP-2322), or the
 	// only one in flight, among which for ten minutes counts one that was given up
-	// for another client of a [Server], or another conversation. A call that has
+	// for another client of a [Server], or another conversation, and that the server
+	// has not answered with a result. A call that has
 	// nobody to ask declines, and what no call is known for is not answered.
 	Elicit func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 	// AnswerTimeout is how long Sample and Elicit may take; default 10 min.

@@ -53,8 +53,6 @@ type wire struct {
 	tokens    map[string]*exchange
 
 	attribution attribution
-	forgotten   map[jsonrpc.ID]bool // requests that were given up, of those that can be counted
-	late        int                 // answers to them
 
 	breaking sync.Once
 	broken   chan struct{} // no message follows
@@ -146,11 +144,23 @@ func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Reque
 	}
 	earlier := x.left.Swap(true)
 	err := w.send(ctx, outgoing{method: request.Method, id: request.ID, traced: x.carried != nil}, request)
-	if err != nil && !earlier && neverLeft(err) {
-		x.left.Store(false)
+	if err != nil && neverLeft(err) {
+		w.neverSent(request.ID)
+		if !earlier {
+			x.left.Store(false)
+		}
 	}
 	x.unsent = err
 	return err
+}
+
+// neverSent takes back a request that the server did not get: it is neither in flight
+// nor given up.
+func (w *wire) neverSent(id jsonrpc.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.exchanges, id)
+	delete(w.attribution.abandoned, id)
 }
 
 func (w *wire) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
@@ -194,13 +204,16 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Req
 	x.id, x.method = request.ID, request.Method
 	x.said.Store(nil)
 	x.end.Store(0)
-	if x.over {
-		return false
-	}
-	w.exchanges[x.id] = x
 	if x.personal {
 		w.attribution.note(x.origin)
 	}
+	if x.over { // it is sent all the same
+		if x.personal {
+			w.attribution.giveUp(x.id, x.origin)
+		}
+		return false
+	}
+	w.exchanges[x.id] = x
 	x.carried = carried
 	x.span.Store(span)
 	return true
@@ -254,21 +267,9 @@ func (w *wire) forget(x *exchange) {
 	if w.exchanges[x.id] == x {
 		delete(w.exchanges, x.id)
 		if x.personal {
-			w.attribution.giveUp(x.origin)
-			w.awaitLate(x.id)
+			w.attribution.giveUp(x.id, x.origin)
 		}
 	}
-}
-
-// maxForgotten is how many requests are remembered, to count late answers to them.
-const maxForgotten = 1000
-
-// awaitLate has a late answer counted; w.mu is held.
-func (w *wire) awaitLate(id jsonrpc.ID) {
-	if w.forgotten == nil || len(w.forgotten) >= maxForgotten {
-		w.forgotten = make(map[jsonrpc.ID]bool)
-	}
-	w.forgotten[id] = true
 }
 
 var _ ensemble.Latecomers = (*connection)(nil)
@@ -277,18 +278,13 @@ var _ ensemble.Latecomers = (*connection)(nil)
 func (c *connection) Late() int {
 	c.wire.mu.Lock()
 	defer c.wire.mu.Unlock()
-	return c.wire.late
+	return c.wire.attribution.late
 }
 
 func (w *wire) answered(response *jsonrpc.Response) {
 	w.mu.Lock()
 	x := w.exchanges[response.ID]
-	if w.forgotten[response.ID] {
-		delete(w.forgotten, response.ID)
-		if response.Error == nil {
-			w.late++
-		}
-	}
+	w.attribution.answered(response)
 	delete(w.exchanges, response.ID)
 	var method string
 	if x != nil {
