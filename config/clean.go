@@ -235,10 +235,8 @@ func cleanCall(call *invoker.Call, clean func(string) string) *invoker.Call {
 func cleanSample(request *invoker.SampleRequest, clean func(string) string) *invoker.SampleRequest {
 	asked := *request
 	asked.System = clean(asked.System)
-	asked.Stop, asked.Tools, asked.Messages = slices.Clone(asked.Stop), slices.Clone(asked.Tools), slices.Clone(asked.Messages)
-	for i, text := range asked.Stop {
-		asked.Stop[i] = clean(text)
-	}
+	asked.Stop, asked.Models = cleanTexts(asked.Stop, clean), cleanTexts(asked.Models, clean)
+	asked.Tools, asked.Messages = slices.Clone(asked.Tools), slices.Clone(asked.Messages)
 	for i := range asked.Tools {
 		tool := &asked.Tools[i]
 		tool.Title, tool.Description = clean(tool.Title), clean(tool.Description)
@@ -254,10 +252,20 @@ func cleanSample(request *invoker.SampleRequest, clean func(string) string) *inv
 			use.Input, use.Metadata = redact.JSON(use.Input, clean), redact.Fields(use.Metadata, clean)
 		}
 		for k := range message.ToolResults {
-			message.ToolResults[k].Content = redact.Contents(message.ToolResults[k].Content, clean)
+			result := &message.ToolResults[k]
+			result.Content, result.Metadata = redact.Contents(result.Content, clean), redact.Fields(result.Metadata, clean)
 		}
 	}
 	return &asked
+}
+
+// cleanTexts returns texts without secrets.
+func cleanTexts(texts []string, clean func(string) string) []string {
+	texts = slices.Clone(texts)
+	for i, text := range texts {
+		texts[i] = clean(text)
+	}
+	return texts
 }
 
 func cleanFailure(failure *invoker.Failure, clean func(string) string) *invoker.Failure {

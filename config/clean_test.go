@@ -198,21 +198,21 @@ func TestCallsAreCleanWhileTheyRun(t *testing.T) {
 		ModelTools: true,
 	})
 	hear(output)
-	if all := strings.Join(heard, "\n"); err != nil || len(heard) != 6 || strings.Contains(all, key) || strings.Count(all, "[secret]") != 19 {
+	if all := strings.Join(heard, "\n"); err != nil || len(heard) != 6 || strings.Contains(all, key) || strings.Count(all, "[secret]") != 21 {
 		t.Errorf("%v, %d times in\n%s", err, strings.Count(all, "[secret]"), all)
 	}
 }
 
-// sampleWithTools is a request to a model that has a secret in nine places.
+// sampleWithTools is a request to a model that has a secret in eleven places.
 func sampleWithTools(key string) *invoker.SampleRequest {
 	object := json.RawMessage(`{"title": "` + key + `"}`)
 	metadata := canister.Fields{"m": json.RawMessage(`"` + key + `"`)}
 	return &invoker.SampleRequest{
-		Stop:  []string{key},
+		Stop: []string{key}, Models: []string{key},
 		Tools: []invoker.Definition{{Name: "t", Title: key, Description: key, InputSchema: object, OutputSchema: object, Metadata: metadata}},
 		Messages: []invoker.SampleMessage{
 			{Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u", Input: object, Metadata: metadata}}},
-			{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "u", Content: canister.Texts(key)}}},
+			{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "u", Content: canister.Texts(key), Metadata: metadata}}},
 		},
 	}
 }

@@ -57,7 +57,8 @@ const (
 
 // SampleRequest is the wish of a tool, or of the server behind it, for an
 // exchange with a model (MCP 2025-11-25, client/sampling). Whoever answers it
-// may change or refuse it.
+// may change or refuse it. The members includeContext and metadata of a server's
+// request, and the numbers among its preferences for a model, are left out.
 type SampleRequest struct {
 	// Server is who asks: the server's or the tool's name; may be empty.
 	Server string
@@ -71,7 +72,7 @@ type SampleRequest struct {
 	Stop        []string
 	Models      []string // names that the asker would like, the best first
 	// Tools are what the model can ask for in its answer; the asker runs them.
-	// Name, Description and InputSchema reach the model.
+	// Name, Title, Description and InputSchema reach the model.
 	Tools      []Definition
 	ToolChoice ToolChoice // whether it may; empty means ToolsAuto
 }

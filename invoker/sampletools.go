@@ -45,6 +45,8 @@ type ToolResult struct {
 	Content   []canister.Content
 	// Failed says that the tool failed; Content then says why.
 	Failed bool
+	// Metadata is what the asker says of the result, for the model. May be nil.
+	Metadata canister.Fields
 }
 
 // ErrNoModelTools is the cause of the failure of a request with tools, where the

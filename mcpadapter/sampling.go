@@ -150,6 +150,7 @@ func sampleMessageOf(role string, blocks []json.RawMessage) invoker.SampleMessag
 
 func toolResultOf(d decoder) invoker.ToolResult {
 	result := invoker.ToolResult{ToolUseID: d.text("toolUseId"), Failed: d.bool("isError")}
+	result.Metadata, _ = members(d.m["_meta"])
 	var blocks []json.RawMessage
 	d.into("content", &blocks)
 	for _, block := range blocks {

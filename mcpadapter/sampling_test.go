@@ -100,9 +100,9 @@ func relayed(t *testing.T, c ensemble.Connection, name, request string) string {
 
 const (
 	weatherTool = `{"name":"weather","description":"Tells the weather.","inputSchema":{"type":"object","properties":{"city":{"type":"string"},"at":{"const":12345678901234567890}}}}`
-	askWeather  = `{"role":"user","content":{"type":"text","text":"How is the weather?"}}`
+	askWeather  = `{"role":"user","content":{"type":"text","text":"How is the weather?","annotations":{"priority":1},"_meta":{"from":"x"}}}`
 	useWeather  = `{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"u1","name":"weather","input":{"city":"Oslo","at":12345678901234567890},"_meta":{"sig":"x"}},{"type":"tool_use","id":"u2","name":"weather","input":{}}]}`
-	toldWeather = `{"role":"user","content":[{"type":"tool_result","toolUseId":"u2","content":[],"isError":true},{"type":"tool_result","toolUseId":"u1","content":[{"type":"text","text":"rain"},{"type":"resource_link","uri":"file:///r","name":"r"}],"structuredContent":{"c":1}}]}`
+	toldWeather = `{"role":"user","content":[{"type":"tool_result","toolUseId":"u2","content":[],"isError":true},{"type":"tool_result","toolUseId":"u1","content":[{"type":"text","text":"rain"},{"type":"resource_link","uri":"file:///r","name":"r"}],"structuredContent":{"c":1},"_meta":{"cache":"y"}}]}`
 )
 
 // plainModel is a model that knows nothing of tools.

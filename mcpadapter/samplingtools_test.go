@@ -63,8 +63,8 @@ func checkThen(t *testing.T, r *invoker.SampleRequest) {
 	}
 	link, _ := told.ToolResults[1].Content[1].(canister.LinkContent)
 	structured, _ := told.ToolResults[1].Content[2].(canister.StructuredContent)
-	if canister.TextOf(told.ToolResults[1].Content) != "rain" || link.URI != "file:///r" || string(structured.JSON) != `{"c":1}` {
-		t.Errorf("a result is %+v", told.ToolResults[1].Content)
+	if canister.TextOf(told.ToolResults[1].Content) != "rain" || string(told.ToolResults[1].Metadata["cache"]) != `"y"` || link.URI != "file:///r" || string(structured.JSON) != `{"c":1}` {
+		t.Errorf("a result is %+v", told.ToolResults[1])
 	}
 }
 

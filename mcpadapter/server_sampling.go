@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
@@ -120,16 +121,11 @@ func addMessages(params *mcp.CreateMessageWithToolsParams, m *invoker.SampleMess
 
 // toolResultBlock writes the result of a tool, in the blocks of a call's.
 func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) {
-	w := newObject()
-	w.key("content")
-	w.byte('[')
-	structured := w.blocks(result.Content)
-	w.byte(']')
-	var read mcp.CallToolResult
-	if err := json.Unmarshal(w.end(), &read); err != nil {
-		return nil, invoker.Failf(invoker.Internal, "The result of a tool cannot be given to a model behind MCP: %w", err)
+	content, structured, err := blocksFor(result.Content...)
+	if err != nil {
+		return nil, err
 	}
-	block := &mcp.ToolResultContent{ToolUseID: result.ToolUseID, Content: read.Content, IsError: result.Failed}
+	block := &mcp.ToolResultContent{ToolUseID: result.ToolUseID, Content: content, IsError: result.Failed}
 	switch {
 	case len(structured) == 0:
 	case structured[0] == '{':
@@ -137,23 +133,50 @@ func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) 
 	case len(result.Content) > 1: // with one piece it stands there as text
 		block.Content = append(block.Content, &mcp.TextContent{Text: string(structured)})
 	}
+	for name, value := range result.Metadata {
+		block.Meta = withMeta(block.Meta, name, value)
+	}
 	return block, nil
 }
 
-func sampleContent(c canister.Content) (mcp.Content, error) {
-	switch c := c.(type) {
-	case canister.TextContent:
-		return &mcp.TextContent{Text: c.Text}, nil
-	case canister.ImageContent:
-		if c.URL == "" {
-			return &mcp.ImageContent{Data: c.Data, MIMEType: c.MIME}, nil
+// blocksFor writes content as blocks of the SDK, with the metadata of each. The first
+// structured content is returned, see [object.blocks].
+func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
+	content = slices.Clone(content)
+	for i, c := range content {
+		if text, ok := c.(canister.TextContent); ok && text.Metadata[metadataPrefix+"block"] != nil {
+			content[i] = canister.Text(text.Text) // of a kind that the SDK does not read
 		}
-	case canister.AudioContent:
-		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MIME}, nil
-	case canister.StructuredContent:
-		return &mcp.TextContent{Text: string(c.JSON)}, nil
 	}
-	return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)
+	w := newObject()
+	w.key("content")
+	w.byte('[')
+	structured = w.blocks(content)
+	w.byte(']')
+	var read mcp.CallToolResult
+	if err := json.Unmarshal(w.end(), &read); err != nil {
+		return nil, nil, invoker.Failf(invoker.Internal, "The content cannot be given to a model behind MCP: %w", err)
+	}
+	return read.Content, structured, nil
+}
+
+// sampleContent writes a piece of a message, which has text, images and sound.
+func sampleContent(c canister.Content) (mcp.Content, error) {
+	takes := false
+	switch c := c.(type) {
+	case canister.TextContent, canister.AudioContent, canister.StructuredContent:
+		takes = true
+	case canister.ImageContent:
+		takes = c.URL == ""
+	}
+	if !takes {
+		return nil, invoker.Failf(invoker.Internal, "A model behind MCP takes text, images and sound, and no %T.", c)
+	}
+	blocks, _, err := blocksFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return blocks[0], nil
 }
 
 // sampleResult reads the answer of a client to a request.
