@@ -45,6 +45,14 @@ func (r redaction) json(raw json.RawMessage) string {
 	return string(redact.JSON(raw, r))
 }
 
+// schema returns a JSON Schema in which the strings are cleaned.
+func (r redaction) schema(raw json.RawMessage) json.RawMessage {
+	if r == nil || raw == nil {
+		return raw
+	}
+	return redact.JSON(raw, r)
+}
+
 func (r redaction) progress(p invoker.Progress) invoker.Progress {
 	p.Message = r.text(p.Message)
 	p.Partial = r.contents(byValue(p.Partial))

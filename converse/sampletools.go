@@ -36,8 +36,9 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: another one has the same name for it.", textcut.Bytes(definition.Name, maxQuoted))
 		}
 		tools.names[name] = definition.Name
-		definition.Name, definition.Description = name, s.clean.text(definition.Description)
-		definition.InputSchema = json.RawMessage(s.clean.json(definition.InputSchema))
+		definition.Name, definition.Title, definition.Description = name, s.clean.text(definition.Title), s.clean.text(definition.Description)
+		definition.InputSchema, definition.OutputSchema = s.clean.schema(definition.InputSchema), s.clean.schema(definition.OutputSchema)
+		definition.Metadata = s.clean.fields(definition.Metadata)
 		if err := Screen(&definition, choice.screener); err != nil {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: %w.", textcut.Bytes(tools.names[name], maxQuoted), err)
 		}
@@ -70,7 +71,7 @@ func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 		}
 		input := json.RawMessage(strings.TrimSpace(call.Arguments))
 		if !isObject(input) {
-			if reply.Message.Finish == canister.FinishLength {
+			if finish := reply.Message.Finish; finish == canister.FinishLength || finish == canister.FinishContentFilter {
 				break // it is cut off, and the answer says so
 			}
 			return nil, invoker.Failf(invoker.ExecutionFailed, "The model asked for the tool %q with arguments that are not a JSON object.", textcut.Bytes(name, maxQuoted))
@@ -100,10 +101,11 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 		if json.Unmarshal(uses[0].Metadata[messageKey], &said.Metadata) != nil {
 			said.Metadata = nil // there is none, or it is not ours
 		}
+		said.Metadata = s.clean.fields(said.Metadata)
 	}
 	for _, use := range uses {
 		call := canister.Invocation{Head: s.head(), Message: said.ID, CallID: use.ID, Name: sampleName(use.Name), Arguments: "{}"}
-		call.Metadata = use.Metadata
+		call.Metadata = s.clean.fields(use.Metadata)
 		if len(use.Input) > 0 {
 			call.Arguments = s.clean.json(use.Input)
 		}
@@ -118,6 +120,7 @@ func (s *sampling) results(calls []canister.Invocation, results []invoker.ToolRe
 	for _, call := range calls {
 		at := slices.IndexFunc(results, func(r invoker.ToolResult) bool { return r.ToolUseID == call.CallID })
 		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.clean.contents(byValue(results[at].Content))}
+		answer.Metadata = s.clean.fields(results[at].Metadata)
 		if results[at].Failed {
 			answer.Code = string(invoker.ExecutionFailed)
 		}

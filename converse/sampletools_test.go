@@ -188,6 +188,7 @@ func TestSampleWithBrokenCalls(t *testing.T) {
 	}{
 		{conversetest.Line{Calls: []conversetest.Call{{Name: "add", Arguments: `[1]`}}}, "The model asked for the tool \"add\" with arguments that are not a JSON object."},
 		{conversetest.Line{Text: "I", Calls: []conversetest.Call{{Name: "add", Arguments: `{"a":`}}, Finish: canister.FinishLength}, "I/maxTokens"},
+		{conversetest.Line{Text: "I", Calls: []conversetest.Call{{Name: "add", Arguments: `[cut off]`}}, Finish: canister.FinishContentFilter}, "I/content_filter"},
 	} {
 		script := conversetest.NewScript(
 			conversetest.Line{Calls: []conversetest.Call{call("loop", "{}")}},
@@ -244,6 +245,38 @@ func TestSampleWithToolsWithinLimits(t *testing.T) {
 	if result := results(talk.History())[0]; turn.Exchanges != 4 || turn.Reason != converse.ReasonExchanges || result.Code != string(invoker.Denied) || !strings.Contains(canister.TextOf(result.Content), "limit of 4 exchanges") {
 		t.Errorf("the turn is %+v, the result %+v", turn, result)
 	}
+}
+
+// Nothing of the tools of a request, of their uses and of their results reaches the
+// model with a secret in it.
+func TestSampleWithToolsTellsNoSecret(t *testing.T) {
+	object, metadata := json.RawMessage(`{"title":"hunter2"}`), canister.Fields{"hunter2": json.RawMessage(`"hunter2"`)}
+	used := canister.Fields{"io.github.consort-go/message": json.RawMessage(`{"thought":"hunter2"}`), "signature": json.RawMessage(`"hunter2"`)}
+	tool := fn("ask", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		request := sampleRequest("question")
+		request.Tools = []invoker.Definition{{Name: "add", Title: "hunter2", InputSchema: object, OutputSchema: object, Metadata: metadata}}
+		request.Messages = append(request.Messages,
+			invoker.SampleMessage{Role: "assistant", ToolUses: []invoker.ToolUse{{ID: "u", Name: "add", Input: object, Metadata: used}}},
+			invoker.SampleMessage{Role: "user", ToolResults: []invoker.ToolResult{{ToolUseID: "u", Content: canister.Texts("hunter2"), Metadata: metadata}}})
+		_, err := call.Sample(ctx, request)
+		return invoker.Output{}, err
+	})
+	script := conversetest.NewScript(
+		conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}},
+		conversetest.Line{Text: "five", Expect: func(r *converse.Request) error {
+			tool := r.Tools.Definitions[0]
+			text := fmt.Sprintf("%s %s %s %s %s", r.History, tool.Title, tool.InputSchema, tool.OutputSchema, tool.Metadata)
+			if strings.Contains(text, "hunter2") || strings.Count(text, "[redacted]") != 12 {
+				return fmt.Errorf("%d times in %s", strings.Count(text, "[redacted]"), text)
+			}
+			return nil
+		}},
+		conversetest.Line{Text: "done"},
+	)
+	play(t, converse.New(script, newRoster(t, tool), &converse.Options{
+		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "[redacted]") },
+	}), "go")
+	played(t, script)
 }
 
 // A request that came by another way than Call.Sample is checked too.
