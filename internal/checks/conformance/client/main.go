@@ -104,9 +104,7 @@ func newSource(url string, task task, logger *zap.Logger) (ensemble.Source, erro
 			Protocol: pinned(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")),
 			Elicit:   answer,
 			Roots:    []mcpadapter.Root{{URI: "file:///conformance", Name: "conformance"}},
-			Sample: func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
-				return &invoker.SampleResult{Text: "Hello.", Model: "none", Finish: "endTurn"}, nil
-			},
+			Sample:   reply, SampleTools: true,
 		},
 		OAuth: handler,
 	}), nil
@@ -128,6 +126,19 @@ func answer(_ context.Context, request *invoker.ElicitRequest) (*invoker.ElicitR
 		return nil, err
 	}
 	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
+}
+
+// reply is what the model says. It uses the first of the tools that it is given, and
+// greets when it has the result.
+func reply(_ context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
+	last := request.Messages[len(request.Messages)-1] // the protocol demands one
+	if len(request.Tools) == 0 || request.ToolChoice == invoker.ToolsNone || len(last.ToolResults) > 0 {
+		return &invoker.SampleResult{Text: "Hello.", Model: "none", Finish: "endTurn"}, nil
+	}
+	tool := request.Tools[0]
+	return &invoker.SampleResult{Model: "none", Finish: "toolUse", ToolUses: []invoker.ToolUse{
+		{ID: "use-1", Name: tool.Name, Input: sample(tool.InputSchema, required)},
+	}}, nil
 }
 
 func logger() *zap.Logger {
