@@ -19,8 +19,8 @@ const (
 
 type conversationKey struct{}
 
-// WithConversation returns a context whose work belongs to a conversation; the
-// conversation itself calls it.
+// WithConversation returns a context whose work belongs to a conversation. The
+// conversation itself calls it, and a program does for work of its own.
 func WithConversation(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, conversationKey{}, id)
 }
