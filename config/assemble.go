@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/ensemble"
@@ -91,7 +92,7 @@ type Assembly struct {
 	// ([telemetry.With]).
 	Telemetry *telemetry.Telemetry
 
-	tool      *converse.Tool    // nil unless it is served
+	tool      *agenttool.Tool   // nil unless it is served
 	certified [][]invoker.Value // of the clients that are known by their certificates
 	closers   []func() error    // run in their reverse order, after the roster's
 

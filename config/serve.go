@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -436,7 +436,7 @@ func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 // offerConversations adds the tool converse. Its conversations act for whoever
 // calls it, and not for whoever runs the program.
 func (a *Assembly) offerConversations(o *AssembleOptions) error {
-	tool, err := converse.NewTool(a.OpenServed(nil), &converse.ToolOptions{Identity: a.Options.Identity, Logger: o.Logger})
+	tool, err := agenttool.New(a.OpenServed(nil), &agenttool.Options{Identity: a.Options.Identity, Logger: o.Logger})
 	if err != nil {
 		return about("serve.converse", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
@@ -210,7 +211,7 @@ func ExampleNewTool() {
 	defer roster.Close(context.Background())
 	model := weatherModel()
 
-	tool, err := converse.NewTool(func(ctx context.Context, id string) (*converse.Conversation, error) {
+	tool, err := agenttool.New(func(ctx context.Context, id string) (*converse.Conversation, error) {
 		return converse.New(model, roster, &converse.Options{ID: id}), nil
 	}, nil)
 	if err != nil {

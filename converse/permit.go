@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
@@ -169,11 +170,11 @@ func (b *batch) newWait(c *call, what canister.WaitFor, d deferral, arguments st
 // identity stands for the trusted values that the work is done for. It is another
 // one in each conversation, so that it does not tell who is in both.
 func (t *turn) identity() (string, error) {
-	owner, err := ownerOf(t.ctx, t.opts.Identity)
+	who, err := owner.Of(t.ctx, t.opts.Identity)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(append([]byte(t.opts.ID+"\x00"), owner[:]...))
+	sum := sha256.Sum256(append([]byte(t.opts.ID+"\x00"), who[:]...))
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 

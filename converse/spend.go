@@ -17,6 +17,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -52,7 +53,7 @@ func (t *turn) outOfBudget(err error) bool { return errors.As(err, &t.bill.reach
 // reserve reserves what is about to be spent. Need.ID is what it is in the
 // conversation.
 func (t *turn) reserve(ctx context.Context, need budget.Need) (*budget.Hold, error) {
-	who, err := ownerOf(ctx, t.opts.Identity)
+	who, err := owner.Of(ctx, t.opts.Identity)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
@@ -183,7 +184,7 @@ func TestToolThatWaits(t *testing.T) {
 	store := history.NewMemory()
 	roster := newRoster(t, l.tool("act"))
 	id := ""
-	tool, err := converse.NewTool(func(_ context.Context, i string) (*converse.Conversation, error) {
+	tool, err := agenttool.New(func(_ context.Context, i string) (*converse.Conversation, error) {
 		id = i
 		return process(t, store, roster, converse.Options{ID: i, Approve: defers}, asks(call("act", `{}`)), done), nil
 	}, nil)

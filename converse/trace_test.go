@@ -17,6 +17,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -549,7 +550,13 @@ func TestTraceOfSampling(t *testing.T) {
 // A conversation that is a tool nests under the call, and is one of its own.
 func TestTraceOfAConversationAsATool(t *testing.T) {
 	s := newSeen(t, telemetry.Options{})
-	tool := newTool(t, (&parrot{}).open, &converse.ToolOptions{Name: "helper"})
+	tool, err := agenttool.New(func(_ context.Context, id string) (*converse.Conversation, error) {
+		return converse.New(unnamed{conversetest.NewScript(conversetest.Line{Text: "hello"})}, nil, &converse.Options{ID: id}), nil
+	}, &agenttool.Options{Name: "helper"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tool.Close(context.Background())
 	script := conversetest.NewScript(
 		conversetest.Line{Calls: []conversetest.Call{call("helper", `{"message":"hello"}`)}, Usage: usage(1, 1)},
 		conversetest.Line{Text: "done", Usage: usage(10, 1)},
@@ -732,4 +739,11 @@ func fieldText(field zapcore.Field) string {
 		return stringer.String()
 	}
 	return field.String
+}
+
+// unnamed is a model without a name.
+type unnamed struct{ model converse.Model }
+
+func (u unnamed) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return u.model.Exchange(ctx, request)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse_test
+package agenttool_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
@@ -69,9 +70,9 @@ func (p *parrot) Exchange(ctx context.Context, request *converse.Request) iter.S
 	return conversetest.NewScript(line).Exchange(ctx, request)
 }
 
-func newTool(t testing.TB, open converse.OpenFunc, opts *converse.ToolOptions) *converse.Tool {
+func newTool(t testing.TB, open converse.OpenFunc, opts *agenttool.Options) *agenttool.Tool {
 	t.Helper()
-	tool, err := converse.NewTool(open, opts)
+	tool, err := agenttool.New(open, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestToolIsBoundToItsOwner(t *testing.T) {
 		{"the same value as a text", []string{"user_id"}, []invoker.Value{invoker.NewTrusted[string]("user_id").Is("42")}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tool := newTool(t, (&parrot{}).open, &converse.ToolOptions{Identity: test.identity})
+			tool := newTool(t, (&parrot{}).open, &agenttool.Options{Identity: test.identity})
 			first, failure := say(invoker.WithTrusted(t.Context(), userID.Is(42), renewed.Is("a")), tool, "hello", "")
 			if failure != nil {
 				t.Fatal(failure)
@@ -159,7 +160,7 @@ func TestToolPassesOn(t *testing.T) {
 	)
 	tool := newTool(t, func(_ context.Context, id string) (*converse.Conversation, error) {
 		return converse.New(script, roster, &converse.Options{ID: id}), nil
-	}, &converse.ToolOptions{Name: "ask_us", Needs: []invoker.Need{userID}})
+	}, &agenttool.Options{Name: "ask_us", Needs: []invoker.Need{userID}})
 	if _, failure := say(t.Context(), tool, "hello", ""); failure == nil || failure.Code != invoker.Unauthorized {
 		t.Errorf("without a user: %v", failure)
 	}
@@ -228,7 +229,7 @@ func TestToolBusy(t *testing.T) {
 func TestToolKeepsSoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}
-		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 2, Each: 2})
+		tool := newTool(t, p.open, &agenttool.Options{Kept: 2, Each: 2})
 		var ids []string
 		for range 2 {
 			time.Sleep(time.Second)
@@ -272,7 +273,7 @@ func TestToolKeepsSoMany(t *testing.T) {
 func TestToolIsSharedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{}
-		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 4, Each: 3})
+		tool := newTool(t, p.open, &agenttool.Options{Kept: 4, Each: 3})
 		call := func(user int64, conversation string) (string, *invoker.Failure) {
 			time.Sleep(time.Second)
 			got, failure := say(invoker.WithTrusted(t.Context(), userID.Is(user)), tool, "hello", conversation)
@@ -330,7 +331,7 @@ func TestToolIsSharedOut(t *testing.T) {
 
 // Where two have as many, it is the one who comes that makes room.
 func TestToolMakesRoomOfOnesOwn(t *testing.T) {
-	for _, opts := range []converse.ToolOptions{{Kept: 2, Each: 2}, {Kept: 3, Each: 1}} {
+	for _, opts := range []agenttool.Options{{Kept: 2, Each: 2}, {Kept: 3, Each: 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			tool := newTool(t, (&parrot{}).open, &opts)
 			var ids []string
@@ -356,7 +357,7 @@ func TestToolMakesRoomOfOnesOwn(t *testing.T) {
 func TestToolIsNotTakenWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &parrot{gate: make(chan struct{})}
-		tool := newTool(t, p.open, &converse.ToolOptions{Kept: 4}) // 2 each
+		tool := newTool(t, p.open, &agenttool.Options{Kept: 4}) // 2 each
 		var busy sync.WaitGroup
 		for _, user := range []int64{1, 1, 2, 2} {
 			busy.Go(func() {
@@ -379,8 +380,8 @@ func TestToolIsNotTakenWhole(t *testing.T) {
 }
 
 func TestNewToolFails(t *testing.T) {
-	for name, opts := range map[string]*converse.ToolOptions{"Kept -1": {Kept: -1}, "Each -2": {Each: -2}, "Idle -1s": {Idle: -time.Second}} {
-		if tool, err := converse.NewTool((&parrot{}).open, opts); err == nil || !strings.Contains(err.Error(), name) {
+	for name, opts := range map[string]*agenttool.Options{"Kept -1": {Kept: -1}, "Each -2": {Each: -2}, "Idle -1s": {Idle: -time.Second}} {
+		if tool, err := agenttool.New((&parrot{}).open, opts); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, %v", name, tool, err)
 		}
 	}
@@ -392,7 +393,7 @@ func TestToolForgetsWhatIsIdle(t *testing.T) {
 		tool := newTool(t, func(ctx context.Context, id string) (*converse.Conversation, error) {
 			roster, err := ensemble.NewRoster(ensemble.New("local", &closing{count: &closed}, nil))
 			return converse.New(&parrot{}, roster, &converse.Options{ID: id, OwnRoster: true}), err
-		}, &converse.ToolOptions{Idle: time.Hour})
+		}, &agenttool.Options{Idle: time.Hour})
 		got, failure := say(t.Context(), tool, "hello", "")
 		if failure != nil {
 			t.Fatal(failure)
@@ -453,7 +454,7 @@ func TestToolFails(t *testing.T) {
 		}, invoker.NotFound, "has ended"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tool := newTool(t, test.open, &converse.ToolOptions{Kept: 1})
+			tool := newTool(t, test.open, &agenttool.Options{Kept: 1})
 			for range 2 { // what failed leaves room
 				_, failure := say(t.Context(), tool, "hello", "")
 				if failure == nil || failure.Code != test.code || !strings.Contains(failure.Message, test.words) || strings.Contains(failure.Message, "hunter2") {
@@ -462,7 +463,7 @@ func TestToolFails(t *testing.T) {
 			}
 		})
 	}
-	if tool, err := converse.NewTool(nil, nil); err == nil {
+	if tool, err := agenttool.New(nil, nil); err == nil {
 		t.Errorf("NewTool(nil) returns %v", tool)
 	}
 }
@@ -528,7 +529,7 @@ func TestToolEnds(t *testing.T) {
 // Many callers at once, with little room: whoever has a conversation gets its
 // own answers.
 func TestToolConcurrently(t *testing.T) {
-	tool := newTool(t, (&parrot{}).open, &converse.ToolOptions{Kept: 4, Idle: time.Millisecond})
+	tool := newTool(t, (&parrot{}).open, &agenttool.Options{Kept: 4, Idle: time.Millisecond})
 	var all sync.WaitGroup
 	for n := range 16 {
 		ctx := invoker.WithTrusted(t.Context(), userID.Is(int64(n)))

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package agenttool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -19,80 +18,45 @@ import (
 	"go.uber.org/zap"
 )
 
-var errToolClosed = errors.New("converse: the tool is closed")
+var errToolClosed = errors.New("agenttool: the tool is closed")
 
-// owner stands for the trusted values that a conversation is bound to.
-type owner [sha256.Size]byte
-
-// ownerOf returns the owner that ctx speaks for: by the values of the names, or
-// by all if names is nil.
-func ownerOf(ctx context.Context, names []string) (owner, error) {
-	values := invoker.TrustedFrom(ctx)
-	if names != nil {
-		values = values[:0]
-		for _, name := range names {
-			if value, ok := invoker.TrustedValue(ctx, name); ok {
-				values = append(values, value)
-			}
-		}
-	}
-	var facts []any
-	for _, value := range values {
-		text, err := value.Reveal()
-		if err != nil {
-			return owner{}, fmt.Errorf("a conversation cannot be bound to its owner: %w", err)
-		}
-		facts = append(facts, value.Name(), string(text))
-	}
-	whole, err := json.Marshal(facts) // no two lists have one form
-	return sha256.Sum256(whole), err
-}
-
-// OwnerOf returns a text that stands for the trusted values of ctx that have the
-// names, or for all if names is nil, and does not tell them: what a [Tool] binds
-// its conversations to, for who keeps some elsewhere.
-func OwnerOf(ctx context.Context, names []string) (string, error) {
-	owner, err := ownerOf(ctx, names)
-	return hex.EncodeToString(owner[:]), err
-}
-
-// talk is a conversation that a [Tool] keeps.
-type talk struct {
+// session is a conversation that a [Tool] keeps.
+type session struct {
 	id           string
-	owner        owner
-	conversation *Conversation // nil until it is open
+	owner        owner.ID
+	conversation *converse.Conversation // nil until it is open
 
-	// Guarded by keeper.mu:
+	// Guarded by sessions.mu:
 
 	cancel  context.CancelCauseFunc // of the call that has it; nil when idle
 	since   time.Time               // when it became idle
 	expires *time.Timer             // nil unless it is idle
 }
 
-// keeper keeps the conversations of a [Tool].
-type keeper struct {
+// sessions keeps the conversations of a [Tool].
+type sessions struct {
 	most   int
 	each   int // of one owner
 	idle   time.Duration
 	logger *zap.Logger
 
 	mu     sync.Mutex
-	talks  map[string]*talk
+	talks  map[string]*session
 	closed bool
 	work   sync.WaitGroup // calls, and conversations that are being closed
 }
 
 // make makes room for a new conversation and takes it.
-func (k *keeper) make(id string, owner owner, cancel context.CancelCauseFunc) (*talk, error) {
+func (k *sessions) make(id string, who owner.ID, cancel context.CancelCauseFunc) (*session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil, invoker.Failf(invoker.Canceled, "The conversations are being shut down.")
 	}
-	if err := k.makeRoom(owner); err != nil {
+	if err := k.makeRoom(who); err != nil {
 		return nil, err
 	}
-	t := &talk{id: id, owner: owner, cancel: cancel}
+	t := &session{id: id, owner: who, cancel: cancel}
 	k.talks[id] = t
 	k.work.Add(1)
 	return t, nil
@@ -100,18 +64,18 @@ func (k *keeper) make(id string, owner owner, cancel context.CancelCauseFunc) (*
 
 // makeRoom ends a conversation if there is no room for one more of an owner;
 // k.mu is held.
-func (k *keeper) makeRoom(owner owner) error {
+func (k *sessions) makeRoom(who owner.ID) error {
 	owned := k.owned()
-	theirs := func(t *talk) bool { return t.owner == owner }
-	anybodys := func(*talk) bool { return true }
-	var ends *talk
+	theirs := func(t *session) bool { return t.owner == who }
+	anybodys := func(*session) bool { return true }
+	var ends *session
 	switch {
-	case owned[owner] >= k.each:
+	case owned[who] >= k.each:
 		if ends = k.spare(owned, theirs); ends == nil {
 			return invoker.Failf(invoker.Unavailable, "All %d conversations that one caller may hold at the same time are at work.", k.each)
 		}
 	case len(k.talks) >= k.most:
-		owned[owner]++ // with the new one
+		owned[who]++ // with the new one
 		if ends = k.spare(owned, anybodys); ends == nil {
 			return invoker.Failf(invoker.Unavailable, "All %d conversations that may be held at the same time are at work.", k.most)
 		}
@@ -123,8 +87,8 @@ func (k *keeper) makeRoom(owner owner) error {
 }
 
 // owned counts the conversations of each owner; k.mu is held.
-func (k *keeper) owned() map[owner]int {
-	owned := map[owner]int{}
+func (k *sessions) owned() map[owner.ID]int {
+	owned := map[owner.ID]int{}
 	for _, t := range k.talks {
 		owned[t.owner]++
 	}
@@ -134,8 +98,8 @@ func (k *keeper) owned() map[owner]int {
 // spare returns, of the idle conversations that may end, that of the owner with
 // the most, and of several that which has been idle for the longest time; nil if
 // there is none. k.mu is held.
-func (k *keeper) spare(owned map[owner]int, mayEnd func(*talk) bool) *talk {
-	var spare *talk
+func (k *sessions) spare(owned map[owner.ID]int, mayEnd func(*session) bool) *session {
+	var spare *session
 	for _, t := range k.talks {
 		if t.cancel != nil || !mayEnd(t) {
 			continue
@@ -148,14 +112,14 @@ func (k *keeper) spare(owned map[owner]int, mayEnd func(*talk) bool) *talk {
 }
 
 // take takes a conversation of its owner for a turn.
-func (k *keeper) take(id string, owner owner, cancel context.CancelCauseFunc) (*talk, error) {
+func (k *sessions) take(id string, who owner.ID, cancel context.CancelCauseFunc) (*session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.talks[id]
 	switch {
 	case k.closed:
 		return nil, invoker.Failf(invoker.Canceled, "The conversations are being shut down.")
-	case t == nil || t.owner != owner:
+	case t == nil || t.owner != who:
 		return nil, noConversation(id)
 	case t.cancel != nil:
 		return nil, busy()
@@ -167,7 +131,7 @@ func (k *keeper) take(id string, owner owner, cancel context.CancelCauseFunc) (*
 }
 
 // give gives a conversation back after its turn.
-func (k *keeper) give(t *talk) {
+func (k *sessions) give(t *session) {
 	defer k.work.Done()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +152,7 @@ func (k *keeper) give(t *talk) {
 }
 
 // drop forgets a conversation that could not be opened.
-func (k *keeper) drop(t *talk) {
+func (k *sessions) drop(t *session) {
 	defer k.work.Done()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -196,7 +160,7 @@ func (k *keeper) drop(t *talk) {
 }
 
 // end closes an idle conversation beside everything else; k.mu is held.
-func (k *keeper) end(t *talk) {
+func (k *sessions) end(t *session) {
 	if t.expires != nil {
 		t.expires.Stop()
 		t.expires = nil
@@ -210,7 +174,7 @@ func (k *keeper) end(t *talk) {
 }
 
 // close ends everything and waits for it.
-func (k *keeper) close(ctx context.Context) error {
+func (k *sessions) close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
 	for _, t := range k.talks {
@@ -223,8 +187,10 @@ func (k *keeper) close(ctx context.Context) error {
 	k.mu.Unlock()
 	ended := make(chan struct{})
 	go func() { k.work.Wait(); close(ended) }()
-	if err := wait(ctx, ended); err != nil {
-		return fmt.Errorf("converse: closing, a conversation has not ended: %w", err)
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return fmt.Errorf("agenttool: closing, a conversation has not ended: %w", context.Cause(ctx))
 	}
 	return nil
 }
@@ -232,7 +198,7 @@ func (k *keeper) close(ctx context.Context) error {
 func noConversation(id string) *invoker.Failure {
 	return &invoker.Failure{
 		Code:    invoker.NotFound,
-		Message: fmt.Sprintf("There is no conversation %q, or it has ended. Leave it out to begin a new one.", textcut.Bytes(id, maxQuoted)),
+		Message: fmt.Sprintf("There is no conversation %q, or it has ended. Leave it out to begin a new one.", textcut.Bytes(id, 200)),
 		Pointer: "/conversation",
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse_test
+package agenttool_test
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+package agenttool
 
 import (
 	"cmp"
@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -27,7 +29,7 @@ const (
 
 // ToolOptions are the choices of a [Tool]. Nil, and the zero value of each
 // field, mean the default that the field names.
-type ToolOptions struct {
+type Options struct {
 	// Name of the tool; default "converse".
 	Name string
 	// Title is a name for people.
@@ -57,19 +59,14 @@ type ToolOptions struct {
 	Logger *zap.Logger
 }
 
-// OpenFunc makes the conversation of an identity, which nobody can guess and
-// which belongs into Options.ID. It may be called concurrently. The trusted
-// values of whoever calls are in ctx now, and in the context of every turn.
-type OpenFunc func(ctx context.Context, id string) (*Conversation, error)
-
 // Tool is an invoker that holds conversations: each call is one turn of one of
 // them. It is how an agent is offered to other agents, over MCP or as a tool of
 // another conversation. Its methods may be called concurrently.
 type Tool struct {
 	tool invoker.Invoker
-	open OpenFunc
-	opts ToolOptions
-	kept keeper
+	open converse.OpenFunc
+	opts Options
+	kept sessions
 }
 
 // message are the arguments of the tool.
@@ -80,9 +77,9 @@ type message struct {
 
 // answer is what the tool returns.
 type answer struct {
-	Conversation string `json:"conversation" jsonschema:"send it with the next message to go on"`
-	Answer       string `json:"answer" jsonschema:"what the assistant said"`
-	Reason       Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
+	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
+	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
+	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
 }
 
 const toolDescription = "Talk with an assistant that has tools of its own. " +
@@ -107,16 +104,16 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 //   - CANCELED: the tool was closed.
 //
 // NewTool fails if open is nil, a need has no name, or a number is negative.
-func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {
+func New(open converse.OpenFunc, opts *Options) (*Tool, error) {
 	if open == nil {
-		return nil, errors.New("converse: NewTool was given no function that opens conversations")
+		return nil, errors.New("agenttool: New was given no function that opens conversations")
 	}
 	t := &Tool{open: open}
 	if opts != nil {
 		t.opts = *opts
 	}
 	if t.opts.Kept < 0 || t.opts.Each < 0 || t.opts.Idle < 0 {
-		return nil, fmt.Errorf("converse: NewTool was given a negative number: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
+		return nil, fmt.Errorf("agenttool: New was given a negative number: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
 	}
 	t.opts.Name = cmp.Or(t.opts.Name, "converse")
 	t.opts.Description = cmp.Or(t.opts.Description, toolDescription)
@@ -126,7 +123,7 @@ func NewTool(open OpenFunc, opts *ToolOptions) (*Tool, error) {
 	if t.opts.Logger == nil {
 		t.opts.Logger = zap.NewNop()
 	}
-	t.kept = keeper{most: t.opts.Kept, each: t.opts.Each, idle: t.opts.Idle, logger: t.opts.Logger, talks: map[string]*talk{}}
+	t.kept = sessions{most: t.opts.Kept, each: t.opts.Each, idle: t.opts.Idle, logger: t.opts.Logger, talks: map[string]*session{}}
 	tool, err := invoker.New(t.opts.Name, t.opts.Description, t.say, &invoker.Options{Title: t.opts.Title, Needs: t.opts.Needs})
 	if err != nil {
 		return nil, fmt.Errorf("converse: %w", err)
@@ -149,7 +146,7 @@ func (t *Tool) Close(ctx context.Context) error { return t.kept.close(ctx) }
 
 // say is one call of the tool.
 func (t *Tool) say(ctx context.Context, m message) (answer, error) {
-	owner, err := ownerOf(ctx, t.opts.Identity)
+	who, err := owner.Of(ctx, t.opts.Identity)
 	if err != nil {
 		return answer{}, err
 	}
@@ -158,7 +155,7 @@ func (t *Tool) say(ctx context.Context, m message) (answer, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	held, err := t.take(ctx, cancel, owner, m.Conversation)
+	held, err := t.take(ctx, cancel, who, m.Conversation)
 	if err != nil {
 		return answer{}, err
 	}
@@ -171,11 +168,11 @@ func (t *Tool) say(ctx context.Context, m message) (answer, error) {
 }
 
 // take takes a conversation for a turn: the one that is named, or a new one.
-func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, owner owner, id string) (*talk, error) {
+func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who owner.ID, id string) (*session, error) {
 	if id != "" {
-		return t.kept.take(id, owner, cancel)
+		return t.kept.take(id, who, cancel)
 	}
-	held, err := t.kept.make(rand.Text(), owner, cancel)
+	held, err := t.kept.make(rand.Text(), who, cancel)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +194,7 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, owner o
 }
 
 // turn holds one turn, or carries one on if there is no text, and reports on it.
-func (t *Tool) turn(ctx context.Context, held *talk, text string) (Turn, error) {
+func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.Turn, error) {
 	watch := watcher{to: progress.Begin(invoker.CallFrom(ctx))}
 	defer watch.to.End()
 	events := held.conversation.Continue(ctx)
@@ -206,28 +203,28 @@ func (t *Tool) turn(ctx context.Context, held *talk, text string) (Turn, error) 
 	}
 	for event, err := range events {
 		if err != nil {
-			return Turn{}, err
+			return converse.Turn{}, err
 		}
 		watch.see(event)
-		if done, ok := event.(TurnCompleted); ok {
+		if done, ok := event.(converse.TurnCompleted); ok {
 			return done.Turn, nil
 		}
 	}
-	return Turn{}, errors.New("the turn ended without a result")
+	return converse.Turn{}, errors.New("the turn ended without a result")
 }
 
 // failed is what whoever calls is told of a turn that failed.
-func (t *Tool) failed(ctx context.Context, held *talk, err error) error {
-	var model *ModelError
+func (t *Tool) failed(ctx context.Context, held *session, err error) error {
+	var model *converse.ModelError
 	conflict, overtaken := errors.AsType[*history.ConflictError](err)
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errToolClosed):
 		return &invoker.Failure{Code: invoker.Canceled, Message: "The conversation was interrupted, because it is shut down.", Cause: err}
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ErrBusy):
+	case errors.Is(err, converse.ErrBusy):
 		return busy()
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, converse.ErrClosed):
 		return noConversation(held.id)
 	case overtaken && conflict.Length == 0:
 		return noConversation(held.id)
@@ -253,24 +250,24 @@ type watcher struct {
 // pieceBytes is how much text is collected for one report.
 const pieceBytes = 64
 
-func (w *watcher) see(event Event) {
+func (w *watcher) see(event converse.Event) {
 	switch e := event.(type) {
-	case TextDelta:
+	case converse.TextDelta:
 		if w.said.WriteString(e.Text); w.said.Len() >= pieceBytes {
 			w.report("")
 		}
-	case MessageStarted:
+	case converse.MessageStarted:
 		w.report("asking the model")
-	case MessageCompleted:
+	case converse.MessageCompleted:
 		w.report("")
-	case ExchangeRetried:
+	case converse.ExchangeRetried:
 		w.report("the model did not answer, trying again")
-	case InvocationStarted:
-		w.report("calling " + textcut.Bytes(e.Invocation.Name, maxQuoted))
-	case InvocationProgressed:
-		w.report(progress.Of(textcut.Bytes(e.Invocation.Name, maxQuoted), e.Progress))
-	case InvocationCompleted:
-		w.report(textcut.Bytes(e.Invocation.Name, maxQuoted) + " " + cmp.Or(e.Result.Code, "returned"))
+	case converse.InvocationStarted:
+		w.report("calling " + textcut.Bytes(e.Invocation.Name, 200))
+	case converse.InvocationProgressed:
+		w.report(progress.Of(textcut.Bytes(e.Invocation.Name, 200), e.Progress))
+	case converse.InvocationCompleted:
+		w.report(textcut.Bytes(e.Invocation.Name, 200) + " " + cmp.Or(e.Result.Code, "returned"))
 	}
 }
 
