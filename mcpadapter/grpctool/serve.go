@@ -77,10 +77,10 @@ func (h handlers) contain(ctx context.Context, err *error) {
 // reflection, which ask for no identity, until ctx ends or the server is
 // closed. The health is NOT_SERVING while the roster is not ready
 // (ensemble.Health), and for the reasons of ServerOptions.NotReady. A request
-// has 30 s to arrive, and so has an answer to leave. Then it closes the server:
-// calls under way have ServerOptions.ShutdownTimeout to finish, and new ones are
-// refused. It returns nil when all have, and otherwise what did not end, or what
-// went wrong with the listener, which is closed in any case.
+// has 30 s to arrive; see docs/grpc.md for the bounds of silent clients. Then it
+// closes the server: calls under way have ServerOptions.ShutdownTimeout to finish,
+// and new ones are refused. It returns nil when all have, and otherwise what did
+// not end, or what went wrong with the listener, which is closed in any case.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if !s.startServing() {
 		listener.Close()

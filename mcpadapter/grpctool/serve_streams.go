@@ -61,7 +61,8 @@ type waiting struct {
 }
 
 // arrival is a stream that waits. Its timer ends it when that takes too long, and
-// later, when the client takes too long to read the answer.
+// later, when the client takes too long to read what the handler sends. What is sent
+// as the handler returns has left it: gRPC keeps that until the client reads it.
 type arrival struct {
 	cancel  context.CancelFunc
 	address string

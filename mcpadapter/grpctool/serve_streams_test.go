@@ -315,3 +315,41 @@ func TestEndedStreamsAreLogged(t *testing.T) {
 		t.Errorf("%v", fields)
 	}
 }
+
+// Whatever the server offers beside health and reflection, and by whatever name: it
+// refuses who has no credentials, before a message is read.
+func TestNothingWithoutCredentials(t *testing.T) {
+	s := mcpServer(t, &grpctool.ServerOptions{Token: "0123456789abcdef"})
+	connection := dialFrom(t, s.address, "127.0.0.1")
+	open := map[string]bool{healthpb.Health_ServiceDesc.ServiceName: true, reflectionpb.ServerReflection_ServiceDesc.ServiceName: true, "grpc.reflection.v1alpha.ServerReflection": true}
+	methods := map[string][]string{
+		grpctool.Service: {"ListTools", "CallTool"}, grpctool.OriginalService: {"ListTools", "CallTool"}, toolspb.McpService_ServiceDesc.ServiceName: {"Connect"},
+	}
+	asking, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := asking.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := asking.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range answer.GetListServicesResponse().GetService() {
+		if methods[service.Name] == nil && !open[service.Name] {
+			t.Errorf("this test does not know the service %s", service.Name)
+		}
+		for _, method := range methods[service.Name] {
+			for _, desc := range []grpc.StreamDesc{{}, {ClientStreams: true}, {ServerStreams: true}, {ClientStreams: true, ServerStreams: true}} {
+				stream, err := connection.NewStream(within(t), &desc, "/"+service.Name+"/"+method)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := stream.RecvMsg(&toolspb.ListToolsResponse{}); status.Code(err) != codes.Unauthenticated {
+					t.Errorf("%s of %s, as the stream %+v: %v", method, service.Name, desc, err)
+				}
+			}
+		}
+	}
+}
