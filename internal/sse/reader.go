@@ -46,10 +46,16 @@ type Reader struct {
 	data []byte
 }
 
+// The sizes of the buffers of a reader, in bytes.
+const (
+	firstBuffer = 4 << 10
+	maxIdle     = 64 << 10 // that a reader keeps while it waits for an event
+)
+
 // NewReader returns a reader that accepts at most limit bytes of data in one event,
 // and in one line.
 func NewReader(in io.Reader, limit int) *Reader {
-	return &Reader{in: in, limit: limit, buf: make([]byte, 0, 4<<10)}
+	return &Reader{in: in, limit: limit, buf: make([]byte, 0, firstBuffer)}
 }
 
 // Peek returns the first byte of the stream that is neither white space nor part of a
@@ -86,7 +92,9 @@ func (r *Reader) Rest() []byte {
 // or a retry time that has no end is left out: it may be the half of one.
 func (r *Reader) Next() (Event, error) {
 	var e Event
-	r.data = r.data[:0]
+	if r.data = r.data[:0]; cap(r.data) > maxIdle {
+		r.data = nil
+	}
 	hasField, hasData := false, false
 	for {
 		line, err := r.line()
@@ -182,6 +190,9 @@ func (r *Reader) first(line []byte) []byte {
 
 // fill reads more, and keeps the error of the stream in failed.
 func (r *Reader) fill() error {
+	if r.start == len(r.buf) && cap(r.buf) > maxIdle {
+		r.buf, r.seen, r.start = make([]byte, 0, firstBuffer), 0, 0
+	}
 	if r.start > 0 {
 		n := copy(r.buf, r.buf[r.start:])
 		r.buf, r.seen, r.start = r.buf[:n], r.seen-r.start, 0

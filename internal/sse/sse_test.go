@@ -130,3 +130,27 @@ func TestCutFields(t *testing.T) {
 		}
 	}
 }
+
+// A stream that stays open for hours keeps no memory of a large event.
+func TestLargeEventsLeaveNothing(t *testing.T) {
+	large := "data: " + strings.Repeat("x", 1<<20) + "\n\n"
+	in, out := io.Pipe()
+	defer in.Close()
+	go func() {
+		for range 3 {
+			_, _ = io.WriteString(out, large)
+			_, _ = io.WriteString(out, "data: small\n\n")
+		}
+		_ = out.Close()
+	}()
+	reader := NewReader(in, 2<<20)
+	for i := range 6 {
+		want := []int{1 << 20, len("small")}[i%2]
+		if e, err := reader.Next(); err != nil || len(e.Data) != want {
+			t.Fatalf("event %d has %d bytes, %v, want %d", i, len(e.Data), err, want)
+		}
+		if i%2 == 1 && cap(reader.buf)+cap(reader.data) > 2*maxIdle {
+			t.Errorf("after event %d the reader keeps %d bytes", i, cap(reader.buf)+cap(reader.data))
+		}
+	}
+}
