@@ -142,12 +142,29 @@ type encodedTools struct {
 	text []byte // with a comma before it
 }
 
-// of returns the encoded form of a toolset; nil for one without tools. A
-// toolset of the same definitions is as good as the same toolset.
-func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *encodedTools {
+// encode returns the encoded form of the tools of a request; nil if there are none.
+// Those that a tool brings along for its own request are new each time, and would
+// drive those of conversations out of the cache.
+func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedTools {
+	set := request.Tools
 	if set == nil || len(set.Definitions) == 0 {
 		return nil
 	}
+	encoded := &encodedTools{set: set}
+	if request.Purpose == converse.PurposeSampling {
+		encoded.text = m.appendTools(ctx, nil, set)
+	} else {
+		encoded = m.tools.of(ctx, m, set)
+	}
+	if len(encoded.text) == 0 {
+		return nil
+	}
+	return encoded
+}
+
+// of returns the encoded form of a toolset. A toolset of the same definitions is as
+// good as the same toolset.
+func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *encodedTools {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.entries, func(e *encodedTools) bool {
@@ -160,11 +177,7 @@ func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *en
 		c.entries = append(c.entries, &encodedTools{set: set, text: m.appendTools(ctx, nil, set)})
 		i = len(c.entries) - 1
 	}
-	found := c.entries[i]
-	if len(found.text) == 0 {
-		return nil
-	}
-	return found
+	return c.entries[i]
 }
 
 // appendTools appends the tools member for a set. A tool that Screen refuses,

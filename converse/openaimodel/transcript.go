@@ -62,7 +62,7 @@ func (t *transcript) body(ctx context.Context, m *Model, request *converse.Reque
 		t.marks = append(t.marks, mark{c.Header().ID, c.Kind()})
 	}
 	if t.offered != request.Tools {
-		t.offered, t.tools = request.Tools, m.tools.of(ctx, m, request.Tools)
+		t.offered, t.tools = request.Tools, m.encode(ctx, request)
 	}
 	body := m.appendTail(writer.dst, request, fields, t.tools)
 	t.text = body[:writer.settled]

@@ -5,12 +5,34 @@ package openaimodel
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/invoker"
 )
+
+// The tools that a tool brings along for its own requests are not kept.
+func TestToolsOfSamplingAreNotKept(t *testing.T) {
+	model, err := New("m", &Options{BaseURL: "http://localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		purpose converse.Purpose
+		kept    int
+	}{{converse.PurposeAnswer, 1}, {converse.PurposeSampling, 1}, {converse.PurposeFinalAnswer, 2}} {
+		request := &converse.Request{
+			Purpose: test.purpose, History: []canister.Canister{canister.User{Head: canister.Head{ID: "u"}}},
+			Tools: &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: json.RawMessage(`{"type":"object"}`)}}},
+		}
+		body, _, err := new(transcript).body(t.Context(), model, request)
+		if err != nil || !strings.Contains(string(body), `"name":"f"`) || len(model.tools.entries) != test.kept {
+			t.Errorf("%s: %s, %v, with %d toolsets kept", test.purpose, body, err, len(model.tools.entries))
+		}
+	}
+}
 
 // TestToolsAreEncodedOnce for a conversation, also when its model serves more
 // rosters than it can remember the tools of.
