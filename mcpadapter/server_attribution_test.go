@@ -66,6 +66,37 @@ func TestQuestionsOfACallThatWasGivenUp(t *testing.T) {
 	}
 }
 
+// When the server has answered a call that its client gave up, it may ask the next
+// client at once.
+func TestQuestionsAfterALateAnswer(t *testing.T) {
+	behind := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+	began, schema := make(chan struct{}, 2), json.RawMessage(`{"type":"object"}`)
+	behind.AddTool(&mcp.Tool{Name: "abandoned", InputSchema: schema}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		began <- struct{}{}
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	behind.AddTool(&mcp.Tool{Name: "next", InputSchema: schema}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for { // the answer may be on its way
+			answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who?", RequestedSchema: schema})
+			if err == nil && answer.Action == "accept" || ctx.Err() != nil {
+				return &mcp.CallToolResult{Content: []mcp.Content{}}, ctx.Err()
+			}
+		}
+	})
+	front := gateway(t, mcpadapter.InMemory(behind, &mcpadapter.ClientOptions{Protocol: "2025-11-25"}))
+	ann, bob := connectHTTP(t, front, answering(), "2025-11-25"), connectHTTP(t, front, answering(), "2025-11-25")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _, _ = ann.CallTool(ctx, &mcp.CallToolParams{Name: "abandoned"}) }()
+	await(t, "the call of the first client", began)
+	cancel()
+	await(t, "that the server knows of it", began)
+	if result, err := bob.CallTool(within(t), &mcp.CallToolParams{Name: "next"}); err != nil || result.IsError {
+		t.Errorf("the second client is not asked: %s, %v", jsonOf(t, result), err)
+	}
+}
+
 // The lines of the log of a server that several clients use reach none of them: one
 // may be about the call before.
 func TestLogsOfASharedServer(t *testing.T) {
