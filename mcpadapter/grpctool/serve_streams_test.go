@@ -353,3 +353,13 @@ func TestNothingWithoutCredentials(t *testing.T) {
 		}
 	}
 }
+
+// As many credentials are checked at once as there may be requests that have not
+// arrived.
+func TestChecksOfCredentialsAreBounded(t *testing.T) {
+	s := serve(t, &grpctool.ServerOptions{Authenticate: func(ctx context.Context, _ string) ([]invoker.Value, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	flood(t, s.address, "127.0.0.2", toolspb.McpToolService_ListTools_FullMethodName, 1200, 1200-1024)
+}
