@@ -45,7 +45,7 @@ func (r redaction) json(raw json.RawMessage) string {
 	return string(redact.JSON(raw, r))
 }
 
-// schema returns a JSON Schema in which the strings are cleaned.
+// schema returns a JSON Schema with its strings cleaned.
 func (r redaction) schema(raw json.RawMessage) json.RawMessage {
 	if r == nil || raw == nil {
 		return raw

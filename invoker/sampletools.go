@@ -45,7 +45,7 @@ type ToolResult struct {
 	Content   []canister.Content
 	// Failed says that the tool failed; Content then says why.
 	Failed bool
-	// Metadata is what the asker says of the result, for the model. May be nil.
+	// Metadata describes the result, for the model. May be nil.
 	Metadata canister.Fields
 }
 

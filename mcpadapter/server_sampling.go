@@ -139,8 +139,8 @@ func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) 
 	return block, nil
 }
 
-// blocksFor writes content as blocks of the SDK, with the metadata of each. The first
-// structured content is returned, see [object.blocks].
+// blocksFor writes content as blocks of the SDK, with the metadata of each unless the
+// SDK cannot read them. The first structured content is returned, see [object.blocks].
 func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
 	content = slices.Clone(content)
 	for i, c := range content {
@@ -148,16 +148,28 @@ func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured js
 			content[i] = canister.Text(text.Text) // of a kind that the SDK does not read
 		}
 	}
+	blocks, structured, err = readBlocks(content)
+	if err == nil {
+		return blocks, structured, nil
+	}
+	for i, c := range content {
+		content[i] = canister.WithExtra(c, canister.Extra{})
+	}
+	if blocks, structured, err = readBlocks(content); err != nil {
+		return nil, nil, invoker.Failf(invoker.Internal, "The content cannot be given to a model behind MCP: %w", err)
+	}
+	return blocks, structured, nil
+}
+
+func readBlocks(content []canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
 	w := newObject()
 	w.key("content")
 	w.byte('[')
 	structured = w.blocks(content)
 	w.byte(']')
 	var read mcp.CallToolResult
-	if err := json.Unmarshal(w.end(), &read); err != nil {
-		return nil, nil, invoker.Failf(invoker.Internal, "The content cannot be given to a model behind MCP: %w", err)
-	}
-	return read.Content, structured, nil
+	err = json.Unmarshal(w.end(), &read)
+	return read.Content, structured, err
 }
 
 // sampleContent writes a piece of a message, which has text, images and sound.

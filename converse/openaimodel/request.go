@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// This file writes what stands behind the messages in the body of a request.
+// This file writes the members of a request's body that follow the messages.
 
 // fieldsFor returns the members of a request behind its messages, apart from
 // the tools.
@@ -143,8 +143,8 @@ type encodedTools struct {
 }
 
 // encode returns the encoded form of the tools of a request; nil if there are none.
-// Those that a tool brings along for its own request are new each time, and would
-// drive those of conversations out of the cache.
+// The tools of a request of sampling are new each time. In the cache they would take
+// the room of the toolsets of conversations.
 func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedTools {
 	set := request.Tools
 	if set == nil || len(set.Definitions) == 0 {

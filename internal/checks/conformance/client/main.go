@@ -128,8 +128,8 @@ func answer(_ context.Context, request *invoker.ElicitRequest) (*invoker.ElicitR
 	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
 }
 
-// reply is what the model says. It uses the first of the tools that it is given, and
-// greets when it has the result.
+// reply answers as a model. It uses the first tool of the request, and greets when it
+// has the result.
 func reply(_ context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
 	last := request.Messages[len(request.Messages)-1] // the protocol demands one
 	if len(request.Tools) == 0 || request.ToolChoice == invoker.ToolsNone || len(last.ToolResults) > 0 {
