@@ -153,10 +153,10 @@ const (
 
 // Usage counts the tokens of one exchange, or the sum of several.
 type Usage struct {
-	Input     int64 // tokens of the request, cached ones included
-	Cached    int64 // of Input, those that the server had in its prompt cache
-	Output    int64 // tokens of the answer, reasoning included
-	Reasoning int64 // of Output, those spent on reasoning
+	Input     int64 `json:"input,omitzero"`     // tokens of the request, cached ones included
+	Cached    int64 `json:"cached,omitzero"`    // of Input, those that the server had in its prompt cache
+	Output    int64 `json:"output,omitzero"`    // tokens of the answer, reasoning included
+	Reasoning int64 `json:"reasoning,omitzero"` // of Output, those spent on reasoning
 }
 
 // Add returns the sum of u and v.

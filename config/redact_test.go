@@ -24,6 +24,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -330,7 +331,7 @@ func (o *output) add(values ...any) {
 			continue
 		}
 		if event, ok := value.(converse.Event); ok {
-			line, err := converse.MarshalEvent(event)
+			line, err := eventjson.Marshal(event)
 			fmt.Fprintf(o, "%s %v\n", line, err)
 		}
 		fmt.Fprintf(o, "%v\n%+v\n%#v\n%s\n%q\n", value, value, value, value, value)

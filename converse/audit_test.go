@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -322,7 +323,7 @@ func TestTrustedValuesShowNowhere(t *testing.T) {
 			fmt.Fprintf(&out, "error: %v %+v %#v\n", err, err, err)
 			continue
 		}
-		line, err := converse.MarshalEvent(event)
+		line, err := eventjson.Marshal(event)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -34,7 +35,7 @@ func TestInvocationCompletedHasTheCause(t *testing.T) {
 	for _, e := range play(t, talk, "go") {
 		if done, ok := e.(converse.InvocationCompleted); ok {
 			causes[done.Invocation.Name] = done.Cause
-			line, err := converse.MarshalEvent(done)
+			line, err := eventjson.Marshal(done)
 			if err != nil || strings.Contains(string(line), `"cause":`) != (done.Cause != "") {
 				t.Errorf("MarshalEvent: %v: %s", err, line)
 			}

@@ -40,7 +40,7 @@
 // enter as they come, and the model is told of them in that order. A call that waits
 // for somebody yields a [WaitStarted] instead, and a [WaitEnded] when it goes on.
 //
-// [MarshalEvent] gives each event the JSON form of docs/events.md.
+// Package eventjson gives each event the JSON form of docs/events.md.
 //
 // # Two kinds of failure
 //
@@ -148,8 +148,8 @@
 //
 // # A conversation as a tool
 //
-// [NewTool] makes an invoker that holds conversations, one turn for each call:
-// an agent for other agents, in the roster of another conversation or over MCP.
+// Package agenttool makes an invoker that holds conversations, one turn for each
+// call: an agent for other agents, in the roster of another conversation or over MCP.
 //
 // # Secrets
 //

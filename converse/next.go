@@ -167,13 +167,13 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 		case canister.Document: // a summary, for which the exchange still takes place
 			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges
-				t.usage = t.usage.Add(canister.Usage(spent.usageForm))
+				t.usage = t.usage.Add(spent.Usage)
 				t.reached = cmp.Or(t.reached, limits.reached(0, t.usage))
 			}
 		case canister.Result, canister.Wait:
 			if spent := sampledIn(c.Header().Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges
-				t.usage = t.usage.Add(canister.Usage(spent.usageForm))
+				t.usage = t.usage.Add(spent.Usage)
 				t.reached = limits.reached(t.exchanges, t.usage)
 			}
 		}

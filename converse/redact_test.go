@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -112,7 +113,7 @@ func TestRedact(t *testing.T) {
 			fmt.Fprintf(&out, "%v\n%+v\n%#v\n", err, err, err)
 			continue
 		}
-		line, err := converse.MarshalEvent(event)
+		line, err := eventjson.Marshal(event)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ const sampledKey = "io.github.consort-go/sampled"
 // sampled is what a tool has spent of the model.
 type sampled struct {
 	Exchanges int `json:"exchanges"`
-	usageForm
+	canister.Usage
 }
 
 // remember returns metadata that says so.
@@ -263,7 +263,7 @@ func (s *sampling) settle(most int64, usage canister.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		s.spent.usageForm = usageForm(canister.Usage(s.spent.usageForm).Add(usage))
+		s.spent.Usage = s.spent.Usage.Add(usage)
 	}
 }
 

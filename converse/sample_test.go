@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
@@ -373,7 +374,7 @@ func TestPartial(t *testing.T) {
 	var texts []string
 	for _, event := range play(t, talk, "go") {
 		if progress, ok := event.(converse.InvocationProgressed); ok {
-			if _, err := converse.MarshalEvent(event); err != nil {
+			if _, err := eventjson.Marshal(event); err != nil {
 				t.Error(err)
 			}
 			texts = append(texts, canister.TextOf(progress.Progress.Partial))

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -407,7 +408,7 @@ func TestBudgetIsChecked(t *testing.T) {
 type nameless struct{ converse.Model }
 
 func TestBudgetInEvents(t *testing.T) {
-	line, err := converse.MarshalEvent(converse.TurnCompleted{Turn: converse.Turn{
+	line, err := eventjson.Marshal(converse.TurnCompleted{Turn: converse.Turn{
 		Reason:  converse.ReasonBudget,
 		Spent:   budget.Amount{Tokens: 7, Money: 250_000, Time: 1500 * time.Millisecond},
 		Reached: &budget.ReachedError{Cap: tokens(9), Unit: "tokens", Spent: 7, Needed: 3},

@@ -243,7 +243,7 @@ func (t *turn) summaryOf(reply *Reply, command Compact) canister.Document {
 	text = shortened(t.clean.text(text), int(max(command.hidden, 100)*bytesPerToken/2))
 	spent := sampled{Exchanges: 1}
 	if reply.Message.Usage != nil {
-		spent.usageForm = usageForm(*reply.Message.Usage)
+		spent.Usage = *reply.Message.Usage
 	}
 	return canister.Document{
 		Head:    canister.Head{Extra: canister.Extra{Metadata: spent.remember(nil)}},

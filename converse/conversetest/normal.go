@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/eventjson"
 )
 
 // aliases are names for the canisters of a history that are the same in every
@@ -218,7 +219,7 @@ func (a *aliases) line(event converse.Event) (string, error) {
 		e.Turn.Answer.ID = a.of(e.Turn.Answer.ID)
 		event = e
 	}
-	line, err := converse.MarshalEvent(event)
+	line, err := eventjson.Marshal(event)
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
 )
@@ -46,7 +47,7 @@ func (p *Publisher) Saw(ctx context.Context, talk *converse.Conversation, happen
 	switch happened.(type) {
 	case converse.TextDelta, converse.ReasoningDelta, converse.InvocationAnnounced,
 		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried:
-		form, err := converse.MarshalEvent(happened)
+		form, err := eventjson.Marshal(happened)
 		if err != nil {
 			return
 		}

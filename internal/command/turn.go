@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/eventjson"
 )
 
 // shows is what the events of a turn are given to. An error ends the turn.
@@ -37,7 +38,7 @@ type lines struct {
 }
 
 func (l lines) show(event converse.Event) error {
-	form, err := converse.MarshalEvent(event)
+	form, err := eventjson.Marshal(event)
 	if err != nil {
 		return err
 	}

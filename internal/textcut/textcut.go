@@ -25,10 +25,10 @@ func Bytes(text string, n int) string {
 // end within a character. It is for callers that say by themselves how much they
 // have left out. In a text that is not UTF-8 each wrong byte is a character.
 func Prefix(text string, n int) string {
+	n = max(n, 0)
 	if len(text) <= n {
 		return text
 	}
-	n = max(n, 0)
 	for end := n; end >= 0 && end > n-utf8.UTFMax; end-- {
 		if utf8.RuneStart(text[end]) {
 			return text[:end]

@@ -21,6 +21,7 @@ func TestBytes(t *testing.T) {
 		{"abcd", 2, "ab"},
 		{"abcd", 0, ""},
 		{"abcd", -1, ""},
+		{"", -1, ""},
 		{"天天天", 9, "天天天"},
 		{"天天天", 8, "天…"},
 		{"天天天", 5, "…"},
@@ -36,6 +37,7 @@ func TestBytes(t *testing.T) {
 func FuzzPrefix(f *testing.F) {
 	f.Add("x天天天", 5)
 	f.Add("\xe5\x80", 1)
+	f.Add("", -1)
 	f.Fuzz(func(t *testing.T, text string, n int) {
 		got := Prefix(text, n)
 		if !strings.HasPrefix(text, got) || len(got) > max(n, 0) {

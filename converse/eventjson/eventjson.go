@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse
+// Package eventjson writes the events of a conversation as JSON. The form is in
+// docs/events.md.
+package eventjson
 
 import (
 	"bytes"
@@ -11,27 +13,28 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/ensemble"
 )
 
-// MarshalEvent returns the JSON form of an event: one line, without a newline
+// Marshal returns the JSON form of an event: one line, without a newline
 // at its end. The form is documented in docs/events.md. Canisters stand in it
 // in their own form, under "canister", and each at most once in the events of
 // a turn.
 //
 // The form is for programs that watch, not for keeping: a history is kept as
 // canisters. Errors are those of [canister.Marshal], or an event that is nil.
-func MarshalEvent(event Event) ([]byte, error) {
+func Marshal(event converse.Event) ([]byte, error) {
 	form, err := formOf(event)
 	if err != nil {
-		return nil, fmt.Errorf("converse: the event %T has no JSON form: %w", event, err)
+		return nil, fmt.Errorf("eventjson: the event %T has no JSON form: %w", event, err)
 	}
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(form); err != nil {
-		return nil, fmt.Errorf("converse: the event %T has no JSON form: %w", event, err)
+		return nil, fmt.Errorf("eventjson: the event %T has no JSON form: %w", event, err)
 	}
 	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }
@@ -64,10 +67,10 @@ type eventForm struct {
 	Wait    float64 `json:"wait_ms,omitzero"`
 	Error   string  `json:"error,omitzero"`
 
-	Reason      Reason `json:"reason,omitzero"`
-	Answer      string `json:"answer,omitzero"`
-	Exchanges   int    `json:"exchanges,omitzero"`
-	Invocations int    `json:"invocations,omitzero"`
+	Reason      converse.Reason `json:"reason,omitzero"`
+	Answer      string          `json:"answer,omitzero"`
+	Exchanges   int             `json:"exchanges,omitzero"`
+	Invocations int             `json:"invocations,omitzero"`
 
 	Spent  *spentForm `json:"spent,omitempty"`
 	Budget string     `json:"budget,omitzero"`
@@ -75,7 +78,7 @@ type eventForm struct {
 	Waits []waitForm `json:"waits,omitempty"`
 
 	Finish   canister.Finish `json:"finish,omitzero"`
-	Usage    *usageForm      `json:"usage,omitempty"`
+	Usage    *canister.Usage `json:"usage,omitempty"`
 	From     string          `json:"from,omitzero"`
 	To       string          `json:"to,omitzero"`
 	Trimmed  int             `json:"trimmed,omitzero"`
@@ -106,20 +109,12 @@ type waitForm struct {
 	Deadline   time.Time        `json:"deadline"`
 }
 
-// usageForm is usage as it stands in an assistant canister.
-type usageForm struct {
-	Input     int64 `json:"input,omitzero"`
-	Cached    int64 `json:"cached,omitzero"`
-	Output    int64 `json:"output,omitzero"`
-	Reasoning int64 `json:"reasoning,omitzero"`
-}
-
-// usageFormOf returns nil for a usage that says nothing.
-func usageFormOf(usage *canister.Usage) *usageForm {
+// usageOf returns nil for a usage that says nothing.
+func usageOf(usage *canister.Usage) *canister.Usage {
 	if usage == nil || *usage == (canister.Usage{}) {
 		return nil
 	}
-	return (*usageForm)(usage)
+	return usage
 }
 
 // spentForm is what was spent of a budget.
@@ -129,58 +124,58 @@ type spentForm struct {
 	Time   float64 `json:"time_ms,omitzero"`
 }
 
-func formOf(event Event) (form eventForm, err error) {
+func formOf(event converse.Event) (form eventForm, err error) {
 	switch e := event.(type) {
-	case TurnStarted:
-		form = e.form()
-	case ToolsAdded:
+	case converse.TurnStarted:
+		form = startedForm(e)
+	case converse.ToolsAdded:
 		form = eventForm{Event: "tools_added", Tools: e.Tools, Added: e.Added, Aside: asideForms(e.Aside)}
-	case MessageStarted:
+	case converse.MessageStarted:
 		form.Event = "message_started"
-	case TextDelta:
+	case converse.TextDelta:
 		form = eventForm{Event: "text_delta", Text: e.Text}
-	case ReasoningDelta:
+	case converse.ReasoningDelta:
 		form = eventForm{Event: "reasoning_delta", Text: e.Text}
-	case InvocationAnnounced:
+	case converse.InvocationAnnounced:
 		form = eventForm{Event: "invocation_announced", Name: e.Name}
-	case MessageCompleted:
+	case converse.MessageCompleted:
 		form.Event = "message_completed"
 		form.Canister, err = canister.Marshal(e.Message)
-	case InvocationRequested:
+	case converse.InvocationRequested:
 		form.Event = "invocation_requested"
 		form.Canister, err = canister.Marshal(e.Invocation)
-	case InvocationStarted:
+	case converse.InvocationStarted:
 		form = invocationForm("invocation_started", e.Invocation)
-	case InvocationProgressed:
+	case converse.InvocationProgressed:
 		form = invocationForm("invocation_progressed", e.Invocation)
 		form.Done, form.Total = finite(e.Progress.Done), finite(e.Progress.Total)
 		form.Message = e.Progress.Message
 		form.Partial, err = contentForm(e.Progress.Partial)
-	case InvocationCompleted:
+	case converse.InvocationCompleted:
 		form = invocationForm("invocation_completed", e.Invocation)
 		form.Duration, form.Cause = milliseconds(e.Duration), e.Cause
 		form.Canister, err = canister.Marshal(e.Result)
-	case WaitStarted:
+	case converse.WaitStarted:
 		form.Event = "wait_started"
 		form.Canister, err = canister.Marshal(e.Wait)
-	case WaitEnded:
+	case converse.WaitEnded:
 		form = eventForm{Event: "wait_ended", Ended: e.Wait.ID, Invocation: e.Wait.Invocation}
 		if e.Answer.ID != "" {
 			form.Canister, err = canister.Marshal(e.Answer)
 		}
-	case ExchangeRetried:
-		form = e.form()
-	case ExchangeCompleted:
+	case converse.ExchangeRetried:
+		form = retriedForm(e)
+	case converse.ExchangeCompleted:
 		form = eventForm{Event: "exchange_completed", Finish: e.Finish, Duration: milliseconds(e.Duration)}
-		form.Usage = usageFormOf(e.Usage)
-	case CompactionCompleted:
+		form.Usage = usageOf(e.Usage)
+	case converse.CompactionCompleted:
 		form = eventForm{Event: "compaction_completed", From: e.From, To: e.To, Trimmed: e.Trimmed,
-			Before: e.Before, After: e.After, Usage: usageFormOf(e.Usage), Duration: milliseconds(e.Duration)}
+			Before: e.Before, After: e.After, Usage: usageOf(e.Usage), Duration: milliseconds(e.Duration)}
 		form.Canister, err = canister.Marshal(e.Document)
-	case TurnCompleted:
-		form = e.form()
+	case converse.TurnCompleted:
+		form = completedForm(e)
 	default:
-		err = errors.New("it is none of the events of this package")
+		err = errors.New("it is not an event of package converse")
 	}
 	return form, err
 }
@@ -200,7 +195,7 @@ func invocationForm(name string, invocation canister.Invocation) eventForm {
 	return eventForm{Event: name, Invocation: invocation.ID, Name: invocation.Name}
 }
 
-func (e TurnStarted) form() eventForm {
+func startedForm(e converse.TurnStarted) eventForm {
 	form := eventForm{Event: "turn_started", Tools: e.Tools, Added: e.Added, Removed: e.Removed, Aside: asideForms(e.Aside)}
 	for _, away := range e.Away {
 		form.Away = append(form.Away, awayForm{Ensemble: away.Ensemble, Error: words(away.Err)})
@@ -216,18 +211,18 @@ func asideForms(aside []ensemble.Aside) []asideForm {
 	return forms
 }
 
-func (e ExchangeRetried) form() eventForm {
+func retriedForm(e converse.ExchangeRetried) eventForm {
 	return eventForm{Event: "exchange_retried", Attempt: e.Attempt, Wait: milliseconds(e.Wait), Error: words(e.Err)}
 }
 
-func (e TurnCompleted) form() eventForm {
+func completedForm(e converse.TurnCompleted) eventForm {
 	form := eventForm{
 		Event:       "turn_completed",
 		Reason:      e.Turn.Reason,
 		Answer:      e.Turn.Answer.ID,
 		Exchanges:   e.Turn.Exchanges,
 		Invocations: e.Turn.Invocations,
-		Usage:       usageFormOf(&e.Turn.Usage),
+		Usage:       usageOf(&e.Turn.Usage),
 	}
 	for _, w := range e.Turn.Waits {
 		form.Waits = append(form.Waits, waitForm{ID: w.ID, For: w.For, Invocation: w.Invocation, Who: w.Who, Deadline: w.Deadline.UTC()})

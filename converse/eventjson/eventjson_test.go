@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package converse_test
+package eventjson_test
 
 import (
 	"bytes"
@@ -19,19 +19,22 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
 
-func ExampleMarshalEvent() {
+func ExampleMarshal() {
+	n := 0
+	newID := func() string { n++; return fmt.Sprintf("id-%d", n) }
 	for event, err := range converse.New(conversetest.NewScript(conversetest.Line{Text: "No."}), nil, &converse.Options{
-		NewID: counter(),
+		NewID: newID,
 		Now:   func() time.Time { return time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC) },
 	}).Send(context.Background(), canister.Text("Is it cold?")) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		line, err := converse.MarshalEvent(event)
+		line, err := eventjson.Marshal(event)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -124,11 +127,11 @@ func documentedEvents() []converse.Event {
 	}
 }
 
-// Every line of JSON in docs/events.md is what MarshalEvent writes, each event
+// Every line of JSON in docs/events.md is what Marshal writes, each event
 // is among them and in the table with all of its members, and so is each
 // reason.
 func TestEventsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/events.md")
+	page, err := os.ReadFile("../../docs/events.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +153,7 @@ func TestEventsAreDocumented(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for i, event := range events {
-		line, err := converse.MarshalEvent(event)
+		line, err := eventjson.Marshal(event)
 		if err != nil || string(line) != documented[i] {
 			t.Errorf("%v\n got %s\nwant %s", err, line, documented[i])
 		}
@@ -200,7 +203,7 @@ func declaredEvents(t *testing.T) []string {
 	return names
 }
 
-func TestMarshalEventOddities(t *testing.T) {
+func TestMarshalOddities(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		event converse.Event
@@ -215,7 +218,7 @@ func TestMarshalEventOddities(t *testing.T) {
 		{"no error", converse.ExchangeRetried{}, `{"event":"exchange_retried"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			line, err := converse.MarshalEvent(test.event)
+			line, err := eventjson.Marshal(test.event)
 			if err != nil || string(line) != test.want {
 				t.Errorf("%v\n got %s\nwant %s", err, line, test.want)
 			}
@@ -224,7 +227,7 @@ func TestMarshalEventOddities(t *testing.T) {
 }
 
 // A canister stands in an event byte for byte as it stands in a history.
-func TestMarshalEventKeepsCanisters(t *testing.T) {
+func TestMarshalKeepsCanisters(t *testing.T) {
 	result := canister.Result{
 		Head:    canister.Head{ID: "r", Extra: canister.Extra{Metadata: canister.Fields{"n": json.RawMessage(`1e400`)}}},
 		Content: []canister.Content{canister.Text("<\u2028\xff>"), canister.StructuredContent{JSON: json.RawMessage(`{"b":1.50,"a":"&"}`)}},
@@ -233,16 +236,16 @@ func TestMarshalEventKeepsCanisters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := converse.MarshalEvent(converse.InvocationCompleted{Result: result})
+	line, err := eventjson.Marshal(converse.InvocationCompleted{Result: result})
 	if err != nil || !bytes.HasSuffix(line, append([]byte(`"canister":`), append(want, '}')...)) {
 		t.Errorf("%v\n got %s\nwant %s", err, line, want)
 	}
 }
 
-func TestMarshalEventErrors(t *testing.T) {
+func TestMarshalErrors(t *testing.T) {
 	broken := canister.Result{Content: []canister.Content{nil}}
 	for _, event := range []converse.Event{nil, converse.InvocationCompleted{Result: broken}} {
-		if line, err := converse.MarshalEvent(event); err == nil {
+		if line, err := eventjson.Marshal(event); err == nil {
 			t.Errorf("%T gives %s", event, line)
 		}
 	}
