@@ -78,10 +78,7 @@ func TestTOMLIsThatOfTheExample(t *testing.T) {
 
 // notRun are the README's commands that are not run here, and why.
 var notRun = map[string]string{
-	"go test ./...":       "these tests are a part of it",
-	".ci/install-servers": "needs npm",
-	".ci/run":             "runs these tests",
-	".ci/bench":           "takes minutes",
+	"go test ./...": "these tests are a part of it",
 }
 
 // The commands are run as a stranger would, but for the model: it is a script
@@ -118,9 +115,6 @@ func TestCommandsRun(t *testing.T) {
 func runCommand(t *testing.T, line, url, state string) string {
 	t.Helper()
 	if reason := notRun[line]; reason != "" {
-		if script, ok := strings.CutPrefix(line, ".ci/"); ok {
-			runnable(t, script)
-		}
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the first one compiles
@@ -139,17 +133,25 @@ func runCommand(t *testing.T, line, url, state string) string {
 	return stdout.String()
 }
 
-// runnable checks a script without running it.
-func runnable(t *testing.T, script string) {
-	t.Helper()
-	path := filepath.Join(root, ".ci", script)
-	if info, err := os.Stat(path); err != nil {
-		t.Error(err)
-	} else if info.Mode()&0o111 == 0 {
-		t.Errorf(".ci/%s cannot be executed", script)
+// Each script of the project can be executed and is one that bash reads.
+func TestScripts(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join(root, ".ci"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "bash", "-n", path).CombinedOutput(); err != nil {
-		t.Errorf(".ci/%s: %v\n%s", script, err, out)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		path := filepath.Join(root, ".ci", entry.Name())
+		if info, err := os.Stat(path); err != nil {
+			t.Error(err)
+		} else if info.Mode()&0o111 == 0 {
+			t.Errorf("%s cannot be executed", path)
+		}
+		if out, err := exec.CommandContext(t.Context(), "bash", "-n", path).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", path, err, out)
+		}
 	}
 }
 
@@ -195,10 +197,10 @@ var (
 	docLink = regexp.MustCompile(`\[([\w.]+)\]`)
 )
 
-// Each public package stands in the map with the first sentence of its own
-// documentation, and each example is mentioned.
+// Each public package stands in docs/packages.md with the first sentence of its own
+// documentation, and the README mentions each example.
 func TestMapHasEveryPackage(t *testing.T) {
-	text := read(t, "README.md")
+	text, table := read(t, "README.md"), read(t, "docs", "packages.md")
 	rows := 0
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "github.com/consort-go/consort/")
@@ -211,12 +213,12 @@ func TestMapHasEveryPackage(t *testing.T) {
 		default:
 			rows++
 			synopsis := strings.TrimSuffix(docLink.ReplaceAllString(subject.ReplaceAllString(p.Doc, ""), "$1"), ".")
-			if row := "\n| [" + path + "](" + path + ") | " + synopsis + " |\n"; !strings.Contains(text, row) {
-				t.Errorf("the map lacks the row%s", row)
+			if row := "\n| [" + path + "](../" + path + ") | " + synopsis + " |\n"; !strings.Contains(table, row) {
+				t.Errorf("docs/packages.md lacks the row%s", row)
 			}
 		}
 	}
-	if found := len(regexp.MustCompile(`(?m)^\| \[`).FindAllString(text, -1)); found != rows {
-		t.Errorf("the map has %d rows; there are %d packages", found, rows)
+	if found := len(regexp.MustCompile(`(?m)^\| \[`).FindAllString(table, -1)); found != rows {
+		t.Errorf("docs/packages.md has %d rows; there are %d packages", found, rows)
 	}
 }
