@@ -185,10 +185,10 @@ func TestEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// declaredEvents returns the names of all events in event.go, in their JSON
+// declaredEvents returns the names of all events in converse/event.go, in their JSON
 // form, so that a new one cannot be forgotten.
 func declaredEvents(t *testing.T) []string {
-	source, err := os.ReadFile("event.go")
+	source, err := os.ReadFile("../event.go")
 	if err != nil {
 		t.Fatal(err)
 	}
