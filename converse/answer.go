@@ -16,23 +16,23 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// ErrNotWaiting is in the chain of the error of [Answer] about a wait that
-// nobody waits for: there is none of that identity, it has an answer, its
-// deadline has passed, or the conversation has gone on without it.
+// ErrNotWaiting is in the chain of the error of [Answer] for a wait that is not open:
+// it does not exist, it has an answer, its deadline has passed, or the conversation has
+// gone on without it.
 var ErrNotWaiting = errors.New("converse: nobody waits for that")
 
-// Waiting returns what a history waits for at a time: the waits that have no
-// answer and whose deadline is later, of invocations that have no result and of
-// the conversation as a whole, in their order. What stands before the last message
-// of the model is not waited for: the conversation has gone on. Its cost is that of
-// what stands behind. [WaitingIn] leaves out what is asked anew in a fork.
+// Waiting returns the open waits of a history at a time: waits of invocations without a
+// result, and waits of the conversation as a whole, that have no answer and whose
+// deadline is later, in their order. Waits before the last message of the model are not
+// open: the conversation has gone on. The cost depends on the canisters after that
+// message. [WaitingIn] also leaves out waits that a fork asks anew.
 func Waiting(history []canister.Canister, now time.Time) []canister.Wait {
 	return WaitingIn("", history, now)
 }
 
-// WaitingIn is [Waiting] in the conversation of an identity. That does not wait for
-// what another one, which it was forked from, waits for, since the answer would not
-// hold in it: carried on, it asks for that itself. Timers go on in a fork.
+// WaitingIn is [Waiting] for the conversation with the given identity. It leaves out
+// the waits of a conversation that it was forked from, since their answers would not
+// hold in the fork: when carried on, the fork asks again. Timers go on in a fork.
 func WaitingIn(conversation string, history []canister.Canister, now time.Time) []canister.Wait {
 	open := map[string]bool{"": true}
 	for _, invocation := range canister.Pending(history) {
@@ -55,20 +55,20 @@ func WaitingIn(conversation string, history []canister.Canister, now time.Time) 
 	return waits
 }
 
-// inherited reports whether a wait is that of another conversation.
+// inherited reports whether a wait belongs to another conversation.
 func inherited(wait canister.Wait, conversation string) bool {
 	return conversation != "" && wait.Conversation != "" && wait.Conversation != conversation && wait.For != canister.WaitTimer
 }
 
-// Answer answers a wait of a conversation in a log, from any process; whoever
-// runs the conversation carries on with [Conversation.Continue]. The answer
-// names the wait and who gives it (By); an identity and a time that are missing
-// are filled in. The same answer, by its identity, given once more is no error.
+// Answer answers a wait of a conversation in a log, from any process; the process that
+// runs the conversation carries on with [Conversation.Continue]. The answer names the
+// wait and the person who gives it (By); a missing identity and time are filled in.
+// Giving the same answer again, by its identity, is not an error.
 //
-// An error that has [ErrNotWaiting] in its chain says that nobody waits for it.
-// A verdict that does not answer the wait, and one of somebody who may not
-// answer it, are errors too, and so is an answer of more than [MaxAnswer], or with a
-// time that is not before the deadline, or a nil log. Answer appends, or appends nothing.
+// An error that has [ErrNotWaiting] in its chain means that the wait is not open. It is
+// also an error if the verdict does not answer the wait, if By may not answer it, if
+// the answer is larger than [MaxAnswer], if its time is not before the deadline, or if
+// log is nil. Answer appends the answer or appends nothing.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
 	if contain.IsNil(log) {
 		return errors.New("converse: Answer needs a log")
@@ -107,7 +107,7 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 	}
 }
 
-// checkAnswer says why an answer cannot be given to what is waited for.
+// checkAnswer returns why an answer is not valid for the open waits of a history.
 func checkAnswer(conversation string, history []canister.Canister, answer canister.Answer, now time.Time) error {
 	waits := WaitingIn(conversation, history, now)
 	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
@@ -122,9 +122,9 @@ func checkAnswer(conversation string, history []canister.Canister, answer canist
 		return errors.New("converse: an answer has to say who gives it")
 	case wait.Who != "" && answer.By != wait.Who:
 		return fmt.Errorf("converse: the wait %s is for %s to answer, and not for %s", textcut.Bytes(wait.ID, maxQuoted), textcut.Bytes(wait.Who, maxQuoted), textcut.Bytes(answer.By, maxQuoted))
-	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would hold for nobody
+	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would not hold
 		return fmt.Errorf("converse: the answer says that it was given at %s, and the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, maxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
-	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && expiry(wait, answer).Before(now): // it would be asked for again
+	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && expiry(wait, answer).Before(now): // the approval would be asked for again
 		return fmt.Errorf("converse: the answer says that it was given at %s, and has expired: an approval holds for as long as there was to give it", answer.Time.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !isObject(answer.Arguments):
 		return errors.New("converse: the changed arguments have to be one JSON object")

@@ -23,24 +23,24 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Conversation is a history of canisters and the loop that carries it on. Its
-// methods may be called concurrently, but it does one piece of work at a time:
-// a second Send, Continue, Step or Add meanwhile fails with [ErrBusy]. Many
-// conversations can share one roster and one model.
+// Conversation is a history of canisters and the loop that carries it on. Its methods
+// may be called concurrently, but it does one piece of work at a time: while one runs,
+// another Send, Continue, Step or Add fails with [ErrBusy]. Many conversations can
+// share one roster and one model.
 type Conversation struct {
 	model  Model // bound to this conversation
-	origin Model // as it was given
+	origin Model // as passed to New
 	info   telemetry.ModelInfo
 	roster *ensemble.Roster
 	opts   Options
-	named  string // Options.ID as it was given: what the keys of calls are made of
-	err    error  // what was wrong with the options
+	named  string // Options.ID as it was set: part of the keys of calls
+	err    error  // the error in the options, if any
 
 	mu      sync.Mutex
 	history []canister.Canister // only ever appended to
-	held    held                // which of its log these are
+	held    held                // how history maps to the log
 	working *work               // the piece of work under way, or nil
-	// The sizes in tokens of what the model was asked and refused as too long.
+	// The sizes in tokens of the requests that the model refused as too long.
 	refused, refusedPart int64
 	closed               bool
 	background           background      // functions of the program on their own goroutines
@@ -50,14 +50,14 @@ type Conversation struct {
 
 	offered   *offer              // the tools of the latest turn
 	offeredAt int                 // where in the history that turn begins
-	owed      []canister.Canister // results that the journal did not take
-	view      view                // what the model is told of the history
+	owed      []canister.Canister // results that the journal did not accept
+	view      view                // how requests show the history to the model
 
-	// unmadeIntents are those that a log did not take, or did not say so, and
+	// unmadeIntents are the intents that a log did not accept, or did not confirm, and
 	// whose calls were not made.
 	unmadeIntents map[string]bool
 
-	identities map[string]struct{} // those of the history, up to identified
+	identities map[string]struct{} // the IDs in history[:identified]
 	identified int
 }
 
@@ -69,9 +69,9 @@ type work struct {
 	done   chan struct{} // closed when it is over
 }
 
-// New returns a conversation of model with the tools of roster, which may be
-// nil for none. Nothing is connected before the first turn. Opts may be nil;
-// what is wrong with them is the error of the first piece of work.
+// New returns a conversation of model with the tools of roster, which may be nil for
+// none. Nothing is connected before the first turn. Opts may be nil; the first piece of
+// work returns an error if they are invalid.
 func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	c := &Conversation{model: model, origin: model, roster: roster, unmadeIntents: map[string]bool{}, identities: map[string]struct{}{}}
 	if opts != nil {
@@ -104,7 +104,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	return c
 }
 
-// bind asks the model what it says of itself.
+// bind binds the model, if it is a Binder, and asks for its description.
 func (c *Conversation) bind() (err error) {
 	if binder, ok := c.origin.(Binder); ok {
 		defer caught("Model.Bind", &err)
@@ -114,7 +114,7 @@ func (c *Conversation) bind() (err error) {
 	return err
 }
 
-// describe returns what a model says of itself, if it does.
+// describe returns a model's description of itself, if it has one.
 func describe(model Model) (info telemetry.ModelInfo, err error) {
 	defer caught("Model.Describe", &err)
 	if describer, ok := model.(Describer); ok {
@@ -123,7 +123,7 @@ func describe(model Model) (info telemetry.ModelInfo, err error) {
 	return info, nil
 }
 
-// checkStart says what is wrong with what the conversation begins with.
+// checkStart returns an error if the options or the initial history are invalid.
 func (c *Conversation) checkStart() error {
 	if c.model == nil {
 		return errors.New("converse: New was given no model")
@@ -161,52 +161,52 @@ func (c *Conversation) checkStart() error {
 // ID returns the identity of the conversation.
 func (c *Conversation) ID() string { return c.opts.ID }
 
-// History returns the canisters so far. The slice is the caller's to append
-// to; the canisters are shared and must not be changed.
+// History returns the canisters so far. The caller may append to the slice; the
+// canisters are shared and must not be changed.
 //
-// With Options.Log it may lack the beginning, which is then in the log alone: of a
-// long conversation that was compacted, and whose log can tell how long it is (see
-// [history.Tail]), a conversation takes up the instructions and all from the turn
-// on that the newest summary stands in, so that a turn costs what the model is told
-// and not what was before. Length counts all.
+// With Options.Log the beginning may be missing and only be in the log. If a long
+// conversation was compacted, and its log can return its length (see [history.Tail]),
+// the conversation loads only the instructions and the canisters from the turn on that
+// contains the newest summary. The cost of a turn then depends on the size of the
+// requests, not on the length of the conversation. Length counts all canisters.
 func (c *Conversation) History() []canister.Canister {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clip(c.history)
 }
 
-// Length returns how many canisters there are so far, those included that the log
-// has and History lacks.
+// Length returns the number of canisters so far, including those that are only in the
+// log and not in History.
 func (c *Conversation) Length() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held.length(len(c.history))
 }
 
-// Next tells what the conversation does next; see the function [Next]. With Options
-// that are wrong, of which the error of Send tells, it is [Done] with [ReasonNothing].
+// Next returns the conversation's next step; see the function [Next]. If the Options
+// are invalid, it is [Done] with [ReasonNothing]; Send returns the error.
 func (c *Conversation) Next() Command {
 	return Next(c.History(), c.policy(), c.opts.Now())
 }
 
-// policy is what the options say of it, and what the model has refused so far.
+// policy returns the policy from the options and from the model's refusals so far.
 func (c *Conversation) policy() Policy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Policy{Conversation: c.opts.ID, Limits: c.opts.Limits, Compaction: c.opts.Compaction, Refused: c.refused, RefusedPart: c.refusedPart}
 }
 
-// Send adds a user's message and works until the turn is done, yielding events
-// as they happen. The last event is a [TurnCompleted]; a failure of the
-// runtime, such as a model that cannot be reached, is an error that ends the
-// sequence. Leaving the loop, like the end of ctx, stops the work at once;
-// every invocation then still has a result, and the conversation can go on.
-// The user's message stays in the history whatever happens after it: Continue
-// tries again, another Send would say it twice. The sequence can be ranged over once.
+// Send adds a user's message and works until the turn is done, yielding events as they
+// happen. The last event is a [TurnCompleted]; a failure of the runtime, such as a
+// model that cannot be reached, is an error that ends the sequence. Leaving the loop,
+// like the end of ctx, stops the work at once; every invocation then still has a
+// result, and the conversation can go on. The user's message stays in the history
+// whatever happens after it: Continue tries again, while another Send would add the
+// message twice. The sequence can be ranged over once.
 //
-// If the history ends with invocations that lack a result, because they wait for
-// somebody or a process died while they ran, Send first answers them with what is
-// known of them: see [Conversation.Continue], which carries them on.
+// If the history ends with invocations that lack a result, because they wait for an
+// answer or a process died while they ran, Send first gives them results that say what
+// is known about them; use [Conversation.Continue] to carry them on instead.
 func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) {
 		if len(content) == 0 {
@@ -222,29 +222,29 @@ func (c *Conversation) Send(ctx context.Context, content ...canister.Content) it
 	})
 }
 
-// Ask is Send for those who only want what came of the turn. A turn that a
-// limit ended is no error; see [Turn.Reason].
+// Ask is Send for callers that need only the outcome of the turn. A turn that a limit
+// ended is not an error; see [Turn.Reason].
 func (c *Conversation) Ask(ctx context.Context, content ...canister.Content) (Turn, error) {
 	return last(ctx, c.Send(ctx, content...))
 }
 
-// Continue does whatever the history calls for until the turn is done:
-// invocations that lack a result run, the model is asked. It takes up a
-// history that was put down after any step, and does nothing more than yield
-// a [TurnCompleted] when there is nothing to do.
+// Continue runs the turn to its end from wherever the history stands: it runs
+// invocations that lack a result and asks the model. It can take up a history after any
+// step, and yields only a [TurnCompleted] when there is nothing to do.
 //
-// With Options.Log the history tells of an invocation that lacks a result whether
-// its call was begun. If not, it runs. If it was, it runs for a second time if its
-// tool is read-only or idempotent ([ensemble.Tool.Repeatable]), under the same [invoker.Call] ID; otherwise see
-// Options.Doubt. Without a log Continue runs it, maybe for a second time.
+// With Options.Log the history records whether the call of an invocation without a
+// result was begun. If it was not, the invocation runs. If it was, it runs for a second
+// time if its tool is read-only or idempotent ([ensemble.Tool.Repeatable]), under the
+// same [invoker.Call] ID; otherwise see Options.Doubt. Without a log Continue runs it,
+// maybe for a second time.
 func (c *Conversation) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, (*turn).work)
 }
 
-// Run is Continue for those who only want what came of it, such as an engine
-// that carries on the conversations of a log: it can be called again after any
-// crash, in any process, and stops when the turn is done, or waits with
-// [ReasonWaiting] for what Turn.Waits tells.
+// Run is Continue for callers that need only the outcome, such as an engine that
+// carries on the conversations of a log. It can be called again after any crash, in any
+// process. It stops when the turn is done, or with [ReasonWaiting] when only the waits
+// in Turn.Waits are left.
 func (c *Conversation) Run(ctx context.Context) (Turn, error) { return last(ctx, c.Continue(ctx)) }
 
 // last returns the turn that the events end with.
@@ -260,20 +260,20 @@ func last(ctx context.Context, events iter.Seq2[Event, error]) (Turn, error) {
 	return Turn{}, context.Cause(ctx)
 }
 
-// Step does one step of [Conversation.Continue]: one exchange with the model,
-// or one invocation. Unless it is interrupted it leaves what comes next to the
-// next Step. Only the Step that finds nothing to do yields a [TurnCompleted].
-// Within a turn, the tools grow over the steps as they do over exchanges.
+// Step does one step of [Conversation.Continue]: one exchange with the model, or one
+// invocation. Unless it is interrupted, it leaves the rest to the next Step. Only a
+// Step that finds nothing to do yields a [TurnCompleted]. Within a turn, tools are
+// added between steps as they are between exchanges.
 func (c *Conversation) Step(ctx context.Context) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) { w.step(1) })
 }
 
-// Add appends canisters without asking the model: documents, instructions, or
-// a user's message for a later Continue. Identities and times that are missing
-// are filled in. All enter, or none and there is an error: what does not keep
-// the rules of [canister.Check] is refused. Invocations without results may
-// only stand at the end, and run with the next Continue. The metadata by which a
-// compaction marks its document are left out of those that are added.
+// Add appends canisters without asking the model: documents, instructions, or a user's
+// message for a later Continue. Missing identities and times are filled in. Either all
+// canisters enter, or none and Add returns an error: canisters that violate the rules
+// of [canister.Check] are refused. Invocations without results may only stand at the
+// end, and run with the next Continue. The metadata that mark the document of a
+// compaction are removed from added canisters.
 func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) error {
 	for _, err := range c.run(ctx, false, func(w *turn) { w.add(canisters) }) {
 		if err != nil {
@@ -283,12 +283,12 @@ func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) 
 	return nil
 }
 
-// Close cancels the work under way, waits until it has ended, and closes the
-// roster if the conversation owns it. When ctx ends first, Close returns its
-// error. Functions of the program that have not returned 10 seconds after the work
-// are named in the error, also that of a function that has called Close itself: it
-// has to return first. Close may be called twice. It must not be called from within
-// the loop over the events of the same conversation: leave the loop first.
+// Close cancels the work under way, waits until it has ended, and closes the roster if
+// the conversation owns it. When ctx ends first, Close returns its error. The error
+// names functions of the program that have not returned 10 seconds after the work,
+// including a function that itself called Close: it must return first. Close may be
+// called twice. It must not be called from within the loop over the events of the same
+// conversation: leave the loop first.
 func (c *Conversation) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -301,7 +301,7 @@ func (c *Conversation) Close(ctx context.Context) error {
 	return err
 }
 
-// end ends what is under way and waits for it.
+// end cancels the work under way and waits for it.
 func (c *Conversation) end(ctx context.Context, working *work) error {
 	if working != nil {
 		working.cancel(ErrClosed)
@@ -323,9 +323,9 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// run claims the conversation for one piece of work and gives it back after. It
-// always takes up what the log has, and nothing else if do is nil.
-// The work is a span if it is traced.
+// run claims the conversation for one piece of work and releases it afterwards. It
+// always loads new canisters from the log, and does nothing else if do is nil. If
+// traced, the work is a span.
 func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) iter.Seq2[Event, error] {
 	var ranged atomic.Bool
 	return func(yield func(Event, error) bool) {
@@ -351,7 +351,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			t.ctx, t.agent = telemetry.StartAgent(ctx, "", c.info)
 			defer t.endTrace()
 		}
-		t.panicked = true // should the body of the loop
+		t.panicked = true // in case the body of the loop panics
 		defer func() {
 			t.yielding = false
 			t.left = t.left || t.panicked
@@ -369,7 +369,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 	}
 }
 
-// open begins a history that has not begun, and writes down what was owed to it.
+// open adds the instructions to an empty history and appends owed results.
 func (t *turn) open() {
 	if len(t.history) == 0 && t.opts.Instructions != "" {
 		t.append(canister.Supervisor{Content: canister.Texts(t.opts.Instructions)})

@@ -2,10 +2,10 @@
 
 // Package converse holds conversations with a language model that uses tools.
 //
-// A [Conversation] brings together a [Model] and the tools of a roster. Send
-// adds what the user says and works until the turn is done: the model is
-// asked, the tools that it asks for run, it is told what they returned, and
-// so on until it has nothing more to ask:
+// A [Conversation] connects a [Model] with the tools of a roster. Send adds the user's
+// message and runs the turn to its end: it asks the model, runs the tools that the
+// model calls, returns their results to the model, and repeats this until the model
+// calls no more tools:
 //
 //	if err := roster.Connect(ctx); err != nil {
 //		return err // a server that cannot be reached
@@ -20,93 +20,94 @@
 //		}
 //	}
 //
-// [Conversation.Ask] returns the whole turn in place of its events.
+// [Conversation.Ask] returns the whole turn instead of its events.
 //
-// A turn goes on without the tools of a server that cannot be reached, unless it is
-// Required: [TurnStarted].Away has it with its error, and only the logger of its ensemble
-// reports it besides. [ensemble.Roster.Connect] returns such errors before the first
-// turn.
+// If a server cannot be reached, a turn goes on without its tools, unless the server is
+// Required: [TurnStarted].Away lists the server with its error, and apart from that
+// only the logger of its ensemble reports it. [ensemble.Roster.Connect] returns such
+// errors before the first turn.
 //
 // # Events
 //
-// The events of a turn are a closed set; see [Event]. A turn is one
-// [TurnStarted], any number of exchanges, each after a [ToolsAdded] if there are
-// more tools than before, and one [TurnCompleted]. An exchange is a [MessageStarted], deltas and announcements of calls, the [MessageCompleted] whose canister is in
-// the history, an [InvocationRequested] for each tool that the model asks for,
-// and an [ExchangeCompleted]. The invocations of one message then run side by
-// side, up to Limits.Parallel; each yields an [InvocationStarted] if it really
-// runs, its progress, and an [InvocationCompleted]. Whatever order they finish
-// in, their results enter the history in the order of the request; with a log they
-// enter as they come, and the model is told of them in that order. A call that waits
-// for somebody yields a [WaitStarted] instead, and a [WaitEnded] when it goes on.
+// The events of a turn are a closed set; see [Event]. A turn is one [TurnStarted], any
+// number of exchanges, each after a [ToolsAdded] if there are more tools than before,
+// and one [TurnCompleted]. An exchange is a [MessageStarted], deltas and announcements
+// of calls, the [MessageCompleted] whose canister is in the history, an
+// [InvocationRequested] for each tool that the model calls, and an [ExchangeCompleted].
+// The invocations of one message then run in parallel, up to Limits.Parallel. Each
+// yields an [InvocationStarted] if it really runs, its progress, and an
+// [InvocationCompleted]. Whatever order they finish in, their results enter the history
+// in the order of the request; with a log they enter as they arrive, and the model
+// receives them in the order of the request. A call that waits for an answer from
+// outside yields a [WaitStarted] instead, and a [WaitEnded] when it goes on.
 //
-// Package eventjson gives each event the JSON form of docs/events.md.
+// Package eventjson gives each event the JSON form described in docs/events.md.
 //
 // # Two kinds of failure
 //
-// A tool that fails is news for the model: an unknown name, arguments that are
-// no JSON or break the schema, a refusal, a time-out, a crash, a panic each
-// become a [canister.Result] that says truthfully what happened. A runtime that
-// fails is an error for the caller, the last pair of the sequence: a
-// [*ModelError], a required ensemble that cannot be reached, a journal that
-// cannot write, the end of the context.
+// A tool that fails is reported to the model: an unknown name, arguments that are not
+// JSON or violate the schema, a refusal, a time-out, a crash and a panic each become a
+// [canister.Result] that says truthfully what happened. A runtime that fails is an
+// error for the caller, the last pair of the sequence: a [*ModelError], a required
+// ensemble that cannot be reached, a journal that cannot write, the end of the context.
 //
 // # Functions of the program
 //
-// What the program gives to a conversation may panic, or hang. A panic never ends the
-// process: one of the model, the log, the journal, the ledger, NewID or Now is an
-// error that names it; one during a call is its result, INTERNAL; one of Redact
-// withholds the text; one of Screen sets the tool aside; one of the audit, the logger
-// or the telemetry costs a record. A panic of the loop over the events is the
-// caller's own and passes unchanged. The conversation can go on after each.
+// The functions that the program passes to a conversation may panic or hang. A panic
+// never ends the process. A panic of the model, the log, the journal, the ledger, NewID
+// or Now is returned as an error that names it; one during a call becomes its result,
+// INTERNAL; one of Redact withholds the text; one of Screen sets the tool aside; one of
+// the audit, the logger or the telemetry loses a record. A panic in the body of the
+// caller's loop over the events belongs to the caller and passes unchanged. The
+// conversation can go on after each of them.
 //
-// Send waits for a function of the program as long as its context lasts. One that has
-// not returned 10 seconds later is left behind on its own goroutine: the error of Send
-// names it, and so does that of [Conversation.Close] as long as it runs. A call of
-// which such a function is a part has the result OUTCOME_UNKNOWN if it was made. An
-// append to the log, or to the journal, that was left behind may have happened or not:
-// no other piece of work begins before it has returned, and then with what the log has.
-// NewID, Now, the logger and Screen are not waited for in this way, and must not block;
-// neither must the sink of the audit.
+// Send waits for a function of the program as long as its context lasts. If the
+// function has not returned 10 seconds later, it is left behind on its own goroutine:
+// the error of Send names it, and so does the error of [Conversation.Close] as long as
+// it runs. A call that depends on such a function has the result OUTCOME_UNKNOWN if the
+// call was made. An append to the log or to the journal that was left behind may or may
+// not have happened: no other piece of work begins before the append has returned, and
+// the next one begins with the contents of the log. NewID, Now, the logger, Screen and
+// the sink of the audit are not waited for in this way and must not block.
 //
-// A turn that reaches one of its [Limits] has not failed: it ends with that
-// [Reason], and the history can go on.
+// A turn that reaches one of its [Limits] has not failed: it ends with that [Reason],
+// and the history can be continued.
 //
 // # Stopping
 //
-// Leaving the loop over the events, or ending the context, stops the work at
-// once. What the model had streamed of an unfinished message is dropped, calls
-// that ran are answered as interrupted, calls that had not started say so. The
-// history is whole and can be sent to the model again.
+// Leaving the loop over the events, or ending the context, stops the work at once. The
+// streamed part of an unfinished message is dropped, calls that ran get a result that
+// says that they were interrupted, and calls that had not started get one that says so.
+// The history is complete and can be sent to the model again.
 //
 // # The history is the state
 //
-// What comes next is determined by the canisters alone: [Next] is the pure
-// function that the loop itself asks before every step. A program can take the
-// canisters at any moment, keep them in their JSON form, and give them to a
-// conversation in another process, where [Conversation.Continue] carries on;
-// [Conversation.Step] does one step at a time. Options.Journal sees each
-// canister before it enters the history, and identities and times come from
-// Options.NewID and Options.Now.
+// The canisters alone determine the next step: [Next] is the pure function that the
+// loop itself calls before every step. A program can take the canisters at any moment,
+// store them in their JSON form, and give them to a conversation in another process,
+// where [Conversation.Continue] carries on; [Conversation.Step] does one step at a
+// time. Options.Journal sees each canister before it enters the history, and identities
+// and times come from Options.NewID and Options.Now.
 //
 // # Conversations that last
 //
 // With Options.Log, a [history.Log] of package history, a conversation outlives its
-// process: it begins with what the log has under its ID, and appends to it before
-// anything enters the history. [Conversation.Run] can be called again after any
-// crash, in any process. Of two that carry on the same conversation, one is told
-// that the other was faster, and stops before its next call: each call is preceded
-// by a [canister.Intent] in the log.
+// process: it begins with the canisters that the log holds under its ID, and appends to
+// the log before anything enters the history. [Conversation.Run] can be called again
+// after any crash, in any process. If two processes carry on the same conversation, the
+// slower one gets an error and stops before its next call, because a [canister.Intent]
+// is appended to the log before each call.
 //
-// An intent without a result is a call that was made or not when a process died. If
-// the tool is read-only or idempotent ([ensemble.Tool.Repeatable]) the call is made again with the same [invoker.Call] ID; otherwise Options.Doubt says whether the model is told
-// OUTCOME_UNKNOWN or somebody is asked.
+// An intent without a result is a call that may or may not have been made when a
+// process died. If the tool is read-only or idempotent ([ensemble.Tool.Repeatable]),
+// the call is made again with the same [invoker.Call] ID; otherwise Options.Doubt
+// decides whether the model is told OUTCOME_UNKNOWN or a person is asked.
 //
-// A decision or an answer that takes longer than a process lasts is waited for in the
-// log. Options.Approve returns [Defer], Options.Ask returns [Later], and a
-// [canister.Wait] enters the history. When nothing else is left to do the turn ends
-// with [ReasonWaiting], and nothing of it stays in memory. [Answer] answers the wait,
-// from anywhere, and the next Run carries on:
+// A decision or an answer can take longer than the process lives; the wait for it is
+// then kept in the log. Options.Approve returns [Defer], Options.Ask returns [Later],
+// and a [canister.Wait] enters the history. When nothing else is left to do, the turn
+// ends with [ReasonWaiting], and nothing of it stays in memory. [Answer] answers the
+// wait from any process, and the next Run carries on:
 //
 //	turn, err := talk.Run(ctx)
 //	if turn.Reason == converse.ReasonWaiting {
@@ -118,33 +119,32 @@
 // A wait for a [canister.WaitTimer] that a program adds ([Conversation.Add]) holds the
 // whole conversation until its deadline.
 //
-// [Conversation.Suspend], or a context that is cancelled with [ErrSuspended], puts work
-// down without giving open calls a result. docs/durability.md has a table of what
-// follows from what.
+// [Conversation.Suspend], or a context that is cancelled with [ErrSuspended], stops
+// work without giving open calls a result. docs/durability.md has a table of the
+// consequences.
 //
 // # Trusted values and the audit
 //
-// What the program knows of whom it works for, and the model must neither see
-// nor choose, is in Options.Trusted or in the context of a turn: tools read it
-// from the contexts of their calls, see [invoker.Trusted]. A model that names
-// such a value as an argument is refused and logged. Options.Audit keeps one
-// record of every invocation, whatever became of it. Why a tool failed
-// unexpectedly is in the audit and in the log, and the model is told that it
-// failed.
+// Options.Trusted, or the context of a turn, holds the values that identify the user
+// for whom the program works, and that the model must neither see nor choose. Tools
+// read them from the contexts of their calls; see [invoker.Trusted]. If the model names
+// such a value as an argument, the call is refused and logged. Options.Audit keeps one
+// record of every invocation, whatever its outcome. If a tool fails unexpectedly, the
+// audit and the log record the cause, and the model is told only that it failed.
 //
 // # Tools that ask
 //
-// A tool can ask the person ([invoker.Call.Ask]), whom Options.Ask reaches, and
-// the model ([invoker.Call.Sample]), in an exchange with a history of its own
-// and without the tools of the conversation. It can bring tools of its own: the
-// model says which it wants called, and the tool that asks calls them. Such exchanges count under Limits.Exchanges and
-// Limits.Tokens like all others; the metadata of the result remember them, so
-// that [Next] counts them too. The model is given the tokens that the request
-// allows for the answer, and no more than Limits.Tokens leaves; those of several
-// tools at a time are set aside for each, and one for which nothing is left
-// waits until another is over. A temperature and words to stop at are passed on,
-// and left out when the model refuses a request with them. The wish for another
-// model is not passed on.
+// A tool can ask the person ([invoker.Call.Ask]) through Options.Ask, and the model
+// ([invoker.Call.Sample]) in an exchange with a history of its own and without the
+// tools of the conversation. It can pass tools of its own: the model says which of them
+// to call, and the tool that asked calls them. Such exchanges count under
+// Limits.Exchanges and Limits.Tokens like all others; the metadata of the result record
+// them, so that [Next] counts them too. The answer is limited to the tokens that the
+// request allows, and to the tokens that Limits.Tokens leaves. If several tools ask at
+// a time, tokens are reserved for each of them; a tool for which none are left waits
+// until another one has finished. Temperature and stop sequences are passed on, and
+// left out if the model refuses a request with them. A preference for another model is
+// not passed on.
 //
 // # A conversation as a tool
 //
@@ -153,74 +153,75 @@
 //
 // # Secrets
 //
-// A server can print its environment. Options.Redact stands between what tools
-// and servers say and the history, the events and the errors: a program that
-// knows its secrets has them taken out there. Package config does. Trusted
-// values that are marked as secret are taken out in the same places, and out
-// of the log.
+// A server can print its environment. Options.Redact filters the output of tools and
+// servers before it reaches the history, the events and the errors, so a program that
+// knows its secrets can remove them there. Package config does. Trusted values that are
+// marked as secret are removed in the same places, and from the log.
 //
 // # What can be seen
 //
-// With Options.Telemetry, each Send, Continue and Step is a span (invoke_agent),
-// and in it each exchange with the model (chat), those that tools ask for among
-// them, and each invocation (execute_tool), also one that did not run; see package
+// With Options.Telemetry, each Send, Continue and Step is a span (invoke_agent). Its
+// children are the exchanges with the model (chat), including those that tools ask for,
+// and the invocations (execute_tool), including those that did not run; see package
 // [github.com/consort-go/consort/invoker/telemetry]. The contexts of models, tools,
-// approvals and the journal carry them. A span of work counts the exchanges that
-// were begun, the invocations that got a result and the tokens of that work.
+// approvals and the journal carry the spans. The span of a piece of work counts the
+// exchanges that it began, the invocations that got a result, and its tokens.
 //
-// The error.type of an invocation is the code of its failure. That of an exchange,
-// and of the work that it ended, is
+// The error.type of an invocation is the code of its failure. The error.type of an
+// exchange, and of the work that it ended, is
 //
 //   - the status of the server's answer, such as 429, or without one
 //   - UNAVAILABLE if the model could not be reached, or broke off
-//   - EXECUTION_FAILED if it failed with a name of its own for that
+//   - UNAVAILABLE if the model could not be reached, or the connection broke off
+//   - EXECUTION_FAILED if the model failed with an error code of its own
 //   - PROTOCOL if its reply cannot be used
-//   - TIMEOUT if the time of the turn or of a context was up, or nothing came for
-//     too long
+//   - TIMEOUT if the time of the turn or of a context was up, or the model sent nothing
+//     for too long
 //   - CANCELED if the context ended, or the caller left the loop
-//   - INTERNAL for all else: a journal that fails, a panic.
+//   - INTERNAL for everything else: a journal that fails, a panic.
 //
-// A turn that a limit ends has not failed: consort.turn.reason tells.
+// A turn that a limit ends has not failed: consort.turn.reason says which limit it was.
 //
-// Of what a turn writes to Options.Logger, each line has the identity of the
-// conversation, and those of the trace and the span if there are any.
+// Each line that a turn writes to Options.Logger has the identity of the conversation,
+// and the identities of the trace and the span if there are any.
 //
 // # Long conversations
 //
-// With Options.Compaction, a conversation that nears the window of its model
-// becomes shorter for the model: old results are cut, or what is old is summarised.
-// The history loses nothing. [Next] says so with [Compact]; one Document with a
-// mark in its metadata is what comes of it, and requests follow from the history
-// and its marks, which makes them the same in every process. Instructions stay in
-// front, the user's last message and the last exchanges stay as they are, and no
-// call is parted from its results. A summary is an exchange, and counts as one;
-// [CompactionCompleted] tells of it. A request that the model refuses as too long,
-// with [CodeContextLength], is followed by a compaction, and tried again, as long
-// as there is something to gain. A conversation that is opened from its log takes up
-// no more than the newest summary has left, with the instructions and the turn that
-// the summary stands in. See docs/long-conversations.md.
+// With Options.Compaction, a conversation that nears the window of its model is
+// shortened for the model: old results are cut, or older messages are summarised. The
+// history loses nothing. [Next] requests it with [Compact]; the result is one Document
+// with a mark in its metadata. Requests are built from the history and its marks, and
+// so are the same in every process. Instructions stay in front, the user's last message
+// and the last exchanges stay as they are, and a call is never separated from its
+// results. A summary is an exchange, and counts as one; [CompactionCompleted] reports
+// it. If the model refuses a request as too long, with [CodeContextLength], the
+// conversation is compacted and the request tried again, as long as that makes it
+// shorter. A conversation that is opened from its log loads only what remains after the
+// newest summary, with the instructions and the turn that contains the summary. See
+// docs/long-conversations.md.
 //
 // # Budgets
 //
-// Options.Budget bounds what conversations spend of tokens, money and time, each
-// by itself, those of one person, or all that share a ledger; see package budget.
-// What an exchange may cost is reserved before the model is asked, so that those
-// side by side cannot spend the same twice, and the answer is bounded by what is
-// left. Where too little is left, the turn ends with [ReasonBudget] and names the
-// cap. Nothing of that is in the history: Continue tries again.
+// Options.Budget bounds how many tokens, how much money and how much time conversations
+// spend: each conversation by itself, all conversations of one person, or all that
+// share a ledger; see package budget. The possible cost of an exchange is reserved
+// before the model is asked, so that concurrent exchanges cannot spend the same amount
+// twice, and the answer is limited to the amount that is left. If too little is left,
+// the turn ends with [ReasonBudget] and names the cap. None of this is in the history:
+// Continue tries again.
 //
 // # Tools within a turn
 //
-// The tools that a turn begins with stay on offer until it ends, each with its
-// definition and in its place. Tools that servers add meanwhile are offered behind
-// them from the next exchange on, and a [ToolsAdded] says so; whatever else servers
-// change is seen by the next turn, as TurnStarted.Added and Removed. A call of a
-// tool that is gone fails with TOOL_NOT_FOUND, or UNAVAILABLE with its server.
+// The tools that a turn begins with stay on offer until it ends, with unchanged
+// definitions and in the same order. Tools that servers add meanwhile are offered after
+// them from the next exchange on, and a [ToolsAdded] reports them; the next turn sees
+// all other changes, as TurnStarted.Added and Removed. A call of a tool that was
+// removed fails with TOOL_NOT_FOUND, or with UNAVAILABLE if its server is gone.
 //
-// Another process that carries a turn on takes the tools as they are then. Which of
-// them were added to the turn, and in what order, is in the metadata of its
-// messages, so that it offers the same tools in the same order if no server has
+// A process that continues a turn of another one takes the tools as they are then. The
+// metadata of the messages record which tools were added to the turn, and in what
+// order, so that the process offers the same tools in the same order if no server has
 // changed any since.
 //
-// Tools that the model's API cannot take are set aside with the reason.
+// Tools that the model's API cannot accept are set aside with the reason.
 package converse

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// ErrBusy is returned by a conversation that is asked for a second piece of
-// work while it is doing one. Wait for the first, or use two conversations.
+// ErrBusy is returned when a piece of work is started while the conversation does
+// another one. Wait for the first, or use two conversations.
 var ErrBusy = errors.New("converse: the conversation is busy with another Send, Continue, Step or Add")
 
 // ErrClosed is returned by a conversation after Close.
 var ErrClosed = errors.New("converse: the conversation is closed")
 
-// ErrSuspended is the cause with which a program cancels the context of a piece
-// of work that another process, or this one later, is to carry on: what the model
-// had streamed is dropped, and calls that are under way are cancelled, but no
-// invocation is answered as interrupted. Continue takes them up.
+// ErrSuspended is the cause with which a program cancels the context of a piece of work
+// that another process, or this one later, will carry on: the streamed part of a
+// message is dropped and running calls are cancelled, but no invocation gets a result
+// that says that it was interrupted. Continue takes them up.
 var ErrSuspended = errors.New("converse: the work was suspended")
 
-// CodeContextLength is the Code of a [ModelError] that says that a request is
-// longer than the model takes, under whatever name its server has for that. A
-// conversation with Options.Compaction becomes shorter then and goes on; a
-// [Model] that reports it by this name lets it.
+// CodeContextLength is the Code of a [ModelError] for a request that is longer than the
+// model accepts, whatever name its server has for that. A conversation with
+// Options.Compaction is then shortened and goes on; a [Model] must report this code for
+// that to work.
 const CodeContextLength = "context_length_exceeded"
 
 // ModelError is a failed exchange with a model.
@@ -45,7 +45,7 @@ type ModelError struct {
 	Err error
 }
 
-// Error returns the message with what else is known.
+// Error returns the message with the status, the code and the request ID, if known.
 func (e *ModelError) Error() string {
 	var facts []string
 	if e.Status != 0 {

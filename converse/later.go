@@ -13,31 +13,31 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Later is what Options.Ask returns, as its error, when the person will answer
-// later, maybe to another process, within the given time (0: Options.WaitFor).
-// Who names the only one who may; empty lets anybody.
+// Later is the error that Options.Ask returns when the person will answer later, maybe
+// to another process, within the given time (0: Options.WaitFor). If who is not empty,
+// only that person may answer.
 //
-// The call is then given up: a [canister.Wait] with the question enters the
-// history, which is answered with [Answer]. With the answer, or without one when
-// the time is up, the call is made again with the same key, and the same question
-// gets the answer from the history; an answer that did not come is
-// [invoker.Dismiss]. Questions that were answered at once are asked again. So is
-// one whose answer was for another identity (Options.Identity), another definition
-// of the tool or, before a fork, another conversation; the call is approved anew then.
+// The call then ends: a [canister.Wait] with the question enters the history, and
+// [Answer] answers it. With the answer, or without one when the time is up, the call is
+// made again with the same key, and the same question gets the answer from the history;
+// a missing answer is [invoker.Dismiss]. Questions that were answered immediately are
+// asked again. So is a question whose answer was for another identity
+// (Options.Identity), another definition of the tool or, before a fork, another
+// conversation; the call then needs a new approval.
 //
-// Only a call that can be made again is given up: of a tool that is read-only or
-// idempotent, or one of which nothing is under way ([invoker.ElicitRequest].Anew).
-// The tool of any other call is told at once that the person gave no answer.
+// Only a call that can be made again ends in this way: its tool is read-only or
+// idempotent, or nothing of the call is under way ([invoker.ElicitRequest].Anew). The
+// tool of any other call is told immediately that the person gave no answer.
 func Later(within time.Duration, who string) error { return &later{deferral{within, who}} }
 
 type later struct{ deferral }
 
 func (*later) Error() string { return "the person answers later" }
 
-// errLater ends a call that is made again when the person has answered.
+// errLater ends a call that will be made again when the person has answered.
 var errLater = errors.New("converse: the call waits for the answer of a person")
 
-// questionForm is a question in a wait, from which a person can be asked.
+// questionForm is the JSON form of a question in a wait.
 type questionForm struct {
 	Server  string          `json:"server,omitzero"`
 	Key     string          `json:"key,omitzero"`
@@ -46,8 +46,7 @@ type questionForm struct {
 	URL     string          `json:"url,omitzero"`
 }
 
-// form returns a question as JSON, which is the same for the same question, with
-// nothing secret in it.
+// form returns a question as JSON without secrets. Equal questions have equal forms.
 func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
 	form := questionForm{Server: q.clean.text(asked.Server), Key: asked.Key, Message: q.clean.text(asked.Message), URL: q.clean.text(asked.URL)}
 	if len(asked.Schema) > 0 {
@@ -60,7 +59,7 @@ func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
 	return string(text), nil
 }
 
-// Question returns what the person is asked, of a wait for an elicitation.
+// Question returns the question of a wait for an elicitation.
 func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
 	var form questionForm
 	if err := json.Unmarshal(wait.Question, &form); err != nil {
@@ -69,8 +68,8 @@ func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
 	return &invoker.ElicitRequest{Server: form.Server, Key: form.Key, Message: form.Message, Schema: form.Schema, URL: form.URL}, nil
 }
 
-// known returns the answer that the history has to a question. The second time
-// that a tool asks the same, it is about the second answer.
+// known returns the answer to a question from the history. If a tool asks the same
+// question twice, the second time gets the second answer.
 func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +89,7 @@ func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
 	return nil, false
 }
 
-// resultOf is an answer as a tool gets it.
+// resultOf converts an answer to the form that a tool receives.
 func resultOf(answer canister.Answer) *invoker.ElicitResult {
 	switch answer.Verdict {
 	case canister.VerdictAccept:
@@ -104,7 +103,7 @@ func resultOf(answer canister.Answer) *invoker.ElicitResult {
 	return &invoker.ElicitResult{Action: invoker.Dismiss}
 }
 
-// wait gives the call up for the answer of a person, if it can be made again.
+// wait ends the call until a person answers, if it can be made again.
 func (q *questions) wait(d deferral, form string, anew bool) bool {
 	if !anew && !q.call.tool.Repeatable() || !whole(q.call.intent) {
 		return false
@@ -119,14 +118,14 @@ func (q *questions) wait(d deferral, form string, anew bool) bool {
 	if q.over {
 		return false
 	}
-	if q.later == nil { // of several questions at a time, one is waited for
+	if q.later == nil { // of several concurrent questions, only one is waited for
 		q.later = wait
 		q.giveUp(errLater)
 	}
 	return true
 }
 
-// end returns what the call waits for, if it was given up.
+// end returns the wait that the call ended for, if any.
 func (q *questions) end() *canister.Wait {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Load takes up what Options.Log has of the conversation and the history lacks,
-// as each piece of work does before it begins. It is for programs that look at
-// the history first. It writes nothing, and without a log does nothing.
+// Load adds the canisters that Options.Log has and the history lacks, as each piece of
+// work does before it begins. Use it to look at the history first. It writes nothing,
+// and does nothing without a log.
 func (c *Conversation) Load(ctx context.Context) error {
 	for _, err := range c.run(ctx, false, nil) {
 		if err != nil {
@@ -24,8 +24,8 @@ func (c *Conversation) Load(ctx context.Context) error {
 	return nil
 }
 
-// load adds to the history what the log has behind it: what a turn can need of it
-// at first, and later what others have appended.
+// load adds canisters of the log to the history: at first those that a turn can need,
+// and later those that other processes have appended.
 func (t *turn) load() error {
 	if err := t.written(); err != nil || t.opts.Log == nil {
 		return err
@@ -59,7 +59,7 @@ func (t *turn) load() error {
 	return nil
 }
 
-// takeUp is the function of that name, which reads the log of the program.
+// takeUp calls the function takeUp, which reads the program's log.
 func (t *turn) takeUp() (held, []canister.Canister, error) {
 	type taken struct {
 		held
@@ -72,7 +72,7 @@ func (t *turn) takeUp() (held, []canister.Canister, error) {
 	return all.held, all.canisters, err
 }
 
-// foreign is within, of which the work remembers what was left behind.
+// foreign calls within and records a call that was left behind.
 func foreign[T any](t *turn, ctx context.Context, what string, call func() (T, error)) (T, error) {
 	value, err := within(ctx, &t.background, what, call)
 	if left, ok := errors.AsType[*leftError](err); ok {
@@ -81,8 +81,8 @@ func foreign[T any](t *turn, ctx context.Context, what string, call func() (T, e
 	return value, err
 }
 
-// answers reports whether the invocation of an owed result has one among the
-// canisters: the log took it after all, or somebody else was faster.
+// answers reports whether canisters has a result for the invocation of an owed result:
+// the log accepted it after all, or another process was faster.
 func answers(canisters []canister.Canister, owed canister.Canister) bool {
 	result, ok := owed.(canister.Result)
 	return ok && slices.ContainsFunc(canisters, func(c canister.Canister) bool {
@@ -91,9 +91,9 @@ func answers(canisters []canister.Canister, owed canister.Canister) bool {
 	})
 }
 
-// write appends canisters to the log, behind answers that somebody has given
-// meanwhile: who answers does not carry the conversation on. An answer is not
-// written behind another, which may be to the same wait.
+// write appends canisters to the log, after answers that others have appended
+// meanwhile: an answer does not carry the conversation on. It does not append an answer
+// after another one, which may be to the same wait.
 func (t *turn) write(canisters []canister.Canister) error {
 	ctx := context.WithoutCancel(t.ctx)
 	for {
@@ -108,7 +108,7 @@ func (t *turn) write(canisters []canister.Canister) error {
 	}
 }
 
-// behind returns what the log has behind the history.
+// behind returns the canisters of the log that follow the history.
 func (t *turn) behind(ctx context.Context) ([]canister.Canister, error) {
 	place := t.held.length(len(t.history))
 	return foreign(t, t.ctx, "Options.Log", func() ([]canister.Canister, error) {
@@ -118,8 +118,8 @@ func (t *turn) behind(ctx context.Context) ([]canister.Canister, error) {
 
 func isAnswer(c canister.Canister) bool { return c.Kind() == canister.KindAnswer }
 
-// takeAnswers adds to the history what the log has behind it, if that is nothing
-// but answers, and reports whether it did.
+// takeAnswers adds the canisters of the log that follow the history, if they are all
+// answers, and reports whether it added any.
 func (t *turn) takeAnswers(ctx context.Context) bool {
 	answers, err := t.behind(ctx)
 	if err != nil || slices.ContainsFunc(answers, func(c canister.Canister) bool { return !isAnswer(c) }) {
@@ -131,8 +131,8 @@ func (t *turn) takeAnswers(ctx context.Context) bool {
 	return len(answers) > 0
 }
 
-// keep writes canisters down before they enter the history. What has happened
-// is written down even when the turn was cancelled.
+// keep appends canisters to the log and passes them to the journal before they enter
+// the history. It does so even if the turn was cancelled.
 func (t *turn) keep(canisters []canister.Canister) error {
 	if t.opts.Log != nil {
 		if err := t.write(canisters); err != nil {
@@ -148,8 +148,8 @@ func (t *turn) keep(canisters []canister.Canister) error {
 	return nil
 }
 
-// put calls a function that writes canisters down. If it is left behind, its outcome
-// is unknown, and no other work begins before it has returned.
+// put calls a function that appends canisters. If it is left behind, its outcome is
+// unknown, and no other work begins before it has returned.
 func (t *turn) put(what string, write func() error) error {
 	_, err := foreign(t, t.ctx, what, func() (struct{}, error) { return struct{}{}, write() })
 	if left, ok := errors.AsType[*leftError](err); ok {
@@ -160,8 +160,8 @@ func (t *turn) put(what string, write func() error) error {
 	return err
 }
 
-// written waits for an append that an earlier work has left behind. As long as that
-// has not returned, nobody knows what the log or the journal has.
+// written waits for an append that earlier work has left behind. Until it returns, the
+// contents of the log or the journal are unknown.
 func (t *turn) written() error {
 	t.mu.Lock()
 	writing := t.writing

@@ -13,15 +13,14 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// Model is one language model behind one API. Who writes one runs the suite of
-// package conversetest over it. Exchange may be called concurrently.
+// Model is one language model behind one API. Test an implementation with the suite of
+// package conversetest. Exchange may be called concurrently.
 type Model interface {
-	// Exchange sends a request and yields what comes back: any number of
-	// [Delta] and [Retry] events, and last one [Reply], after which the
-	// sequence ends. A failure ends the sequence with an error, which is a
-	// [*ModelError] wherever the API had a say in it; what was yielded before
-	// is then not part of the history. Leaving the loop, or the end of ctx,
-	// gives the exchange up and frees everything it holds.
+	// Exchange sends a request and yields the response: any number of [Delta] and
+	// [Retry] events, and finally one [Reply], which ends the sequence. A failure ends
+	// the sequence with an error, a [*ModelError] if it came from the API; everything
+	// yielded before is then not part of the history. Leaving the loop, or the end of
+	// ctx, cancels the exchange and frees everything it holds.
 	Exchange(ctx context.Context, request *Request) iter.Seq2[ModelEvent, error]
 }
 
@@ -30,13 +29,12 @@ type Model interface {
 // API wants. A conversation binds such a model once.
 type Binder interface {
 	Model
-	// Bind returns a model for the exchanges of one conversation, one at a
-	// time, each of whose histories usually begins with the one before. It
-	// gives the same answers to the same requests as the model itself, as long
-	// as a canister does not change: what it kept is known by the IDs alone.
-	// What a conversation tells its model only ever grows, until a compaction,
-	// behind which it is another from some place on. A result that is cut then
-	// has another ID.
+	// Bind returns a model for the exchanges of one conversation, one at a time, each
+	// with a history that usually begins with the previous one. It gives the same
+	// answers to the same requests as the model itself, as long as canisters do not
+	// change: it recognises canisters by their IDs alone. The history in the requests
+	// of a conversation only grows, until a compaction, after which it differs from
+	// some position on. A result that is cut then has another ID.
 	Bind() Model
 }
 
@@ -44,15 +42,14 @@ type Binder interface {
 // API refuses some schemas.
 type Screener interface {
 	Model
-	// Screen returns why the tool cannot be offered, as a clause that reads
-	// well after "set aside: ", or nil when it can. Calls may be concurrent;
-	// the answer depends on the definition alone.
+	// Screen returns why the tool cannot be offered, as a clause that reads well after
+	// "set aside: ", or nil when it can. Calls may be concurrent; the answer depends on
+	// the definition alone.
 	Screen(definition *invoker.Definition) error
 }
 
-// Screen returns why a model cannot be offered a tool, as [Screener] does: because
-// the tool is not for models, or because the model's screener says so, which may be
-// nil.
+// Screen returns why a model cannot be offered a tool, as [Screener] does: the tool is
+// not for models, or screener, which may be nil, rejects it.
 func Screen(definition *invoker.Definition, screener Screener) error {
 	if !definition.IsForModels() {
 		return errNotForModels
@@ -65,23 +62,23 @@ func Screen(definition *invoker.Definition, screener Screener) error {
 
 var errNotForModels = errors.New("it is for its app alone and not for models (_meta.ui.visibility); it can be called by hand")
 
-// Limiter is a [Model] whose API has limits for the tools of a request.
+// Limiter is a [Model] whose API limits the tools of a request.
 type Limiter interface {
 	Model
-	// MaxTools is how many tools a request may have; 0 is no limit. The others are
-	// set aside. The answer is always the same.
+	// MaxTools is how many tools a request may have; 0 means no limit. The others are
+	// set aside. It always returns the same number.
 	MaxTools() int
-	// Shortened returns what the model leaves out of a tool that is too long for
-	// its API, as a clause that reads well after "shortened: ", or nothing. Calls
-	// may be concurrent.
+	// Shortened returns which parts of a tool the model leaves out because the tool is
+	// too long for its API, as a clause that reads well after "shortened: ", or "".
+	// Calls may be concurrent.
 	Shortened(definition *invoker.Definition) string
 }
 
-// Describer is a [Model] that says which model it is, for those who watch.
+// Describer is a [Model] that describes itself for telemetry.
 type Describer interface {
 	Model
-	// Describe returns what the spans of its exchanges say of it. A
-	// conversation asks once, when it is made.
+	// Describe returns the description of the model for the spans of its exchanges. A
+	// conversation calls it once, when it is made.
 	Describe() telemetry.ModelInfo
 }
 
@@ -92,18 +89,18 @@ type Purpose string
 const (
 	PurposeAnswer      Purpose = "answer"       // the next message of the conversation
 	PurposeFinalAnswer Purpose = "final_answer" // the same, at a limit, without calls
-	PurposeSummary     Purpose = "summary"      // what takes the place of its older part
+	PurposeSummary     Purpose = "summary"      // a summary that replaces the older part of the conversation
 	PurposeSampling    Purpose = "sampling"     // the answer to a tool that asks the model
 )
 
-// Answers reports whether what comes back becomes a message of the conversation.
-// Only such a request has the options of the model that say what an answer looks
-// like, for example that it is JSON of a schema.
+// Answers reports whether the reply becomes a message of the conversation. Options of
+// the model for the form of an answer, for example JSON of a schema, apply only to such
+// requests.
 func (p Purpose) Answers() bool {
 	return p == "" || p == PurposeAnswer || p == PurposeFinalAnswer
 }
 
-// Request is what a model is asked. The model changes nothing in it.
+// Request is a request to a model. The model must not change it.
 type Request struct {
 	// Purpose says what the request is for.
 	Purpose Purpose
@@ -116,26 +113,26 @@ type Request struct {
 	// tools are still described, so that the history makes sense and the
 	// prompt stays cached.
 	NoInvocations bool
-	// RequireInvocation asks the model to call one tool at least. A model whose API
-	// has no such thing leaves it out.
+	// RequireInvocation asks the model to call at least one tool. A model whose API
+	// does not support this ignores it.
 	RequireInvocation bool
-	// MaxTokens bounds the tokens of the answer, beside what the model is set
-	// to itself: the lesser counts. 0 leaves it to the model.
+	// MaxTokens bounds the tokens of the answer in addition to the model's own setting:
+	// the lower bound applies. 0 leaves it to the model.
 	MaxTokens int64
-	// Temperature, from 0 up, and Stop, texts at which the model stops, stand
-	// in place of what the model is set to itself; nil leaves it to the model.
-	// A model whose API has no such thing leaves them out.
+	// Temperature, from 0 up, and Stop, texts at which the model stops, override the
+	// model's own settings; nil leaves them to the model. A model whose API does not
+	// support them ignores them.
 	Temperature *float64
 	Stop        []string
 	// NewID makes identities for the canisters of the reply.
 	NewID func() string
 }
 
-// Toolset is an unchanging list of tools that a model is offered. A model may
-// keep what it made of a Toolset for as long as it is given the same one.
+// Toolset is an immutable list of tools that a model is offered. A model may cache data
+// derived from a Toolset for as long as it is given the same one.
 type Toolset struct {
-	// Definitions are sorted by name; the names are those of the codec in
-	// package ensemble, fit for every model API.
+	// Definitions are sorted by name; the names come from the codec in package ensemble
+	// and are valid for every model API.
 	Definitions []*invoker.Definition
 }
 
@@ -147,16 +144,16 @@ type ModelEvent interface{ modelEvent() }
 type Delta struct {
 	// Text is appended to the answer.
 	Text string
-	// Reasoning is appended to what the model shows of its reasoning, which
-	// is no part of the answer.
+	// Reasoning is appended to the reasoning that the model shows, which is not part of
+	// the answer.
 	Reasoning string
-	// Invocation is set when a call begins to stream in: the tool's name as far
-	// as it is known. It becomes an [InvocationAnnounced].
+	// Invocation is set when a call begins to stream in: the tool's name as far as it
+	// is known. It becomes an [InvocationAnnounced].
 	Invocation string
 }
 
-// Retry says that an attempt to reach the model failed and that another will
-// be made.
+// Retry reports that an attempt to reach the model failed and that another will be
+// made.
 type Retry struct {
 	Attempt int           // the number of the attempt that failed, from 1
 	Wait    time.Duration // before the next attempt
@@ -168,9 +165,9 @@ type Reply struct {
 	// Message is the answer, with Head.ID from Request.NewID; its time is set
 	// by the conversation.
 	Message canister.Assistant
-	// Invocations are the calls that the model asks for, in its order, each
-	// with an ID from Request.NewID. Their Message is the ID of Message, their
-	// CallIDs differ. A reply that breaks these rules is an error.
+	// Invocations are the calls of the model, in its order, each with an ID from
+	// Request.NewID. Their Message is the ID of Message, and their CallIDs are
+	// distinct. A reply that breaks these rules is an error.
 	Invocations []canister.Invocation
 }
 

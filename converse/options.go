@@ -24,89 +24,89 @@ const (
 	defaultTools       = 1000
 )
 
-// defaultWaitFor is how long is waited for somebody; see Options.WaitFor.
+// defaultWaitFor is the default of Options.WaitFor.
 const defaultWaitFor = 24 * time.Hour
 
-// Options are the choices of a conversation. Nil, and the zero value of each
-// field, mean the default that the field names.
+// Options configure a conversation. Nil, and the zero value of each field, mean the
+// default that the field names.
 type Options struct {
-	// ID is the identity of the conversation in audits, in logs and in the
-	// idempotency keys of its calls ([invoker.Call].ID). The default is a random one,
-	// of which the keys have nothing: two conversations that go on from one History
-	// share keys then, so give each of them an ID.
+	// ID identifies the conversation in audits, in logs and in the idempotency keys of
+	// its calls ([invoker.Call].ID). The default is random and not part of the keys:
+	// two conversations that continue the same History then share keys, so give each of
+	// them an ID.
 	ID string
-	// Instructions, if not empty, open the history as a [canister.Supervisor].
-	// They are not added to a History that is given.
+	// Instructions, if not empty, open the history as a [canister.Supervisor]. They are
+	// not added if History is set.
 	Instructions string
-	// History is where the conversation takes up; see [Conversation.Continue].
-	// It must pass [canister.Check], apart from invocations at its end that
-	// wait for their results. The slice is copied.
+	// History is the history to continue; see [Conversation.Continue]. It must pass
+	// [canister.Check], apart from invocations at its end that lack their results. The
+	// slice is copied.
 	History []canister.Canister
 	// Limits bound each turn.
 	Limits Limits
-	// Compaction makes what the model is told shorter when the conversation
-	// nears the model's window. Nil never does: a conversation that has become too
-	// long for its model fails then with [CodeContextLength].
+	// Compaction shortens the requests when the conversation nears the model's window.
+	// With nil, they are never shortened: a conversation that has become too long for
+	// its model then fails with [CodeContextLength].
 	Compaction *Compaction
-	// Budget bounds what the conversation spends, together with all that share
-	// its ledger: tokens, money and time. It is for ID, which is to be given if
-	// a cap is to hold in another process, and for who the trusted values of the
-	// turn stand for, all of them or those of Identity. Nil bounds nothing.
+	// Budget bounds the tokens, the money and the time that the conversation spends,
+	// together with all conversations that share its ledger. It charges ID, which must
+	// be set if a cap is to hold in another process, and the person that the trusted
+	// values of the turn identify: all of the values, or the ones that Identity names.
+	// Nil means no bounds.
 	Budget *budget.Policy
-	// Trusted are values that the tools of every turn are given, beside those
-	// that the context of the turn carries, and in place of those with the same
-	// names; see [invoker.Trusted]. The model sees none of them, and neither do
-	// history, events and logs. One that is marked as secret is also taken out
-	// wherever Redact is applied, and out of what is logged.
+	// Trusted are values that the tools of every turn receive in addition to the values
+	// in the context of the turn; they override values of the same names there. See
+	// [invoker.Trusted]. The model never sees them, and they do not appear in the
+	// history, events and logs. Secret ones are also removed wherever Redact is
+	// applied, and from log entries.
 	Trusted []invoker.Value
-	// Approve is asked about each invocation before it runs. Nil lets all run.
+	// Approve is asked about each invocation before it runs. With nil, all run.
 	Approve ApproveFunc
-	// Forbid looks at each invocation last, right before its call is made, whatever
-	// lets it be made: Approve, an answer that was given to another process days ago,
-	// or an approval that holds for a second attempt. If it returns true the call is
-	// denied, and the model is told the reason. It is for rules that may have changed
-	// since somebody approved, and must not wait for anybody. A panic denies. It is
-	// called concurrently. Nil forbids nothing.
+	// Forbid checks each invocation last, right before its call is made, whatever
+	// allowed the call: Approve, an answer that was given to another process days ago,
+	// or an approval that holds for a second attempt. If it returns true, the call is
+	// denied and the model is told the reason. Use it for rules that may have changed
+	// since the approval. It must not block on a person. A panic denies. It is called
+	// concurrently. Nil forbids nothing.
 	Forbid func(ctx context.Context, ask Approval) (reason string, forbidden bool)
-	// Identity are the names of the trusted values that an approval which was
-	// put off ([Defer]) is bound to: when the call would be made with others, it
-	// is asked for again. Nil means all. Name those that say who it is, if others
-	// change from turn to turn, such as tokens that are renewed.
+	// Identity names the trusted values that a deferred approval ([Defer]) is bound to:
+	// if the call would be made with other values, the approval is asked for again. Nil
+	// means all. Name the values that identify the person if others, such as renewed
+	// tokens, change from turn to turn.
 	Identity []string
-	// Doubt says what becomes of calls that may have been made or not when a
-	// process died, and cannot be made again. The default is [DoubtReport].
+	// Doubt decides what happens to calls that may or may not have been made when a
+	// process died, and that cannot be repeated. The default is [DoubtReport].
 	Doubt Doubt
-	// WaitFor is how long is waited for somebody where nothing else is said, and how
-	// long an approval that was given at once holds for a second attempt; default
-	// 24 hours.
+	// WaitFor is how long a wait for an answer lasts unless it sets its own deadline,
+	// and how long an immediate approval holds for a second attempt; default 24 hours.
 	WaitFor time.Duration
-	// Ask puts a tool's question to the person and returns the answer. It may
-	// take as long as ctx lasts; the limits of the call stand still meanwhile,
-	// but not Limits.Time. It is called concurrently. Nil passes questions on
-	// to the person behind the call that the turn works for, if its context
-	// carries one (see [invoker.WithCall]), and otherwise nobody is asked. To
-	// be answered later, maybe in another process, it returns [Later].
+	// Ask puts a tool's question to the person and returns the answer. It may take as
+	// long as ctx lasts; the limits of the call are suspended meanwhile, but not
+	// Limits.Time. It is called concurrently. Nil passes questions on to the person
+	// behind the call that the turn works for, if its context carries one (see
+	// [invoker.WithCall]); otherwise questions cannot be asked. To let the person
+	// answer later, maybe in another process, return [Later].
 	Ask func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error)
-	// Audit is given one record of every invocation, whatever became of it,
-	// before its result enters the history; nil keeps none.
+	// Audit receives one record of every invocation, whatever its outcome, before its
+	// result enters the history; nil keeps none.
 	Audit *audit.Trail
-	// Log keeps the conversation under its ID, which is to be given then. Each
-	// piece of work begins with what the log has, so that another process can
-	// carry on with Continue; each canister is appended before it enters the
-	// history, and an intent before each call. If somebody else has gone on with
-	// the conversation meanwhile, and not only answered what it waits for, the work
-	// ends with a [*history.ConflictError], what it had under way is cancelled, and
-	// the next piece of work begins with what the other did.
-	// Results that a log did not take are given to it again with the next work.
+	// Log stores the conversation under ID, which is required then. Each piece of work
+	// begins with the contents of the log, so that another process can carry on with
+	// Continue. Each canister is appended before it enters the history, and an intent
+	// before each call. If another process has carried on the conversation meanwhile,
+	// and not only answered one of its waits, the work ends with a
+	// [*history.ConflictError], its running calls are cancelled, and the next piece of
+	// work begins with what the other process wrote. Results that the log did not
+	// accept are appended again with the next work.
 	Log history.Log
-	// Journal is called with canisters before they enter the history, in
-	// order; when it fails, so does the turn, and they do not enter. Results
-	// that it did not take are given to it again with the next work, so that
-	// no call is made twice. It is the seam for programs that keep
-	// conversations. Calls never overlap. Its ctx does not end with the turn.
+	// Journal is called with canisters before they enter the history, in order; when it
+	// fails, so does the turn, and they do not enter. Results that it did not accept
+	// are passed to it again with the next work, so that no call is made twice.
+	// Programs that store conversations themselves use it. Calls never overlap. Its ctx
+	// does not end with the turn.
 	Journal func(ctx context.Context, added []canister.Canister) error
-	// Spill keeps what Limits.ResultBytes cuts off a result; see
-	// [SpillFolder]. Nil keeps nothing.
+	// Spill stores the part of a result that Limits.ResultBytes cuts off; see
+	// [SpillFolder]. Nil discards it.
 	Spill SpillFunc
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
@@ -115,40 +115,40 @@ type Options struct {
 	// history has, is an error of the turn. The default is [crypto/rand.Text]. It is
 	// called concurrently, from the invocations of a message, and must not block.
 	NewID func() string
-	// Now tells the time for canisters and limits. The default is time.Now.
-	// It is called concurrently and must not block. Limits.Time also ends what runs
+	// Now returns the current time for canisters and limits. The default is time.Now.
+	// It is called concurrently and must not block. Limits.Time also ends the work
 	// after that much real time, even if Now stands still.
 	Now func() time.Time
-	// Redact takes what is secret out of a text; nil leaves texts as they are.
-	// Through it pass, before they enter the history, an event or an error:
-	// the texts, URIs, JSON strings, metadata and embedded resources of
-	// results and reports of progress, what tools log and ask the model, their questions that are waited for, arguments that
-	// an approval changes at once, what the model is told of an answer, why tools are set aside or ensembles away,
-	// and the texts of errors. It does not see images and sounds, what users
-	// and the model say, answers as they stand in the log, the definitions of tools, and what Logger is given. It
-	// is called concurrently. A text on which it panics, or does not return, is
-	// withheld as a whole.
+	// Redact removes secrets from a text; nil leaves texts as they are. It is applied,
+	// before they enter the history, an event or an error, to: the texts, URIs, JSON
+	// strings, metadata and embedded resources of results and progress reports; what
+	// tools log and ask the model; questions of tools for which a wait is recorded;
+	// arguments that an approval changes immediately; the text of an answer that the
+	// model receives; the reasons why tools are set aside or ensembles away; and the
+	// texts of errors. It is not applied to images and audio, the messages of users and
+	// of the model, answers as stored in the log, the definitions of tools, and entries
+	// for Logger. It is called concurrently. A text on which it panics, or does not
+	// return, is withheld as a whole.
 	Redact func(text string) string
-	// Logger takes what is worth knowing beside the events; nil is silent.
+	// Logger receives log entries in addition to the events; nil logs nothing.
 	Logger *zap.Logger
-	// Telemetry makes the traces and measurements of the conversation; see
-	// "What can be seen" in the package comment. Nil takes that of the context
-	// of a turn, if it carries one ([telemetry.With]), and makes none otherwise.
+	// Telemetry makes the traces and measurements of the conversation; see "What can be
+	// seen" in the package comment. Nil uses the telemetry in the context of a turn, if
+	// there is any ([telemetry.With]), and none otherwise.
 	Telemetry *telemetry.Telemetry
 }
 
 // Limits bound a turn. Zero means the default, a negative value no limit.
 type Limits struct {
-	// Exchanges is how often the model may be asked in a turn, by the
-	// conversation and by its tools together; default 16.
+	// Exchanges is how often the model may be asked in a turn, by the conversation and
+	// by its tools together; default 16.
 	Exchanges int
-	// Time is how long a turn may take; default none. It counts from the
-	// user's message on.
+	// Time is how long a turn may take, counted from the user's message; default none.
 	Time time.Duration
-	// Tokens is how many tokens, of requests and answers together, a turn may
-	// use before no further exchange is begun; default none. The answers
-	// that its tools ask the model for are bounded by what is left, also side
-	// by side; what the tools say to the model comes on top.
+	// Tokens is how many tokens, of requests and answers together, a turn may use
+	// before no further exchange is begun; default none. Answers that its tools request
+	// from the model are limited to the tokens that are left, also concurrently; the
+	// tokens of the tools' requests come on top.
 	Tokens int64
 	// Parallel is how many invocations of one message may run at the same
 	// time; default 8.
@@ -156,13 +156,13 @@ type Limits struct {
 	// FinalAnswer asks the model for one more answer, without tools, when
 	// Exchanges or Tokens is reached. The turn still ends with that reason.
 	FinalAnswer bool
-	// Tools is how many tools a model is offered at most; the others are set
-	// aside. Ensembles with few tools keep theirs, those with many share what is
-	// left, each in the order of names. Default 1000.
+	// Tools is the maximum number of tools that a model is offered; the others are set
+	// aside. Ensembles with few tools keep theirs, and those with many share the
+	// remaining places, each in the order of names. Default 1000.
 	Tools int
-	// ResultBytes bounds the bytes of one result that enter the history, those of
-	// its metadata and of its contents' metadata included; default 1 MiB. What is
-	// over is cut, metadata first that does not fit beside the contents, and a line
+	// ResultBytes bounds the bytes of one result that enter the history, including its
+	// metadata and the metadata of its contents; default 1 MiB. The excess is cut,
+	// starting with metadata that do not fit in addition to the contents, and a line
 	// says how much.
 	ResultBytes int
 }
@@ -176,8 +176,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// reached names the limit that allows no further exchange, if one does. It
-// wants limits with their defaults.
+// reached names the limit that allows no further exchange, if there is one. The limits
+// must have their defaults.
 func (l Limits) reached(exchanges int, usage canister.Usage) Reason {
 	switch {
 	case l.Exchanges > 0 && exchanges >= l.Exchanges:

@@ -21,24 +21,24 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// ruling is what is to become of a call: it is made with the arguments, unless
-// one of the others is set.
+// ruling is the decision about a call: make it with the arguments, unless one of the
+// fields of the second group is set.
 type ruling struct {
 	arguments json.RawMessage
-	changed   bool      // they are not the model's
-	wait      string    // whose answer let the call be made
+	changed   bool      // the arguments are not the model's
+	wait      string    // the wait whose answer allowed the call
 	by        string    // who answered
-	approved  time.Time // until when that holds; zero if nobody was asked
+	approved  time.Time // when the approval expires; zero if none was asked for
 
-	put     bool             // it is put down: another work carries it on
-	awaits  *canister.Wait   // for somebody
-	failure *invoker.Failure // it is not made, and this is why
-	done    bool             // it was made, and the content is what came of it
+	put     bool             // suspended: later work carries the call on
+	awaits  *canister.Wait   // the call waits for an answer
+	failure *invoker.Failure // why the call is not made
+	done    bool             // the call was made, and content is its outcome
 	content []canister.Content
 }
 
-// rule finds out what is to become of a call. Rules that forbid it come last, and win
-// over whatever was decided before them.
+// rule decides about a call. Options.Forbid comes last and overrides every earlier
+// decision.
 func (b *batch) rule(c *call) ruling {
 	r := b.ruled(c)
 	if b.opts.Forbid == nil || r.put || r.awaits != nil || r.failure != nil || r.done {
@@ -57,7 +57,7 @@ func (b *batch) rule(c *call) ruling {
 	return denied("The call was denied and not started: %s", reason)
 }
 
-// approvalOf is what is to be decided about a call.
+// approvalOf returns the approval to decide for a call.
 func approvalOf(c *call, arguments json.RawMessage) Approval {
 	definition := c.tool.Definition()
 	return Approval{
@@ -66,7 +66,7 @@ func approvalOf(c *call, arguments json.RawMessage) Approval {
 	}
 }
 
-// ruled finds out what is to become of a call, from the history first.
+// ruled decides about a call, from the history first.
 func (b *batch) ruled(c *call) ruling {
 	s := c.standing
 	switch {
@@ -89,7 +89,7 @@ func (b *batch) ruled(c *call) ruling {
 	return b.decide(c, arguments)
 }
 
-// approved takes up the answer to an approval that was put off.
+// approved applies the answer to a deferred approval.
 func (b *batch) approved(c *call, arguments json.RawMessage) ruling {
 	wait, answer := c.standing.wait, c.standing.answer
 	switch {
@@ -111,7 +111,7 @@ func (b *batch) approved(c *call, arguments json.RawMessage) ruling {
 	return refused
 }
 
-// anew asks once more for an approval that does not hold any longer.
+// anew asks again for an approval that no longer holds.
 func (b *batch) anew(c *call, arguments json.RawMessage) ruling {
 	if b.opts.Approve == nil {
 		return denied("The call was not started: its approval was for something else, and nobody can be asked again.")
@@ -123,14 +123,14 @@ func denied(format string, args ...any) ruling {
 	return ruling{failure: invoker.Failf(invoker.Denied, format, args...)}
 }
 
-// bound reports whether an answer to a wait is about what the call is now.
+// bound reports whether an answer to a wait applies to the call as it is now.
 func (b *batch) bound(c *call, wait canister.Wait) bool {
 	identity, err := b.identity()
 	return err == nil && wait.Conversation == b.opts.ID && wait.Identity == identity && wait.Fingerprint == fingerprintOf(c)
 }
 
-// expiry is until when an answer that lets a call be made holds: for as long as
-// there was to give it.
+// expiry returns when an answer that allows a call expires: it holds for as long as
+// there was time to give it.
 func expiry(wait canister.Wait, answer canister.Answer) time.Time {
 	return answer.Time.Add(wait.Deadline.Sub(wait.Time))
 }
@@ -148,7 +148,7 @@ func (b *batch) usedUp(c *call, wait canister.Wait) bool {
 	return false
 }
 
-// newWait makes a wait for somebody who is asked about a call.
+// newWait makes a wait for an answer about a call.
 func (b *batch) newWait(c *call, what canister.WaitFor, d deferral, arguments string) (*canister.Wait, *invoker.Failure) {
 	identity, err := b.identity()
 	if err != nil {
@@ -167,8 +167,8 @@ func (b *batch) newWait(c *call, what canister.WaitFor, d deferral, arguments st
 	}, nil
 }
 
-// identity stands for the trusted values that the work is done for. It is another
-// one in each conversation, so that it does not tell who is in both.
+// identity returns a digest of the trusted values that the work is done for. It differs
+// between conversations, so that it does not reveal that two are for the same person.
 func (t *turn) identity() (string, error) {
 	who, err := owner.Of(t.ctx, t.opts.Identity)
 	if err != nil {
@@ -178,7 +178,8 @@ func (t *turn) identity() (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// fingerprintOf stands for the definition of the tool; empty if there is none.
+// fingerprintOf returns the fingerprint of the tool's definition; empty if there is
+// none.
 func fingerprintOf(c *call) string {
 	if c.tool == nil {
 		return ""
@@ -214,8 +215,8 @@ func (b *batch) decide(c *call, arguments json.RawMessage) ruling {
 	return ruling{arguments: arguments, approved: b.opts.Now().Add(b.opts.WaitFor)}
 }
 
-// askApproval calls the embedder's function, which may panic, and does not
-// wait for it longer than the work lasts, or begins anything.
+// askApproval calls the program's function, which may panic. It stops waiting when the
+// work ends or is suspended.
 func (b *batch) askApproval(ask Approval) (Decision, error) {
 	type answer struct {
 		Decision

@@ -14,7 +14,7 @@ import (
 
 type askFunc = func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 
-// questions are what the tool of one call asks the person.
+// questions are the questions that the tool of one call asks the person.
 type questions struct {
 	*batch
 	call   *call
@@ -27,8 +27,8 @@ type questions struct {
 	over  bool
 }
 
-// person returns what puts the questions of the call to the person; nil if nobody
-// can be asked. No question outlives the call.
+// person returns the function that asks the person the questions of the call; nil if
+// there is none. No question outlives the call.
 func (q *questions) person() askFunc {
 	ask := q.opts.Ask
 	if outer := invoker.CallFrom(q.turn.ctx); ask == nil && outer != nil && outer.Person != nil {
@@ -75,8 +75,8 @@ func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.Elic
 	return nil, errLater
 }
 
-// put calls the embedder's function, which may panic, and does not wait for it
-// longer than ctx lasts.
+// put calls the program's function, which may panic, and waits for it only as long as
+// ctx lasts.
 func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	if ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), context.Cause(ctx))
@@ -104,7 +104,7 @@ func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRe
 	}
 }
 
-// during returns ctx, which now ends no later than the other.
+// during returns a context that ends with ctx or with other, whichever ends first.
 func during(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if other.Err() != nil {

@@ -18,18 +18,18 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// recordUnstarted is [turn.record] for a call that was not made in this work.
+// recordUnstarted is [turn.record] for a call that this work did not make.
 func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
 	ctx, span := t.startTool(t.ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
 	t.endTool(span, &o.result, failure)
 	t.record(ctx, o, failure)
 }
 
-// record keeps what came of a call, in the audit and in the log. There is one
-// call of it for each result. The context is that of the call.
+// record writes the outcome of a call to the audit and to the log. It is called once
+// for each result. The context is that of the call.
 func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) {
 	if o.call.recorded.Swap(true) {
-		return // it was left behind, and has returned
+		return // a call that was left behind has returned
 	}
 	t.spent.invocation()
 	if failure != nil {
@@ -39,7 +39,7 @@ func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) 
 	t.watched(ctx, "Options.Audit", func() { t.audit(ctx, o, failure) })
 }
 
-// audit gives the audit its record.
+// audit passes the record of a call to the audit.
 func (t *turn) audit(ctx context.Context, o outcome, failure *invoker.Failure) {
 	invocation := o.call.invocation
 	record := audit.Record{
@@ -64,10 +64,10 @@ func (t *turn) audit(ctx context.Context, o outcome, failure *invoker.Failure) {
 	t.opts.Audit.Keep(ctx, record)
 }
 
-// maxLogged bounds what is logged of what a tool says, in bytes.
+// maxLogged bounds logged texts of a tool, in bytes.
 const maxLogged = 4096
 
-// logFailure logs a failure: as a warning if somebody should look into it.
+// logFailure logs a failure, as a warning if it needs attention.
 func (t *turn) logFailure(ctx context.Context, invocation canister.Invocation, failure *invoker.Failure) {
 	fields := append(t.fieldsOf(invocation), zap.String("code", string(failure.Code)))
 	var forged *invoker.Forged
@@ -86,8 +86,8 @@ func (t *turn) logFailure(ctx context.Context, invocation canister.Invocation, f
 	}
 }
 
-// isUntold reports whether a failure has a cause that nobody expected, and that
-// its words do not tell.
+// isUntold reports whether a failure has an unexpected cause that its message does not
+// contain.
 func isUntold(failure *invoker.Failure) bool {
 	switch failure.Code {
 	case invoker.ExecutionFailed, invoker.Internal:
@@ -96,8 +96,8 @@ func isUntold(failure *invoker.Failure) bool {
 	return false
 }
 
-// causeOf returns how the process of the server ended that took a call with it,
-// for people, unless the model is told in the same words.
+// causeOf describes how the process of the server that a call depended on ended, for
+// people. It is empty if the model is told in the same words.
 func (t *turn) causeOf(failure *invoker.Failure) string {
 	if failure == nil {
 		return ""
@@ -109,8 +109,8 @@ func (t *turn) causeOf(failure *invoker.Failure) string {
 	return t.logged(lost.Error())
 }
 
-// fieldsOf are what a log entry about an invocation has, beside what those of
-// the turn have.
+// fieldsOf returns the fields of log entries about an invocation, in addition to those
+// of the turn.
 func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 	return []zap.Field{
 		zap.String("tool", textcut.Bytes(invocation.Name, maxQuoted)),
@@ -118,10 +118,10 @@ func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 	}
 }
 
-// logged is a text as it may be logged.
+// logged redacts and shortens a text for the log.
 func (t *turn) logged(text string) string { return textcut.Prefix(t.clean.text(text), maxLogged) }
 
-// logEntry logs what a tool says to whoever watches it.
+// logEntry logs a log message of a tool.
 func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	level := levelOf(entry.Level)
 	if entry.Logged || !b.log.Core().Enabled(level) {

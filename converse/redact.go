@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// redaction is [Options].Redact at work on the things that hold text. The nil
-// one leaves everything as it is; none changes what it is given.
+// redaction applies [Options].Redact to values that hold text. A nil redaction leaves
+// everything as it is; no method changes its argument.
 type redaction func(text string) string
 
 func (r redaction) contents(contents []canister.Content) []canister.Content {
@@ -37,7 +37,7 @@ func (r redaction) text(text string) string {
 	return r(text)
 }
 
-// json returns a JSON text in which the strings are cleaned.
+// json returns a JSON text with its strings redacted.
 func (r redaction) json(raw json.RawMessage) string {
 	if r == nil {
 		return string(raw)
@@ -45,7 +45,7 @@ func (r redaction) json(raw json.RawMessage) string {
 	return string(redact.JSON(raw, r))
 }
 
-// schema returns a JSON Schema with its strings cleaned.
+// schema returns a JSON Schema with its strings redacted.
 func (r redaction) schema(raw json.RawMessage) json.RawMessage {
 	if r == nil || raw == nil {
 		return raw
@@ -74,7 +74,7 @@ func (r redaction) away(all []ensemble.Away) []ensemble.Away {
 	return all
 }
 
-// error keeps a [*ModelError] one, which programs look into.
+// error redacts an error. A [*ModelError] stays one, because programs inspect it.
 func (r redaction) error(err error) error {
 	if r == nil {
 		return err

@@ -9,12 +9,12 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// identities are those that a model was given for one reply.
+// identities records the IDs that a model was given for one reply.
 type identities struct {
 	newID func() string
 
 	mu    sync.Mutex
-	given map[string]bool // false: taken
+	given map[string]bool // false once it is used
 }
 
 // next is Request.NewID.
@@ -29,7 +29,7 @@ func (i *identities) next() string {
 	return id
 }
 
-// take takes an identity that was given out, and reports whether it was.
+// take marks an identity as used, and reports whether it was given out and unused.
 func (i *identities) take(id string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -40,8 +40,8 @@ func (i *identities) take(id string) bool {
 	return given
 }
 
-// canisters returns the reply as it enters the history, or what would spoil
-// the history for good: models are written by many hands.
+// canisters returns the canisters of the reply, or an error if they would corrupt the
+// history: implementations of Model are not trusted.
 func (r *Reply) canisters(ids *identities) ([]canister.Canister, error) {
 	added, err := r.check(ids)
 	if err != nil {

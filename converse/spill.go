@@ -13,15 +13,14 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// SpillFunc keeps a piece of a result of a conversation that is too large for the
-// history and returns a link to it, which takes its place behind the line that
-// says what was cut. Of one result the first four such pieces are spilled. It may
-// be called concurrently, and with a context that has ended: the piece is there
-// all the same. When it fails, the result does without the link. See
-// [SpillFolder], which also removes what is spilled.
+// SpillFunc stores a piece of a result that is too large for the history and returns a
+// link to it, which is placed after the line that says what was cut. At most the first
+// four such pieces of a result are spilled. It may be called concurrently, and with a
+// context that has ended: the piece must be stored nevertheless. If it fails, the
+// result has no link. See [SpillFolder], which also removes spilled pieces.
 type SpillFunc func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)
 
-// dataOf returns the bytes of a content and their media type.
+// dataOf returns the bytes of a content and its media type.
 func dataOf(content canister.Content) ([]byte, string) {
 	switch c := content.(type) {
 	case canister.TextContent:
@@ -41,7 +40,7 @@ func dataOf(content canister.Content) ([]byte, string) {
 	return nil, ""
 }
 
-// extension returns the end of the name of a file, or "".
+// extension returns the file extension for a media type, or "".
 func extension(mimeType string) string {
 	switch mimeType {
 	case "text/plain":
@@ -55,16 +54,16 @@ func extension(mimeType string) string {
 	return ""
 }
 
-// spiller is a [SpillFunc] at work on one result.
+// spiller calls a [SpillFunc] for one result.
 type spiller struct {
 	ctx          context.Context
 	conversation string
 	spill        SpillFunc
 	logger       *zap.Logger
-	begins       func() // is called before the function is; may be nil
+	begins       func() // called before spill; may be nil
 }
 
-// keep spills a piece, if there is somewhere to spill it.
+// keep spills a piece if there is a function for it.
 func (s spiller) keep(whole canister.Content) (canister.LinkContent, bool) {
 	if s.spill == nil {
 		return canister.LinkContent{}, false
@@ -77,7 +76,7 @@ func (s spiller) keep(whole canister.Content) (canister.LinkContent, bool) {
 	return link, true
 }
 
-// call calls the embedder's function, which may panic.
+// call calls the program's function, which may panic.
 func (s spiller) call(whole canister.Content) (link canister.LinkContent, err error) {
 	defer caught("Options.Spill", &err)
 	if s.begins != nil {

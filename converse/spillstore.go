@@ -16,10 +16,10 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Store returns a store that keeps the folder in step with another one: Delete
-// removes the pieces that only the deleted conversation owns, and a conversation
-// that is forked or imported owns the pieces to which it has links. If store has
-// a method Ledger, so has what is returned.
+// Store returns a store that keeps the folder in step with another one: Delete removes
+// the pieces that only the deleted conversation owns, and a conversation that is forked
+// or imported owns the pieces to which it has links. If store has a method Ledger, so
+// has the returned store.
 func (f *SpillFolder) Store(store history.Store) history.Store {
 	s := spillStore{Store: store, folder: f}
 	if keeper, ok := store.(ledgerKeeper); ok {
@@ -31,7 +31,7 @@ func (f *SpillFolder) Store(store history.Store) history.Store {
 	return s
 }
 
-// ledgerKeeper is a store that keeps accounts too.
+// ledgerKeeper is a store that has a ledger too.
 type ledgerKeeper interface{ Ledger() budget.Ledger }
 
 type spillStore struct {
@@ -39,8 +39,8 @@ type spillStore struct {
 	folder *SpillFolder
 }
 
-// Append makes the conversation an owner of the pieces that canisters name: those
-// of an import are there already, if it comes from the same machine.
+// Append makes the conversation an owner of the pieces that the canisters name. The
+// pieces of an import exist already if it comes from the same machine.
 func (s spillStore) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	if _, err := s.own(conversation, s.folder.linked(canisters...)); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (s spillStore) Append(ctx context.Context, conversation string, length int,
 	return s.Store.Append(ctx, conversation, length, canisters...)
 }
 
-// own makes a conversation an owner of the files that exist, and returns those
-// that it did not own.
+// own makes a conversation an owner of the named files that exist, and returns the
+// names that it did not own before.
 func (s spillStore) own(conversation string, names []string) (fresh []string, err error) {
 	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(s.folder.path, name)); err != nil {
@@ -66,8 +66,8 @@ func (s spillStore) own(conversation string, names []string) (fresh []string, er
 	return fresh, nil
 }
 
-// Fork makes the fork an owner of what its canisters name. After an error of which it
-// is not known whether the fork was made, the fork stays an owner, until it is deleted.
+// Fork makes the fork an owner of the files that its canisters name. If an error leaves
+// it unknown whether the fork was made, the fork stays an owner until it is deleted.
 func (s spillStore) Fork(ctx context.Context, conversation string, length int, to string) error {
 	if err := history.CheckID(to); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s spillStore) Fork(ctx context.Context, conversation string, length int, t
 	if len(fresh) == 0 || !errors.Is(err, history.ErrExists) && !errors.Is(err, history.ErrNotFound) {
 		return err
 	}
-	// There may be a conversation of this name that has links to some of them.
+	// An existing conversation of this name may have links to some of them.
 	linked, unread := s.links(context.WithoutCancel(ctx), to, math.MaxInt)
 	if unread != nil {
 		return err
@@ -93,7 +93,7 @@ func (s spillStore) Fork(ctx context.Context, conversation string, length int, t
 	return errors.Join(err, s.disown(to, fresh))
 }
 
-// disown takes files from a conversation.
+// disown removes a conversation from the owners of files.
 func (s spillStore) disown(conversation string, names []string) (err error) {
 	for _, name := range names {
 		err = errors.Join(err, s.folder.disown(conversation, name))
@@ -102,7 +102,8 @@ func (s spillStore) disown(conversation string, names []string) (err error) {
 	return err
 }
 
-// forked returns what the first canisters of a conversation name, if it owns anything.
+// forked returns the files that the first canisters of a conversation name, if it owns
+// any.
 func (s spillStore) forked(ctx context.Context, conversation string, length int) (names []string, err error) {
 	if marks, _ := os.ReadDir(s.folder.owners(conversation)); len(marks) == 0 {
 		return nil, nil
@@ -110,7 +111,7 @@ func (s spillStore) forked(ctx context.Context, conversation string, length int)
 	return s.links(ctx, conversation, length)
 }
 
-// links returns what the first canisters of a conversation name.
+// links returns the files that the first canisters of a conversation name.
 func (s spillStore) links(ctx context.Context, conversation string, length int) (names []string, err error) {
 	place := 0
 	for c, err := range s.Read(ctx, conversation, 0) {

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// suspension is how a piece of work learns that it is to be put down.
+// suspension tells a piece of work to suspend.
 type suspension struct {
 	once      sync.Once
-	suspended chan struct{} // closed then
+	suspended chan struct{} // closed by Suspend
 }
 
-// Suspend puts down the piece of work under way so that it can be carried on
-// with [Conversation.Continue], here or in another process: no exchange and no
-// call is begun any more, approvals are not waited for, and what is under way is
-// let end. The work then ends with [ErrSuspended]. When ctx ends first, what is
-// under way is cancelled with that cause, and Suspend returns the error of ctx
-// without waiting further; [Conversation.Close] does.
+// Suspend stops the piece of work under way so that [Conversation.Continue] can carry
+// it on, here or in another process. No further exchange or call begins, pending
+// approvals are not waited for, and running calls and exchanges are allowed to finish.
+// The work then ends with [ErrSuspended]. When ctx ends first, the running calls and
+// exchanges are cancelled with that cause, and Suspend returns the error of ctx without
+// waiting further; [Conversation.Close] does wait.
 //
-// Without work under way there is nothing to do. Work that begins later is not
-// affected: an engine that shuts down begins none.
+// Without work under way, Suspend does nothing. Work that begins later is not affected:
+// an engine that shuts down must not begin any.
 func (c *Conversation) Suspend(ctx context.Context) error {
 	c.mu.Lock()
 	working := c.working
@@ -38,7 +38,7 @@ func (c *Conversation) Suspend(ctx context.Context) error {
 	return nil
 }
 
-// asked reports whether the work is to be put down.
+// asked reports whether the work is to be suspended.
 func (s *suspension) asked() bool {
 	select {
 	case <-s.suspended:

@@ -20,34 +20,34 @@ var (
 	errPanicked  = errors.New("the work ended in a panic")
 )
 
-// turn is a piece of work while it is done, on the goroutine of the caller's
-// loop over the events.
+// turn is a piece of work under way, on the goroutine of the caller's loop over the
+// events.
 type turn struct {
 	*Conversation
 	piece  *work
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	yield  func(Event, error) bool
-	clean  redaction   // Options.Redact, and what is secret of the trusted values
-	log    *zap.Logger // without the latter
+	clean  redaction   // Options.Redact, and the secrets of the trusted values
+	log    *zap.Logger // entries have the secrets of the trusted values removed
 
-	tools    *offer // those of the work
-	taken    bool   // what the history calls for has been taken up
-	asked    bool   // a reply has entered: what is open now was not before
-	counted  int    // how many tools its request had
+	tools    *offer // the tools of the work
+	taken    bool   // the open step of the history has been taken up
+	asked    bool   // a reply has entered, so open calls are new
+	counted  int    // the number of tools in the request of that reply
 	left     bool   // the caller has left the loop
 	panicked bool   // or its body has panicked
 	yielding bool   // the body of the loop runs
 	refusals int    // how often a request was too long for the model
 	expired  bool   // Limits.Time has ended the work
-	broken   bool   // the journal has failed: the history takes no more
+	broken   bool   // the journal has failed: the history accepts nothing more
 	done     bool   // the work is complete, and nothing can interrupt it
 	reason   Reason // why the turn has ended, if it has
-	err      error  // what else has ended the work
+	err      error  // any other error that ended the work
 
 	agent *telemetry.Agent // the span of the work, or nil
 	spent spending
-	bill  bill // what was spent of the budget
+	bill  bill // the amount spent of the budget
 }
 
 // emit yields an event, and cancels everything when the caller has left.
@@ -58,14 +58,14 @@ func (t *turn) emit(event Event) {
 	}
 }
 
-// fail ends the work with an error; the first one counts.
+// fail ends the work with an error; only the first error is kept.
 func (t *turn) fail(err error) {
 	if t.err == nil {
 		t.err = err
 	}
 }
 
-// over reports whether the work has ended before its time.
+// over reports whether the work has ended early.
 func (t *turn) over() bool {
 	if t.err == nil && !t.left && t.ctx.Err() != nil {
 		t.fail(t.interruption())
@@ -73,7 +73,7 @@ func (t *turn) over() bool {
 	return t.left || t.err != nil
 }
 
-// interruption is both the end of the context and its cause.
+// interruption returns an error with the end of the context and its cause.
 func (t *turn) interruption() error {
 	cause, ended := context.Cause(t.ctx), t.ctx.Err()
 	if errors.Is(cause, ended) {
@@ -82,8 +82,8 @@ func (t *turn) interruption() error {
 	return fmt.Errorf("converse: the turn was interrupted: %w (%w)", cause, ended)
 }
 
-// finish leaves every invocation with a result when the work was interrupted,
-// and reports the error.
+// finish gives every invocation a result if the work was interrupted, and reports the
+// error.
 func (t *turn) finish() {
 	if t.done {
 		return
@@ -97,15 +97,15 @@ func (t *turn) finish() {
 	}
 }
 
-// suspended reports whether the work is put down for another one to carry on, or
-// will be as soon as what is under way has ended.
+// suspended reports whether the work is suspended, or will be as soon as the running
+// calls have ended.
 func (t *turn) suspended() bool { return t.cutOff() || t.piece.asked() }
 
-// cutOff reports whether it was cancelled for that.
+// cutOff reports whether the work was cancelled with ErrSuspended.
 func (t *turn) cutOff() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
 
-// append fills in identities and times, shows the canisters to the journal and
-// adds them to the history. It reports whether they entered.
+// append fills in identities and times, passes the canisters to the log and the journal
+// and adds them to the history. It reports whether they entered.
 func (t *turn) append(canisters ...canister.Canister) bool {
 	if t.broken {
 		return false
@@ -119,7 +119,7 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 		}
 		canisters[i] = c
 	}
-	t.broken = true // should it panic
+	t.broken = true // in case keep panics
 	err := t.keep(canisters)
 	if t.broken = err != nil; t.broken {
 		t.fail(err)
@@ -131,8 +131,8 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 	return true
 }
 
-// headed fills in the identity and the time of a canister, and says why it cannot
-// enter the history beside those that are entering.
+// headed fills in the identity and the time of a canister, and returns an error if it
+// cannot enter the history together with the other entering canisters.
 func (t *turn) headed(c canister.Canister, entering map[string]bool) (_ canister.Canister, err error) {
 	defer caught("Options.NewID", &err)
 	head := c.Header()
@@ -153,8 +153,8 @@ func (t *turn) headed(c canister.Canister, entering map[string]bool) (_ canister
 	return c, nil
 }
 
-// used reports whether an identity is that of a canister of the history, or of one
-// that is entering.
+// used reports whether a canister of the history, or one that is entering, has the
+// identity.
 func (t *turn) used(id string, entering map[string]bool) bool {
 	for ; t.identified < len(t.history); t.identified++ {
 		t.identities[t.history[t.identified].Header().ID] = struct{}{}
@@ -163,15 +163,15 @@ func (t *turn) used(id string, entering map[string]bool) bool {
 	return used || entering[id]
 }
 
-// settle adds the results that are known but could not be written down, so
-// that their calls are not made again.
+// settle appends the results that are known but could not be appended before, so that
+// their calls are not made again.
 func (t *turn) settle() {
 	if len(t.owed) > 0 && t.append(t.owed...) {
 		t.owed = nil
 	}
 }
 
-// add appends a caller's canisters if the history is sound with them.
+// add appends a caller's canisters if the history is valid with them.
 func (t *turn) add(canisters []canister.Canister) {
 	if t.over() {
 		return
@@ -205,8 +205,8 @@ func (t *turn) add(canisters []canister.Canister) {
 	t.done = t.append(whole[len(whole)-len(canisters):]...)
 }
 
-// answerPending gives each invocation that lacks a result one that says why it is
-// not carried on; those that wait for somebody are left to wait if they may.
+// answerPending gives each invocation that lacks a result one that says why it is not
+// carried on. If mayWait, invocations that wait for an answer keep waiting.
 func (t *turn) answerPending(why string, mayWait bool) {
 	pending := canister.Pending(t.history)
 	if mayWait {
@@ -226,9 +226,8 @@ func (t *turn) answerPending(why string, mayWait bool) {
 	}
 }
 
-// abandoned says what is known of a call that is not carried on. One that was open
-// when the work began may have been made in an earlier one, and only a log would
-// tell.
+// abandoned returns the failure for a call that is not carried on. Earlier work may
+// have made a call that was open when this work began; only a log records that.
 func (t *turn) abandoned(s *standing, why string) *invoker.Failure {
 	switch {
 	case s != nil && (s.doubt || s.wait.For == canister.WaitOutcome):
@@ -286,9 +285,9 @@ func (t *turn) step(n int) {
 	}
 }
 
-// moved reports whether somebody has answered meanwhile what is waited for.
+// moved reports whether one of the open waits was answered meanwhile.
 func (t *turn) moved() bool {
-	if !t.taken || t.opts.Log == nil { // what the log had is known
+	if !t.taken || t.opts.Log == nil { // the work began with the contents of the log
 		return false
 	}
 	length := len(t.history)
@@ -298,7 +297,7 @@ func (t *turn) moved() bool {
 	return t.err != nil || len(t.history) > length
 }
 
-// suspends reports whether the work is put down before a command.
+// suspends reports whether the work is suspended before a command.
 func (t *turn) suspends(command Command) bool {
 	switch command.(type) {
 	case Exchange, Compact, Invoke:
@@ -320,14 +319,15 @@ func (t *turn) complete(reason Reason, waits []canister.Wait) {
 	t.emit(TurnCompleted{Turn: summary})
 }
 
-// policy is that of the conversation, for whom the work is done.
+// policy returns the conversation's policy with the identity that the work is done for.
 func (t *turn) policy() Policy {
 	policy := t.Conversation.policy()
 	policy.Identity, _ = t.identity() // without one the waits are those of all
 	return policy
 }
 
-// next is Next, which does not know that the clock of a context has run out.
+// next calls Next and adds the expired time and the reached budget, which Next does not
+// know.
 func (t *turn) next() Command {
 	command := Next(t.history, t.policy(), t.opts.Now())
 	switch command.(type) {
@@ -342,7 +342,7 @@ func (t *turn) next() Command {
 	return command
 }
 
-// limitTime returns the context of the work, which ends with the turn's time.
+// limitTime returns the context of the work, which ends when the turn's time is up.
 func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) {
 	limit := t.opts.Limits.Time
 	if limit <= 0 || !state.begun {
@@ -353,7 +353,8 @@ func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) 
 	return context.WithTimeoutCause(t.ctx, remaining, errTimeLimit)
 }
 
-// timedOut notes whether the turn's time ended ctx, rather than the caller.
+// timedOut records and reports whether the turn's time, rather than the caller, ended
+// ctx.
 func (t *turn) timedOut(ctx context.Context) bool {
 	if t.ctx.Err() == nil && errors.Is(context.Cause(ctx), errTimeLimit) {
 		t.expired = true
@@ -361,7 +362,7 @@ func (t *turn) timedOut(ctx context.Context) bool {
 	return t.expired
 }
 
-// exchange asks the model once and adds what it says to the history.
+// exchange asks the model once and adds its reply to the history.
 func (t *turn) exchange(ctx context.Context, command Exchange) {
 	t.growTools(ctx)
 	started := t.opts.Now()
@@ -402,9 +403,8 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	})
 }
 
-// ask runs one exchange and returns the reply with its canisters, of which there
-// are none if it is not to be kept: the caller left, the time was up, or the
-// model failed.
+// ask runs one exchange and returns the reply with its canisters. It returns none if
+// the caller left, the time was up, or the model failed.
 func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Reply, []canister.Canister) {
 	if t.over() {
 		return nil, nil
@@ -418,7 +418,7 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 			}
 			return nil, nil
 		}
-		if _, last := event.(Reply); !last && ctx.Err() != nil { // which the model has not noticed yet
+		if _, last := event.(Reply); !last && ctx.Err() != nil { // the model has not noticed yet
 			asking.err = t.failExchange(ctx, ctx.Err())
 			return nil, nil
 		}
@@ -459,8 +459,8 @@ func (t *turn) emitDelta(delta Delta) {
 	}
 }
 
-// failExchange tells an exchange that was ended from one that failed, and
-// returns why it was.
+// failExchange records how an exchange ended: the time or the budget was used up, the
+// work was interrupted, or the model failed. It returns the error of the exchange.
 func (t *turn) failExchange(ctx context.Context, err error) error {
 	if t.timedOut(ctx) {
 		return errTimeLimit
