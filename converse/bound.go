@@ -10,10 +10,10 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// bound cuts contents so that they hold at most limit bytes of text and data:
-// a text is cut where the limit falls, another piece that does not fit is left
-// out, and lines in their places say so. What fits behind them is kept, and the
-// whole of a piece that has such a line is spilled. A negative limit is none.
+// bound cuts contents to at most limit bytes of text and data. A text is cut at the
+// limit and any other piece that does not fit is left out; a line in its place says so.
+// Later pieces that fit are kept, and the whole of a piece that has such a line is
+// spilled. A negative limit means no limit.
 func bound(contents []canister.Content, limit int, spill spiller) []canister.Content {
 	total := 0
 	for _, c := range contents {
@@ -51,23 +51,22 @@ func bound(contents []canister.Content, limit int, spill spiller) []canister.Con
 	return kept
 }
 
-// maxQuoted is how many bytes of a text that somebody else wrote an error or a note
-// quotes.
+// maxQuoted is how many bytes of a text from outside an error or a note quotes.
 const maxQuoted = 200
 
-// maxCutLines is how many of the pieces that were left out have a line each.
+// maxCutLines is how many of the pieces that were left out get a line each.
 const maxCutLines = 4
 
 func cutLine(out string, limit int) string {
 	return fmt.Sprintf("[cut: %s are left out, because a result may have %d bytes]", out, limit)
 }
 
-// MaxAnswer is how many bytes a [canister.Answer] may have in its JSON form, and
-// how many the arguments that an approval changes a call to.
+// MaxAnswer is the maximum size in bytes of a [canister.Answer] in its JSON form, and
+// of the arguments to which an approval changes a call.
 const MaxAnswer = 1 << 20
 
-// fits says why an answer cannot be written down. Nothing is cut off it: who gives
-// it can give another one.
+// fits returns why an answer cannot be appended. An answer is never cut: its author can
+// give another one.
 func fits(answer canister.Answer) error {
 	line, err := canister.Marshal(answer)
 	switch {
@@ -79,9 +78,9 @@ func fits(answer canister.Answer) error {
 	return nil
 }
 
-// byValue replaces what is not one of the six contents, held by value, by a
-// line, and structured content that is no JSON by its text: a history with
-// either could not be written out.
+// byValue replaces everything that is not one of the six contents, held by value, by a
+// line, and structured content that is not JSON by its text: a history with either
+// could not be encoded.
 func byValue(contents []canister.Content) []canister.Content {
 	copied := false
 	for i, c := range contents {
@@ -106,8 +105,8 @@ func byValue(contents []canister.Content) []canister.Content {
 	return contents
 }
 
-// size returns the bytes of text and data that a content holds. An empty one
-// still counts for something, so that their number is bounded too.
+// size returns the bytes of text and data in a content. An empty content has a minimum
+// size, so that the number of contents is bounded too.
 func size(c canister.Content) int {
 	const least = 16
 	switch c := c.(type) {
@@ -127,7 +126,7 @@ func size(c canister.Content) int {
 	return least
 }
 
-// what names a content for a person or a model.
+// what describes a content for a person or a model.
 func what(c canister.Content) string {
 	switch c := c.(type) {
 	case canister.TextContent:

@@ -16,7 +16,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// run brings one call to its result, or to a wait, on a goroutine of its own.
+// run takes one call to its result, or to a wait, on its own goroutine.
 func (b *batch) run(c *call) outcome {
 	r := b.rule(c)
 	o := outcome{call: c, by: r.by}
@@ -47,7 +47,7 @@ func (b *batch) run(c *call) outcome {
 	return b.make(c, r, o)
 }
 
-// unmade is the outcome of a call that is not made in this work.
+// unmade returns the outcome of a call that this work does not make.
 func (b *batch) unmade(o outcome, output invoker.Output, failure *invoker.Failure) outcome {
 	o.result = b.result(o.call, output, failure)
 	b.recordUnstarted(o, failure)
@@ -61,7 +61,7 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 	}
 	ctx, span := b.startTool(b.ctx, c, r.arguments)
 	began := b.opts.Now()
-	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // it was said that it is not made
+	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // its result already says that it was not made
 		b.endTool(span, &o.result, nil)
 		o.put = true
 		return o
@@ -86,8 +86,8 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 	return o
 }
 
-// cut reports whether a call ended as it did because the work was suspended, so
-// that nobody knows what it has come to.
+// cut reports whether the suspension of the work ended a call, so that its outcome is
+// unknown.
 func (b *batch) cut(failure *invoker.Failure) bool {
 	switch failure.Code {
 	case invoker.Canceled, invoker.Timeout, invoker.OutcomeUnknown:
@@ -96,10 +96,10 @@ func (b *batch) cut(failure *invoker.Failure) bool {
 	return false
 }
 
-// asked is what a call has asked of others.
+// asked records what a call asked of the model and of the person.
 type asked struct {
 	spent sampled
-	later *canister.Wait // for the answer of a person; nil if it did not come to that
+	later *canister.Wait // the wait for the answer of a person, or nil
 }
 
 // call runs the tool.
@@ -120,7 +120,7 @@ func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (i
 	return output, asked{sampling.end(), asking.end()}, b.interrupted(c, invoker.AsFailure(contain.Error(err)))
 }
 
-// progressOf is a report as it may be shown.
+// progressOf returns a progress report that is redacted and within the limits.
 func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
 	p = b.clean.progress(p)
 	p.Partial, _ = writable(p.Partial, nil)
@@ -128,7 +128,7 @@ func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
 	return p
 }
 
-// prepare finds out whether the call can be made at all.
+// prepare returns the arguments of a call, or the failure if it cannot be made.
 func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	text := strings.TrimSpace(c.invocation.Arguments)
 	switch {
@@ -156,7 +156,7 @@ func isObject(text json.RawMessage) bool {
 	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
 }
 
-// interrupted tells the truth about a call that ended because the turn did.
+// interrupted replaces the failure of a call that ended because the turn did.
 func (b *batch) interrupted(c *call, failure *invoker.Failure) *invoker.Failure {
 	if failure == nil || b.ctx.Err() == nil {
 		return failure
@@ -189,7 +189,7 @@ func (b *batch) whyOver() string {
 	return "the turn was cancelled"
 }
 
-// result makes the canister of a call from its output or its failure.
+// result builds the result of a call from its output or its failure.
 func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure) canister.Result {
 	result := canister.Result{Invocation: c.invocation.ID}
 	result.Content, result.Metadata = output.Content, output.Metadata
@@ -210,9 +210,9 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 	return result
 }
 
-// changeOf says, before the result of a call, that it was made with arguments that
-// the model did not choose, in a quarter of what a result may have, and returns what
-// is left of that.
+// changeOf returns a note, placed before the result of a call, that the call was made
+// with arguments that the model did not choose. It uses at most a quarter of the limit
+// of a result, and changeOf returns the rest of the limit.
 func (b *batch) changeOf(c *call) ([]canister.Content, int) {
 	limit := b.opts.Limits.ResultBytes
 	if c.intent.Arguments == "" {

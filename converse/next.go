@@ -10,8 +10,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Command is what a conversation does next: [Exchange], [Invoke], [Await],
-// [Compact] or [Done]. The set is closed.
+// Command is the next step of a conversation: [Exchange], [Invoke], [Await], [Compact]
+// or [Done]. The set is closed.
 type Command interface{ command() }
 
 // Exchange asks the model.
@@ -21,22 +21,22 @@ type Exchange struct {
 	Limited Reason // the limit behind Final
 }
 
-// Invoke runs the tools that the model asked for.
+// Invoke runs the tools that the model called.
 type Invoke struct {
-	// Pending are the invocations that lack a result and do not wait for
-	// anybody, in the model's order; never empty.
+	// Pending are the invocations that lack a result and do not wait for an answer, in
+	// the model's order; never empty.
 	Pending []canister.Invocation
-	// Refused says that none of them may run: the model asked for tools in an
-	// answer that was to be without.
+	// Refused means that none of them may run: the model called tools in an answer that
+	// had to be without them.
 	Refused bool
 }
 
-// Await stops until one of its waits is answered, see [Answer], or its deadline
-// has passed.
+// Await stops until one of its waits is answered (see [Answer]) or its deadline has
+// passed.
 type Await struct {
-	// Waits are what is waited for, in the order of the history; never empty.
+	// Waits are the open waits, in the order of the history; never empty.
 	Waits []canister.Wait
-	// Deadline is the earliest of theirs: what comes next is another thing then.
+	// Deadline is their earliest deadline; the next step changes then.
 	Deadline time.Time
 }
 
@@ -48,13 +48,12 @@ func (Invoke) command()   {}
 func (Await) command()    {}
 func (Done) command()     {}
 
-// Next tells from a history alone, which must pass [canister.Check], and from
-// the policy what a conversation does next. It is a pure function: the loop
-// asks it before every step, and a program that took a history from somewhere
-// else gets the same answer.
+// Next returns the next step of a conversation from its history, which must pass
+// [canister.Check], and the policy alone. It is a pure function: the loop calls it
+// before every step, and a program with the same history gets the same answer.
 //
-// A turn begins with the last User canister of the history. Now counts for
-// Limits.Time and the deadlines of waits.
+// A turn begins with the last User canister of the history. Now is used for Limits.Time
+// and the deadlines of waits.
 func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 	limits := policy.Limits.withDefaults()
 	t := readTurn(history, limits)
@@ -81,8 +80,8 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 	return Exchange{Final: t.reached != "", Limited: t.reached}
 }
 
-// openOf returns the invocations that lack a result and do not wait, and what is
-// waited for. While the conversation as a whole waits, nothing else is open.
+// openOf returns the invocations that lack a result and do not wait, and the open
+// waits. While the conversation as a whole waits, no invocation is open.
 func openOf(policy Policy, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
 	waits := WaitingIn(policy.Conversation, history, now)
 	if len(waits) > 0 && policy.Identity != "" {
@@ -108,7 +107,7 @@ func await(waits []canister.Wait) Await {
 	return Await{Waits: waits, Deadline: first.Deadline}
 }
 
-// reasonOf translates the end of an answer into the end of a turn.
+// reasonOf translates the finish of an answer into the reason of a turn.
 func reasonOf(finish canister.Finish) Reason {
 	switch finish {
 	case canister.FinishLength:
@@ -123,7 +122,7 @@ func reasonOf(finish canister.Finish) Reason {
 	return ReasonAnswered
 }
 
-// turnState is what a history says about its last turn.
+// turnState is the state of the last turn of a history.
 type turnState struct {
 	begun       bool      // there is a User canister
 	begin       int       // its index, or -1
@@ -132,9 +131,9 @@ type turnState struct {
 	invocations int
 	usage       canister.Usage
 	last        canister.Assistant // the latest message, if exchanges > 0
-	answered    bool               // last asks for no tool
+	answered    bool               // last calls no tool
 	reached     Reason             // the limit that allows no further exchange
-	final       Reason             // the limit before last, which was a final answer
+	final       Reason             // the limit that was reached before last, a final answer
 }
 
 // readTurn reads the last turn of a history. Limits have their defaults.
@@ -164,7 +163,7 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 		case canister.Invocation:
 			t.answered = false
 			t.invocations++
-		case canister.Document: // a summary, for which the exchange still takes place
+		case canister.Document: // a summary whose exchange counts too
 			if spent := sampledIn(c.Metadata); spent.Exchanges > 0 {
 				t.exchanges += spent.Exchanges
 				t.usage = t.usage.Add(spent.Usage)

@@ -16,19 +16,20 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// offer is what a model is offered in an exchange. It never changes, and all
-// conversations of a model share it for as long as their roster stays as it is.
+// offer is the set of tools that a model is offered in an exchange. It is immutable,
+// and all conversations of a model share it for as long as their roster does not
+// change.
 type offer struct {
-	catalog *ensemble.Catalog // the newest that it was made of; nil for no tools
+	catalog *ensemble.Catalog // the newest catalog that it was made from; nil for no tools
 	set     *Toolset
-	tools   map[string]*ensemble.Tool // those of the set, by name
+	tools   map[string]*ensemble.Tool // the tools of the set, by name
 	refused map[string]string         // why the model cannot take a tool, by name
 	aside   []ensemble.Aside
-	added   []string // the last ones of the set, that came during the turn
+	added   []string // the last tools of the set, added during the turn
 }
 
-// openTools fixes the tools for the turn that begins at an index of the
-// history, unless that was done already, and says what has changed.
+// openTools fixes the tools for the turn that begins at an index of the history, unless
+// it has done so, and reports the changes.
 func (t *turn) openTools(ctx context.Context, begin int) {
 	before := t.offered
 	if before == nil || t.offeredAt != begin {
@@ -59,7 +60,7 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 	t.emit(started)
 }
 
-// catalog returns what the roster offers now, or nil without a roster.
+// catalog returns the current catalog of the roster, or nil without a roster.
 func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
 	if t.roster == nil {
 		return nil, nil
@@ -67,11 +68,11 @@ func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
 	return t.roster.Catalog(ctx)
 }
 
-// Offer parts the tools of a catalog into those that a model is offered, in their
-// order, and those that are set aside, with reasons: by the catalog, because the
-// model cannot take them, or because they are more than limit or than the model's API
-// takes. Each ensemble then keeps a fair share, the first of its tools by name. Limit
-// is that of [Limits].Tools; model may be nil.
+// Offer divides the tools of a catalog into those that a model is offered, in their
+// order, and those that are set aside, with reasons: the catalog sets them aside, the
+// model cannot take them, or there are more than limit or than the model's API takes.
+// In the last case each ensemble keeps a fair share, the first of its tools by name.
+// Limit has the meaning of [Limits].Tools; model may be nil.
 func Offer(catalog *ensemble.Catalog, model Model, limit int) ([]*ensemble.Tool, []ensemble.Aside) {
 	o := newOffer(catalog, model, Limits{Tools: limit}.withDefaults().Tools)
 	tools := make([]*ensemble.Tool, 0, len(o.set.Definitions))
@@ -81,13 +82,13 @@ func Offer(catalog *ensemble.Catalog, model Model, limit int) ([]*ensemble.Tool,
 	return tools, o.aside
 }
 
-// offerKey tells the offers of one catalog apart.
+// offerKey identifies the offers of one catalog.
 type offerKey struct {
 	model Model
 	limit int
 }
 
-// offerOf returns the offer of a catalog for a model, made once for each.
+// offerOf returns the offer of a catalog for a model; it is made once for each.
 func offerOf(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	if catalog == nil {
 		return &offer{set: &Toolset{}}
@@ -99,8 +100,8 @@ func offerOf(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	return catalog.Derive(key, func() any { return newOffer(catalog, model, limit) }).(*offer)
 }
 
-// offerKeyOf returns what the offers for a model are known by; false if the model cannot
-// be the key of a map. Models that take every tool share one.
+// offerKeyOf returns the key of the offers for a model; false if the model cannot be
+// the key of a map. Models that take every tool share one key.
 func offerKeyOf(model Model, limit int) (offerKey, bool) {
 	_, screens := model.(Screener)
 	_, limits := model.(Limiter)
@@ -128,11 +129,11 @@ func newOffer(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	return o
 }
 
-// chooser says which tools a model is offered.
+// chooser decides which tools a model is offered.
 type chooser struct {
 	screener Screener // nil if the model takes every tool
-	limit    int      // how many; negative is no limit
-	why      string   // the others are set aside
+	limit    int      // the maximum number; negative means no limit
+	why      string   // the reason for setting the others aside
 }
 
 func chooserFor(model Model, limit int) chooser {
@@ -150,15 +151,15 @@ func chooserFor(model Model, limit int) chooser {
 	return c
 }
 
-// maxTools is the model's answer. After a panic it is an error, for which all tools are
-// set aside, as they are after one of Model.Screen.
+// maxTools calls MaxTools. A panic is an error, and then all tools are set aside, as
+// after a panic of Model.Screen.
 func maxTools(limiter Limiter) (most int, err error) {
 	defer caught("Model.MaxTools", &err)
 	return limiter.MaxTools(), nil
 }
 
 // add offers one more tool, if its ensemble may have one more and the model can take
-// it, and otherwise sets it aside. It reports which.
+// it, and otherwise sets it aside. It reports whether the tool is offered.
 func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
 	definition := *tool.Definition()
 	definition.Name = tool.Name()
@@ -180,15 +181,15 @@ func (o *offer) add(tool *ensemble.Tool, choice chooser, may bool) bool {
 	return true
 }
 
-// screened is what a model says of a tool.
+// screened calls the model's screener, which may panic.
 func screened(screener Screener, definition *invoker.Definition) (err error) {
 	defer caught("Model.Screen", &err)
 	return contain.Error(screener.Screen(definition))
 }
 
-// fairShare returns how many tools each ensemble may have on offer, so that
-// together there are no more than limit: those with few tools keep all, and
-// those with many share what is left. It is at least 1.
+// fairShare returns how many tools each ensemble may have on offer, so that together
+// there are no more than limit: ensembles with few tools keep all, and those with many
+// share the rest. It is at least 1.
 func fairShare(tools []*ensemble.Tool, limit int) int {
 	counts := map[*ensemble.Ensemble]int{}
 	for _, tool := range tools {
@@ -205,7 +206,7 @@ func fairShare(tools []*ensemble.Tool, limit int) int {
 	return max(1, limit)
 }
 
-// tool returns the tool behind a name that the model used, or nil.
+// tool returns the tool for a name that the model used, or nil.
 func (o *offer) tool(name string) *ensemble.Tool {
 	if o == nil {
 		return nil
@@ -213,7 +214,7 @@ func (o *offer) tool(name string) *ensemble.Tool {
 	return o.tools[name]
 }
 
-// missing says that there is no tool of that name, and what there is instead.
+// missing returns the failure for an unknown name, with the nearest names.
 func (o *offer) missing(name string) *invoker.Failure {
 	if reason := o.refused[name]; reason != "" {
 		return invoker.Failf(invoker.ToolNotFound, "There is no tool %q: it was set aside: %s.", name, reason)
@@ -232,7 +233,7 @@ func (o *offer) missing(name string) *invoker.Failure {
 	return invoker.Failf(invoker.ToolNotFound, "%s", message)
 }
 
-// difference returns the names that only the one or only the other has.
+// difference returns the names that only after has, and those that only before has.
 func difference(before, after *Toolset) (added, removed []string) {
 	if before == after {
 		return nil, nil

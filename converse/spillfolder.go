@@ -21,23 +21,24 @@ import (
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// SpillFolder keeps spilled pieces as files in a folder, for the owner of the
-// process alone. Its methods may be called concurrently, also by several
+// SpillFolder stores spilled pieces as files in a folder that only the user of the
+// process can access. Its methods may be called concurrently, also by several
 // processes.
 //
-// A file is named for its content, so that conversations with the same piece
-// share it. Each owner has an empty file owners/CONVERSATION/NAME in the folder. A
-// file goes when its last owner does: see [SpillFolder.Remove] and
+// The name of a file is derived from its content, so that conversations with the same
+// piece share it. Each owner has an empty file owners/CONVERSATION/NAME in the folder.
+// A file is removed with its last owner: see [SpillFolder.Remove] and
 // [SpillFolder.Store].
 type SpillFolder struct {
 	path string
 }
 
-// NewSpillFolder keeps pieces in a folder, which is made with the first piece.
+// NewSpillFolder returns a SpillFolder for a folder, which is created with the first
+// piece.
 func NewSpillFolder(folder string) *SpillFolder { return &SpillFolder{folder} }
 
-// Keep is a [SpillFunc]. It keeps what has text or data, also of a conversation
-// that no store keeps: nothing removes that but Remove.
+// Keep is a [SpillFunc]. It stores contents that have text or data, also for a
+// conversation that is in no store; only Remove deletes those.
 func (f *SpillFolder) Keep(_ context.Context, conversation string, whole canister.Content) (canister.LinkContent, error) {
 	data, mimeType := dataOf(whole)
 	if data == nil {
@@ -52,7 +53,7 @@ func (f *SpillFolder) Keep(_ context.Context, conversation string, whole caniste
 	}
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:16]) + extension(mimeType)
-	// Owned first, so that nobody who removes another owner takes the file away.
+	// Own the file first, so that it is not deleted when another owner is removed.
 	if _, err := f.own(conversation, name); err != nil {
 		return canister.LinkContent{}, err
 	}
@@ -61,7 +62,7 @@ func (f *SpillFolder) Keep(_ context.Context, conversation string, whole caniste
 	if _, err := writefile.Replace(path, &writefile.Options{Temporary: ".spill-*"}, write); err != nil {
 		return canister.LinkContent{}, err
 	}
-	// Remove may have come before there was a file to remove.
+	// Remove may have run before there was a file to remove.
 	if _, err := os.Lstat(filepath.Join(f.owners(conversation), name)); err != nil {
 		return canister.LinkContent{}, errors.Join(errRemovedMeanwhile, ignoreAbsent(err), f.removeUnowned(name))
 	}
@@ -72,15 +73,15 @@ func (f *SpillFolder) Keep(_ context.Context, conversation string, whole caniste
 
 var errRemovedMeanwhile = errors.New("the conversation was deleted meanwhile")
 
-// owners returns the folder of what a conversation owns.
+// owners returns the folder with the marks of a conversation's files.
 func (f *SpillFolder) owners(conversation string) string {
 	return filepath.Join(f.path, "owners", foldername.Of(conversation))
 }
 
-// own makes a conversation an owner of a file, and reports whether it was not.
+// own makes a conversation an owner of a file, and reports whether it is a new owner.
 func (f *SpillFolder) own(conversation, name string) (fresh bool, err error) {
 	folder := f.owners(conversation)
-	for range 10 { // Remove may take the folder away in between
+	for range 10 { // Remove may delete the folder in between
 		if err = os.MkdirAll(folder, 0o700); err != nil {
 			return false, err
 		}
@@ -99,8 +100,8 @@ func (f *SpillFolder) own(conversation, name string) (fresh bool, err error) {
 	return false, err
 }
 
-// Remove removes the pieces that only the conversation owns. There is no error if
-// it owns none.
+// Remove removes the pieces that only the conversation owns. It is not an error if it
+// owns none.
 func (f *SpillFolder) Remove(conversation string) error {
 	folder := f.owners(conversation)
 	marks, err := os.ReadDir(folder)
@@ -116,17 +117,19 @@ func (f *SpillFolder) Remove(conversation string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(folder); !errors.Is(err, fs.ErrExist) { // else it owns something again
+	if err := os.Remove(folder); !errors.Is(err, fs.ErrExist) { // otherwise it owns something again
 		return ignoreAbsent(err)
 	}
 	return nil
 }
 
-// leaving ends the name of the mark of an owner that is about to go, and does not
-// count any more. It stays until all is done, for another try after a crash.
+// leaving is the suffix of the mark of an owner that is being removed and no longer
+// counts. The mark stays until everything is done, so that the removal can be repeated
+// after a crash.
 const leaving = ".gone"
 
-// disown takes a file from a conversation, and removes it if it has no other owner.
+// disown removes a conversation from the owners of a file, and removes the file if it
+// has no other owner.
 func (f *SpillFolder) disown(conversation, name string) error {
 	mark := filepath.Join(f.owners(conversation), name)
 	if err := os.Rename(mark, mark+leaving); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,11 +141,11 @@ func (f *SpillFolder) disown(conversation, name string) error {
 	return ignoreAbsent(os.Remove(mark + leaving))
 }
 
-// removeUnowned removes a file unless it has an owner. The file is renamed before
-// the second look: Keep owns before it writes, so that an owner which comes after
-// that look writes the file again. For one that comes between the two looks the
-// file is missing for that moment; it may have gone again before the file is back,
-// which is then looked at anew.
+// removeUnowned removes a file unless it has an owner. The file is renamed before the
+// second check: Keep owns before it writes, so an owner that is added after that check
+// writes the file again. For an owner that is added between the two checks the file is
+// missing for that moment; that owner may be gone again before the file is back, so the
+// file is then checked again.
 func (f *SpillFolder) removeUnowned(name string) error {
 	path, gone := filepath.Join(f.path, name), filepath.Join(f.path, ".gone-"+rand.Text())
 	for {
@@ -188,7 +191,7 @@ func (f *SpillFolder) isOwned(name string) (bool, error) {
 	return false, nil
 }
 
-// spilled are the names that Keep gives.
+// spilled matches the names of files that Keep writes.
 var spilled = regexp.MustCompile(`^[0-9a-f]{32}(\.[A-Za-z0-9]+)?$`)
 
 // linked returns the names of the files to which canisters have links.

@@ -8,24 +8,24 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// standing is what a history tells of an invocation that has no result.
+// standing is the state in the history of an invocation without a result.
 type standing struct {
 	attempts int64
 	intent   canister.Intent // of the latest attempt that may have been made
-	doubt    bool            // nobody knows what came of it
-	wait     canister.Wait   // what was waited for last, behind that; ID is empty if nothing
+	doubt    bool            // the outcome of the intent is unknown
+	wait     canister.Wait   // the last wait after the intent; ID is empty if there is none
 	answer   canister.Answer // to the wait; ID is empty if there was none in time
-	asked    []question      // what the tool asked a person in earlier attempts
+	asked    []question      // questions to a person in earlier attempts
 }
 
-// question is what a tool asked a person, and the answer, which may be missing.
+// question is a tool's question to a person, and the answer, which may be missing.
 type question struct {
 	canister.Wait
 	answer canister.Answer
 }
 
-// tail returns what stands behind the last message of the model: everything that
-// is open is in it.
+// tail returns the canisters after the last message of the model. All open invocations
+// and waits are there.
 func tail(history []canister.Canister) []canister.Canister {
 	for i := len(history); i > 0; i-- {
 		if history[i-1].Kind() == canister.KindAssistant {
@@ -35,10 +35,11 @@ func tail(history []canister.Canister) []canister.Canister {
 	return history
 }
 
-// standings reads the history of what is open, by invocation. Intents that are
-// known not to have become calls count for nothing but their number. Of several waits
-// of an invocation the last one counts, and the last one for the identity if there is
-// one: an answer for it is not used up when the work is done for another in between.
+// standings reads the state of open invocations from the history. An intent that is
+// known not to have become a call only counts as an attempt. Of several waits of an
+// invocation the last one counts, or the last one for the identity if there is one: an
+// answer for an identity is not used up if the work is done for another identity in
+// between.
 func standings(history []canister.Canister, unmade map[string]bool, identity string) map[string]*standing {
 	all := map[string]*standing{}
 	of := func(invocation string) *standing {
@@ -76,7 +77,7 @@ func standings(history []canister.Canister, unmade map[string]bool, identity str
 	return all
 }
 
-// holds reports whether an answer came in time, and from the one who may give it.
+// holds reports whether an answer came in time, from a person who may give it.
 func holds(wait canister.Wait, answer canister.Answer) bool {
 	return answer.Time.Before(wait.Deadline) && (wait.Who == "" || wait.Who == answer.By)
 }
@@ -92,8 +93,8 @@ func (s *standing) answered(wait canister.Wait, answer canister.Answer) {
 	}
 }
 
-// waited returns how long a conversation waited for somebody between an instant
-// and now, as the waits of a history tell. Times that overlap count once.
+// waited returns how long a conversation waited for answers between since and now,
+// according to the waits of its history. Overlapping times count once.
 func waited(history []canister.Canister, since, now time.Time) time.Duration {
 	ends := map[string]time.Time{} // by the wait or the invocation
 	for _, c := range history {

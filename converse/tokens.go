@@ -8,17 +8,16 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// How many tokens something has is known of what a model has been sent, since
-// its server says so. Of what came after, these are the guesses, rather too much
-// than too little: a token has four bytes in English prose, and fewer in code,
-// JSON and most other languages.
+// The server of a model reports the tokens of past requests. These numbers are used to
+// estimate everything added since, rather too high than too low: a token has four bytes
+// in English prose, and fewer in code, JSON and most other languages.
 const (
 	bytesPerToken    = 3
-	tokensPerMessage = 8    // what stands around a message
-	tokensPerMedia   = 1000 // an image or a sound, whatever its bytes
+	tokensPerMessage = 8    // the overhead of a message
+	tokensPerMedia   = 1000 // an image or audio, whatever its size
 )
 
-// tokensOf guesses the tokens of a canister in a request.
+// tokensOf estimates the tokens of a canister in a request.
 func tokensOf(c canister.Canister) int64 {
 	if !canister.Message(c) {
 		return 0
@@ -39,7 +38,7 @@ func tokensOf(c canister.Canister) int64 {
 
 func textTokens(bytes int) int64 { return int64(bytes+bytesPerToken-1) / bytesPerToken }
 
-// isMedia reports whether a content is looked at or listened to.
+// isMedia reports whether a content is an image or audio.
 func isMedia(c canister.Content) bool {
 	switch c := c.(type) {
 	case canister.ImageContent, canister.AudioContent:
@@ -50,9 +49,9 @@ func isMedia(c canister.Content) bool {
 	return false
 }
 
-// load is about how many tokens the next request has: what the model was last
-// sent and said, as its server counted, or what the last mark says, and guesses
-// for all behind it. It does not look further back.
+// load estimates the tokens of the next request: the tokens of the last request and its
+// answer, as the server counted them, or the number in the last mark, plus estimates
+// for everything after it. It does not look further back.
 func load(history []canister.Canister) int64 {
 	var tokens int64
 	for i := len(history) - 1; i >= 0; i-- {
