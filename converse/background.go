@@ -19,19 +19,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// patience is how long a function of the program is given to return after the
-// context of the work has ended. It is then left behind on its own goroutine.
+// patience is how long a function of the program may take to return after the context
+// of the work has ended. It is then left behind on its own goroutine.
 const patience = 10 * time.Second
 
-// background are the functions of the program that run on goroutines of their own.
+// background tracks the functions of the program that run on their own goroutines.
 type background struct {
 	mu      sync.Mutex
 	running map[string]int // by name
-	changed chan struct{}  // closed when one returns; nil if nobody waits
+	changed chan struct{}  // closed when one returns; nil if nothing waits
 }
 
-// run calls a function of the program on a goroutine of its own. The channel is
-// closed when it has returned, and failed may be read then: it is a panic, or nil.
+// run calls a function of the program on its own goroutine. The channel is closed when
+// it has returned; after that failed may be read, which is a panic or nil.
 func (b *background) run(what string, do func()) (done <-chan struct{}, failed *error) {
 	b.mu.Lock()
 	if b.running == nil {
@@ -67,7 +67,8 @@ func (b *background) ended(what string) {
 	}
 }
 
-// wait waits until none runs. When ctx ends first, the error names those that do.
+// wait waits until no function runs. When ctx ends first, the error names the functions
+// that still run.
 func (b *background) wait(ctx context.Context) error {
 	for {
 		b.mu.Lock()
@@ -87,7 +88,7 @@ func (b *background) wait(ctx context.Context) error {
 	}
 }
 
-// leftError says that a function of the program was left behind.
+// leftError reports that a function of the program was left behind.
 type leftError struct {
 	what string
 	done <-chan struct{} // closed when it returns after all; may be nil
@@ -97,8 +98,9 @@ func (e *leftError) Error() string {
 	return fmt.Sprintf("converse: %s has not returned %v after the work was over, and was left behind", e.what, patience)
 }
 
-// within calls a function of the program and waits for it, until patience after
-// ctx has ended: the error is a [*leftError] then. A panic is an error.
+// within calls a function of the program and waits for it, until patience has passed
+// after the end of ctx: the error is then a [*leftError]. A panic is returned as an
+// error.
 func within[T any](ctx context.Context, b *background, what string, call func() (T, error)) (T, error) {
 	var outcome struct {
 		value T
@@ -115,7 +117,7 @@ func within[T any](ctx context.Context, b *background, what string, call func() 
 	return outcome.value, contain.Error(outcome.err)
 }
 
-// awaited waits for a function that runs, and reports whether it returned in time.
+// awaited waits for a running function, and reports whether it returned in time.
 func awaited(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -132,11 +134,11 @@ func awaited(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// unanswered stands for a text that Options.Redact did not return.
+// unanswered replaces a text that Options.Redact did not return.
 const unanswered = "[withheld: the function Redact did not return]"
 
-// bounded returns clean for the goroutine of the work. If it hangs, the text is
-// withheld.
+// bounded returns a redaction for the goroutine of the work that withholds the text if
+// clean hangs.
 func (t *turn) bounded(clean redaction) redaction {
 	if clean == nil {
 		return nil
@@ -155,26 +157,26 @@ func (t *turn) bounded(clean redaction) redaction {
 	}
 }
 
-// stream is an exchange with a model, which works on a goroutine of its own.
+// stream is an exchange with a model, which runs on its own goroutine.
 type stream struct {
 	events  chan streamed
-	more    chan struct{} // the event was taken, and the next one is wanted
-	left    chan struct{} // closed when no more are
+	more    chan struct{} // receives when the event was taken and the next one is wanted
+	left    chan struct{} // closed when no more events are wanted
 	done    <-chan struct{}
-	failed  *error // set before done, as is wrong
+	failed  *error // set before done is closed, like wrong
 	wrong   error
 	overdue bool // it did not return in time
 }
 
-// streamed is what a model yields.
+// streamed is an event or error of a model.
 type streamed struct {
 	event ModelEvent
 	err   error
 }
 
-// exchangeWith asks a model. It yields what the model yields, one event at a time,
-// and an error if the model panics or has not returned by patience after ctx has
-// ended.
+// exchangeWith asks a model. It yields the model's events, one at a time, and an error
+// if the model panics or has not returned when patience has passed after the end of
+// ctx.
 func (t *turn) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
 	return func(yield func(ModelEvent, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -217,7 +219,7 @@ func (s *stream) work(ctx context.Context, model Model, request *Request) {
 	})
 }
 
-// pass yields the events until there are no more, or nobody wants them.
+// pass yields the events until there are no more, or the caller stops.
 func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
 	ended, over := ctx.Done(), (<-chan time.Time)(nil)
 	for {
@@ -244,8 +246,8 @@ func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
 	}
 }
 
-// leave notes that a function of the program was left behind. It may be called
-// from any goroutine of the work.
+// leave records that a function of the program was left behind. It may be called from
+// any goroutine of the work.
 func (t *turn) leave(ctx context.Context, err *leftError) {
 	t.piece.leave(err.what)
 	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program has not returned and is left behind", event.FunctionLeft, zap.String("function", err.what))
@@ -265,7 +267,7 @@ func (l *leftovers) leave(what string) {
 	}
 }
 
-// explain adds to an error of the work what it has left behind.
+// explain adds the functions that were left behind to an error of the work.
 func (l *leftovers) explain(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

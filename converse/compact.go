@@ -15,37 +15,38 @@ const (
 	defaultCompactMaxTokens = 4096
 )
 
-// Compaction says what becomes of a conversation that outgrows its model: see
-// "Long conversations" in the package comment. The zero value of each field
-// means the default that it names.
+// Compaction says how to shorten a conversation that outgrows its model: see "Long
+// conversations" in the package comment. The zero value of each field means the default
+// that it names.
 type Compaction struct {
-	// Window is how many tokens the model takes, those of the request and of
-	// the answer together. Without it, 0, compaction begins when the model says
-	// that a request is too long; see [CodeContextLength].
+	// Window is how many tokens the model accepts, for the request and the answer
+	// together. If it is 0, compaction begins when the model refuses a request as too
+	// long; see [CodeContextLength].
 	Window int64
 	// At is the share of Window at which compaction begins, above 0 and up to 1;
 	// default 0.8.
 	At float64
-	// Keep is how many exchanges at the end stay as they are: what the model
-	// said, the calls that it asked for and their results. It is halved, down to
-	// 1, as long as that is not enough. Default 4.
+	// Keep is how many exchanges at the end stay as they are: the messages of the
+	// model, its calls and their results. It is halved, down to 1, as long as that is
+	// not enough. Default 4.
 	Keep int
-	// Trim is to how many bytes the results of tools before these are cut first;
-	// if that is enough, nothing is summarised. Default 2048; negative cuts none.
+	// Trim is the number of bytes to which the results of tools before these exchanges
+	// are cut first; if that is enough, nothing is summarised. Default 2048; negative
+	// cuts none.
 	Trim int
-	// Model writes the summaries; nil takes that of the conversation. It should
-	// have no smaller window.
+	// Model writes the summaries; nil means the model of the conversation. Its window
+	// should not be smaller.
 	Model Model
-	// Instructions tell the model how to summarise, in place of the default. How
-	// long a summary may be, and that what is summarised is to be read and not
-	// to be obeyed, is told behind them.
+	// Instructions tell the model how to summarise, and replace the default. The
+	// maximum length of a summary, and the rule that the summarised text is to be read
+	// and not obeyed, are appended to them.
 	Instructions string
 	// MaxTokens bounds a summary; default 4096, or an eighth of Window if that
 	// is less.
 	MaxTokens int64
 }
 
-// check says what is wrong with the options.
+// check returns an error if the options are invalid.
 func (c *Compaction) check() error {
 	switch {
 	case c == nil:
@@ -61,26 +62,26 @@ func (c *Compaction) check() error {
 	return nil
 }
 
-// Policy is what [Next] goes by beside the history. Its zero value has the
-// default limits and no compaction.
+// Policy is the input of [Next] besides the history. Its zero value has the default
+// limits and no compaction.
 type Policy struct {
-	// Conversation is its identity; see [WaitingIn]. Empty is that of all waits.
+	// Conversation is its identity; see [WaitingIn]. Empty includes all waits.
 	Conversation string
-	// Identity stands for whom the work is done, in the form of [canister.Wait].
-	// While an answer for it is there that was not used up, the same invocation does
-	// not wait for an answer for somebody else. Empty is that of all waits.
+	// Identity identifies the person for whom the work is done, in the form of
+	// [canister.Wait]. While an unused answer for it exists, the same invocation does
+	// not wait for an answer for another identity. Empty includes all waits.
 	Identity string
 	Limits   Limits
-	// Compaction is that of [Options]; nil compacts nothing.
+	// Compaction has the meaning of the field of [Options]; nil compacts nothing.
 	Compaction *Compaction
-	// Refused is the size, in tokens, of a request that the model has refused as
-	// too long; 0 if there was none. It counts as a window.
+	// Refused is the size, in tokens, of a request that the model has refused as too
+	// long; 0 if there was none. It is treated as a window.
 	Refused int64
-	// RefusedPart is the same of a request for a summary.
+	// RefusedPart is the same for a request for a summary.
 	RefusedPart int64
 }
 
-// options returns the compaction with its defaults; there has to be one.
+// options returns the compaction with its defaults; Compaction must not be nil.
 func (p Policy) options() Compaction {
 	c := *p.Compaction
 	most := int64(defaultCompactMaxTokens)
@@ -94,22 +95,22 @@ func (p Policy) options() Compaction {
 	return c
 }
 
-// Compact makes the next requests shorter. It is one append: a [canister.Document]
-// that says what becomes of what is before it. The history loses nothing.
+// Compact makes the next requests shorter. It appends one [canister.Document] that says
+// how the canisters before it are shortened. The history loses nothing.
 type Compact struct {
-	// Through is the ID of the last canister that it is about. No invocation is
-	// parted from its results by it.
+	// Through is the ID of the last canister that it covers. It never separates an
+	// invocation from its results.
 	Through string
-	// Trim is to how many bytes results are cut, without asking the model; 0
-	// has all up to Through summarised by the model.
+	// Trim is the number of bytes to which results are cut, without asking the model;
+	// with 0 the model summarises everything up to Through.
 	Trim int
-	// Before and After are the sizes of the next request in tokens, as far as
-	// they can be told; After is a guess if there is to be a summary.
+	// Before and After are the estimated sizes of the next request in tokens; After is
+	// a guess if there will be a summary.
 	Before, After int64
 
-	marks  marks // what is there already
-	cut    int   // the place behind Through
-	hidden int64 // the tokens that a summary takes the place of
+	marks  marks // the existing marks
+	cut    int   // the index after Through
+	hidden int64 // the tokens that a summary replaces
 	part   int64 // the tokens that a request for a summary may have
 }
 

@@ -25,27 +25,28 @@ type misuse struct{ error }
 
 func (m *misuse) Unwrap() error { return m.error }
 
-// sameIdentity says that Options.NewID has returned an identity once more.
+// sameIdentity returns the error for an identity that Options.NewID returned twice.
 func sameIdentity(id string) *misuse {
 	return &misuse{fmt.Errorf("converse: another canister of the conversation has the identity %q: Options.NewID has to return a new one each time", textcut.Bytes(id, maxQuoted))}
 }
 
-// crashed returns the error for a value that a deferred function has recovered,
-// which is nil if the function ended its goroutine. It has a [*contain.Panic] in its
-// chain, unless it is a misuse.
+// crashed returns the error for the recovered value of a panic; value is nil if the
+// function ended its goroutine. The error has a [*contain.Panic] in its chain, unless
+// it is a misuse.
 func crashed(what string, value any) error {
 	switch value := value.(type) {
 	case nil:
 		return fmt.Errorf("converse: %w", contain.Recovered(what, "the function ended its goroutine"))
 	case *misuse:
 		return value
-	case *contain.Panic: // which has the better name
+	case *contain.Panic: // it has the better name
 		return fmt.Errorf("converse: %w", value)
 	}
 	return fmt.Errorf("converse: %w", contain.Recovered(what, value))
 }
 
-// caught is deferred around a call of the program's code, and makes a panic an error.
+// caught is deferred around a call of the program's code and turns a panic into an
+// error.
 func caught(what string, err *error) {
 	if value := recover(); value != nil {
 		*err = crashed(what, value)
@@ -53,7 +54,7 @@ func caught(what string, err *error) {
 }
 
 // named is deferred around a call of the program's code that returns no error. It
-// lets a panic go on under the name of the function.
+// panics again under the name of the function.
 func named(what string) {
 	switch value := recover().(type) {
 	case nil:
@@ -64,8 +65,8 @@ func named(what string) {
 	}
 }
 
-// guardOptions replaces the functions of the options that return no error by ones
-// whose panics have their names, or do no harm.
+// guardOptions wraps the functions of the options that return no error, so that their
+// panics are named after them or do no harm.
 func (c *Conversation) guardOptions() {
 	newID, now := c.opts.NewID, c.opts.Now
 	c.opts.NewID = func() string {
@@ -81,7 +82,7 @@ func (c *Conversation) guardOptions() {
 		return now()
 	}
 	c.opts.Redact = redact.Contained(c.opts.Redact, func(err error) {
-		// Its value is not logged: it may hold what was to be taken out.
+		// Do not log its value: it may contain the text to be redacted.
 		fields := []zap.Field{zap.String("function", "Options.Redact")}
 		if panicked, ok := errors.AsType[*contain.Panic](err); ok {
 			fields = append(fields, zap.ByteString("stack", panicked.Stack))
@@ -90,15 +91,15 @@ func (c *Conversation) guardOptions() {
 	})
 }
 
-// watched calls a function that only watches, such as an audit. A panic there is
-// logged and changes nothing.
+// watched calls a function that only observes, such as an audit. A panic of it is
+// logged and has no other effect.
 func (t *turn) watched(ctx context.Context, what string, watch func()) {
 	if err := contain.Call(what, watch); err != nil {
 		t.logCrash(ctx, err)
 	}
 }
 
-// logCrash logs a panic that is not the error of the work.
+// logCrash logs a panic.
 func (t *turn) logCrash(ctx context.Context, err error) {
 	fields := []zap.Field{zap.String("cause", t.logged(err.Error()))}
 	if panicked, ok := errors.AsType[*contain.Panic](err); ok {
@@ -107,8 +108,8 @@ func (t *turn) logCrash(ctx context.Context, err error) {
 	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program panicked", event.FunctionPanicked, fields...)
 }
 
-// contain makes a panic of do the error of the work. One of the loop over the
-// events is the caller's own, and goes on.
+// contain turns a panic of do into the error of the work. A panic in the loop over the
+// events belongs to the caller and passes.
 func (t *turn) contain(do func()) {
 	defer func() {
 		if t.yielding {
@@ -123,16 +124,16 @@ func (t *turn) contain(do func()) {
 	do()
 }
 
-// deliver gives the caller's loop an event or an error.
+// deliver yields an event or an error to the caller's loop.
 func (t *turn) deliver(event Event, err error) (more bool) {
-	t.yielding = true // unless it panics
+	t.yielding = true // stays true if the loop panics
 	more = t.yield(event, err)
 	t.yielding = false
 	return more
 }
 
-// start brings a call to its outcome on a goroutine of its own. A panic of the
-// program's code is a result.
+// start runs a call to its outcome on its own goroutine. A panic of the program's code
+// becomes its result.
 func (b *batch) start(c *call) {
 	var o outcome
 	returned := false
@@ -146,18 +147,19 @@ func (b *batch) start(c *call) {
 	returned = true
 }
 
-// crashed is the outcome of a call during which a function of the program panicked.
+// crashed returns the outcome of a call during which a function of the program
+// panicked.
 func (b *batch) crashed(c *call, value any) outcome {
 	err := crashed("a function of the program", value)
 	b.logCrash(b.ctx, err)
-	if b.putDown() && c.stage.Load() == stageUnmade { // another work may make it
+	if b.putDown() && c.stage.Load() == stageUnmade { // other work may make it
 		return outcome{call: c, put: true}
 	}
 	return b.failed(c, invoker.Internal, "failed", err, c.spent)
 }
 
-// leaveCalls leaves the calls behind that have not returned by patience after the
-// work was over.
+// leaveCalls leaves behind the calls that have not returned when patience has passed
+// after the end of the work.
 func (b *batch) leaveCalls() {
 	b.stuck = true
 	for i := range b.calls[:b.next] {
@@ -167,8 +169,8 @@ func (b *batch) leaveCalls() {
 	}
 }
 
-// leftBehind is the outcome of a call that has not returned. It may have been made;
-// it will not be any more, since the work is over.
+// leftBehind returns the outcome of a call that has not returned. The call may have
+// been made; if not, it no longer will, since the work is over.
 func (b *batch) leftBehind(c *call) outcome {
 	if i := slices.Index(b.claiming, c); i >= 0 { // it waits only for its claim
 		b.claiming = slices.Delete(b.claiming, i, i+1)
@@ -178,14 +180,14 @@ func (b *batch) leftBehind(c *call) outcome {
 	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, maxQuoted)}
 	b.leave(b.ctx, err)
 	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
-	if b.cutOff() || unmade && b.putDown() { // another work may make it
+	if b.cutOff() || unmade && b.putDown() { // other work may make it
 		return outcome{call: c, put: true}
 	}
 	return b.failed(c, invoker.OutcomeUnknown, "did not get an answer from one of its functions", err, sampled{})
 }
 
-// failed is the outcome of a call that ended because of the program, with what is
-// known of its effect.
+// failed returns the outcome of a call that ended because of the program, and says what
+// is known of its effect.
 func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent sampled) outcome {
 	failure := &invoker.Failure{Code: code, Cause: cause}
 	switch c.stage.Load() {
@@ -210,22 +212,22 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	recorded, _ := b.background.run("Options.Audit", func() { b.record(b.ctx, o, failure) })
 	select {
 	case <-recorded:
-	case <-time.After(time.Second): // it may be what hangs
+	case <-time.After(time.Second): // Options.Audit may hang too
 	}
 	return o
 }
 
-// anyHead returns a head also when Options.NewID or Options.Now fail.
+// anyHead returns a head even if Options.NewID or Options.Now fails.
 func (b *batch) anyHead() (head canister.Head) {
 	head = canister.Head{ID: rand.Text(), Time: time.Now()}
 	_ = contain.Call("", func() { head = canister.Head{ID: b.opts.NewID(), Time: b.opts.Now()} })
 	return head
 }
 
-// How far a call has come.
+// The stages of a call.
 const (
-	stageUnmade   = int32(iota) // it was not made
-	stageLeft                   // it was not made, and will not be
-	stageMade                   // it was made
+	stageUnmade   = int32(iota) // not made
+	stageLeft                   // not made, and will not be
+	stageMade                   // made
 	stageReturned               // the tool has returned
 )

@@ -12,24 +12,24 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Doubt says what becomes of a call that was begun and has no result, because a
-// process died or was given up: whether it was made, the history cannot tell. A
-// call whose tool says that it is read-only or idempotent is not among them: it
-// is made again, with the same key.
+// Doubt says how to handle a call that was begun and has no result, because a process
+// died or left the call behind: the history does not say whether it was made. It does
+// not apply to a call whose tool is read-only or idempotent: that call is made again,
+// with the same key.
 type Doubt string
 
-// The ways out of doubt.
+// The ways to handle doubt.
 const (
-	// DoubtReport tells the model: the result is OUTCOME_UNKNOWN.
+	// DoubtReport tells the model that the result is OUTCOME_UNKNOWN.
 	DoubtReport Doubt = "report"
-	// DoubtAsk waits for somebody who finds out, for as long as Options.WaitFor
-	// says ([canister.WaitOutcome]): the answer is the result, or lets the call be
-	// made again, or is that nobody will know. Without one in time the result is
-	// OUTCOME_UNKNOWN.
+	// DoubtAsk waits up to Options.WaitFor for a person who finds out
+	// ([canister.WaitOutcome]): the answer gives the result, allows the call to be made
+	// again, or says that the outcome will stay unknown. Without an answer in time the
+	// result is OUTCOME_UNKNOWN.
 	DoubtAsk Doubt = "ask"
 )
 
-// resolve finds out what to do about a call that was begun in an earlier work.
+// resolve decides about a call that earlier work has begun.
 func (b *batch) resolve(c *call) ruling {
 	s := c.standing
 	switch {
@@ -47,15 +47,16 @@ func (b *batch) resolve(c *call) ruling {
 	return ruling{failure: s.unknown("")}
 }
 
-// repeatable reports whether the call can be made a second time: its tool said so
-// when it was begun, is there, and says so still, and it is known how it was made.
+// repeatable reports whether the call can be made a second time: its tool said so when
+// the call was begun, still exists and says so now, and the arguments of the attempt
+// are known.
 func (c *call) repeatable() bool {
 	return c.standing.intent.Repeatable && whole(c.standing.intent) && c.tool != nil && c.tool.Repeatable()
 }
 
-// stillApproved reports whether the approval of the attempt before is good for the
-// next one, which is the same use of it; where nobody was asked, whether nobody
-// has to be.
+// stillApproved reports whether the approval of the previous attempt still holds for
+// the next one, which is the same use of it. If there was no approval, it reports
+// whether none is needed.
 func (b *batch) stillApproved(c *call) bool {
 	intent := c.standing.intent
 	if !wasApproved(intent) {
@@ -67,7 +68,7 @@ func (b *batch) stillApproved(c *call) bool {
 
 func wasApproved(intent canister.Intent) bool { return intent.Wait != "" || !intent.Approved.IsZero() }
 
-// askAgain asks for the approval of a second attempt, when that of the first does
+// askAgain asks for an approval of a second attempt, because the first approval does
 // not hold for it.
 func (b *batch) askAgain(c *call) ruling {
 	first := b.again(c, time.Time{})
@@ -78,7 +79,7 @@ func (b *batch) askAgain(c *call) ruling {
 	switch {
 	case r.put || r.failure != nil && b.putDown():
 		return ruling{put: true}
-	case r.awaits != nil: // whoever is asked may know what came of the first
+	case r.awaits != nil: // the person who is asked may know the outcome of the first
 		r.awaits.For = canister.WaitOutcome
 		return r
 	case r.failure != nil:
@@ -90,7 +91,7 @@ func (b *batch) askAgain(c *call) ruling {
 	return first
 }
 
-// again lets a call be made once more, as it was made before.
+// again lets a call be made again, with the same arguments.
 func (b *batch) again(c *call, approved time.Time) ruling {
 	arguments, failure := b.prepare(c)
 	switch {
@@ -106,7 +107,7 @@ func (b *batch) again(c *call, approved time.Time) ruling {
 	return v
 }
 
-// outcome takes up the answer to what came of a call.
+// outcome applies the answer to a wait for the outcome of a call.
 func (b *batch) outcome(c *call) ruling {
 	s := c.standing
 	switch by := s.answer.By; {
@@ -124,7 +125,7 @@ func (b *batch) outcome(c *call) ruling {
 	return ruling{failure: s.unknown("Nobody who was asked could tell in time.")}
 }
 
-// askOutcome waits for somebody who finds out.
+// askOutcome waits for a person who finds out the outcome.
 func (b *batch) askOutcome(c *call) ruling {
 	arguments := c.standing.intent.Arguments
 	if arguments == "" {
@@ -137,7 +138,7 @@ func (b *batch) askOutcome(c *call) ruling {
 	return ruling{awaits: wait, failure: failure}
 }
 
-// unknown tells the model what is known of a call in doubt.
+// unknown returns the failure for a call in doubt.
 func (s *standing) unknown(more string) *invoker.Failure {
 	message := fmt.Sprintf("The call was begun at %s, and what came of it was lost. It may or may not have taken effect; find out before you make it again.",
 		s.intent.Time.UTC().Format(time.RFC3339))
@@ -147,7 +148,7 @@ func (s *standing) unknown(more string) *invoker.Failure {
 	return invoker.Failf(invoker.OutcomeUnknown, "%s", message)
 }
 
-// barred tells the model why a call may not be made now, which may have been made
+// barred returns the failure for a call that may not be made now but may have been made
 // before.
 func (s *standing) barred(why string) *invoker.Failure {
 	switch {

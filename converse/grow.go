@@ -12,24 +12,24 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// This file lets what a turn offers grow at its end, and in no other way: a tool
-// that a server adds while the turn runs is offered from the next exchange on. The
-// tools before it keep their definitions and their places, so that the prompt stays
-// cached; a call of one that is gone fails.
+// The offer of a turn only grows at its end: a tool that a server adds while the turn
+// runs is offered from the next exchange on. Earlier tools keep their definitions and
+// their order, so that the prompt stays cached; a call of a tool that was removed
+// fails.
 
 // addedKey is the member of an assistant's metadata that lists the tools that were
-// added to the turn before this exchange, in the order in which they are offered. By
-// it another process that carries the turn on offers them in the same order. It has
-// the definitions from the server, as they are then.
+// added to the turn before this exchange, in the order in which they are offered. It
+// lets another process that carries the turn on offer them in the same order. That
+// process gets their current definitions from the servers.
 const addedKey = "io.github.consort-go/tools-added"
 
-// growTools offers the tools that have come since the last exchange.
+// growTools offers the tools that were added since the last exchange.
 func (t *turn) growTools(ctx context.Context) {
 	if t.tools.catalog == nil {
 		return
 	}
 	catalog, err := t.roster.Latest(ctx)
-	if err != nil || catalog == t.tools.catalog { // the exchange itself says what is wrong
+	if err != nil || catalog == t.tools.catalog { // the exchange itself reports the error
 		return
 	}
 	before := t.tools
@@ -45,14 +45,14 @@ func (t *turn) growTools(ctx context.Context) {
 	}
 }
 
-// growKey tells apart what was made of one catalog.
+// growKey identifies the grown offers of one catalog.
 type growKey struct {
 	before *offer
 	offerKey
 }
 
-// growInto returns the offer with the tools that a newer catalog has in addition,
-// made once for all conversations that have the same offer.
+// growInto returns the offer with the additional tools of a newer catalog. It is made
+// once for all conversations that have the same offer.
 func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *offer {
 	grow := func() any {
 		grown, choice := o.copy(catalog), chooserFor(model, limit)
@@ -70,7 +70,7 @@ func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *off
 	return catalog.Derive(growKey{o, key}, grow).(*offer)
 }
 
-// copy returns the offer as the beginning of one that a newer catalog adds to.
+// copy returns a copy of the offer to which the tools of a newer catalog can be added.
 func (o *offer) copy(catalog *ensemble.Catalog) *offer {
 	return &offer{
 		catalog: catalog,
@@ -82,7 +82,7 @@ func (o *offer) copy(catalog *ensemble.Catalog) *offer {
 	}
 }
 
-// withLast returns the offer with these tools at its end, in this order.
+// withLast returns the offer with the named tools at its end, in this order.
 func (o *offer) withLast(names []string) *offer {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return o.tools[name] == nil })
 	if len(names) == 0 {
@@ -123,8 +123,8 @@ func addedIn(turn []canister.Canister) []string {
 	return names
 }
 
-// noteAdded notes with the message which of the tools on offer were added to the
-// turn and are not noted yet.
+// noteAdded records in the message's metadata the tools that were added to the turn and
+// are not recorded yet.
 func (t *turn) noteAdded(message canister.Assistant) canister.Assistant {
 	if len(t.tools.added) == 0 {
 		return message

@@ -11,19 +11,20 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// claim says whether a call that is to be made may be made.
+// claim says whether a call may be made.
 type claim int
 
 const (
-	claimGo   claim = iota // its intent is written down
+	claimGo   claim = iota // its intent is appended
 	claimOver              // the work has ended
-	claimPut               // it is for another work to make
+	claimPut               // it is left to other work
 )
 
-// keyOf is the idempotency key of an invocation: the same on each attempt, in each
-// process, and another one in each conversation, since a fork makes calls of its own
-// that have the identities of its parent's. A conversation without an identity of its
-// own, which another process cannot tell from others, has those of the invocations.
+// keyOf returns the idempotency key of an invocation. It is the same for each attempt,
+// in each process, and differs between conversations, because a fork makes calls of its
+// own whose identities are those of its parent. If Options.ID is not set, other
+// processes cannot distinguish the conversation, and the key is the invocation's
+// identity.
 func keyOf(conversation, invocation string) string {
 	if conversation == "" {
 		return invocation
@@ -32,7 +33,7 @@ func keyOf(conversation, invocation string) string {
 	return base32.StdEncoding.EncodeToString(sum[:16])[:26]
 }
 
-// intentOf is what is written down before a call is made.
+// intentOf returns the intent that is appended before a call is made.
 func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 	intent := canister.Intent{
 		Invocation: c.invocation.ID,
@@ -48,15 +49,15 @@ func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 		return intent
 	}
 	intent.Approved, intent.Fingerprint = r.approved, fingerprintOf(c)
-	if identity, err := b.identity(); err == nil { // without one it holds for nobody
+	if identity, err := b.identity(); err == nil { // without an identity the approval holds for none
 		intent.Identity = identity
 	}
 	return intent
 }
 
-// written is how the arguments that a call was changed to stand in its intent. What
-// is secret of them is left out, which makes them no JSON object any more; an answer
-// in the log has them anyway.
+// written returns the changed arguments of a call as they appear in its intent. Secrets
+// are removed, and then the text is no longer a JSON object; an answer in the log has
+// the arguments anyway.
 func (b *batch) written(r ruling) string {
 	text := string(r.arguments)
 	if cleaned := b.clean.json(r.arguments); r.wait == "" && cleaned != text {
@@ -65,12 +66,12 @@ func (b *batch) written(r ruling) string {
 	return text
 }
 
-// whole reports whether the log has all of the arguments of an attempt.
+// whole reports whether the log has the complete arguments of an attempt.
 func whole(intent canister.Intent) bool {
 	return intent.Arguments == "" || isObject(json.RawMessage(intent.Arguments))
 }
 
-// rules notes that it is known whether a call is to be made.
+// rules records that it is decided whether a call is to be made.
 func (b *batch) rules(c *call) {
 	if !c.ruled {
 		c.ruled = true
@@ -78,7 +79,7 @@ func (b *batch) rules(c *call) {
 	}
 }
 
-// take takes in the calls that are to be made.
+// take receives the calls that are to be made.
 func (b *batch) take(c *call) {
 	for more := true; more; {
 		b.claiming = append(b.claiming, c)
@@ -91,23 +92,22 @@ func (b *batch) take(c *call) {
 	}
 }
 
-// claimAll claims the calls that are to be made: those that were started together
-// at the same time, unless one may wait for somebody who approves it.
+// claimAll claims the calls that are to be made. Calls that were started together are
+// claimed together, unless one of them may wait for an approval.
 func (b *batch) claimAll() {
 	if len(b.claiming) > 0 && (b.ruling == 0 || b.opts.Approve != nil) {
 		b.claim()
 	}
 }
 
-// claim writes down the intents of the calls that are to be made, in one append:
-// who finds that somebody else has gone on with the conversation makes none of
-// them.
+// claim appends the intents of the calls that are to be made, in one append. If another
+// process has carried on the conversation, none of them is made.
 func (b *batch) claim() {
 	calls, may := b.claiming, claimPut
 	b.claiming = nil
 	slices.SortFunc(calls, func(a, b *call) int { return a.place - b.place })
 	func() {
-		defer func() { // also should the log panic
+		defer func() { // even if the log panics
 			for _, c := range calls {
 				c.claimed <- may
 			}
@@ -139,7 +139,7 @@ func (b *batch) mayMake(calls []*call) claim {
 				return claimPut
 			}
 			c.intent = intent.(canister.Intent)
-			b.unmadeIntents[c.intent.ID] = true // unless it is known that they are in the log
+			b.unmadeIntents[c.intent.ID] = true // until the log has accepted it
 			intents = append(intents, c.intent)
 		}
 	}

@@ -18,82 +18,82 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// progressBuffer is how many progress reports wait for a slow reader of the
+// progressBuffer is how many progress reports are buffered for a slow reader of the
 // events; further ones are dropped.
 const progressBuffer = 16
 
-// batch runs the invocations of one message side by side. Its methods run on
-// the goroutine of the turn, but for run and what it calls.
+// batch runs the invocations of one message in parallel. Its methods run on the
+// goroutine of the turn, except run and the methods that it calls.
 type batch struct {
 	*turn
 	ctx      context.Context
-	clean    redaction           // for the goroutines of calls, which are left behind if it hangs
-	before   []canister.Canister // the history when it began
+	clean    redaction           // for the goroutines of calls; a call is left behind if it hangs
+	before   []canister.Canister // the history when the batch began
 	refused  bool
 	budget   allowance // of the exchanges that the tools ask for
 	calls    []call
 	next     int // the first call that was not started
 	running  int
-	ruling   int  // of those, how many may still turn out to be made
+	ruling   int  // how many of those are not decided yet and may still be made
 	alone    bool // an exclusive call is running
 	finished int
 	recorded int // without a log: how many results are in the history
 
-	stuck bool          // a call was left behind, since a function of the program did not return
-	gone  chan struct{} // closed when nobody takes what the calls hand back
+	stuck bool          // a call was left behind because a function of the program did not return
+	gone  chan struct{} // closed when outcomes are no longer received
 
 	claims   chan *call
-	claiming []*call // wait for their intents
+	claiming []*call // calls that wait for their intents
 	progress chan report
 	done     chan outcome
 }
 
 // call is one invocation on its way to a result.
 type call struct {
-	place      int // among those of the batch
+	place      int // its index in the batch
 	invocation canister.Invocation
-	tool       *ensemble.Tool   // nil when there is none of that name
-	standing   *standing        // what the history tells of it
-	key        string           // what it carries on each attempt
-	arguments  json.RawMessage  // that it is made with, when it is to be made
-	intent     canister.Intent  // the same
-	claimed    chan claim       // whether it may be
-	ruled      bool             // it is known whether it is to be
+	tool       *ensemble.Tool   // nil if no tool has the name
+	standing   *standing        // its state in the history
+	key        string           // the same for every attempt
+	arguments  json.RawMessage  // set when the call is to be made
+	intent     canister.Intent  // set with arguments
+	claimed    chan claim       // receives whether the call may be made
+	ruled      bool             // it is decided whether the call is to be made
 	stage      atomic.Int32     // how far its goroutine has come; a stage
-	at         atomic.Value     // the function of the program that this is in, a string
-	recorded   atomic.Bool      // what came of it is in the audit
-	ended      bool             // its outcome was taken in
-	spent      sampled          // what the tool asked of the model, when it has returned
+	at         atomic.Value     // the function of the program that it is in, a string
+	recorded   atomic.Bool      // its outcome is in the audit
+	ended      bool             // complete has processed its outcome
+	spent      sampled          // the exchanges that the tool asked for, set when it has returned
 	result     *canister.Result // nil until it is complete
-	kept       bool             // the result is in the history, or there will be none now
+	kept       bool             // the result is in the history, or this work adds none
 	over       bool             // its last event has been, or is being, yielded
 }
 
-// report is progress of a call.
+// report is a progress report of a call.
 type report struct {
 	call     *call
 	progress invoker.Progress
 }
 
-// outcome is what the goroutine of a call hands back: a result, unless the call
-// waits for somebody or was put down for another work to carry on.
+// outcome is what the goroutine of a call returns: a result, unless the call waits for
+// an answer or was suspended for later work.
 type outcome struct {
 	call     *call
 	wait     *canister.Wait
 	put      bool
 	result   canister.Result
 	duration time.Duration   // 0 when the tool did not run
-	approved json.RawMessage // arguments in place of the model's, if it ran with such
-	by       string          // who approved it, or said what came of it, if it waited for that
-	cause    string          // of a failure, for people; see InvocationCompleted
+	approved json.RawMessage // the arguments that replaced the model's, if any did
+	by       string          // the person who approved it or stated its outcome, if it waited for that
+	cause    string          // the cause of a failure, for people; see InvocationCompleted
 }
 
 // exclusive reports whether the tool asks to run alone.
 func (c *call) exclusive() bool { return c.tool != nil && c.tool.Definition().Exclusive }
 
-// invoke runs invocations until each has a result in the history, or waits for
-// somebody. With a log they enter as they come, so that as little as possible is
-// lost in a crash, and otherwise in order, each as soon as those before it are
+// invoke runs invocations until each has a result in the history or waits for an
+// answer. With a log results enter as they arrive, so that a crash loses as little as
+// possible; otherwise they enter in order, each as soon as the results before it are
 // there.
 func (t *turn) invoke(ctx context.Context, command Invoke) {
 	ctx, settle, err := t.budgetTime(ctx, command.Pending)
@@ -133,7 +133,7 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 	t.timedOut(ctx)
 }
 
-// announce tells what waits are over.
+// announce reports the waits that are over.
 func (b *batch) announce() {
 	for i := range b.calls {
 		if c := &b.calls[i]; c.standing.wait.ID != "" {
@@ -142,7 +142,7 @@ func (b *batch) announce() {
 	}
 }
 
-// collect sees the calls through to the last.
+// collect runs the batch until the last call has finished.
 func (b *batch) collect() {
 	suspended, ended, overdue := b.piece.suspended, b.ctx.Done(), (<-chan time.Time)(nil)
 	for {
@@ -165,14 +165,14 @@ func (b *batch) collect() {
 			overdue = nil
 			b.leaveCalls()
 		case <-suspended:
-			suspended = nil // startMore starts none any more
+			suspended = nil // startMore starts no more calls
 		}
 	}
 }
 
-// close ends and collects the calls that a panic, in the caller's loop or in a
-// function of the program, would otherwise leave behind, and keeps the results that
-// were not taken.
+// close cancels and collects the calls that a panic, in the caller's loop or in a
+// function of the program, would otherwise leave running, and saves the results that
+// were not appended.
 func (b *batch) close() {
 	defer close(b.gone)
 	defer func() {
@@ -187,12 +187,12 @@ func (b *batch) close() {
 		b.left = true // nothing more is yielded
 		defer func() { b.left = left }()
 		b.cancel(errLeft)
-		defer b.collect() // the rest, should there be one more panic
+		defer b.collect() // the rest, in case of another panic
 		b.collect()
 	}
 }
 
-// startMore starts as many of the calls, in order, as may run now.
+// startMore starts, in order, as many calls as may run now.
 func (b *batch) startMore() {
 	limit := b.opts.Limits.Parallel
 	for b.next < len(b.calls) && !b.alone && (limit < 0 || b.running < limit) {
@@ -220,7 +220,7 @@ func (b *batch) startMore() {
 	}
 }
 
-// complete takes in a call that has its result, or will not have it now.
+// complete processes the outcome of a call.
 func (b *batch) complete(o outcome) {
 	if o.call.ended {
 		return // it was left behind
@@ -268,8 +268,8 @@ func (b *batch) keepResults(done *call) {
 	}
 }
 
-// keepResult adds the result of a call to the history, and reports whether it,
-// or that there is none, is settled.
+// keepResult adds the result of a call to the history, and reports whether the call is
+// settled: its result is in the history, or it has none.
 func (b *batch) keepResult(c *call) bool {
 	if c.kept {
 		return true
@@ -281,20 +281,20 @@ func (b *batch) keepResult(c *call) bool {
 	return c.kept
 }
 
-// lose ends a work of which nothing can be written down any more. With a log, calls
-// that were not made are for another work, which may be at them already.
+// lose cancels the work after an append failed. With a log, calls that were not made
+// are left to other work, which may already be running them.
 func (b *batch) lose() { b.cancel(unwritten{b.err}) }
 
-// unwritten is why a work was ended by its log or its journal.
+// unwritten is the cause of a cancellation by a failed log or journal.
 type unwritten struct{ error }
 
-// putDown reports whether calls that were not made are left to another work.
+// putDown reports whether calls that were not made are left to other work.
 func (b *batch) putDown() bool {
 	_, lost := errors.AsType[unwritten](context.Cause(b.ctx))
 	return lost && b.opts.Log != nil || b.suspended()
 }
 
-// drainProgress yields the reports that came before a result.
+// drainProgress yields the reports that arrived before a result.
 func (b *batch) drainProgress() {
 	for {
 		select {
@@ -313,7 +313,7 @@ func (b *batch) emitProgress(r report) {
 	}
 }
 
-// report takes in the progress of a call; it is called from any goroutine.
+// report queues a progress report of a call; it may be called from any goroutine.
 func (b *batch) report(c *call, p invoker.Progress) {
 	select {
 	case b.progress <- report{c, p}:

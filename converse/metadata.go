@@ -13,10 +13,10 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// maxMIME is how many bytes of a media type are kept; RFC 6838 allows 255.
+// maxMIME is the maximum length in bytes of a media type; RFC 6838 allows 255.
 const maxMIME = 255
 
-// boundMIME returns a content whose media type has no more than maxMIME bytes.
+// boundMIME cuts the media type of a content to maxMIME bytes.
 func boundMIME(content canister.Content) canister.Content {
 	switch c := content.(type) {
 	case canister.ImageContent:
@@ -35,7 +35,7 @@ func boundMIME(content canister.Content) canister.Content {
 	return content
 }
 
-// fieldsSize is how many bytes fields hold.
+// fieldsSize returns the size of fields in bytes.
 func fieldsSize(fields canister.Fields) (bytes int) {
 	for name, value := range fields {
 		bytes += len(name) + len(value)
@@ -43,8 +43,8 @@ func fieldsSize(fields canister.Fields) (bytes int) {
 	return bytes
 }
 
-// writable returns contents and metadata of a result that a history can be written
-// out with. Lines say what was left out.
+// writable returns contents and metadata of a result without metadata that cannot be
+// encoded. A line names what was left out.
 func writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
 	contents = slices.Clone(contents)
 	var out []string
@@ -53,7 +53,7 @@ func writable(contents []canister.Content, metadata canister.Fields) ([]canister
 			extra := canister.ExtraOf(c)
 			extra.Metadata, out = writableFields(extra.Metadata, out)
 			extra.Unknown, out = writableFields(extra.Unknown, out)
-			if c = canister.WithExtra(c, extra); !hasForm(c) { // names that the form itself uses
+			if c = canister.WithExtra(c, extra); !hasForm(c) { // names that the JSON form itself uses
 				out = append(out, slices.Sorted(maps.Keys(extra.Unknown))...)
 				c = canister.WithExtra(c, canister.Extra{Metadata: extra.Metadata})
 			}
@@ -74,13 +74,13 @@ func writable(contents []canister.Content, metadata canister.Fields) ([]canister
 	return contents, metadata
 }
 
-// hasForm reports whether a content can be written out.
+// hasForm reports whether a content can be encoded.
 func hasForm(c canister.Content) bool {
 	return canister.Writable(canister.User{Content: []canister.Content{c}}) == nil
 }
 
-// writableFields returns the fields that can be written out, and adds the names of
-// the others to out.
+// writableFields returns the fields that can be encoded, and appends the names of the
+// others to out.
 func writableFields(fields canister.Fields, out []string) (canister.Fields, []string) {
 	if canister.Writable(canister.User{Head: canister.Head{Extra: canister.Extra{Metadata: fields}}}) == nil {
 		return fields, out
@@ -97,9 +97,9 @@ func writableFields(fields canister.Fields, out []string) (canister.Fields, []st
 	return kept, out
 }
 
-// boundMetadata leaves out metadata of contents and of their result that do not fit
-// into limit beside the contents. A line says how much, and the whole of that is
-// spilled. A negative limit is none.
+// boundMetadata removes metadata of contents and of their result that do not fit into
+// limit together with the contents. A line says how much, and the whole of the removed
+// metadata is spilled. A negative limit means no limit.
 func boundMetadata(contents []canister.Content, metadata canister.Fields, limit int, spill spiller) ([]canister.Content, canister.Fields) {
 	left, cut := limit, 0
 	for _, c := range contents {

@@ -6,19 +6,19 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// planning looks for what makes a history shorter.
+// planning looks for a way to shorten a history.
 type planning struct {
 	Compaction // with defaults
 	history    []canister.Canister
 	marks      marks
 	window     int64 // tokens
 	before     int64
-	guessed    int64 // what before would be without what the server has counted
+	guessed    int64 // an estimate of before without the server's counts
 	refused    int64 // Policy.RefusedPart
 }
 
-// compact tells whether the conversation has to be compacted before the model is
-// asked, and how. Without ask it may only be what needs no model.
+// compact returns whether the conversation must be compacted before the model is asked,
+// and how. Without ask it considers only compactions that need no model.
 func (p Policy) compact(history []canister.Canister, ask bool) (Compact, bool) {
 	if p.Compaction == nil {
 		return Compact{}, false
@@ -34,7 +34,7 @@ func (p Policy) compact(history []canister.Canister, ask bool) (Compact, bool) {
 	return planning.find(ask)
 }
 
-// lesser returns the lesser of two numbers of which 0 is none.
+// lesser returns the lower of two numbers; 0 means no number.
 func lesser(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -42,7 +42,7 @@ func lesser(a, b int64) int64 {
 	return a
 }
 
-// worth is what has to be gained at least: otherwise there would be no end of it.
+// worth is the minimum gain in tokens; without one, compaction could repeat endlessly.
 func (p *planning) worth() int64 {
 	if p.before < p.window {
 		return max(1, p.window/10)
@@ -50,8 +50,8 @@ func (p *planning) worth() int64 {
 	return max(1, p.window/50)
 }
 
-// find keeps as many exchanges as it can and still gets far enough below the
-// window that some time passes before the next compaction.
+// find keeps as many exchanges as possible while it gets far enough below the window
+// that the next compaction is not needed soon.
 func (p *planning) find(ask bool) (Compact, bool) {
 	enough := int64(p.At * float64(p.window) * 2 / 3)
 	best := Compact{After: p.before - p.worth() + 1}
@@ -71,7 +71,7 @@ func (p *planning) find(ask bool) (Compact, bool) {
 		}
 	}
 	if p.before >= p.window && best.Through == "" {
-		// The model cannot be told what it has just asked for.
+		// The results of the model's last calls do not fit.
 		if c := p.trim(len(p.history)); c.After < best.After {
 			best = c
 		}
@@ -79,8 +79,8 @@ func (p *planning) find(ask bool) (Compact, bool) {
 	return best, best.Through != ""
 }
 
-// cutBefore returns where the last exchanges begin: at a message of the model,
-// or at what was said to it just before.
+// cutBefore returns the index where the last exchanges begin: a message of the model,
+// or the user's messages just before it.
 func (p *planning) cutBefore(keep int) int {
 	cut := len(p.history)
 	for keep > 0 && cut > p.marks.through+1 {
@@ -97,7 +97,7 @@ func (p *planning) cutBefore(keep int) int {
 
 func isUser(c canister.Canister) bool { return c.Kind() == canister.KindUser }
 
-// trim cuts the results before a place.
+// trim cuts the results before an index.
 func (p *planning) trim(cut int) Compact {
 	c := Compact{Trim: p.Trim, Before: p.before, After: p.before, marks: p.marks, cut: cut}
 	from := max(p.marks.through, p.marks.trim) + 1
@@ -115,8 +115,8 @@ func (p *planning) trim(cut int) Compact {
 	return c
 }
 
-// summary has a summary stand for what is before a place, or for as much of it
-// as the one who writes it can be told at once.
+// summary summarises the canisters before an index, or as many of them as fit into one
+// request for a summary.
 func (p *planning) summary(cut int) Compact {
 	c := Compact{Before: p.before, After: p.before, marks: p.marks}
 	from := p.marks.through + 1
@@ -131,18 +131,18 @@ func (p *planning) summary(cut int) Compact {
 	return c
 }
 
-// part is how many tokens of history a request for a summary may have: a window,
-// without the answer and the rest.
+// part returns how many tokens of history a request for a summary may have: a window,
+// minus the answer and the overhead.
 func (p *planning) part() int64 {
 	const rest = 1000
 	window := lesser(p.window, p.refused)
 	return max(window-p.MaxTokens-rest, window/4)
 }
 
-// within returns the last place up to cut at which the history can be cut so that
-// what is before it has at most that many tokens as a summary is told of it, or
-// the first at which it is worth it, since then that is told of in fewer; and the
-// tokens that a request has of what is before it.
+// within returns the last index up to cut where the history can be cut so that the
+// digest of the part before it has at most that many tokens. If there is none, it
+// returns the first index where a summary is worth it; the digest is then shortened to
+// fit. It also returns the tokens of that part in a request.
 func (p *planning) within(from, cut int, most int64) (int, int64) {
 	place, enough := from, false
 	var tokens, passed, digest int64
@@ -165,9 +165,9 @@ func (p *planning) within(from, cut int, most int64) (int, int64) {
 	return place, tokens
 }
 
-// hiddenBy is what a summary of all before a place takes out of a request, of
-// which that much is from behind the summary that there is. Instructions stay in
-// front, and so does what the user said last.
+// hiddenBy returns the tokens that a summary of everything before an index removes from
+// a request, where tokens are those of the part after the existing summary.
+// Instructions stay in front, and so does the user's last message.
 func (p *planning) hiddenBy(cut int, tokens int64) int64 {
 	if p.marks.summary >= 0 {
 		tokens += tokensOf(p.history[p.marks.summary])
@@ -187,8 +187,8 @@ func (p *planning) hiddenBy(cut int, tokens int64) int64 {
 	return p.freed(tokens)
 }
 
-// freed is how many tokens less a request has, as its server counts, without
-// what is guessed to have that many.
+// freed scales estimated tokens to the server's count: it returns how many tokens a
+// request saves without the parts that are estimated at that many.
 func (p *planning) freed(tokens int64) int64 {
 	if p.guessed > p.before {
 		tokens = tokens * p.before / p.guessed
@@ -196,7 +196,7 @@ func (p *planning) freed(tokens int64) int64 {
 	return max(0, tokens)
 }
 
-// guess is what the request that is too long is guessed to have.
+// guess estimates the tokens of the request that is too long.
 func (p *planning) guess() int64 {
 	var tokens int64
 	for i, c := range p.history[p.marks.through+1:] {

@@ -12,18 +12,18 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// held says which canisters of its log a conversation holds, so that its cost is
-// that of what the newest summary has left: the instructions of any time, and all
-// from a place on.
+// held says which canisters of its log a conversation holds: the instructions, and
+// everything from one index on. Its cost depends on the part that remains after the
+// newest summary.
 type held struct {
-	front []int // the places of the first ones, which stand before what is skipped
-	from  int   // the place of those behind
+	front []int // the log indexes of the first ones, before the skipped part
+	from  int   // the log index of the first canister after the skipped part
 }
 
-// length is how many canisters the log has, if that many are held.
+// length returns the length of the log if held canisters are held.
 func (h *held) length(held int) int { return h.from + held - len(h.front) }
 
-// place is where in the log a canister stands that is held at an index.
+// place returns the log index of the canister that is held at an index.
 func (h *held) place(index int) int {
 	if index < len(h.front) {
 		return h.front[index]
@@ -31,7 +31,7 @@ func (h *held) place(index int) int {
 	return h.from + index - len(h.front)
 }
 
-// mark is what a compaction leaves in the history that is held.
+// mark returns the mark of a compaction of the held history.
 func (h *held) mark(history []canister.Canister, command Compact) mark {
 	m := mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
 	if command.Trim > 0 {
@@ -46,9 +46,9 @@ func (h *held) mark(history []canister.Canister, command Compact) mark {
 	return m
 }
 
-// takeUp reads a conversation from its end, as far back as its next turn can need:
-// to the turn that the newest summary stands in. If there is none, or one that does
-// not say where it stands, it reads all.
+// takeUp reads a conversation from its end, as far back as its next turn can need: to
+// the turn that contains the newest summary. It reads everything if there is no
+// summary, or if the summary does not record its place.
 func takeUp(ctx context.Context, log history.Log, conversation string) (held, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(place int, canisters []canister.Canister) bool {
 		_, _, ok := needed(place, canisters)
@@ -65,15 +65,15 @@ func takeUp(ctx context.Context, log history.Log, conversation string) (held, []
 	if err != nil {
 		return held{}, nil, err
 	}
-	if len(front) < before { // the log was changed
+	if len(front) < before { // the log has changed
 		all, err := history.From(ctx, log, conversation, 0)
 		return held{}, all, err
 	}
 	return h, append(front, canisters[start:]...), nil
 }
 
-// needed finds in the end of a history, which begins at a place of the log, the
-// first canister that the next turn can need, and the summary behind it.
+// needed finds, in the end of a history that begins at a log index, the first canister
+// that the next turn can need, and the mark of the summary after it.
 func needed(place int, end []canister.Canister) (start int, summary mark, ok bool) {
 	for i, c := range slices.Backward(end) {
 		m, is := markOf(c)
@@ -92,12 +92,12 @@ func needed(place int, end []canister.Canister) (start int, summary mark, ok boo
 	return 0, mark{}, false
 }
 
-// near is how many canisters are rather read and passed over than left out: to begin
-// to read costs about as much.
+// near is the distance up to which canisters are read and skipped, because starting a
+// new read costs about as much.
 const near = 32
 
-// instructions returns the Supervisors that stand at some places of a conversation,
-// as far as they do.
+// instructions returns the Supervisors at the given places of a conversation, up to the
+// first place that has none.
 func instructions(ctx context.Context, log history.Log, conversation string, places []int) ([]canister.Canister, error) {
 	var found []canister.Canister
 	for len(found) < len(places) {
@@ -116,15 +116,15 @@ func instructions(ctx context.Context, log history.Log, conversation string, pla
 			}
 			place++
 		}
-		if len(found) == before { // there is no such place
+		if len(found) == before { // the place does not exist
 			break
 		}
 	}
 	return found, nil
 }
 
-// clashes says which of the canisters has the identity of one that the log has and
-// the history does not hold.
+// clashes returns an error if one of the canisters has the identity of a canister that
+// is in the log and not in the held history.
 func (t *turn) clashes(canisters []canister.Canister) error {
 	named := map[string]bool{}
 	for _, c := range canisters {
@@ -142,8 +142,8 @@ func (t *turn) clashes(canisters []canister.Canister) error {
 	return err
 }
 
-// before returns the first canister before a place of a log that is wanted, and its
-// place; nil if there is none.
+// before returns the first wanted canister before an index of a log, and its index; nil
+// if there is none.
 func before(ctx context.Context, log history.Log, conversation string, end int, wanted func(canister.Canister) bool) (canister.Canister, int, error) {
 	place := 0
 	for c, err := range log.Read(ctx, conversation, 0) {

@@ -19,22 +19,22 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// sampledKey is the member of a result's metadata that says what the tool has
-// spent of the model. It is ours alone: what a tool writes there is dropped.
+// sampledKey is the member of a result's metadata that records the exchanges that the
+// tool asked for. Only this package writes it: a tool's own value is dropped.
 const sampledKey = "io.github.consort-go/sampled"
 
-// sampled is what a tool has spent of the model.
+// sampled is the use of the model by a tool.
 type sampled struct {
 	Exchanges int `json:"exchanges"`
 	canister.Usage
 }
 
-// remember returns metadata that says so.
+// remember returns metadata that record s.
 func (s sampled) remember(metadata canister.Fields) canister.Fields {
 	if _, forged := metadata[sampledKey]; !forged && s.Exchanges == 0 {
 		return metadata
 	}
-	metadata = maps.Clone(metadata) // it may be the tool's
+	metadata = maps.Clone(metadata) // it may belong to the tool
 	delete(metadata, sampledKey)
 	if s.Exchanges > 0 {
 		if metadata == nil {
@@ -45,8 +45,8 @@ func (s sampled) remember(metadata canister.Fields) canister.Fields {
 	return metadata
 }
 
-// sampledIn reads what metadata remember. Numbers that nobody can have spent
-// count for nothing.
+// sampledIn reads the record in metadata. A record with impossible numbers counts as
+// nothing.
 func sampledIn(metadata canister.Fields) (spent sampled) {
 	text, ok := metadata[sampledKey]
 	if !ok || json.Unmarshal(text, &spent) != nil {
@@ -61,21 +61,21 @@ func sampledIn(metadata canister.Fields) (spent sampled) {
 	return spent
 }
 
-// allowance is what the limits leave to the tools of a batch.
+// allowance is the part of the limits that is left for the tools of a batch.
 type allowance struct {
 	limits Limits
 
 	mu        sync.Mutex
 	exchanges int // of the turn so far
 	usage     canister.Usage
-	reserved  int64         // tokens of the answers that are under way
-	settled   chan struct{} // closed when one of them is over; nil when nobody waits
+	reserved  int64         // tokens of the answers under way
+	settled   chan struct{} // closed when one of them is over; nil if nothing waits
 }
 
-// take takes one exchange for an answer of as many tokens as are asked for, 0
-// for any, and returns how many it may have. It says which limit has none left;
-// or, when those that are under way may use up what is left, it returns a
-// channel that is closed when one of them is over.
+// take reserves one exchange for an answer of up to asked tokens, 0 for any number, and
+// returns how many it may have. It returns the limit that is reached, if one is. If the
+// exchanges under way may use up all that is left, it returns a channel that is closed
+// when one of them is over.
 func (b *allowance) take(asked int64) (most int64, reached Reason, wait <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +97,7 @@ func (b *allowance) take(asked int64) (most int64, reached Reason, wait <-chan s
 	return asked, "", nil
 }
 
-// settle replaces what an exchange may have used by what it has.
+// settle replaces the reservation of an exchange by its real usage.
 func (b *allowance) settle(most int64, usage canister.Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,18 +111,18 @@ func (b *allowance) settle(most int64, usage canister.Usage) {
 	}
 }
 
-// sampling are the exchanges with the model that one call asks for.
+// sampling handles the exchanges with the model that one call asks for.
 type sampling struct {
 	*batch
 	ctx context.Context // of the call
 
 	mu    sync.Mutex
-	over  bool // the call is
+	over  bool // the call is over
 	spent sampled
 }
 
-// ask is [invoker.Call].Model: one exchange, with a history of its own and without
-// the tools of the conversation.
+// ask is [invoker.Call].Model: one exchange, with its own history and without the tools
+// of the conversation.
 func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *invoker.SampleResult, err error) {
 	defer caught("a function that a tool's question to the model needs", &err)
 	history, err := s.history(request)
@@ -163,7 +163,7 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	}, nil
 }
 
-// history makes canisters of what the tool wants said.
+// history converts the messages of a request to canisters.
 func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister, error) {
 	if request == nil || len(request.Messages) == 0 {
 		return nil, invoker.Failf(invoker.InvalidArguments, "The model was asked nothing: there is no message.")
@@ -181,7 +181,7 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	if request.System != "" {
 		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.clean.text(request.System))})
 	}
-	var uses []canister.Invocation // of the message before
+	var uses []canister.Invocation // of the previous message
 	for i, message := range request.Messages {
 		content := s.clean.contents(byValue(message.Content))
 		switch {
@@ -203,12 +203,12 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	return history, nil
 }
 
-// head begins a canister of such a history.
+// head returns a head for a canister of such a history.
 func (s *sampling) head() canister.Head {
 	return canister.Head{ID: s.opts.NewID(), Time: s.opts.Now()}
 }
 
-// request is what the model is asked, for an answer of that many tokens.
+// request returns the request to the model, for an answer of at most that many tokens.
 func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Canister, tools *Toolset, most int64) *Request {
 	request := &Request{
 		Purpose: PurposeSampling, History: history, Tools: tools, MaxTokens: most, NewID: s.opts.NewID,
@@ -224,8 +224,8 @@ func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Cani
 	return request
 }
 
-// take takes one exchange of the turn, and returns how many tokens its answer
-// may have. It waits for other exchanges when these may use up what is left.
+// take reserves one exchange of the turn, and returns how many tokens its answer may
+// have. It waits for other exchanges if these may use up all that is left.
 func (s *sampling) take(ctx context.Context, asked int64) (int64, error) {
 	for {
 		most, wait, err := s.tryTake(asked)
@@ -267,7 +267,7 @@ func (s *sampling) settle(most int64, usage canister.Usage) {
 	}
 }
 
-// end closes the account of the call.
+// end closes the account of the call and returns its total.
 func (s *sampling) end() sampled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,9 +275,9 @@ func (s *sampling) end() sampled {
 	return s.spent
 }
 
-// exchange asks the model, and once more without temperature and words to stop
-// at when it refuses a request that has them: some models take neither, and a
-// client may do without (MCP 2025-11-25, client/sampling).
+// exchange asks the model. If the model refuses a request that has a temperature or
+// stop sequences, it asks again without them: some models support neither, and a client
+// may ignore them (MCP 2025-11-25, client/sampling).
 func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, error) {
 	reply, err := s.attempt(ctx, request)
 	var failed *ModelError
@@ -289,13 +289,13 @@ func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, erro
 	return s.attempt(ctx, &plain)
 }
 
-// attempt asks the model as it was given, since the one that is bound to the
-// conversation knows another history.
+// attempt asks the model as it was passed to New, because the model that is bound to
+// the conversation expects another history.
 func (s *sampling) attempt(ctx context.Context, request *Request) (*Reply, error) {
 	return s.beside(ctx, s.origin, s.info, request, func(Retry) {})
 }
 
-// beside asks a model beside the conversation: what it streams is nobody's.
+// beside runs an exchange outside the conversation and discards its deltas.
 func (t *turn) beside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, retried func(Retry)) (*Reply, error) {
 	ctx, asking := t.startChat(ctx, info, request)
 	defer asking.end()
@@ -319,7 +319,7 @@ func (t *turn) beside(ctx context.Context, model Model, info telemetry.ModelInfo
 	return nil, asking.err
 }
 
-// cannotAsk is what a tool is told of a failed exchange.
+// cannotAsk returns the failure that a tool receives for a failed exchange.
 func cannotAsk(err error) *invoker.Failure {
 	var failed *ModelError
 	if reached := new(budget.ReachedError); errors.As(err, &reached) {
@@ -331,7 +331,7 @@ func cannotAsk(err error) *invoker.Failure {
 	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The model could not answer.", Cause: fmt.Errorf("asking the model: %w", err)}
 }
 
-// finishOf translates into the words of MCP 2025-11-25, client/sampling.
+// finishOf translates a finish to the terms of MCP 2025-11-25, client/sampling.
 func finishOf(finish canister.Finish, usesTools bool) string {
 	switch finish {
 	case canister.FinishInvocations, canister.FinishStop:

@@ -14,16 +14,16 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// sampleTools are the tools that the asker of a request brings along. The model is
-// offered them; the conversation runs none of them.
+// sampleTools are the tools in a sampling request of a tool. The model is offered them;
+// the conversation runs none of them.
 type sampleTools struct {
 	set     *Toolset
-	names   map[string]string // the asker's, by those that the model knows
-	allowed bool              // the model may ask for them
+	names   map[string]string // the requester's names, by the names for the model
+	allowed bool              // the model may call them
 }
 
-// tools returns the tools of a request, or why the model cannot be offered one:
-// nothing is left out, because the asker would not learn of it.
+// tools returns the tools of a request, or an error if the model cannot be offered one
+// of them. None is left out, because the requester would not notice.
 func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 	tools := sampleTools{set: &Toolset{}, names: map[string]string{}, allowed: request.ToolChoice != invoker.ToolsNone}
 	choice := chooserFor(s.origin, s.opts.Limits.Tools)
@@ -48,8 +48,8 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 	return tools, nil
 }
 
-// sampleName returns the name by which the model knows a tool of an asker, the same
-// each time: its own, unless it is long or a model API would refuse it.
+// sampleName returns the name by which the model knows a tool of a requester, always
+// the same: its own name, unless it is long or a model API would refuse it.
 func sampleName(name string) string {
 	const scope = "tool"
 	if known := ensemble.NameFor(scope, name); known != scope+"__"+name {
@@ -58,8 +58,8 @@ func sampleName(name string) string {
 	return name
 }
 
-// uses returns what a model asks for in an answer. A model that asks for tools
-// although there are none, or although it may not, has said what it said.
+// uses returns the calls of tools in an answer. Calls are ignored if the request has no
+// tools or does not allow calls.
 func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 	if !t.allowed || len(t.names) == 0 {
 		return nil, nil
@@ -67,12 +67,12 @@ func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 	for _, call := range reply.Invocations {
 		name, known := t.names[call.Name]
 		if !known {
-			name = call.Name // for the asker to refuse
+			name = call.Name // the requester can refuse it
 		}
 		input := json.RawMessage(strings.TrimSpace(call.Arguments))
 		if !isObject(input) {
 			if finish := reply.Message.Finish; finish == canister.FinishLength || finish == canister.FinishContentFilter {
-				break // it is cut off, and the answer says so
+				break // the call is cut off, and the finish of the answer says so
 			}
 			return nil, invoker.Failf(invoker.ExecutionFailed, "The model asked for the tool %q with arguments that are not a JSON object.", textcut.Bytes(name, maxQuoted))
 		}
@@ -90,16 +90,16 @@ func (t *sampleTools) uses(reply *Reply) (uses []invoker.ToolUse, err error) {
 	return uses, nil
 }
 
-// messageKey is the member of the metadata of the first use in a message where the
-// metadata of the message itself travel, which some model APIs want to see again.
+// messageKey is the member of the metadata of a message's first tool use that holds the
+// metadata of the message itself, which some model APIs require again later.
 const messageKey = "io.github.consort-go/message"
 
-// invocations makes canisters of the uses of tools in a message.
+// invocations converts the tool uses of a message to canisters.
 func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse) (calls []canister.Invocation) {
 	if len(uses) > 0 {
 		said.Finish = canister.FinishInvocations
 		if json.Unmarshal(uses[0].Metadata[messageKey], &said.Metadata) != nil {
-			said.Metadata = nil // there is none, or it is not ours
+			said.Metadata = nil // missing, or from somewhere else
 		}
 		said.Metadata = s.clean.fields(said.Metadata)
 	}
@@ -114,8 +114,8 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 	return calls
 }
 
-// results makes canisters of the results of tools, in the order of the calls. Each
-// call has one: the request was checked.
+// results converts the results of tools to canisters, in the order of the calls. Each
+// call has one: CheckTools has checked the request.
 func (s *sampling) results(calls []canister.Invocation, results []invoker.ToolResult) (answers []canister.Canister) {
 	for _, call := range calls {
 		at := slices.IndexFunc(results, func(r invoker.ToolResult) bool { return r.ToolUseID == call.CallID })

@@ -24,40 +24,40 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// bill is what a piece of work has spent, and whether the budget ended it.
+// bill is the amount that a piece of work has spent, and whether the budget ended it.
 type bill struct {
 	reached *budget.ReachedError
-	timed   atomic.Bool // the time of calls runs, in which tools may ask the model
+	timed   atomic.Bool // the time of calls is being counted, including their sampling
 
 	mu    sync.Mutex
 	spent budget.Amount
 }
 
-// add adds to what was spent.
+// add adds a spent amount.
 func (b *bill) add(spent budget.Amount) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.spent = b.spent.Add(spent)
 }
 
-// total returns what was spent.
+// total returns the spent amount.
 func (b *bill) total() budget.Amount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.spent
 }
 
-// outOfBudget notes whether an exchange failed because of the budget.
+// outOfBudget records and reports whether an exchange failed because of the budget.
 func (t *turn) outOfBudget(err error) bool { return errors.As(err, &t.bill.reached) }
 
-// reserve reserves what is about to be spent. Need.ID is what it is in the
-// conversation.
+// reserve reserves an amount before it is spent. Need.ID identifies the expense within
+// the conversation.
 func (t *turn) reserve(ctx context.Context, need budget.Need) (*budget.Hold, error) {
 	who, err := owner.Of(ctx, t.opts.Identity)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := json.Marshal([]string{t.opts.ID, need.ID}) // no two lists have one form
+	whole, err := json.Marshal([]string{t.opts.ID, need.ID}) // distinct lists have distinct forms
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +68,12 @@ func (t *turn) reserve(ctx context.Context, need budget.Need) (*budget.Hold, err
 	return foreign(t, ctx, "the ledger of Options.Budget", func() (*budget.Hold, error) { return t.opts.Budget.Reserve(ctx, need) })
 }
 
-// settling is how long a ledger may take to note what was spent, also after the
-// work that spent it was cancelled.
+// settling is the timeout for settling with the ledger, which runs even if the work was
+// cancelled.
 const settling = 10 * time.Second
 
-// settleHold notes what was spent. What the ledger does not take stays reserved
-// and counts as that.
+// settleHold settles the spent amount with the ledger. If the ledger does not accept
+// it, the reserved amount stays reserved and counts as spent.
 func (t *turn) settleHold(ctx context.Context, hold *budget.Hold, spent budget.Spent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
 	defer cancel()
@@ -84,7 +84,7 @@ func (t *turn) settleHold(ctx context.Context, hold *budget.Hold, spent budget.S
 	}
 }
 
-// limitHold returns a context that ends with the time that was reserved.
+// limitHold returns a context that ends after the reserved time.
 func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context.CancelFunc) {
 	if hold.Time == 0 {
 		return ctx, func() {}
@@ -92,9 +92,9 @@ func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context
 	return context.WithTimeoutCause(ctx, hold.Time, hold.TimeIsUp())
 }
 
-// pay is an exchange within the budget: what it may cost is reserved before, and
-// what it has cost is settled after. Own says that it is one of the conversation,
-// with its history and its tools.
+// pay runs an exchange within the budget: it reserves the maximum cost before, and
+// settles the real cost afterwards. Own means that the exchange belongs to the
+// conversation, with its history and its tools.
 func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own bool) iter.Seq2[ModelEvent, error] {
 	if t.opts.Budget == nil {
 		return t.exchangeWith(ctx, model, request)
@@ -122,8 +122,8 @@ func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, r
 	}
 }
 
-// watch passes on what a model yields, and sees what it has spent. The end of ctx
-// is an error that says why.
+// watch passes on the events of a model and records what it has spent. If ctx ended
+// because of the budget, the error says so.
 func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budget.Spent, yield func(ModelEvent, error) bool) {
 	streamed := false
 	for event, err := range events {
@@ -146,8 +146,8 @@ func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budg
 	}
 }
 
-// refused reports whether an exchange failed before the model had to do with it:
-// the server answered with an error, or was not reached.
+// refused reports whether an exchange failed before the model worked on it: the server
+// answered with an error, or could not be reached.
 func refused(err error) bool {
 	if failed := new(ModelError); errors.As(err, &failed) && failed.Status >= 400 {
 		return true
@@ -156,8 +156,8 @@ func refused(err error) bool {
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// lastID is the identity of the last canister, by which the answer to a history
-// is the same whoever asks for it.
+// lastID returns the identity of the last canister. It identifies the answer to a
+// history, whichever process asks for it.
 func lastID(history []canister.Canister) string {
 	if len(history) == 0 {
 		return ""
@@ -165,7 +165,7 @@ func lastID(history []canister.Canister) string {
 	return history[len(history)-1].Header().ID
 }
 
-// least returns the lesser of two bounds, of which 0 is none.
+// least returns the lower of two bounds; 0 means no bound.
 func least(a, b int64) int64 {
 	if a <= 0 || b > 0 && b < a {
 		return max(b, 0)
@@ -173,19 +173,19 @@ func least(a, b int64) int64 {
 	return a
 }
 
-// What a request has at most beside the bytes of its texts, in tokens.
+// Upper bounds of the tokens of a request, in addition to the bytes of its texts.
 const (
-	mostPerMessage = 64   // what stands around a message or a content, and names it
-	mostPerMedia   = 8192 // an image or a sound
+	mostPerMessage = 64   // the overhead of a message or a content, and its name
+	mostPerMedia   = 8192 // an image or audio
 	mostPerRequest = 512
 )
 
-// mostTokens is how many tokens a request has at most: a token has at least one
-// byte. Of what the model was told and said before, its server has counted the
-// tokens; other tools may have been on offer then than now.
+// mostTokens returns an upper bound of the tokens of a request: a token has at least
+// one byte. For earlier messages of the conversation it uses the count of the server;
+// other tools may have been on offer then than now.
 func (t *turn) mostTokens(request *Request, own bool) int64 {
 	tokens := int64(mostPerRequest)
-	counted := 0 // of the tools, which grow at their end
+	counted := 0 // the tools already counted; new ones are at the end
 	if own && t.asked {
 		counted = min(t.counted, len(request.Tools.Definitions))
 	}
@@ -202,7 +202,7 @@ func (t *turn) mostTokens(request *Request, own bool) int64 {
 	return tokens
 }
 
-// mostOf is how many tokens a canister has at most.
+// mostOf returns an upper bound of the tokens of a canister.
 func mostOf(c canister.Canister) int64 {
 	tokens := int64(mostPerMessage)
 	switch c := c.(type) {
@@ -221,8 +221,9 @@ func mostOf(c canister.Canister) int64 {
 	return tokens
 }
 
-// budgetTime reserves the time of calls. The context ends with it, and settle is
-// called when they are over. Where there is no time, the bill says why.
+// budgetTime reserves the time of calls. The context ends with that time, and the
+// caller must call settle when the calls are over. If no time is left, the bill records
+// the reason.
 func (t *turn) budgetTime(ctx context.Context, calls []canister.Invocation) (_ context.Context, settle func(), _ error) {
 	if t.opts.Budget == nil || !t.opts.Budget.LimitsTime() {
 		return ctx, func() {}, nil
@@ -244,7 +245,7 @@ func (t *turn) budgetTime(ctx context.Context, calls []canister.Invocation) (_ c
 	}, nil
 }
 
-// checkBudget says what is wrong with the budget.
+// checkBudget returns an error if the budget is invalid.
 func (c *Conversation) checkBudget() error {
 	if c.opts.Budget == nil {
 		return nil

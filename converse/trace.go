@@ -14,10 +14,11 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// spending is what a piece of work has used so far, its tools included.
+// spending is the use of the model and tools by a piece of work, including its tools'
+// exchanges.
 type spending struct {
 	mu          sync.Mutex
-	exchanges   int // begun, also in vain
+	exchanges   int // begun, including failed ones
 	invocations int
 	usage       canister.Usage
 	finish      canister.Finish // of the latest exchange
@@ -41,7 +42,7 @@ func (s *spending) invocation() {
 	s.invocations++
 }
 
-// endTrace ends the span of the work. It is the last thing that is done.
+// endTrace ends the span of the work. It runs last.
 func (t *turn) endTrace() {
 	if t.agent == nil {
 		return
@@ -67,17 +68,16 @@ func (t *turn) endTrace() {
 	t.agent.End(result)
 }
 
-// asking is an exchange with the model as traces see it.
+// asking is an exchange with the model for the traces.
 type asking struct {
 	*turn
 	info  telemetry.ModelInfo
 	chat  *telemetry.Chat
-	reply *Reply // that came, also if it cannot be used
+	reply *Reply // set even if it cannot be used
 	err   error
 }
 
-// startChat begins the span of an exchange. It ends with [asking.end], whatever
-// happens in between.
+// startChat begins the span of an exchange. The caller must end it with [asking.end].
 func (t *turn) startChat(ctx context.Context, info telemetry.ModelInfo, request *Request) (context.Context, asking) {
 	if !request.Purpose.Answers() { // see Purpose.Answers
 		info.JSON, info.Stop = false, nil
@@ -93,14 +93,14 @@ func (t *turn) startChat(ctx context.Context, info telemetry.ModelInfo, request 
 	return ctx, asking{turn: t, info: info, chat: chat, err: errPanicked}
 }
 
-// streamed notes a piece of the answer.
+// streamed records a piece of the answer.
 func (a *asking) streamed() {
 	if !a.info.Whole {
 		a.chat.Streamed()
 	}
 }
 
-// retried notes that an attempt failed.
+// retried records a failed attempt.
 func (a *asking) retried(retry Retry) {
 	if a.chat != nil && retry.Err != nil {
 		a.chat.Retried(retry.Attempt, retry.Wait, *a.fault(retry.Err))
@@ -131,8 +131,8 @@ func (t *turn) startTool(ctx context.Context, c *call, arguments json.RawMessage
 	return telemetry.StartTool(ctx, said)
 }
 
-// endTool ends it with the result as the model gets it. What the tool itself
-// said of a failure is a result too.
+// endTool ends the span with the result that the model receives. The tool's own content
+// of a failure counts as a result too.
 func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *invoker.Failure) {
 	if span == nil {
 		return
@@ -149,12 +149,12 @@ func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *i
 	span.End(result.Content, fault)
 }
 
-// fault is an error of the runtime as traces see it.
+// fault converts an error of the runtime for the traces.
 func (t *turn) fault(err error) *telemetry.Fault {
 	return &telemetry.Fault{Type: faultType(err), Message: t.clean.text(err.Error())}
 }
 
-// faultType is the error.type of an error: see the package comment.
+// faultType returns the error.type of an error; see the package comment.
 func faultType(err error) string {
 	var model *ModelError
 	var tool *invoker.Failure

@@ -322,7 +322,7 @@ func (t *turn) complete(reason Reason, waits []canister.Wait) {
 // policy returns the conversation's policy with the identity that the work is done for.
 func (t *turn) policy() Policy {
 	policy := t.Conversation.policy()
-	policy.Identity, _ = t.identity() // without one the waits are those of all
+	policy.Identity, _ = t.identity() // an empty identity matches all waits
 	return policy
 }
 

@@ -11,29 +11,28 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// compactionKey is the member of a document's metadata that says that it stands
-// for what is before it, or that results before it are cut.
+// compactionKey is the member of a document's metadata that says that the document
+// replaces the canisters before it, or that results before it are cut.
 const compactionKey = "io.github.consort-go/compaction"
 
-// mark is what that member says.
+// mark is the value of that member.
 type mark struct {
-	// Through is the ID of the last canister that it is about.
+	// Through is the ID of the last canister that it covers.
 	Through string `json:"through"`
-	// Trim is to how many bytes results are cut; 0 if the document stands for
-	// all up to Through.
+	// Trim is the number of bytes to which results are cut; 0 if the document replaces
+	// everything up to Through.
 	Trim int `json:"trim,omitzero"`
-	// Tokens is about how many a request has with it.
+	// Tokens is the approximate size of a request with it.
 	Tokens int64 `json:"tokens"`
-	// Place is where in the log Through stands, and Instructions are the places of
-	// the Supervisors before it: with them the log need not be read from its
-	// beginning. Nil Instructions are those of a cut, and of programs that did not
-	// write them down.
+	// Place is the index of Through in the log, and Instructions are the indexes of the
+	// Supervisors before it: they make it unnecessary to read the log from its
+	// beginning. Nil Instructions mean a cut, or a mark of a program that did not write
+	// them.
 	Place        int   `json:"place,omitzero"`
 	Instructions []int `json:"instructions,omitzero"`
 }
 
-// markOf reads the mark of a canister; ok is false if it has none, or one that
-// nobody can have meant.
+// markOf reads the mark of a canister; ok is false if it has none, or an invalid one.
 func markOf(c canister.Canister) (m mark, ok bool) {
 	document, ok := c.(canister.Document)
 	if !ok {
@@ -47,7 +46,7 @@ func markOf(c canister.Canister) (m mark, ok bool) {
 	return m, true
 }
 
-// arePlaces reports whether numbers are places in a log, in order and none twice.
+// arePlaces reports whether numbers are increasing, distinct indexes in a log.
 func arePlaces(numbers []int) bool {
 	least := 0
 	for _, n := range numbers {
@@ -59,8 +58,8 @@ func arePlaces(numbers []int) bool {
 	return true
 }
 
-// unmarked returns a canister without what only a compaction may say of it: one that
-// comes from elsewhere must not take the place of what was said, or of instructions.
+// unmarked returns a canister without the metadata that only a compaction may set: a
+// canister from outside must not replace messages or instructions.
 func unmarked(c canister.Canister) canister.Canister {
 	document, ok := c.(canister.Document)
 	if !ok || document.Metadata[compactionKey] == nil && document.Metadata[sampledKey] == nil && document.Metadata[instructionsKey] == nil {
@@ -73,19 +72,18 @@ func unmarked(c canister.Canister) canister.Canister {
 	return document
 }
 
-// marks are the marks of a history that count, by their places; -1 where there
-// is none.
+// marks are the indexes of the effective marks of a history; -1 if there is none.
 type marks struct {
-	summary int // the document that stands for what is before it
-	through int // the last canister that it stands for
-	user    int // the user's message among those that is told all the same
-	trim    int // results up to here are cut
-	bytes   int // to so many
+	summary int // the document that replaces canisters before it
+	through int // the last canister that it replaces
+	user    int // the user's message among those, which requests still contain
+	trim    int // results up to this index are cut
+	bytes   int // to this many bytes
 }
 
-// readMarks reads them from the end, and no further than the newest summary
-// makes it. A mark that names nothing before it, or that would part invocations
-// from their results, does not count.
+// readMarks reads the marks from the end, as far back as the newest summary requires. A
+// mark that names nothing before it, or that would separate invocations from their
+// results, is ignored.
 func readMarks(history []canister.Canister) marks {
 	m := marks{summary: -1, through: -1, user: -1, trim: -1}
 	for i := len(history) - 1; i >= 0 && m.summary < 0; i-- {
@@ -105,14 +103,14 @@ func readMarks(history []canister.Canister) marks {
 		if !ok || mark.Trim == 0 {
 			continue
 		}
-		if place := m.resolve(history[:i], mark); place > m.through { // what is before it is not told
+		if place := m.resolve(history[:i], mark); place > m.through { // the model does not receive earlier canisters
 			m.trim, m.bytes = place, mark.Trim
 		}
 	}
 	return m
 }
 
-// resolve returns the place of what a mark behind a history names, or -1.
+// resolve returns the index of the canister that a mark after a history names, or -1.
 func (marks) resolve(history []canister.Canister, m mark) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Header().ID == m.Through {
@@ -125,7 +123,7 @@ func (marks) resolve(history []canister.Canister, m mark) int {
 	return -1
 }
 
-// opens reports whether a canister is a message that belongs to none before it,
+// opens reports whether a canister is a message that does not belong to an earlier one,
 // so that a history can be cut before it.
 func opens(c canister.Canister) bool {
 	switch c.(type) {
@@ -135,7 +133,7 @@ func opens(c canister.Canister) bool {
 	return false
 }
 
-// lastUser returns the place of the last message of the user, or -1.
+// lastUser returns the index of the last message of the user, or -1.
 func lastUser(history []canister.Canister) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		if _, ok := history[i].(canister.User); ok {
@@ -145,8 +143,8 @@ func lastUser(history []canister.Canister) int {
 	return -1
 }
 
-// tell appends what a model is told of the canister at a place that no summary
-// stands for: itself, what a cut has left of it, or nothing.
+// tell appends the form in which the model receives a canister that is not summarised:
+// itself, its cut version, or nothing.
 func (m marks) tell(told []canister.Canister, place int, c canister.Canister) []canister.Canister {
 	if mark, ok := markOf(c); ok && (mark.Trim > 0 || place <= m.summary) {
 		return told
@@ -157,12 +155,12 @@ func (m marks) tell(told []canister.Canister, place int, c canister.Canister) []
 	return append(told, c)
 }
 
-// trimWorth is how many bytes a result must have beyond a cut: the lines that
-// say so take some.
+// trimWorth is how many bytes a result must exceed the limit by to be cut, because the
+// lines that report a cut take some.
 const trimWorth = 512
 
-// trimmed returns a result as a model is told of it when it is old. It has
-// another identity if it is another than before: see [Binder].
+// trimmed returns an old result as the model receives it. A result that is cut has
+// another identity: see [Binder].
 func trimmed(result canister.Result, bytes int) canister.Result {
 	total := 0
 	for _, c := range result.Content {
@@ -177,18 +175,18 @@ func trimmed(result canister.Result, bytes int) canister.Result {
 	return result
 }
 
-// view is what a model is told of a history that grows: [canister.Messages],
-// shortened as the marks say. Each is the beginning of the next, until there is
-// a new mark.
+// view is the form in which a model receives a growing history: [canister.Messages],
+// shortened as the marks say. Each view is a prefix of the next one, until there is a
+// new mark.
 type view struct {
-	seen int // how many canisters of the history it has taken in
+	seen int // how many canisters of the history it covers
 	told []canister.Canister
 }
 
-// of returns the view of a history without open invocations. Instructions of
-// servers that were added right behind a message of the user are told before it,
-// so that the message is what the model answers. Its cost is that of
-// what has come since, or of all that is told after a new mark.
+// of returns the view of a history without open invocations. Instructions of servers
+// that were added right after a message of the user are placed before it, so that the
+// model answers the message. The cost depends on the canisters added since the last
+// call, or on the whole view after a new mark.
 func (v *view) of(history []canister.Canister) []canister.Canister {
 	if v.seen > len(history) {
 		*v = view{}
@@ -203,7 +201,7 @@ func (v *view) of(history []canister.Canister) []canister.Canister {
 	}
 	var added []canister.Canister
 	for i, c := range history[v.seen:] {
-		if i == 0 && isInstructions(c) { // they may come before what was told last
+		if i == 0 && isInstructions(c) { // they may be placed before the last message of the view
 			if last := len(v.told) - 1; last >= 0 && v.told[last].Kind() == canister.KindUser {
 				v.told, added = slices.Clone(v.told[:last]), append(added, v.told[last])
 			}
@@ -218,9 +216,9 @@ func (v *view) of(history []canister.Canister) []canister.Canister {
 	return v.told[:len(v.told):len(v.told)]
 }
 
-// front returns what a model is told of the canisters that the summary stands
-// for: the instructions, which stay in front, the summary, and the user's
-// message that the work is about.
+// front returns the part of the view that replaces the summarised canisters: the
+// instructions, which stay in front, the summary, and the user's message that the work
+// is about.
 func (m marks) front(history []canister.Canister) []canister.Canister {
 	if m.summary < 0 {
 		return nil

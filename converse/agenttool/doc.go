@@ -8,7 +8,7 @@
 //	}, nil)
 //
 // Each call is one message to one conversation. The result has the answer and the
-// identity of the conversation, which the next call sends to continue it. A
-// conversation belongs to the trusted values of the call that began it: a call with
-// other values does not find it.
+// identity of the conversation; send it with the next call to continue the
+// conversation. A conversation belongs to the trusted values of the call that began it:
+// a call with other values does not find it.
 package agenttool

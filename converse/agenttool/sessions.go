@@ -20,7 +20,7 @@ import (
 
 var errToolClosed = errors.New("agenttool: the tool is closed")
 
-// session is a conversation that a [Tool] keeps.
+// session is an open conversation of a [Tool].
 type session struct {
 	id           string
 	owner        owner.ID
@@ -28,15 +28,15 @@ type session struct {
 
 	// Guarded by sessions.mu:
 
-	cancel  context.CancelCauseFunc // of the call that has it; nil when idle
+	cancel  context.CancelCauseFunc // cancels the call that uses it; nil when idle
 	since   time.Time               // when it became idle
 	expires *time.Timer             // nil unless it is idle
 }
 
-// sessions keeps the conversations of a [Tool].
+// sessions holds the conversations of a [Tool].
 type sessions struct {
 	most   int
-	each   int // of one owner
+	each   int // the maximum for one owner
 	idle   time.Duration
 	logger *zap.Logger
 
@@ -46,7 +46,7 @@ type sessions struct {
 	work   sync.WaitGroup // calls, and conversations that are being closed
 }
 
-// make makes room for a new conversation and takes it.
+// make adds a session for a new conversation, in use by the caller.
 func (k *sessions) make(id string, who owner.ID, cancel context.CancelCauseFunc) (*session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +62,7 @@ func (k *sessions) make(id string, who owner.ID, cancel context.CancelCauseFunc)
 	return t, nil
 }
 
-// makeRoom ends a conversation if there is no room for one more of an owner;
+// makeRoom ends an idle conversation if there is no room for another one of the owner;
 // k.mu is held.
 func (k *sessions) makeRoom(who owner.ID) error {
 	owned := k.owned()
@@ -75,7 +75,7 @@ func (k *sessions) makeRoom(who owner.ID) error {
 			return invoker.Failf(invoker.Unavailable, "All %d conversations that one caller may hold at the same time are at work.", k.each)
 		}
 	case len(k.talks) >= k.most:
-		owned[who]++ // with the new one
+		owned[who]++ // including the new one
 		if ends = k.spare(owned, anybodys); ends == nil {
 			return invoker.Failf(invoker.Unavailable, "All %d conversations that may be held at the same time are at work.", k.most)
 		}
@@ -95,8 +95,8 @@ func (k *sessions) owned() map[owner.ID]int {
 	return owned
 }
 
-// spare returns, of the idle conversations that may end, that of the owner with
-// the most, and of several that which has been idle for the longest time; nil if
+// spare returns an idle conversation that may end: of the owner with the most
+// conversations, the one that has been idle for the longest time. It returns nil if
 // there is none. k.mu is held.
 func (k *sessions) spare(owned map[owner.ID]int, mayEnd func(*session) bool) *session {
 	var spare *session
@@ -111,7 +111,7 @@ func (k *sessions) spare(owned map[owner.ID]int, mayEnd func(*session) bool) *se
 	return spare
 }
 
-// take takes a conversation of its owner for a turn.
+// take claims a conversation of the owner for a turn.
 func (k *sessions) take(id string, who owner.ID, cancel context.CancelCauseFunc) (*session, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,7 +130,7 @@ func (k *sessions) take(id string, who owner.ID, cancel context.CancelCauseFunc)
 	return t, nil
 }
 
-// give gives a conversation back after its turn.
+// give releases a conversation after its turn.
 func (k *sessions) give(t *session) {
 	defer k.work.Done()
 	k.mu.Lock()
@@ -144,14 +144,14 @@ func (k *sessions) give(t *session) {
 	expires = time.AfterFunc(k.idle, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if t.expires == expires { // it is still the same idleness
+		if t.expires == expires { // it has not been used since
 			k.end(t)
 		}
 	})
 	t.expires = expires
 }
 
-// drop forgets a conversation that could not be opened.
+// drop removes a conversation that could not be opened.
 func (k *sessions) drop(t *session) {
 	defer k.work.Done()
 	k.mu.Lock()
@@ -159,7 +159,7 @@ func (k *sessions) drop(t *session) {
 	delete(k.talks, t.id)
 }
 
-// end closes an idle conversation beside everything else; k.mu is held.
+// end closes an idle conversation in the background; k.mu is held.
 func (k *sessions) end(t *session) {
 	if t.expires != nil {
 		t.expires.Stop()
@@ -173,7 +173,7 @@ func (k *sessions) end(t *session) {
 	})
 }
 
-// close ends everything and waits for it.
+// close ends all conversations and waits for them.
 func (k *sessions) close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true

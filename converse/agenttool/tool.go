@@ -21,47 +21,46 @@ import (
 	"go.uber.org/zap"
 )
 
-// The defaults of [ToolOptions].
+// The defaults of [Options].
 const (
 	defaultKept = 64
 	defaultIdle = 30 * time.Minute
 )
 
-// ToolOptions are the choices of a [Tool]. Nil, and the zero value of each
-// field, mean the default that the field names.
+// Options configure a [Tool]. Nil, and the zero value of each field, mean the default
+// that the field names.
 type Options struct {
-	// Name of the tool; default "converse".
+	// Name is the name of the tool; default "converse".
 	Name string
 	// Title is a name for people.
 	Title string
-	// Description tells whoever calls what the conversations are good for. The
-	// default says how the tool is used.
+	// Description tells callers what the conversations can be used for. The default
+	// describes how to use the tool.
 	Description string
 	// Needs are trusted values without which the tool cannot be called.
 	Needs []invoker.Need
-	// Identity are the names of the trusted values that a conversation is bound
-	// to: who carries others, or lacks one, does not find it. The default is
-	// all that the first call carries. Name those that say who it is, if others
-	// change from call to call, such as tokens that are renewed.
+	// Identity names the trusted values that a conversation is bound to: a caller with
+	// other values, or without one of them, does not find it. The default is all values
+	// of the first call. Name the values that identify the caller if others, such as
+	// renewed tokens, change from call to call.
 	Identity []string
-	// Kept is how many conversations are kept at most, idle or at work. To make
-	// room, the one that has been idle for the longest time ends, of those of
-	// the identity that has the most. Default 64.
+	// Kept is the maximum number of conversations, idle or at work. To make room, the
+	// tool takes the identity with the most conversations and ends the one that has
+	// been idle for the longest time. Default 64.
 	Kept int
-	// Each is how many of them one identity may have, so that nobody takes all;
-	// callers without trusted values are one identity. Default half of Kept,
+	// Each is the maximum number of conversations of one identity, so that no caller
+	// takes all; callers without trusted values are one identity. Default half of Kept,
 	// rounded up.
 	Each int
-	// Idle is how long a conversation is kept after its last turn; default 30
-	// minutes.
+	// Idle is how long a conversation is kept after its last turn; default 30 minutes.
 	Idle time.Duration
-	// Logger takes why conversations could not be closed; nil is silent.
+	// Logger logs why conversations could not be closed; nil logs nothing.
 	Logger *zap.Logger
 }
 
-// Tool is an invoker that holds conversations: each call is one turn of one of
-// them. It is how an agent is offered to other agents, over MCP or as a tool of
-// another conversation. Its methods may be called concurrently.
+// Tool is an invoker that holds conversations: each call is one turn of one of them.
+// Use it to offer an agent to other agents, over MCP or as a tool of another
+// conversation. Its methods may be called concurrently.
 type Tool struct {
 	tool invoker.Invoker
 	open converse.OpenFunc
@@ -69,13 +68,13 @@ type Tool struct {
 	kept sessions
 }
 
-// message are the arguments of the tool.
+// message has the arguments of the tool.
 type message struct {
 	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it a conversation that waits goes on, if what it waited for has come"`
 	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
 }
 
-// answer is what the tool returns.
+// answer is the result of the tool.
 type answer struct {
 	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
 	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
@@ -86,24 +85,24 @@ const toolDescription = "Talk with an assistant that has tools of its own. " +
 	"Each call is one message; send the conversation that a call returned with the next one to go on, or none to begin anew. " +
 	"If the reason is waiting, a call with the conversation and no message goes on; a message gives up what is waited for."
 
-// NewTool returns a tool that holds conversations made by open. Opts may be
-// nil. The tool takes a message and, to go on, the identity of a conversation,
-// and returns that identity, the answer and the [Reason] for which the turn
-// ended. While it works it reports what happens, with the text of the model as
-// [invoker.Progress].Partial, and at least every 5 seconds that it is at work. A conversation that waits for somebody
-// ([ReasonWaiting]) goes on with a call that has no message. Beyond the failures of every tool, a call fails
-// with
+// New returns a tool that holds conversations made by open. Opts may be nil. The tool
+// takes a message and, to continue a conversation, its identity. It returns that
+// identity, the answer and the [converse.Reason] for which the turn ended. While it
+// works it reports progress, with the text of the model as [invoker.Progress].Partial,
+// and at least every 5 seconds that it is at work. A conversation that waits for an
+// answer ([converse.ReasonWaiting]) goes on with a call that has no message. In
+// addition to the failures of every tool, a call fails with
 //
-//   - NOT_FOUND: there is no such conversation, or it is somebody else's, or
-//     it has ended or was deleted.
+//   - NOT_FOUND: the conversation does not exist, belongs to another caller, has ended,
+//     or was deleted.
 //   - CONFLICT: the conversation is at work for another call, which is retryable; or
 //     another program has gone on with it, in the log, before this call was answered.
-//   - UNAVAILABLE, retryable: all conversations that may be kept, or those of
-//     the identity, are at work, or the model cannot be reached. A conversation
-//     that exists stays.
+//   - UNAVAILABLE, retryable: all conversations that may be kept, or all of the
+//     identity, are at work, or the model cannot be reached. A conversation that exists
+//     is kept.
 //   - CANCELED: the tool was closed.
 //
-// NewTool fails if open is nil, a need has no name, or a number is negative.
+// New fails if open is nil, a need has no name, or a number is negative.
 func New(open converse.OpenFunc, opts *Options) (*Tool, error) {
 	if open == nil {
 		return nil, errors.New("agenttool: New was given no function that opens conversations")
@@ -140,11 +139,11 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, 
 	return t.tool.Invoke(ctx, call)
 }
 
-// Close ends all conversations, those at work among them, and waits for them,
-// or for the end of ctx, whose error it then returns. Calls fail from now on.
+// Close ends all conversations, including those at work, and waits for them. If ctx
+// ends first, it returns the error of ctx. Calls fail from then on.
 func (t *Tool) Close(ctx context.Context) error { return t.kept.close(ctx) }
 
-// say is one call of the tool.
+// say handles one call of the tool.
 func (t *Tool) say(ctx context.Context, m message) (answer, error) {
 	who, err := owner.Of(ctx, t.opts.Identity)
 	if err != nil {
@@ -167,7 +166,8 @@ func (t *Tool) say(ctx context.Context, m message) (answer, error) {
 	return answer{Conversation: held.id, Answer: turn.Text(), Reason: turn.Reason}, nil
 }
 
-// take takes a conversation for a turn: the one that is named, or a new one.
+// take claims a conversation for a turn: the one with the given identity, or a new one
+// if id is empty.
 func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who owner.ID, id string) (*session, error) {
 	if id != "" {
 		return t.kept.take(id, who, cancel)
@@ -193,7 +193,7 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who own
 	return held, nil
 }
 
-// turn holds one turn, or carries one on if there is no text, and reports on it.
+// turn runs one turn, or continues one if there is no text, and reports its progress.
 func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.Turn, error) {
 	watch := watcher{to: progress.Begin(invoker.CallFrom(ctx))}
 	defer watch.to.End()
@@ -213,7 +213,7 @@ func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.T
 	return converse.Turn{}, errors.New("the turn ended without a result")
 }
 
-// failed is what whoever calls is told of a turn that failed.
+// failed returns the error of a call whose turn failed.
 func (t *Tool) failed(ctx context.Context, held *session, err error) error {
 	var model *converse.ModelError
 	conflict, overtaken := errors.AsType[*history.ConflictError](err)
@@ -247,7 +247,7 @@ type watcher struct {
 	said strings.Builder // not reported yet
 }
 
-// pieceBytes is how much text is collected for one report.
+// pieceBytes is how much text is collected before it is reported.
 const pieceBytes = 64
 
 func (w *watcher) see(event converse.Event) {
@@ -271,7 +271,7 @@ func (w *watcher) see(event converse.Event) {
 	}
 }
 
-// report reports the text so far, and what happens.
+// report reports the collected text and a description of the event.
 func (w *watcher) report(happens string) {
 	if w.said.Len() == 0 && happens == "" {
 		return

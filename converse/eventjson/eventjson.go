@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eventjson writes the events of a conversation as JSON. The form is in
-// docs/events.md.
+// Package eventjson writes the events of a conversation as JSON. docs/events.md
+// describes the form.
 package eventjson
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// Marshal returns the JSON form of an event: one line, without a newline
-// at its end. The form is documented in docs/events.md. Canisters stand in it
-// in their own form, under "canister", and each at most once in the events of
-// a turn.
+// Marshal returns the JSON form of an event: one line, without a newline at its end.
+// docs/events.md describes the form. Canisters appear in their own form, under
+// "canister", and each at most once in the events of a turn.
 //
-// The form is for programs that watch, not for keeping: a history is kept as
-// canisters. Errors are those of [canister.Marshal], or an event that is nil.
+// The form is for programs that watch, not for storage: store a history as canisters.
+// The errors are the errors of [canister.Marshal], and an error for an event that is
+// nil.
 func Marshal(event converse.Event) ([]byte, error) {
 	form, err := formOf(event)
 	if err != nil {
@@ -39,8 +39,8 @@ func Marshal(event converse.Event) ([]byte, error) {
 	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }
 
-// eventForm has the members of all events, in the order in which they stand.
-// What says nothing is left out.
+// eventForm has the members of all events, in the order in which they are written.
+// Empty members are left out.
 type eventForm struct {
 	Event string `json:"event"`
 
@@ -100,7 +100,7 @@ type awayForm struct {
 	Error    string `json:"error"`
 }
 
-// waitForm is what a turn waits for.
+// waitForm is an open wait of a turn.
 type waitForm struct {
 	ID         string           `json:"id"`
 	For        canister.WaitFor `json:"for"`
@@ -109,7 +109,7 @@ type waitForm struct {
 	Deadline   time.Time        `json:"deadline"`
 }
 
-// usageOf returns nil for a usage that says nothing.
+// usageOf returns nil for an empty usage.
 func usageOf(usage *canister.Usage) *canister.Usage {
 	if usage == nil || *usage == (canister.Usage{}) {
 		return nil
@@ -117,7 +117,7 @@ func usageOf(usage *canister.Usage) *canister.Usage {
 	return usage
 }
 
-// spentForm is what was spent of a budget.
+// spentForm is the amount spent of a budget.
 type spentForm struct {
 	Tokens int64   `json:"tokens,omitzero"`
 	Money  string  `json:"money,omitzero"`
@@ -180,7 +180,7 @@ func formOf(event converse.Event) (form eventForm, err error) {
 	return form, err
 }
 
-// contentForm returns contents as they stand in a canister; nil for none.
+// contentForm returns contents in the form that they have in a canister; nil for none.
 func contentForm(contents []canister.Content) (json.RawMessage, error) {
 	line, err := canister.Marshal(canister.Result{Content: contents})
 	if err != nil {
@@ -239,7 +239,7 @@ func completedForm(e converse.TurnCompleted) eventForm {
 	return form
 }
 
-// words returns the text of an error, or none.
+// words returns the text of an error, or "" for nil.
 func words(err error) string {
 	if err == nil {
 		return ""
@@ -247,12 +247,12 @@ func words(err error) string {
 	return err.Error()
 }
 
-// milliseconds keeps three decimals: microseconds.
+// milliseconds returns d in milliseconds with three decimals.
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-// finite returns x, or 0 for what JSON has no number for.
+// finite returns x, or 0 if JSON has no number for it.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owner identifies to whom a conversation belongs.
+// Package owner identifies the owner of a conversation.
 package owner
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// ID stands for the trusted values that a conversation is bound to.
+// ID identifies the trusted values that a conversation is bound to.
 type ID [sha256.Size]byte
 
-// Of returns the ID of the trusted values of ctx that have the names, or of all if
+// Of returns the ID of the trusted values of ctx with the given names, or of all if
 // names is nil.
 func Of(ctx context.Context, names []string) (ID, error) {
 	values := invoker.TrustedFrom(ctx)
@@ -35,6 +35,6 @@ func Of(ctx context.Context, names []string) (ID, error) {
 		}
 		facts = append(facts, value.Name(), string(text))
 	}
-	whole, err := json.Marshal(facts) // no two lists have one form
+	whole, err := json.Marshal(facts) // distinct lists have distinct forms
 	return sha256.Sum256(whole), err
 }
