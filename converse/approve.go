@@ -25,7 +25,7 @@ type Approval struct {
 	Ensemble, Tool string
 	Definition     *invoker.Definition
 	// Arguments are the arguments of the invocation, known to be valid JSON; for a
-	// second attempt, those of the first.
+	// second attempt, the arguments of the first.
 	Arguments json.RawMessage
 }
 

@@ -219,7 +219,7 @@ func (s *stream) work(ctx context.Context, model Model, request *Request) {
 	})
 }
 
-// pass yields the events until there are no more, or the caller stops.
+// pass yields the events until the model or the caller stops.
 func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
 	ended, over := ctx.Done(), (<-chan time.Time)(nil)
 	for {
@@ -253,7 +253,7 @@ func (t *turn) leave(ctx context.Context, err *leftError) {
 	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program has not returned and is left behind", event.FunctionLeft, zap.String("function", err.what))
 }
 
-// leftovers are the names of the functions that a piece of work has left behind.
+// leftovers names the functions that a piece of work has left behind.
 type leftovers struct {
 	mu    sync.Mutex
 	names []string

@@ -62,7 +62,7 @@ func cutLine(out string, limit int) string {
 }
 
 // MaxAnswer is the maximum size in bytes of a [canister.Answer] in its JSON form, and
-// of the arguments to which an approval changes a call.
+// of arguments that an approval changes.
 const MaxAnswer = 1 << 20
 
 // fits returns why an answer cannot be appended. An answer is never cut: its author can

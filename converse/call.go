@@ -96,7 +96,7 @@ func (b *batch) cut(failure *invoker.Failure) bool {
 	return false
 }
 
-// asked records what a call asked of the model and of the person.
+// asked records the questions of a call to the model and to the person.
 type asked struct {
 	spent sampled
 	later *canister.Wait // the wait for the answer of a person, or nil

@@ -23,16 +23,16 @@ type Compaction struct {
 	// together. If it is 0, compaction begins when the model refuses a request as too
 	// long; see [CodeContextLength].
 	Window int64
-	// At is the share of Window at which compaction begins, above 0 and up to 1;
-	// default 0.8.
+	// At is the share of Window that starts compaction, above 0 and up to 1; default
+	// 0.8.
 	At float64
 	// Keep is how many exchanges at the end stay as they are: the messages of the
 	// model, its calls and their results. It is halved, down to 1, as long as that is
 	// not enough. Default 4.
 	Keep int
-	// Trim is the number of bytes to which the results of tools before these exchanges
-	// are cut first; if that is enough, nothing is summarised. Default 2048; negative
-	// cuts none.
+	// Trim is the size in bytes that older results of tools are cut to first; if that
+	// is enough, nothing is summarised. Results in the exchanges of Keep are not cut.
+	// Default 2048; negative cuts none.
 	Trim int
 	// Model writes the summaries; nil means the model of the conversation. Its window
 	// should not be smaller.
@@ -67,7 +67,7 @@ func (c *Compaction) check() error {
 type Policy struct {
 	// Conversation is its identity; see [WaitingIn]. Empty includes all waits.
 	Conversation string
-	// Identity identifies the person for whom the work is done, in the form of
+	// Identity identifies the person that the work is done for, in the form of
 	// [canister.Wait]. While an unused answer for it exists, the same invocation does
 	// not wait for an answer for another identity. Empty includes all waits.
 	Identity string
@@ -75,7 +75,7 @@ type Policy struct {
 	// Compaction has the meaning of the field of [Options]; nil compacts nothing.
 	Compaction *Compaction
 	// Refused is the size, in tokens, of a request that the model has refused as too
-	// long; 0 if there was none. It is treated as a window.
+	// long; 0 if it has not refused any. It is treated as a window.
 	Refused int64
 	// RefusedPart is the same for a request for a summary.
 	RefusedPart int64
@@ -101,8 +101,8 @@ type Compact struct {
 	// Through is the ID of the last canister that it covers. It never separates an
 	// invocation from its results.
 	Through string
-	// Trim is the number of bytes to which results are cut, without asking the model;
-	// with 0 the model summarises everything up to Through.
+	// Trim is the size in bytes that results are cut to, without asking the model; with
+	// 0 the model summarises everything up to Through.
 	Trim int
 	// Before and After are the estimated sizes of the next request in tokens; After is
 	// a guess if there will be a summary.

@@ -186,8 +186,8 @@ func (b *batch) leftBehind(c *call) outcome {
 	return b.failed(c, invoker.OutcomeUnknown, "did not get an answer from one of its functions", err, sampled{})
 }
 
-// failed returns the outcome of a call that ended because of the program, and says what
-// is known of its effect.
+// failed returns the outcome of a call that ended because of the program. Its text says
+// whether the call may have taken effect.
 func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spent sampled) outcome {
 	failure := &invoker.Failure{Code: code, Cause: cause}
 	switch c.stage.Load() {

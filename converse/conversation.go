@@ -175,8 +175,8 @@ func (c *Conversation) History() []canister.Canister {
 	return slices.Clip(c.history)
 }
 
-// Length returns the number of canisters so far, including those that are only in the
-// log and not in History.
+// Length returns the number of canisters so far, including canisters that are only in
+// the log and not in History.
 func (c *Conversation) Length() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,8 +205,9 @@ func (c *Conversation) policy() Policy {
 // message twice. The sequence can be ranged over once.
 //
 // If the history ends with invocations that lack a result, because they wait for an
-// answer or a process died while they ran, Send first gives them results that say what
-// is known about them; use [Conversation.Continue] to carry them on instead.
+// answer or a process died while they ran, Send first gives them results that say
+// whether they may have taken effect; use [Conversation.Continue] to carry them on
+// instead.
 func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) {
 		if len(content) == 0 {
@@ -284,11 +285,11 @@ func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) 
 }
 
 // Close cancels the work under way, waits until it has ended, and closes the roster if
-// the conversation owns it. When ctx ends first, Close returns its error. The error
-// names functions of the program that have not returned 10 seconds after the work,
-// including a function that itself called Close: it must return first. Close may be
-// called twice. It must not be called from within the loop over the events of the same
-// conversation: leave the loop first.
+// the conversation owns it. When ctx ends first, Close returns its error. If functions
+// of the program have not returned 10 seconds after the work, Close returns an error
+// that names them, even if one of them called Close itself: it must return first. Close
+// may be called twice. It must not be called from within the loop over the events of
+// the same conversation: leave the loop first.
 func (c *Conversation) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

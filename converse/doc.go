@@ -64,11 +64,11 @@
 // Send waits for a function of the program as long as its context lasts. If the
 // function has not returned 10 seconds later, it is left behind on its own goroutine:
 // the error of Send names it, and so does the error of [Conversation.Close] as long as
-// it runs. A call that depends on such a function has the result OUTCOME_UNKNOWN if the
-// call was made. An append to the log or to the journal that was left behind may or may
-// not have happened: no other piece of work begins before the append has returned, and
-// the next one begins with the contents of the log. NewID, Now, the logger, Screen and
-// the sink of the audit are not waited for in this way and must not block.
+// it runs. If the function is part of a call that was made, the call has the result
+// OUTCOME_UNKNOWN. If it is an append to the log or to the journal, the append may or
+// may not have happened: no other piece of work begins before it has returned, and the
+// next one begins with the contents of the log. NewID, Now, the logger, Screen and the
+// sink of the audit are not waited for in this way and must not block.
 //
 // A turn that reaches one of its [Limits] has not failed: it ends with that [Reason],
 // and the history can be continued.
@@ -125,12 +125,12 @@
 //
 // # Trusted values and the audit
 //
-// Options.Trusted, or the context of a turn, holds the values that identify the user
-// for whom the program works, and that the model must neither see nor choose. Tools
-// read them from the contexts of their calls; see [invoker.Trusted]. If the model names
-// such a value as an argument, the call is refused and logged. Options.Audit keeps one
-// record of every invocation, whatever its outcome. If a tool fails unexpectedly, the
-// audit and the log record the cause, and the model is told only that it failed.
+// Options.Trusted, or the context of a turn, holds the values that identify the
+// program's user, and that the model must neither see nor choose. Tools read them from
+// the contexts of their calls; see [invoker.Trusted]. If the model names such a value
+// as an argument, the call is refused and logged. Options.Audit keeps one record of
+// every invocation, whatever its outcome. If a tool fails unexpectedly, the audit and
+// the log record the cause, and the model is told only that it failed.
 //
 // # Tools that ask
 //
@@ -141,7 +141,7 @@
 // Limits.Exchanges and Limits.Tokens like all others; the metadata of the result record
 // them, so that [Next] counts them too. The answer is limited to the tokens that the
 // request allows, and to the tokens that Limits.Tokens leaves. If several tools ask at
-// a time, tokens are reserved for each of them; a tool for which none are left waits
+// a time, tokens are reserved for each of them; if none are left for a tool, it waits
 // until another one has finished. Temperature and stop sequences are passed on, and
 // left out if the model refuses a request with them. A preference for another model is
 // not passed on.

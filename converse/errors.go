@@ -15,10 +15,10 @@ var ErrBusy = errors.New("converse: the conversation is busy with another Send, 
 // ErrClosed is returned by a conversation after Close.
 var ErrClosed = errors.New("converse: the conversation is closed")
 
-// ErrSuspended is the cause with which a program cancels the context of a piece of work
-// that another process, or this one later, will carry on: the streamed part of a
-// message is dropped and running calls are cancelled, but no invocation gets a result
-// that says that it was interrupted. Continue takes them up.
+// ErrSuspended is the cause for cancelling the context of a piece of work that another
+// process, or this one later, will carry on: the streamed part of a message is dropped
+// and running calls are cancelled, but no invocation gets a result that says that it
+// was interrupted. Continue takes them up.
 var ErrSuspended = errors.New("converse: the work was suspended")
 
 // CodeContextLength is the Code of a [ModelError] for a request that is longer than the

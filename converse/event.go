@@ -39,8 +39,8 @@ type TurnStarted struct {
 type ToolsAdded struct {
 	// Tools is the number of tools on offer now.
 	Tools int
-	// Added are the new ones, under their names for the model, in the order in
-	// which they are offered.
+	// Added are the new ones, under their names for the model, in the order of the
+	// offer.
 	Added []string
 	// Aside are the new tools that cannot be offered, with reasons.
 	Aside []ensemble.Aside
@@ -125,7 +125,7 @@ type CompactionCompleted struct {
 	Document canister.Document
 	// From and To are the IDs of the first and the last canister that it covers.
 	From, To string
-	// Trimmed is the number of bytes to which results are cut; 0 if there is a summary.
+	// Trimmed is the size in bytes that results are cut to; 0 if there is a summary.
 	Trimmed int
 	// Before and After are the approximate tokens of a request before and after it.
 	Before, After int64
@@ -142,8 +142,8 @@ type Turn struct {
 	// Answer is the last message of the turn; its ID is empty when the turn
 	// had none.
 	Answer canister.Assistant
-	// Exchanges counts the exchanges of the turn, including those that tools asked for.
-	// Invocations counts its calls.
+	// Exchanges counts the exchanges of the turn, including exchanges that tools asked
+	// for. Invocations counts its calls.
 	Exchanges   int
 	Invocations int
 	// Usage is the sum over the exchanges whose usage is known.
@@ -166,7 +166,7 @@ func (t Turn) Text() string { return canister.TextOf(t.Answer.Content) }
 // Reason says why a turn ended.
 type Reason string
 
-// The reasons for which a turn ends without an error.
+// The reasons why a turn ends without an error.
 const (
 	ReasonAnswered      Reason = "answered"       // the model called no more tools
 	ReasonLength        Reason = "length"         // the model reached its limit of output tokens

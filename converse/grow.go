@@ -18,9 +18,9 @@ import (
 // fails.
 
 // addedKey is the member of an assistant's metadata that lists the tools that were
-// added to the turn before this exchange, in the order in which they are offered. It
-// lets another process that carries the turn on offer them in the same order. That
-// process gets their current definitions from the servers.
+// added to the turn before this exchange, in the order of the offer. It lets another
+// process that carries the turn on offer them in the same order. That process gets
+// their current definitions from the servers.
 const addedKey = "io.github.consort-go/tools-added"
 
 // growTools offers the tools that were added since the last exchange.
@@ -70,7 +70,7 @@ func (o *offer) growInto(catalog *ensemble.Catalog, model Model, limit int) *off
 	return catalog.Derive(growKey{o, key}, grow).(*offer)
 }
 
-// copy returns a copy of the offer to which the tools of a newer catalog can be added.
+// copy returns a copy of the offer, ready for the additional tools of a newer catalog.
 func (o *offer) copy(catalog *ensemble.Catalog) *offer {
 	return &offer{
 		catalog: catalog,

@@ -21,8 +21,8 @@ const (
 )
 
 // keyOf returns the idempotency key of an invocation. It is the same for each attempt,
-// in each process, and differs between conversations, because a fork makes calls of its
-// own whose identities are those of its parent. If Options.ID is not set, other
+// in each process, and differs between conversations, because a fork has the same
+// invocations as its parent and makes calls of its own. If Options.ID is not set, other
 // processes cannot distinguish the conversation, and the key is the invocation's
 // identity.
 func keyOf(conversation, invocation string) string {

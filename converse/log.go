@@ -24,8 +24,8 @@ func (c *Conversation) Load(ctx context.Context) error {
 	return nil
 }
 
-// load adds canisters of the log to the history: at first those that a turn can need,
-// and later those that other processes have appended.
+// load adds canisters of the log to the history: at first everything that a turn can
+// need, and later the canisters that other processes have appended.
 func (t *turn) load() error {
 	if err := t.written(); err != nil || t.opts.Log == nil {
 		return err
@@ -108,7 +108,7 @@ func (t *turn) write(canisters []canister.Canister) error {
 	}
 }
 
-// behind returns the canisters of the log that follow the history.
+// behind returns the canisters of the log after the end of the history.
 func (t *turn) behind(ctx context.Context) ([]canister.Canister, error) {
 	place := t.held.length(len(t.history))
 	return foreign(t, t.ctx, "Options.Log", func() ([]canister.Canister, error) {
@@ -148,7 +148,7 @@ func (t *turn) keep(canisters []canister.Canister) error {
 	return nil
 }
 
-// put calls a function that appends canisters. If it is left behind, its outcome is
+// put calls a function that appends canisters. If the function hangs, its outcome is
 // unknown, and no other work begins before it has returned.
 func (t *turn) put(what string, write func() error) error {
 	_, err := foreign(t, t.ctx, what, func() (struct{}, error) { return struct{}{}, write() })
@@ -160,7 +160,7 @@ func (t *turn) put(what string, write func() error) error {
 	return err
 }
 
-// written waits for an append that earlier work has left behind. Until it returns, the
+// written waits for an unfinished append of earlier work. Until it returns, the
 // contents of the log or the journal are unknown.
 func (t *turn) written() error {
 	t.mu.Lock()

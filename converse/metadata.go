@@ -44,7 +44,7 @@ func fieldsSize(fields canister.Fields) (bytes int) {
 }
 
 // writable returns contents and metadata of a result without metadata that cannot be
-// encoded. A line names what was left out.
+// encoded. A line names the omitted metadata.
 func writable(contents []canister.Content, metadata canister.Fields) ([]canister.Content, canister.Fields) {
 	contents = slices.Clone(contents)
 	var out []string

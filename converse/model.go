@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// Model is one language model behind one API. Test an implementation with the suite of
+// Model is one language model with one API. Test an implementation with the suite of
 // package conversetest. Exchange may be called concurrently.
 type Model interface {
 	// Exchange sends a request and yields the response: any number of [Delta] and
@@ -82,7 +82,7 @@ type Describer interface {
 	Describe() telemetry.ModelInfo
 }
 
-// Purpose says what a request is for.
+// Purpose is the purpose of a request.
 type Purpose string
 
 // The purposes of requests. The zero value is PurposeAnswer.
@@ -102,7 +102,7 @@ func (p Purpose) Answers() bool {
 
 // Request is a request to a model. The model must not change it.
 type Request struct {
-	// Purpose says what the request is for.
+	// Purpose is the purpose of the request.
 	Purpose Purpose
 	// History is the conversation so far. It passes [canister.Check].
 	History []canister.Canister
@@ -119,9 +119,9 @@ type Request struct {
 	// MaxTokens bounds the tokens of the answer in addition to the model's own setting:
 	// the lower bound applies. 0 leaves it to the model.
 	MaxTokens int64
-	// Temperature, from 0 up, and Stop, texts at which the model stops, override the
-	// model's own settings; nil leaves them to the model. A model whose API does not
-	// support them ignores them.
+	// Temperature, from 0 up, and Stop, texts that end the answer, override the model's
+	// own settings; nil leaves them to the model. A model whose API does not support
+	// them ignores them.
 	Temperature *float64
 	Stop        []string
 	// NewID makes identities for the canisters of the reply.
@@ -136,8 +136,8 @@ type Toolset struct {
 	Definitions []*invoker.Definition
 }
 
-// ModelEvent is what a model yields during an exchange: [Delta], [Retry] or
-// [Reply]. The set is closed.
+// ModelEvent is an event of an exchange: [Delta], [Retry] or [Reply]. The set is
+// closed.
 type ModelEvent interface{ modelEvent() }
 
 // Delta is a piece of the answer as it streams in.

@@ -18,7 +18,7 @@ type Command interface{ command() }
 type Exchange struct {
 	// Final asks for an answer without tools, because Limited was reached.
 	Final   bool
-	Limited Reason // the limit behind Final
+	Limited Reason // the limit that Final is set for
 }
 
 // Invoke runs the tools that the model called.

@@ -68,11 +68,11 @@ func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
 	return t.roster.Catalog(ctx)
 }
 
-// Offer divides the tools of a catalog into those that a model is offered, in their
-// order, and those that are set aside, with reasons: the catalog sets them aside, the
-// model cannot take them, or there are more than limit or than the model's API takes.
-// In the last case each ensemble keeps a fair share, the first of its tools by name.
-// Limit has the meaning of [Limits].Tools; model may be nil.
+// Offer divides the tools of a catalog into the tools that a model is offered, in their
+// order, and the tools that are set aside, with reasons: the catalog sets them aside,
+// the model cannot take them, or there are more than limit or than the model's API
+// takes. In the last case each ensemble keeps a fair share, the first of its tools by
+// name. Limit has the meaning of [Limits].Tools; model may be nil.
 func Offer(catalog *ensemble.Catalog, model Model, limit int) ([]*ensemble.Tool, []ensemble.Aside) {
 	o := newOffer(catalog, model, Limits{Tools: limit}.withDefaults().Tools)
 	tools := make([]*ensemble.Tool, 0, len(o.set.Definitions))
@@ -188,7 +188,7 @@ func screened(screener Screener, definition *invoker.Definition) (err error) {
 }
 
 // fairShare returns how many tools each ensemble may have on offer, so that together
-// there are no more than limit: ensembles with few tools keep all, and those with many
+// they do not exceed limit: ensembles with few tools keep all, and those with many
 // share the rest. It is at least 1.
 func fairShare(tools []*ensemble.Tool, limit int) int {
 	counts := map[*ensemble.Ensemble]int{}
@@ -233,7 +233,8 @@ func (o *offer) missing(name string) *invoker.Failure {
 	return invoker.Failf(invoker.ToolNotFound, "%s", message)
 }
 
-// difference returns the names that only after has, and those that only before has.
+// difference returns the names that are only in after and the names that are only in
+// before.
 func difference(before, after *Toolset) (added, removed []string) {
 	if before == after {
 		return nil, nil

@@ -81,9 +81,9 @@ type Options struct {
 	// and how long an immediate approval holds for a second attempt; default 24 hours.
 	WaitFor time.Duration
 	// Ask puts a tool's question to the person and returns the answer. It may take as
-	// long as ctx lasts; the limits of the call are suspended meanwhile, but not
-	// Limits.Time. It is called concurrently. Nil passes questions on to the person
-	// behind the call that the turn works for, if its context carries one (see
+	// long as ctx lasts; the limits of the call are paused meanwhile, but Limits.Time
+	// is not. It is called concurrently. Nil passes questions on to the person of the
+	// call that the turn works for, if its context carries one (see
 	// [invoker.WithCall]); otherwise questions cannot be asked. To let the person
 	// answer later, maybe in another process, return [Later].
 	Ask func(ctx context.Context, question *invoker.ElicitRequest) (*invoker.ElicitResult, error)
@@ -110,25 +110,31 @@ type Options struct {
 	Spill SpillFunc
 	// OwnRoster closes the roster with the conversation.
 	OwnRoster bool
-	// NewID makes the identities of canisters, each of which must differ from
-	// all others of the conversation: an empty one, or one that a canister of the
-	// history has, is an error of the turn. The default is [crypto/rand.Text]. It is
-	// called concurrently, from the invocations of a message, and must not block.
+	// NewID makes the identities of canisters. Each must differ from all others of the
+	// conversation: an empty one, or one that a canister of the history has, is an
+	// error of the turn. The default is [crypto/rand.Text]. It is called concurrently,
+	// from the invocations of a message, and must not block.
 	NewID func() string
 	// Now returns the current time for canisters and limits. The default is time.Now.
 	// It is called concurrently and must not block. Limits.Time also ends the work
 	// after that much real time, even if Now stands still.
 	Now func() time.Time
 	// Redact removes secrets from a text; nil leaves texts as they are. It is applied,
-	// before they enter the history, an event or an error, to: the texts, URIs, JSON
-	// strings, metadata and embedded resources of results and progress reports; what
-	// tools log and ask the model; questions of tools for which a wait is recorded;
-	// arguments that an approval changes immediately; the text of an answer that the
-	// model receives; the reasons why tools are set aside or ensembles away; and the
-	// texts of errors. It is not applied to images and audio, the messages of users and
-	// of the model, answers as stored in the log, the definitions of tools, and entries
-	// for Logger. It is called concurrently. A text on which it panics, or does not
-	// return, is withheld as a whole.
+	// before they enter the history, an event or an error, to
+	//
+	//   - the texts, URIs, JSON strings, metadata and embedded resources of results and
+	//     progress reports
+	//   - log messages of tools, and their questions to the model
+	//   - questions of tools that are recorded in a wait
+	//   - arguments that an approval changes immediately
+	//   - the text of an answer that the model receives
+	//   - the reasons why tools are set aside or ensembles away
+	//   - the texts of errors.
+	//
+	// It is not applied to images and audio, the messages of users and of the model,
+	// answers as stored in the log, the definitions of tools, and entries for Logger.
+	// It is called concurrently. If it panics on a text, or does not return, the text
+	// is withheld as a whole.
 	Redact func(text string) string
 	// Logger receives log entries in addition to the events; nil logs nothing.
 	Logger *zap.Logger

@@ -178,8 +178,7 @@ func (t *turn) identity() (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// fingerprintOf returns the fingerprint of the tool's definition; empty if there is
-// none.
+// fingerprintOf returns the fingerprint of the tool's definition, or "" without a tool.
 func fingerprintOf(c *call) string {
 	if c.tool == nil {
 		return ""

@@ -27,8 +27,8 @@ type questions struct {
 	over  bool
 }
 
-// person returns the function that asks the person the questions of the call; nil if
-// there is none. No question outlives the call.
+// person returns the function that asks the person the questions of the call, or nil.
+// Questions end with the call.
 func (q *questions) person() askFunc {
 	ask := q.opts.Ask
 	if outer := invoker.CallFrom(q.turn.ctx); ask == nil && outer != nil && outer.Person != nil {

@@ -140,9 +140,9 @@ func (p *planning) part() int64 {
 }
 
 // within returns the last index up to cut where the history can be cut so that the
-// digest of the part before it has at most that many tokens. If there is none, it
-// returns the first index where a summary is worth it; the digest is then shortened to
-// fit. It also returns the tokens of that part in a request.
+// digest of the part before it has at most that many tokens. Failing that, it returns
+// the first index where a summary is worth it; the digest is then shortened to fit. It
+// also returns the tokens of that part in a request.
 func (p *planning) within(from, cut int, most int64) (int, int64) {
 	place, enough := from, false
 	var tokens, passed, digest int64
@@ -166,7 +166,7 @@ func (p *planning) within(from, cut int, most int64) (int, int64) {
 }
 
 // hiddenBy returns the tokens that a summary of everything before an index removes from
-// a request, where tokens are those of the part after the existing summary.
+// a request. The parameter tokens counts the part after the existing summary.
 // Instructions stay in front, and so does the user's last message.
 func (p *planning) hiddenBy(cut int, tokens int64) int64 {
 	if p.marks.summary >= 0 {

@@ -47,8 +47,8 @@ func (h *held) mark(history []canister.Canister, command Compact) mark {
 }
 
 // takeUp reads a conversation from its end, as far back as its next turn can need: to
-// the turn that contains the newest summary. It reads everything if there is no
-// summary, or if the summary does not record its place.
+// the turn that contains the newest summary. Without a summary, or if it does not
+// record its place, takeUp reads everything.
 func takeUp(ctx context.Context, log history.Log, conversation string) (held, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(place int, canisters []canister.Canister) bool {
 		_, _, ok := needed(place, canisters)
@@ -92,8 +92,8 @@ func needed(place int, end []canister.Canister) (start int, summary mark, ok boo
 	return 0, mark{}, false
 }
 
-// near is the distance up to which canisters are read and skipped, because starting a
-// new read costs about as much.
+// near is the largest gap that is read and skipped, because starting a new read costs
+// about as much.
 const near = 32
 
 // instructions returns the Supervisors at the given places of a conversation, up to the
@@ -142,8 +142,8 @@ func (t *turn) clashes(canisters []canister.Canister) error {
 	return err
 }
 
-// before returns the first wanted canister before an index of a log, and its index; nil
-// if there is none.
+// before returns the first wanted canister before an index of a log, and its index, or
+// nil.
 func before(ctx context.Context, log history.Log, conversation string, end int, wanted func(canister.Canister) bool) (canister.Canister, int, error) {
 	place := 0
 	for c, err := range log.Read(ctx, conversation, 0) {

@@ -26,7 +26,7 @@ func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
 }
 
 // record writes the outcome of a call to the audit and to the log. It is called once
-// for each result. The context is that of the call.
+// for each result. Ctx is the context of the call.
 func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) {
 	if o.call.recorded.Swap(true) {
 		return // a call that was left behind has returned
@@ -109,8 +109,8 @@ func (t *turn) causeOf(failure *invoker.Failure) string {
 	return t.logged(lost.Error())
 }
 
-// fieldsOf returns the fields of log entries about an invocation, in addition to those
-// of the turn.
+// fieldsOf returns the fields of log entries about an invocation; the turn's logger
+// adds others.
 func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 	return []zap.Field{
 		zap.String("tool", textcut.Bytes(invocation.Name, maxQuoted)),

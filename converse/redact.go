@@ -13,7 +13,7 @@ import (
 )
 
 // redaction applies [Options].Redact to values that hold text. A nil redaction leaves
-// everything as it is; no method changes its argument.
+// everything as it is. Only away changes its argument.
 type redaction func(text string) string
 
 func (r redaction) contents(contents []canister.Content) []canister.Content {

@@ -48,8 +48,8 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 	return tools, nil
 }
 
-// sampleName returns the name by which the model knows a tool of a requester, always
-// the same: its own name, unless it is long or a model API would refuse it.
+// sampleName returns the model's name for a tool of a requester, always the same: its
+// own name, unless it is long or a model API would refuse it.
 func sampleName(name string) string {
 	const scope = "tool"
 	if known := ensemble.NameFor(scope, name); known != scope+"__"+name {

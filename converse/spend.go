@@ -122,8 +122,8 @@ func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, r
 	}
 }
 
-// watch passes on the events of a model and records what it has spent. If ctx ended
-// because of the budget, the error says so.
+// watch passes on the events of a model and records the cost. If ctx ended because of
+// the budget, the error says so.
 func watch(ctx context.Context, events iter.Seq2[ModelEvent, error], spent *budget.Spent, yield func(ModelEvent, error) bool) {
 	streamed := false
 	for event, err := range events {

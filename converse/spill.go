@@ -14,8 +14,8 @@ import (
 )
 
 // SpillFunc stores a piece of a result that is too large for the history and returns a
-// link to it, which is placed after the line that says what was cut. At most the first
-// four such pieces of a result are spilled. It may be called concurrently, and with a
+// link to it. The link follows the line that reports the cut. At most the first four
+// such pieces of a result are spilled. It may be called concurrently, and with a
 // context that has ended: the piece must be stored nevertheless. If it fails, the
 // result has no link. See [SpillFolder], which also removes spilled pieces.
 type SpillFunc func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)

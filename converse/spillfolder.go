@@ -194,7 +194,7 @@ func (f *SpillFolder) isOwned(name string) (bool, error) {
 // spilled matches the names of files that Keep writes.
 var spilled = regexp.MustCompile(`^[0-9a-f]{32}(\.[A-Za-z0-9]+)?$`)
 
-// linked returns the names of the files to which canisters have links.
+// linked returns the names of the files that canisters link to.
 func (f *SpillFolder) linked(canisters ...canister.Canister) (names []string) {
 	folder, err := filepath.Abs(f.path)
 	if err != nil {

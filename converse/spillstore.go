@@ -18,8 +18,8 @@ import (
 
 // Store returns a store that keeps the folder in step with another one: Delete removes
 // the pieces that only the deleted conversation owns, and a conversation that is forked
-// or imported owns the pieces to which it has links. If store has a method Ledger, so
-// has the returned store.
+// or imported owns the pieces that it links to. If store has a method Ledger, so has
+// the returned store.
 func (f *SpillFolder) Store(store history.Store) history.Store {
 	s := spillStore{Store: store, folder: f}
 	if keeper, ok := store.(ledgerKeeper); ok {

@@ -13,8 +13,8 @@ type standing struct {
 	attempts int64
 	intent   canister.Intent // of the latest attempt that may have been made
 	doubt    bool            // the outcome of the intent is unknown
-	wait     canister.Wait   // the last wait after the intent; ID is empty if there is none
-	answer   canister.Answer // to the wait; ID is empty if there was none in time
+	wait     canister.Wait   // the last wait after the intent; without one, ID is empty
+	answer   canister.Answer // to the wait; without one in time, ID is empty
 	asked    []question      // questions to a person in earlier attempts
 }
 

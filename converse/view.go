@@ -19,7 +19,7 @@ const compactionKey = "io.github.consort-go/compaction"
 type mark struct {
 	// Through is the ID of the last canister that it covers.
 	Through string `json:"through"`
-	// Trim is the number of bytes to which results are cut; 0 if the document replaces
+	// Trim is the size in bytes that results are cut to; 0 if the document replaces
 	// everything up to Through.
 	Trim int `json:"trim,omitzero"`
 	// Tokens is the approximate size of a request with it.
@@ -72,7 +72,7 @@ func unmarked(c canister.Canister) canister.Canister {
 	return document
 }
 
-// marks are the indexes of the effective marks of a history; -1 if there is none.
+// marks are the indexes of the effective marks of a history; -1 means none.
 type marks struct {
 	summary int // the document that replaces canisters before it
 	through int // the last canister that it replaces
@@ -143,8 +143,8 @@ func lastUser(history []canister.Canister) int {
 	return -1
 }
 
-// tell appends the form in which the model receives a canister that is not summarised:
-// itself, its cut version, or nothing.
+// tell appends a canister that is not summarised as the model receives it: itself, its
+// cut version, or nothing.
 func (m marks) tell(told []canister.Canister, place int, c canister.Canister) []canister.Canister {
 	if mark, ok := markOf(c); ok && (mark.Trim > 0 || place <= m.summary) {
 		return told
@@ -175,9 +175,8 @@ func trimmed(result canister.Result, bytes int) canister.Result {
 	return result
 }
 
-// view is the form in which a model receives a growing history: [canister.Messages],
-// shortened as the marks say. Each view is a prefix of the next one, until there is a
-// new mark.
+// view is a growing history as a model receives it: [canister.Messages], shortened as
+// the marks say. Each view is a prefix of the next one, until there is a new mark.
 type view struct {
 	seen int // how many canisters of the history it covers
 	told []canister.Canister

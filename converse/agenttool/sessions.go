@@ -62,7 +62,7 @@ func (k *sessions) make(id string, who owner.ID, cancel context.CancelCauseFunc)
 	return t, nil
 }
 
-// makeRoom ends an idle conversation if there is no room for another one of the owner;
+// makeRoom ends an idle conversation if an owner cannot have another one otherwise;
 // k.mu is held.
 func (k *sessions) makeRoom(who owner.ID) error {
 	owned := k.owned()
@@ -95,9 +95,8 @@ func (k *sessions) owned() map[owner.ID]int {
 	return owned
 }
 
-// spare returns an idle conversation that may end: of the owner with the most
-// conversations, the one that has been idle for the longest time. It returns nil if
-// there is none. k.mu is held.
+// spare returns an idle conversation that may end, or nil: of the owner with the most
+// conversations, the one that has been idle for the longest time. k.mu is held.
 func (k *sessions) spare(owned map[owner.ID]int, mayEnd func(*session) bool) *session {
 	var spare *session
 	for _, t := range k.talks {

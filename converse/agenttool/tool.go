@@ -34,7 +34,7 @@ type Options struct {
 	Name string
 	// Title is a name for people.
 	Title string
-	// Description tells callers what the conversations can be used for. The default
+	// Description tells callers how the conversations can help them. The default
 	// describes how to use the tool.
 	Description string
 	// Needs are trusted values without which the tool cannot be called.
@@ -193,7 +193,7 @@ func (t *Tool) take(ctx context.Context, cancel context.CancelCauseFunc, who own
 	return held, nil
 }
 
-// turn runs one turn, or continues one if there is no text, and reports its progress.
+// turn runs one turn, or continues one if text is empty, and reports its progress.
 func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.Turn, error) {
 	watch := watcher{to: progress.Begin(invoker.CallFrom(ctx))}
 	defer watch.to.End()

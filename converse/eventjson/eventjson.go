@@ -39,8 +39,8 @@ func Marshal(event converse.Event) ([]byte, error) {
 	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }
 
-// eventForm has the members of all events, in the order in which they are written.
-// Empty members are left out.
+// eventForm has the members of all events, in the order of the JSON form. Empty members
+// are left out.
 type eventForm struct {
 	Event string `json:"event"`
 
