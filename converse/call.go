@@ -61,7 +61,7 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 	}
 	ctx, span := b.startTool(b.ctx, c, r.arguments)
 	began := b.opts.Now()
-	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // its result already says that it was not made
+	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // it was left behind as not made
 		b.endTool(span, &o.result, nil)
 		o.put = true
 		return o

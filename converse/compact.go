@@ -30,9 +30,9 @@ type Compaction struct {
 	// model, its calls and their results. It is halved, down to 1, as long as that is
 	// not enough. Default 4.
 	Keep int
-	// Trim is the size in bytes that older results of tools are cut to first; if that
-	// is enough, nothing is summarised. Results in the exchanges of Keep are not cut.
-	// Default 2048; negative cuts none.
+	// Trim is the size in bytes that the results of tools before these exchanges are
+	// cut to first; if that is enough, nothing is summarised. Default 2048; negative
+	// cuts none.
 	Trim int
 	// Model writes the summaries; nil means the model of the conversation. Its window
 	// should not be smaller.

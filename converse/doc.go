@@ -170,8 +170,7 @@
 // The error.type of an invocation is the code of its failure. The error.type of an
 // exchange, and of the work that it ended, is
 //
-//   - the status of the server's answer, such as 429, or without one
-//   - UNAVAILABLE if the model could not be reached, or broke off
+//   - the HTTP status of the server's error response, such as 429; otherwise
 //   - UNAVAILABLE if the model could not be reached, or the connection broke off
 //   - EXECUTION_FAILED if the model failed with an error code of its own
 //   - PROTOCOL if its reply cannot be used

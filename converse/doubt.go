@@ -13,7 +13,7 @@ import (
 )
 
 // Doubt says how to handle a call that was begun and has no result, because a process
-// died or the call was abandoned: the history does not say whether it was made. It does
+// died or was abandoned: the history does not say whether the call was made. It does
 // not apply to a call whose tool is read-only or idempotent: that call is made again,
 // with the same key.
 type Doubt string

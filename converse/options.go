@@ -60,7 +60,7 @@ type Options struct {
 	// history, events and logs. Secret ones are also removed wherever Redact is
 	// applied, and from log entries.
 	Trusted []invoker.Value
-	// Approve is asked about each invocation before it runs. With nil, all run.
+	// Approve is asked about each invocation before it runs. Nil lets all run.
 	Approve ApproveFunc
 	// Forbid checks each invocation last, right before its call is made, whatever
 	// allowed the call: Approve, an answer that was given to another process days ago,
@@ -154,7 +154,7 @@ type Limits struct {
 	// Tokens is how many tokens, of requests and answers together, a turn may use
 	// before no further exchange is begun; default none. Answers that its tools request
 	// from the model are limited to the tokens that are left, also concurrently; the
-	// tokens of the tools' requests come on top.
+	// tokens of the tools' requests are added to that.
 	Tokens int64
 	// Parallel is how many invocations of one message may run at the same
 	// time; default 8.

@@ -23,7 +23,7 @@ type questions struct {
 
 	mu    sync.Mutex
 	put   map[string]int // how often each question was asked in this attempt, by its digest
-	later *canister.Wait // for the answer that the call was given up for
+	later *canister.Wait // the wait that ended the call, if one did
 	over  bool
 }
 

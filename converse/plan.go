@@ -140,9 +140,9 @@ func (p *planning) part() int64 {
 }
 
 // within returns the last index up to cut where the history can be cut so that the
-// digest of the part before it has at most that many tokens. Failing that, it returns
-// the first index where a summary is worth it; the digest is then shortened to fit. It
-// also returns the tokens of that part in a request.
+// digest of the part before it has at most that many tokens. If a summary of that part
+// is not worth it, it returns the first index where one is; the digest is then
+// shortened to fit. It also returns the tokens of that part in a request.
 func (p *planning) within(from, cut int, most int64) (int, int64) {
 	place, enough := from, false
 	var tokens, passed, digest int64

@@ -20,7 +20,7 @@ type held struct {
 	from  int   // the log index of the first canister after the skipped part
 }
 
-// length returns the length of the log if held canisters are held.
+// length returns the length of the log for a number of held canisters.
 func (h *held) length(held int) int { return h.from + held - len(h.front) }
 
 // place returns the log index of the canister that is held at an index.

@@ -287,7 +287,7 @@ func (t *turn) step(n int) {
 
 // moved reports whether one of the open waits was answered meanwhile.
 func (t *turn) moved() bool {
-	if !t.taken || t.opts.Log == nil { // the work began with the contents of the log
+	if !t.taken || t.opts.Log == nil { // the log was just loaded, or there is none
 		return false
 	}
 	length := len(t.history)
