@@ -44,9 +44,9 @@ type Options struct {
 	// of the first call. Name the values that identify the caller if others, such as
 	// renewed tokens, change from call to call.
 	Identity []string
-	// Kept is the maximum number of conversations, idle or at work. To make room, the
-	// tool takes the identity with the most conversations and ends the one that has
-	// been idle for the longest time. Default 64.
+	// Kept is the maximum number of conversations, idle or at work. To make room, an
+	// idle conversation ends: of the identity with the most conversations, the one that
+	// has been idle for the longest time. Default 64.
 	Kept int
 	// Each is the maximum number of conversations of one identity, so that no caller
 	// takes all; callers without trusted values are one identity. Default half of Kept,
