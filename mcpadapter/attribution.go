@@ -10,34 +10,34 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// abandonedWork is how long a server may still work on a request that was given up
-// and that it has not answered: until then its questions can be about that request.
+// abandonedWork is how long a server may still work on a request that was given up and
+// not answered. Until then, its questions may be about that request.
 const abandonedWork = 10 * time.Minute
 
-// maxAbandoned is how many requests that were given up are told apart.
+// maxAbandoned is the number of abandoned requests that are tracked individually.
 const maxAbandoned = 1000
 
-// attribution finds the request that a message of the server belongs to which names
-// none: a question of the older protocols, or a line of the server's log. Such a
-// message must not reach another client or conversation than it is meant for. The
-// mutex of the wire guards it; the zero value is ready to use.
+// attribution finds the request that a message of the server belongs to when the
+// message does not name it: a question of the older protocols, or a log entry. Such a
+// message must not reach the wrong client or conversation. It is guarded by the mutex
+// of the wire; the zero value is ready to use.
 type attribution struct {
 	used   bool           // a personal request was made
 	first  callers.Origin // of the first one
-	shared bool           // one of another origin followed
+	shared bool           // a request of another origin followed
 
-	abandoned map[jsonrpc.ID]abandonedRequest // without a result so far
-	crowded   time.Time                       // until then the server may work on others that are not among them
-	late      int                             // results of requests that were given up
+	abandoned map[jsonrpc.ID]abandonedRequest // not answered with a result so far
+	crowded   time.Time                       // until then the server may work on abandoned requests that are not tracked
+	late      int                             // number of results of abandoned requests
 }
 
-// abandonedRequest is a request that was given up.
+// abandonedRequest is a request that was given up before its answer.
 type abandonedRequest struct {
 	origin callers.Origin
-	until  time.Time // then it is no longer worked on
+	until  time.Time // the end of abandonedWork
 }
 
-// note takes in that a personal request is made.
+// note records that a personal request is made.
 func (a *attribution) note(origin callers.Origin) {
 	if !a.used {
 		a.used, a.first = true, origin
@@ -45,7 +45,7 @@ func (a *attribution) note(origin callers.Origin) {
 	a.shared = a.shared || origin != a.first
 }
 
-// giveUp takes in that a personal request was given up before its answer.
+// giveUp records that a personal request was given up before its answer.
 func (a *attribution) giveUp(id jsonrpc.ID, origin callers.Origin) {
 	now := time.Now()
 	if len(a.abandoned) >= maxAbandoned {
@@ -61,8 +61,8 @@ func (a *attribution) giveUp(id jsonrpc.ID, origin callers.Origin) {
 	a.abandoned[id] = abandonedRequest{origin, now.Add(abandonedWork)}
 }
 
-// answered takes in an answer. A result of a request that was given up is counted, and
-// ends the work on it. An error may be the answer to its cancellation, and does not.
+// answered records an answer. A result of an abandoned request is counted and ends the
+// work on it. An error does not, because it may be the answer to the cancellation.
 func (a *attribution) answered(response *jsonrpc.Response) {
 	if _, abandoned := a.abandoned[response.ID]; abandoned && response.Error == nil {
 		delete(a.abandoned, response.ID)
@@ -70,8 +70,8 @@ func (a *attribution) answered(response *jsonrpc.Response) {
 	}
 }
 
-// mayAsk reports whether no work for another origin can be what a question is about,
-// as far as requests go that were given up.
+// mayAsk reports whether a question can be attributed to origin: no abandoned request
+// of another origin may still be running.
 func (a *attribution) mayAsk(origin callers.Origin) bool {
 	if !a.shared {
 		return true
@@ -85,16 +85,16 @@ func (a *attribution) mayAsk(origin callers.Origin) bool {
 	return !now.Before(a.crowded)
 }
 
-// only returns the exchange of the call that is in flight alone; nil if there are
-// more, or none, or the server may still work on a request of another origin that was
-// given up.
+// only returns the exchange of the only call in flight. It returns nil if there are
+// several or none, or if the server may still work on an abandoned request of another
+// origin.
 func (w *wire) only() (alone *exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, x := range w.exchanges {
 		switch {
 		case x.call == nil && x.personal:
-			return nil // it may be that of somebody else
+			return nil // the message may belong to this request
 		case x.call == nil:
 		case alone != nil:
 			return nil
@@ -108,9 +108,9 @@ func (w *wire) only() (alone *exchange) {
 	return alone
 }
 
-// isShared reports whether requests of several origins were made. A line of the log
-// can then be about an earlier request: unlike a question, which keeps its call
-// waiting, it may be written after the answer.
+// isShared reports whether requests of several origins were made. If so, a log entry
+// may be about an earlier request: unlike a question, which delays the answer to its
+// call, it may be written after the answer.
 func (w *wire) isShared() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// IdempotencyKey is the member of a request's _meta that carries the identity
-// of the call ([invoker.Call].ID), the same on every attempt, for servers that want to tell
-// a repetition from a second call. (Names in _meta: MCP 2025-11-25, basic §
-// General fields.)
+// IdempotencyKey is the member of a request's _meta that carries the identity of the
+// call ([invoker.Call].ID). It is the same on every attempt, so that a server can tell
+// a repetition from a second call. (Names in _meta: MCP 2025-11-25, basic § General
+// fields.)
 const IdempotencyKey = "io.github.consort-go/idempotency-key"
 
-// request runs one request of the SDK, which may return late, or not at all
-// before the link is killed. It returns soon after ctx or the connection ends.
-// Reports of progress are delivered here, and all of them before it returns.
+// request runs one request of the SDK. send may return late, or not before the link is
+// killed, but request returns soon after ctx or the connection ends. Progress reports
+// are delivered here, all of them before request returns.
 func (c *connection) request(ctx context.Context, x *exchange, send func(context.Context) error) error {
-	// The SDK reads a stream on after its answer until this context ends.
+	// The SDK reads the stream beyond its answer until this context ends.
 	sending, cancel := context.WithCancel(withExchange(ctx, x))
 	defer cancel()
 	defer c.wire.forget(x)
@@ -62,7 +62,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	x := &exchange{
 		call: call, roots: rootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
-	// The SDK writes into this map: it belongs to this call alone.
+	// The SDK writes into Meta, so each call needs its own map.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
 	if call.ID != "" {
 		params.Meta[IdempotencyKey] = call.ID
@@ -82,8 +82,8 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 		_, err := c.session.CallTool(ctx, params)
 		return err
 	})
-	// An answer counts that came just before the connection was lost; one to a
-	// call that we gave up may be the answer to its cancellation.
+	// An answer that arrived just before the connection was lost counts. After we gave
+	// up the call it does not: it may be the answer to the cancellation.
 	if result := x.result(); err == nil || result != nil && ctx.Err() == nil && !c.isClosed() {
 		out, failure := outputOf(result)
 		x.ended(out.Content, returned(failure))
@@ -95,13 +95,12 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	return invoker.Output{}, x.failed(c.failure(err, x, false))
 }
 
-// instead shows the SDK always the same.
+// instead returns a function that always shows the SDK the same text.
 func instead(text string) func(json.RawMessage) json.RawMessage {
 	return func(json.RawMessage) json.RawMessage { return json.RawMessage(text) }
 }
 
-// outputOf reads a CallToolResult. One that says isError is the tool's own
-// failure.
+// outputOf decodes a CallToolResult. A result with isError is the tool's own failure.
 func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	m, err := members(result)
 	if err != nil {
@@ -126,6 +125,6 @@ func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	return invoker.Output{}, failureOf(out, m["_meta"], m["structuredContent"])
 }
 
-// maxQuoted is how many bytes of a text of the other side an error or a log entry
+// maxQuoted bounds how many bytes of the other side's text an error or a log entry
 // quotes.
 const maxQuoted = 200

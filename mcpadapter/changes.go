@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// mergeWithin is how long further changes are gathered after one that was
-// passed on: servers send several in a row, right after connecting above all.
+// mergeWithin is how long changes are merged after one was passed on. Servers often
+// send several in a row, especially right after connecting.
 const mergeWithin = 100 * time.Millisecond
 
-// debouncer passes the first change on at once, so that what follows it on the
-// connection finds it known, and merges those that follow closely into one more.
+// debouncer passes on the first change at once, so that later messages on the
+// connection find it known, and merges changes that follow closely into one more.
 type debouncer struct {
-	passOn func() // does not wait
+	passOn func() // must not block
 
 	mu      sync.Mutex
-	timer   *time.Timer // nil unless a change was passed on just before
-	more    bool        // there was another since
+	timer   *time.Timer // non-nil for mergeWithin after a change was passed on
+	more    bool        // another change arrived since
 	stopped bool
 }
 
 func newDebouncer(passOn func()) *debouncer { return &debouncer{passOn: passOn} }
 
-// note takes a change. It does not wait.
+// note records a change. It does not block.
 func (d *debouncer) note() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,7 +37,7 @@ func (d *debouncer) note() {
 	}
 }
 
-// pass passes a change on and gathers those that follow; d.mu is held.
+// pass passes a change on and starts merging later ones; d.mu is held.
 func (d *debouncer) pass() {
 	d.more = false
 	d.timer = time.AfterFunc(mergeWithin, d.gathered)
@@ -53,7 +53,7 @@ func (d *debouncer) gathered() {
 	}
 }
 
-// stop drops what waits.
+// stop drops pending changes.
 func (d *debouncer) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

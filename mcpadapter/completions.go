@@ -10,29 +10,28 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// How many listeners for the completion of a page a connection has, how many completed
-// pages it remembers, and how long their ids may be.
+// The limits of completions: listeners per connection, completed pages to remember, and
+// bytes of an elicitation ID.
 const (
 	maxCompletionListeners = 1000
 	maxCompleted           = 100
 	maxElicitationID       = 256
 )
 
-// completions matches a server's notifications/elicitation/complete with the
-// questions that sent a person to a page (MCP 2025-11-25, client/elicitation,
-// completion notifications). The notification may arrive long after the answer,
-// and be read before the question that it is about has been handled. The zero value
-// is ready to use.
+// completions matches a server's notifications/elicitation/complete with the questions
+// that sent a person to a web page (MCP 2025-11-25, client/elicitation, completion
+// notifications). The notification may arrive long after the answer, or be read before
+// its question has been handled. The zero value is ready to use.
 type completions struct {
 	mu        sync.Mutex
-	listeners []completionListener // the oldest first
-	completed []string             // ids, the oldest first
+	listeners []completionListener // oldest first
+	completed []string             // IDs, oldest first
 }
 
 // completionListener waits for the completion of a page.
 type completionListener struct {
 	id     string
-	client string // for which the page was named
+	client string // the client whose call asked for the page
 	notify func()
 }
 
@@ -59,7 +58,7 @@ func (c *completions) complete(id string) (notify []func()) {
 	return notify
 }
 
-// listen registers a listener. It reports false if the page is completed already. At
+// listen registers a listener. It returns false if the page is already completed. At
 // the limit, the client with the most listeners loses its oldest.
 func (c *completions) listen(l completionListener) bool {
 	c.mu.Lock()
@@ -85,8 +84,8 @@ func (c *completions) evict() {
 	c.listeners = slices.Delete(c.listeners, oldest, oldest+1)
 }
 
-// onCompletion is [invoker.ElicitRequest].OnCompletion of a question with that
-// elicitationId for a client; nil if it has none that can be matched.
+// onCompletion returns the [invoker.ElicitRequest].OnCompletion of a question with that
+// elicitationId for a client, or nil if the ID is empty or too long.
 func (c *connection) onCompletion(id, client string) func(func()) {
 	if id == "" || len(id) > maxElicitationID {
 		return nil
@@ -98,7 +97,7 @@ func (c *connection) onCompletion(id, client string) func(func()) {
 	}
 }
 
-// elicitationComplete handles the notification of a server.
+// elicitationComplete handles notifications/elicitation/complete.
 func (c *connection) elicitationComplete(params json.RawMessage) {
 	var about struct {
 		ID string `json:"elicitationId"`
@@ -114,6 +113,6 @@ func (c *connection) elicitationComplete(params json.RawMessage) {
 // report calls f on a goroutine that Close waits for.
 func (c *connection) report(f func()) {
 	c.start(func() {
-		_ = contain.Call("the function for the completion of a page", f) // it is no fault of the connection
+		_ = contain.Call("the function for the completion of a page", f) // a panic is not the connection's fault
 	})
 }

@@ -22,16 +22,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// politeness bounds how long the SDK may take to say goodbye, and straggle how
-// long it may take to return from a call whose link was killed. Both are far
-// longer than it needs; an embedder's function that ignores its context is
-// what could hold it.
+// politeness bounds how long the SDK may take to end the session, and straggle how long
+// it may take to return from a call whose link was killed. Both are far longer than it
+// needs; only an embedder's function that ignores its context could use them up.
 const (
 	politeness = 2 * time.Second
 	straggle   = 2 * time.Second
 )
 
-// connection is one life of a server: a link, the wire over it and the SDK's
+// connection is one connection to a server: a link, the wire over it and the SDK's
 // session.
 type connection struct {
 	options *ClientOptions
@@ -40,34 +39,34 @@ type connection struct {
 	wire    *wire
 	session *mcp.ClientSession
 	peer    ensemble.Peer
-	version atomic.Value // string: of the protocol, when it is agreed upon
-	modern  bool         // speaks 2026-07-28 or newer
-	asking  *negotiation // of the protocol; nil if one was asked for alone
+	version atomic.Value // string: the negotiated protocol version
+	modern  bool         // the version is 2026-07-28 or newer
+	asking  *negotiation // of the protocol version; nil if only one was asked for
 	serial  atomic.Int64
 
-	needs []string // the trusted values that go into headers
+	needs []string // names of the trusted values that go into headers
 
-	requestMeta map[string]json.RawMessage // of each request, when modern
-	serverInfo  json.RawMessage            // what the server calls itself
+	requestMeta map[string]json.RawMessage // sent with each request, if modern
+	serverInfo  json.RawMessage            // the server's description of itself
 	listeners   listeners
 	completions completions
 	news        *news
 
-	telemetry *telemetry.Telemetry // of who opened it, for what no call is known for
-	ensemble  string               // what it tells of itself as
+	telemetry *telemetry.Telemetry // from the context of open; for requests that belong to no call
+	ensemble  string               // name in telemetry
 	lasting   *telemetry.Session
 
-	life context.Context // of calls and of whatever runs beside them
+	life context.Context // of calls and background work
 	end  context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
-	work   sync.WaitGroup // calls of the SDK, and what runs beside them
+	work   sync.WaitGroup // calls of the SDK and background work
 
 	lost     chan struct{}
 	lostErr  error // set before lost is closed
 	closing  sync.Once
-	done     chan struct{} // Close is through
+	done     chan struct{} // closed when Close has finished
 	closeErr error         // set before done is closed
 }
 
@@ -91,8 +90,8 @@ func newConnection(options *ClientOptions, l link) *connection {
 	return c
 }
 
-// open speaks the handshake. The SDK may ignore ctx, so that the link is
-// killed when ctx ends. An error leaves nothing behind.
+// open performs the handshake. The SDK may ignore ctx, so the link is killed when ctx
+// ends. After an error, nothing is left open.
 func (c *connection) open(ctx context.Context, p plan) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -139,7 +138,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	return err
 }
 
-// newSilence ends an attempt when the server keeps silent.
+// newSilence starts the timer that cancels an attempt if the server does not answer.
 func newSilence(p plan, cancel context.CancelCauseFunc) *time.Timer {
 	limit := p.probe
 	if limit <= 0 || p.both {
@@ -150,16 +149,16 @@ func newSilence(p plan, cancel context.CancelCauseFunc) *time.Timer {
 	})
 }
 
-// asked keeps what the SDK says of us in its first request.
+// asked keeps the client's own _meta from the SDK's first request.
 func (c *connection) asked(request *jsonrpc.Request) {
 	if request.Method == "server/discover" {
 		c.requestMeta = metaOf(request)
 	}
 }
 
-// shookHands tells the link which version was agreed upon before the SDK goes
-// on, since the next message names it. It returns the version that an answer of
-// the handshake is of.
+// shookHands handles an answer of the handshake. It tells the link the negotiated
+// version before the SDK goes on, because the next message carries it. It returns the
+// protocol version of the answer, for telemetry.
 func (c *connection) shookHands(method string, response *jsonrpc.Response) (version string) {
 	if method == "server/discover" {
 		_ = json.Unmarshal(c.requestMeta[mcp.MetaKeyProtocolVersion], &version)
@@ -184,9 +183,9 @@ func (c *connection) shookHands(method string, response *jsonrpc.Response) (vers
 	return knownVersion(result.ProtocolVersion)
 }
 
-// abandon ends an attempt that failed and says why it did.
+// abandon cleans up after a failed attempt and returns the reason of the failure.
 func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, err error) error {
-	lost := c.link.err() // asked before kill, which makes it ours
+	lost := c.link.err() // before kill, after which err returns nil
 	c.link.kill()
 	c.end()
 	c.news.stop()
@@ -212,7 +211,7 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 	return err
 }
 
-// begin starts what runs beside the calls. ctx bounds only the waiting.
+// begin starts the background work of the connection. ctx bounds only the waiting.
 func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.session = session
 	info := session.InitializeResult()
@@ -237,8 +236,8 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	}
 }
 
-// describedPeer reads what a server calls itself (MCP 2025-11-25, schema §
-// Implementation). What is of the wrong type is as good as none.
+// describedPeer decodes a server's description of itself (MCP 2025-11-25, schema §
+// Implementation). Members of the wrong type are ignored.
 func describedPeer(serverInfo json.RawMessage) (p ensemble.Peer) {
 	m, _ := members(serverInfo)
 	for name, text := range map[string]*string{
@@ -250,7 +249,7 @@ func describedPeer(serverInfo json.RawMessage) (p ensemble.Peer) {
 	return p
 }
 
-// setLogLevel asks once; a server that refuses keeps its own level.
+// setLogLevel sends one request; if the server refuses, it keeps its own level.
 func (c *connection) setLogLevel() {
 	ctx, cancel := context.WithTimeout(c.life, defaultProbe)
 	defer cancel()
@@ -259,7 +258,7 @@ func (c *connection) setLogLevel() {
 	}
 }
 
-// watch notices the end of the connection, whoever brought it about.
+// watch waits for the end of the connection, from either side.
 func (c *connection) watch() {
 	select {
 	case <-c.life.Done():
@@ -269,7 +268,7 @@ func (c *connection) watch() {
 		c.lostErr = cmp.Or(c.link.err(), cleaned(c.wire.cause))
 	}
 	if c.isClosed() {
-		c.lostErr = nil // Close came first: what broke afterwards is no news
+		c.lostErr = nil // later errors are a consequence of Close
 	}
 	c.lasting.End(c.lossOf(c.lostErr))
 	close(c.lost)
@@ -283,8 +282,8 @@ func (c *connection) isClosed() bool {
 	return c.closed
 }
 
-// start runs fn as a part of the connection, which Close waits for; false
-// means that the connection is closed already.
+// start runs fn in a goroutine that Close waits for. It returns false if the connection
+// is already closed.
 func (c *connection) start(fn func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -327,9 +326,9 @@ func (c *connection) Close(ctx context.Context) error {
 	return c.closeErr
 }
 
-// shutDown cancels the calls in flight, then is polite within a bound, then
-// is not. The SDK's own Close waits for calls, for ever if need be, and does
-// not cancel them.
+// shutDown cancels the calls in flight, ends the session within politeness and closes
+// the link. The SDK's own Close waits for calls, possibly forever, without cancelling
+// them.
 func (c *connection) shutDown(ctx context.Context) error {
 	calls := c.wire.inFlight()
 	c.end()

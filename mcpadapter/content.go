@@ -8,9 +8,9 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// contentOf reads one content block (MCP 2025-11-25, schema § ContentBlock).
-// A block that is unknown or broken becomes its own JSON as text: the SDK
-// would fail the whole result, and the model may still make sense of it.
+// contentOf decodes one content block (MCP 2025-11-25, schema § ContentBlock). An
+// unknown or broken block becomes its own JSON as text: the SDK would fail the whole
+// result, and the model may still be able to use the text.
 func contentOf(block json.RawMessage) canister.Content {
 	m, err := members(block)
 	if err != nil {
@@ -39,7 +39,7 @@ func contentOf(block json.RawMessage) canister.Content {
 	return content
 }
 
-// unreadable keeps a block whole.
+// unreadable keeps a block unchanged, as text and in the metadata.
 func unreadable(block json.RawMessage) canister.Content {
 	raw := compact(block)
 	return canister.TextContent{Text: string(raw), Extra: canister.Extra{
@@ -47,7 +47,7 @@ func unreadable(block json.RawMessage) canister.Content {
 	}}
 }
 
-// decoder reads the members of one block and remembers if any was broken.
+// decoder decodes the members of one block and remembers whether any was broken.
 type decoder struct {
 	m      map[string]json.RawMessage
 	failed bool
@@ -76,7 +76,7 @@ func (d *decoder) required(name string) string {
 	return d.text(name)
 }
 
-// bytes reads base64; absent is as broken as not base64.
+// bytes decodes base64; a missing member is an error too.
 func (d *decoder) bytes(name string) []byte {
 	data := []byte{}
 	if raw, ok := d.m[name]; !ok || json.Unmarshal(raw, &data) != nil {
@@ -89,8 +89,8 @@ func (d *decoder) extra(known ...string) canister.Extra {
 	return canister.Extra{Metadata: metadataOf(d.m, append(known, "type")...)}
 }
 
-// resource reads an embedded resource, whose members in the metadata carry
-// the names resource/_meta and the like.
+// resource decodes an embedded resource. Members of the inner object go into the
+// metadata under "mcp/resource/".
 func (d *decoder) resource() canister.Content {
 	inner, err := members(d.m["resource"])
 	if err != nil {

@@ -14,70 +14,69 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// exchange follows one request through the SDK to the wire and back. It
-// travels in the context that the SDK hands on to the transport, so that what
-// the SDK drops or cannot decode is kept: raw results, progress in its order,
-// whether the request ever left.
+// exchange follows one request through the SDK to the wire and back. It travels in the
+// context that the SDK passes to the transport, and keeps data that the SDK drops or
+// cannot decode: raw results, progress reports in order, and whether the request was
+// sent.
 type exchange struct {
-	// sending sees each request on its way. May be nil.
+	// sending is called with each request before it is sent. May be nil.
 	sending func(*jsonrpc.Request)
-	// answered sees each answer before the SDK does. A call that needs more
-	// rounds (SEP-2322) gets several. May be nil.
+	// answered is called with each answer before the SDK gets it. A call that needs
+	// more rounds (SEP-2322) gets several. May be nil.
 	answered func(method string, response *jsonrpc.Response)
-	// show says what the SDK gets to see in place of the result, so that it
-	// cannot stumble over what it does not know. May be nil.
+	// show returns a replacement for the result that the SDK can decode without failing
+	// on unknown members. May be nil.
 	show func(result json.RawMessage) json.RawMessage
-	// progress takes the reports of the call, which come under its token; nil
-	// when nobody listens.
+	// progress receives the reports with the call's token; nil if the call has no
+	// listener.
 	progress *progressQueue
 	token    string
 	// call is the call that the request is made for; may be nil.
 	call *invoker.Call
-	// roots asks the client that runs the call for its roots; nil if it tells none.
+	// roots asks the client that runs the call for its roots; nil if it offers none.
 	roots asker
-	// personal says that the request is that of whoever asked, and not for
-	// all: it carries their trusted headers.
+	// personal says that the request is made for one client or conversation and not for
+	// all; it carries the trusted headers.
 	personal bool
-	// origin is for whom a personal request is made.
+	// origin is the client and conversation of a personal request.
 	origin callers.Origin
-	// standing says that the answer ends the request, such as one to listen, and
-	// that the server does not work on it until then.
+	// standing says that the request stays open until its answer ends it, such as a
+	// request to listen, and that the server does not work on it meanwhile.
 	standing bool
-	// about says what is asked for, for the spans of the requests; quiet ones
-	// have none.
+	// about describes the request for its spans; quiet requests have none.
 	about telemetry.Call
 	quiet bool
 
-	// said is what the server answered last: what the SDK makes of it may be
-	// lost together with the connection. Set before the SDK sees it.
+	// said is the server's last answer, set before the SDK sees it. The SDK's own
+	// result may be lost together with the connection.
 	said atomic.Pointer[verdict]
-	// spoilt says what was wrong with an answer that the SDK is not shown.
+	// spoilt says why an answer was not passed to the SDK.
 	spoilt atomic.Pointer[error]
 	left   atomic.Bool // the request may have reached the server
-	// end is how many bytes a process had been sent when the last request was
-	// written; 0 if it was not written, or its link does not count.
+	// end is the number of bytes that a process had been sent after the last request
+	// was written; 0 if it was not written, or if its link does not count.
 	end atomic.Int64
-	// span is that of the last request, while nobody has ended it.
+	// span is the span of the last request until it is ended.
 	span atomic.Pointer[telemetry.Request]
 
-	unsent error // what came of sending the last request; for whoever sends the next
+	unsent error // the error of sending the last request, for the code that sends the next
 
 	// Guarded by the wire:
 	method string // of the last request that was sent
 	id     jsonrpc.ID
-	over   bool // nobody waits any more
-	// carried is the context of the last request's trace; nil if there is none.
+	over   bool // the caller no longer waits
+	// carried is the trace context of the last request; nil if it had none.
 	carried metaCarrier
 }
 
 // verdict is one answer of the server.
 type verdict struct {
 	result  json.RawMessage
-	refusal *jsonrpc.Error // errors of the SDK's own have the same type, and are none
-	asks    bool           // for another round
+	refusal *jsonrpc.Error // not an error that the SDK made itself, which has the same type
+	asks    bool           // the server needs another round
 }
 
-// refusal is the error that the server answered with; nil if it did not.
+// refusal returns the error that the server answered with, or nil.
 func (x *exchange) refusal() *jsonrpc.Error {
 	if said := x.said.Load(); said != nil {
 		return said.refusal
@@ -85,7 +84,7 @@ func (x *exchange) refusal() *jsonrpc.Error {
 	return nil
 }
 
-// result is what the server answered in the end; nil if it did not.
+// result returns the server's final result, or nil if there was none.
 func (x *exchange) result() json.RawMessage {
 	if said := x.said.Load(); said != nil && !said.asks {
 		return said.result
@@ -104,16 +103,16 @@ func exchangeFrom(ctx context.Context) *exchange {
 	return x
 }
 
-// maxProgress is how many reports wait for a slow listener; then the newest
-// takes the place of the one before it.
+// maxProgress is how many reports wait for a slow listener; after that, a new report
+// replaces the one before it.
 const maxProgress = 64
 
-// progressQueue hands reports from the reader of the wire, which must not
-// wait, to the goroutine of the call.
+// progressQueue passes reports from the reader of the wire, which must not block, to
+// the goroutine of the call.
 type progressQueue struct {
 	mu      sync.Mutex
 	waiting []invoker.Progress
-	filled  chan struct{} // holds a value while something waits
+	filled  chan struct{} // holds a value while reports are waiting
 }
 
 func newProgressQueue() *progressQueue {
@@ -133,7 +132,7 @@ func (q *progressQueue) add(p invoker.Progress) {
 	}
 }
 
-// deliver reports to the listener what waits.
+// deliver passes the waiting reports to the listener.
 func (q *progressQueue) deliver(call *invoker.Call) {
 	q.mu.Lock()
 	reports := q.waiting

@@ -19,15 +19,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What can become of a connection.
+// Reasons why a connection has ended.
 var (
 	errClosed      = errors.New("the connection is closed")
 	errPeerClosed  = errors.New("the server closed the connection")
 	errSessionGone = errors.New("the server has forgotten the session")
 )
 
-// rpcCodes maps the codes of JSON-RPC errors (JSON-RPC 2.0, § 5.1; MCP
-// 2025-11-25, schema; SEP-2243, SEP-2575). Any other is the tool's own failure.
+// rpcCodes maps the codes of JSON-RPC errors (JSON-RPC 2.0, § 5.1; MCP 2025-11-25,
+// schema; SEP-2243, SEP-2575). Any other code is the tool's own failure.
 var rpcCodes = map[int64]invoker.Code{
 	jsonrpc.CodeParseError:                    invoker.Protocol,
 	jsonrpc.CodeInvalidRequest:                invoker.Protocol,
@@ -40,11 +40,11 @@ var rpcCodes = map[int64]invoker.Code{
 	mcp.CodeMissingRequiredClientCapabilities: invoker.ExecutionFailed,
 }
 
-// statusError is an HTTP status that is no success.
+// statusError is an HTTP status other than success.
 type statusError struct {
 	status     int
-	retryAfter time.Duration // 0 when not said
-	message    string        // what the server said of it; may be empty
+	retryAfter time.Duration // 0 if the server did not say
+	message    string        // from the server; may be empty
 }
 
 func (e *statusError) Error() string {
@@ -62,23 +62,23 @@ func (e *statusError) unauthorized() bool {
 	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden
 }
 
-// transient says that the server cannot answer now, whatever it is asked.
+// transient reports whether the server cannot handle any request at the moment.
 func (e *statusError) transient() bool {
 	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
 }
 
-// refused says that the server looked at the request and did nothing.
+// refused reports whether the server rejected the request without acting on it.
 func (e *statusError) refused() bool {
 	return e.transient() || e.status < 500 && e.status != http.StatusRequestTimeout
 }
 
-// authError says that no token could be had.
+// authError says that no token could be obtained.
 type authError struct{ cause error }
 
 func (e *authError) Error() string { return "authorization failed: " + cleaned(e.cause).Error() }
 func (e *authError) Unwrap() error { return e.cause }
 
-// protocolError says that the server broke the protocol.
+// protocolError says that the server violated the protocol.
 type protocolError struct{ what string }
 
 func (e *protocolError) Error() string { return e.what }
@@ -90,10 +90,10 @@ func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the server's answer has more than %d bytes", e.limit)
 }
 
-// neverLeft reports whether an error shows that the request did not reach the
-// server: nothing answered, nobody could be asked for a token, or it looked at
-// the request and turned it away. That the session is gone does not show it: it
-// can go while a call runs.
+// neverLeft reports whether an error shows that the request did not reach the server or
+// was rejected by it without effect: no connection could be made, no token could be
+// obtained, or the server refused it. A lost session does not show that: it can be lost
+// while a call runs.
 func neverLeft(err error) bool {
 	var status *statusError
 	var denied *authError
@@ -106,15 +106,15 @@ func neverLeft(err error) bool {
 	return false
 }
 
-// nobodyThere reports whether no connection could be made at all.
+// nobodyThere reports whether no network connection could be made.
 func nobodyThere(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// failure says what came of a request that did not succeed. A harmless one has
-// no effect that somebody might wonder about; of a call this does not say what
-// its tool claims: how far to believe that is for the ensemble to know.
+// failure maps the error of a request to a failure. A harmless request has no effect
+// that the caller would have to check. The tool's own hints are not considered here:
+// the ensemble decides how far to trust them.
 func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Failure {
 	if spoilt := x.spoilt.Load(); spoilt != nil {
 		err = *spoilt
@@ -147,7 +147,7 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	return c.lostCall(clean, maybe, harmless)
 }
 
-// lostCall is a call that the connection took with it.
+// lostCall returns the failure of a call whose connection was lost.
 func (c *connection) lostCall(err error, maybe, harmless bool) *invoker.Failure {
 	cause := c.because(err)
 	var large *tooLargeError
@@ -160,7 +160,7 @@ func (c *connection) lostCall(err error, maybe, harmless bool) *invoker.Failure 
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
 }
 
-// tooLarge is a request whose answer exceeds the limit.
+// tooLarge returns the failure of a request whose answer exceeds the limit.
 func tooLarge(cause error, harmless bool) *invoker.Failure {
 	text := "An answer of the server was too large to be taken."
 	if !harmless {
@@ -169,8 +169,8 @@ func tooLarge(cause error, harmless bool) *invoker.Failure {
 	return &invoker.Failure{Code: invoker.ResultTooLarge, Message: text, Cause: cause}
 }
 
-// because prefers the reason for which the connection was lost over what a
-// call saw of it.
+// because returns the reason for the loss of the connection, if it is known, and
+// otherwise err.
 func (c *connection) because(err error) error {
 	if lost := c.link.err(); lost != nil {
 		return lost
@@ -183,8 +183,8 @@ func (c *connection) because(err error) error {
 	}
 }
 
-// interrupted is a request whose own context ended. Only of one that is not
-// harmless it says what may have come of it.
+// interrupted returns the failure of a request whose own context ended. Only for a
+// request that is not harmless does it say what effect the request may have had.
 func interrupted(err error, x *exchange, harmless bool) *invoker.Failure {
 	told := *invoker.AsFailure(err)
 	switch {
@@ -200,8 +200,8 @@ func interrupted(err error, x *exchange, harmless bool) *invoker.Failure {
 	return &told
 }
 
-// failure maps the status (RFC 9110, § 15). A gateway's word that something
-// broke behind it does not say whether the tool ran.
+// failure maps the status (RFC 9110, § 15). A gateway error does not show whether the
+// tool ran.
 func (e *statusError) failure(harmless bool, clean error) *invoker.Failure {
 	f := &invoker.Failure{Cause: clean}
 	switch {
@@ -230,7 +230,7 @@ func (e *statusError) wait() string {
 	return fmt.Sprintf("Try again in %s.", e.retryAfter)
 }
 
-// ofRPC is the failure of a request that the server answered with an error.
+// ofRPC returns the failure of a request that the server answered with an error.
 func ofRPC(rpc *jsonrpc.Error, clean error) *invoker.Failure {
 	code := cmp.Or(rpcCodes[rpc.Code], invoker.ExecutionFailed)
 	message := cmp.Or(rpc.Message, fmt.Sprintf("The server answered with error %d.", rpc.Code))
@@ -240,7 +240,7 @@ func ofRPC(rpc *jsonrpc.Error, clean error) *invoker.Failure {
 	return &invoker.Failure{Code: code, Message: message, Cause: clean}
 }
 
-// pagesToVisit lists the pages that a person has to visit before the call can
+// pagesToVisit lists the web pages that a person has to visit before the call can
 // succeed (MCP 2025-11-25, client/elicitation § URL mode).
 func pagesToVisit(data json.RawMessage) []string {
 	var asked struct {
@@ -256,8 +256,8 @@ func pagesToVisit(data json.RawMessage) []string {
 	return pages
 }
 
-// cleaned takes the URL out of an error: its query may hold a secret, and
-// net/http puts it into the text of every failure.
+// cleaned removes the URL from an error: its query may hold a secret, and net/http
+// includes it in the text of every failure.
 func cleaned(err error) error {
 	var of *url.Error
 	if err == nil || !errors.As(err, &of) {

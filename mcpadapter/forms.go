@@ -10,20 +10,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The members of a question's _meta where what the SDK decodes into maps stands as
-// text, in base64, on its way through the SDK: the schema of a form, whose fields are in the order
-// in which the server wrote them, and the whole of a request to a model.
+// Members of a question's _meta that carry its original text through the SDK, in
+// base64, where the SDK would decode it into maps: the schema of a form, to keep the
+// server's order of its fields, and the whole of a request to a model.
 const (
 	formKey     = "io.github.consort-go/requested-schema"
 	samplingKey = "io.github.consort-go/sampling"
 )
 
-// keepText puts the text of a question into its _meta, if request is one.
+// keepText copies the text of a question into its _meta, if request is a question.
 func keepText(request *jsonrpc.Request) {
 	request.Params = withText(request.Method, request.Params)
 }
 
-// keepTexts does so for the questions of a result that asks for another round
+// keepTexts does the same for the questions in a result that asks for another round
 // (MCP 2026-07-28, SEP-2322).
 func keepTexts(result json.RawMessage) json.RawMessage {
 	m, err := members(result)
@@ -41,7 +41,7 @@ func keepTexts(result json.RawMessage) json.RawMessage {
 			continue
 		}
 		question["params"] = withText(method, question["params"])
-		questions[id], _ = json.Marshal(question) // of what was JSON
+		questions[id], _ = json.Marshal(question) // cannot fail: it was decoded from JSON
 	}
 	m["inputRequests"], _ = json.Marshal(questions)
 	kept, err := json.Marshal(m)
@@ -51,8 +51,8 @@ func keepTexts(result json.RawMessage) json.RawMessage {
 	return kept
 }
 
-// withText returns the parameters of a question with its text in their _meta; as
-// they are if they cannot be read, which is for the SDK to say.
+// withText returns the parameters of a question with its text in their _meta. If they
+// cannot be decoded, it returns them unchanged and leaves the error to the SDK.
 func withText(method string, params json.RawMessage) json.RawMessage {
 	key := map[string]string{"elicitation/create": formKey, "sampling/createMessage": samplingKey}[method]
 	if key == "" {
@@ -73,7 +73,7 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	if err != nil {
 		meta = make(map[string]json.RawMessage)
 	}
-	meta[key], _ = json.Marshal([]byte(text)) // as a string it could grow sixfold
+	meta[key], _ = json.Marshal([]byte(text)) // base64, because as a string it could grow sixfold
 	m["_meta"], _ = json.Marshal(meta)
 	kept, err := json.Marshal(m)
 	if err != nil {
@@ -82,7 +82,7 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	return kept
 }
 
-// textKept returns the text that withText put under the key; nil if there is none.
+// textKept returns the text that withText stored under the key, or nil.
 func textKept(meta mcp.Meta, key string) json.RawMessage {
 	kept, _ := meta[key].(string)
 	text, err := base64.StdEncoding.DecodeString(kept)

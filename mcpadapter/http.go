@@ -16,16 +16,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxResumes is how often a stream that was cut is taken up again without
-// anything new on it.
+// maxResumes is how often a cut stream is resumed without receiving anything new on it.
 const maxResumes = 3
 
-// slack is what a checked event may have beyond the limit of the server's own.
+// slack is how many bytes a checked event may have beyond the limit for the server's
+// own events.
 const slack = 1 << 10
 
-// HTTP returns an MCP server that is reached over streamable HTTP
-// (MCP 2025-11-25, basic/transports § Streamable HTTP). What is wrong with
-// the URL is the error of Open.
+// HTTP returns the source of an MCP server that is reached over streamable HTTP (MCP
+// 2025-11-25, basic/transports § Streamable HTTP). An invalid URL is reported by Open.
 func HTTP(url string, options *HTTPOptions) ensemble.Source {
 	return newHTTP(url, options, func(t *tripper, limit int) link {
 		return &httpLink{tripper: t, transport: &mcp.StreamableClientTransport{
@@ -38,9 +37,9 @@ func HTTP(url string, options *HTTPOptions) ensemble.Source {
 	})
 }
 
-// SSE returns an MCP server that is reached over HTTP with server-sent events,
-// the transport that streamable HTTP took the place of (MCP 2024-11-05,
-// basic/transports § HTTP with SSE). It knows the older protocols only.
+// SSE returns the source of an MCP server that is reached over HTTP with server-sent
+// events, the transport that streamable HTTP replaced (MCP 2024-11-05, basic/transports
+// § HTTP with SSE). It supports only the older protocols.
 func SSE(url string, options *HTTPOptions) ensemble.Source {
 	s := newHTTP(url, options, func(t *tripper, limit int) link {
 		t.apart = true
@@ -76,7 +75,7 @@ func newHTTP(endpoint string, options *HTTPOptions, over func(t *tripper, limit 
 	return s
 }
 
-// parseEndpoint keeps the URL out of its errors: it may hold a secret.
+// parseEndpoint does not put the URL into its errors: it may hold a secret.
 func parseEndpoint(endpoint string) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	switch {
@@ -93,7 +92,7 @@ type httpLink struct {
 	*tripper
 	transport *mcp.StreamableClientTransport
 
-	mu     sync.Mutex // kill may come before Connect is through
+	mu     sync.Mutex // kill may be called before Connect has returned
 	killed bool
 	conn   *httpConnection // set by Connect
 }
@@ -114,9 +113,9 @@ func (l *httpLink) Connect(ctx context.Context) (mcp.Connection, error) {
 	return l.conn, nil
 }
 
-// listen opens the stream on which a server of the older protocols says what
-// no request asked for, and waits for it: a server may drop what it has to say
-// before that, a question to the client included.
+// listen opens the stream for messages that a server of the older protocols sends on
+// its own, and waits for it: until the stream is open, a server may drop such messages,
+// including questions to the client.
 func (l *httpLink) listen(ctx context.Context, missed func()) {
 	tried, late := make(chan struct{}), time.Now().Add(streamWait)
 	l.conn.streams.Go(func() { l.conn.listen(late, sync.OnceFunc(func() { close(tried) }), missed) })
@@ -141,10 +140,10 @@ func (l *httpLink) kill() {
 	l.drain()
 }
 
-// httpConnection adds to the SDK's connection the standing stream of server
-// messages, which the SDK opens with a context that knows no end and waits for
-// (E12 of the field notes), and which it would not open for a wrapped
-// connection at all.
+// httpConnection adds the standalone stream for server messages to the SDK's
+// connection. The SDK would open that stream with a context that never ends and wait
+// for it (E12 of the field notes), and would not open it at all for a wrapped
+// connection.
 type httpConnection struct {
 	mcp.Connection
 	tripper  *tripper
@@ -171,7 +170,7 @@ func newHTTPConnection(inner mcp.Connection, t *tripper) *httpConnection {
 	return c
 }
 
-// pump moves the messages of the SDK's connection to where Read finds them.
+// pump passes the messages of the SDK's connection to Read.
 func (c *httpConnection) pump() {
 	for {
 		message, err := c.Connection.Read(c.ctx)
@@ -185,7 +184,7 @@ func (c *httpConnection) pump() {
 	}
 }
 
-// pass hands a message to Read; false means that nobody reads any more.
+// pass hands a message to Read; it returns false if the connection has stopped.
 func (c *httpConnection) pass(message jsonrpc.Message) bool {
 	select {
 	case c.messages <- message:
@@ -207,11 +206,10 @@ func (c *httpConnection) Write(ctx context.Context, message jsonrpc.Message) err
 	return c.discreet(c.Connection.Write(ctx, message))
 }
 
-// discreet takes the URL and the identity of the session out of an error that
-// has them in its text alone, which is how the SDK tells of a stream that could
-// not be taken up again.
+// discreet removes the URL and the session ID from an error that has them only in its
+// text. The SDK returns such errors for streams that could not be resumed.
 func (c *httpConnection) discreet(err error) error {
-	var typed *url.Error // whose URL is taken out elsewhere
+	var typed *url.Error // cleaned removes its URL
 	if err == nil || errors.As(err, &typed) {
 		return err
 	}
@@ -248,8 +246,8 @@ type sseLink struct {
 	transport *mcp.SSEClientTransport
 }
 
-// Connect implements mcp.Transport. The SDK ties the stream to the context of
-// this request, so that it gets one that ends with the link.
+// Connect implements mcp.Transport. The SDK binds the stream to the context that it is
+// given, so that context must not end before the link does.
 func (l *sseLink) Connect(ctx context.Context) (mcp.Connection, error) {
 	return l.transport.Connect(context.WithoutCancel(ctx))
 }

@@ -19,7 +19,7 @@ import (
 
 var _ ensemble.Library = (*connection)(nil)
 
-// offers returns what the server says that it can do, never nil.
+// offers returns the server's capabilities; it is never nil.
 func (c *connection) offers() *mcp.ServerCapabilities {
 	if s := c.session.InitializeResult(); s != nil && s.Capabilities != nil {
 		return s.Capabilities
@@ -27,8 +27,8 @@ func (c *connection) offers() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{}
 }
 
-// Resources implements [ensemble.Library] (MCP 2025-11-25, server/resources).
-// A server without any is not asked.
+// Resources implements [ensemble.Library] (MCP 2025-11-25, server/resources). A server
+// without resources is not asked.
 func (c *connection) Resources(ctx context.Context) ([]ensemble.Resource, error) {
 	if c.offers().Resources == nil {
 		return nil, errors.Join(ctx.Err(), c.gone())
@@ -51,8 +51,8 @@ func (c *connection) Templates(ctx context.Context) ([]ensemble.Template, error)
 	}, templateOf)
 }
 
-// Prompts implements [ensemble.Library] (MCP 2025-11-25, server/prompts). A
-// server without any is not asked.
+// Prompts implements [ensemble.Library] (MCP 2025-11-25, server/prompts). A server
+// without prompts is not asked.
 func (c *connection) Prompts(ctx context.Context) ([]ensemble.Prompt, error) {
 	if c.offers().Prompts == nil {
 		return nil, errors.Join(ctx.Err(), c.gone())
@@ -94,13 +94,13 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 	return contents, nil
 }
 
-// readResult is where the first part of a resource that was read keeps the
-// members of the result that all parts stand in: mcp/result/_meta.
+// readResult prefixes the metadata, in the first part of a resource that was read, that
+// holds members of the result itself: mcp/result/_meta.
 const readResult = "result/"
 
-// missing makes of a resource that the server does not know NOT_FOUND: there is
-// a code for it, and the newest protocol and some servers use that for wrong
-// parameters, of which there is only the URI.
+// missing turns an error for an unknown resource into NOT_FOUND. The newest protocol
+// and some servers answer with the code for invalid parameters instead of the one for
+// unknown resources; the only parameter is the URI.
 func missing(err error) error {
 	failure := invoker.AsFailure(err)
 	if failure.Code != invoker.InvalidArguments && failure.Code != invoker.ToolNotFound {
@@ -126,7 +126,7 @@ func (c *connection) Get(ctx context.Context, name string, arguments map[string]
 		return nil, c.named("getting a prompt", invoker.Failf(invoker.Protocol, "Its messages cannot be read."))
 	}
 	got := &ensemble.Messages{Metadata: metadataOf(answer, "description", "messages", "resultType")}
-	_ = json.Unmarshal(answer["description"], &got.Description) // one that is no text is as good as none
+	_ = json.Unmarshal(answer["description"], &got.Description) // ignored unless it is text
 	for _, m := range messages {
 		d := decoder{m: m}
 		message := ensemble.PromptMessage{Role: d.text("role"), Content: contentsOf(m["content"]), Metadata: metadataOf(m, "role", "content")}
@@ -138,8 +138,8 @@ func (c *connection) Get(ctx context.Context, name string, arguments map[string]
 	return got, nil
 }
 
-// contentsOf reads the content of a message: one block, or, as some servers
-// have it, several.
+// contentsOf decodes the content of a message: one block or, as some servers send it, a
+// list of blocks.
 func contentsOf(raw json.RawMessage) []canister.Content {
 	var blocks []json.RawMessage
 	if json.Unmarshal(raw, &blocks) != nil {
@@ -152,9 +152,9 @@ func contentsOf(raw json.RawMessage) []canister.Content {
 	return contents
 }
 
-// Complete implements [ensemble.Library] (MCP 2025-11-25,
-// server/utilities/completion). A server that does not propose values is not
-// asked; the oldest protocol has no word for whether it does.
+// Complete implements [ensemble.Library] (MCP 2025-11-25, server/utilities/completion).
+// A server without the capability is not asked; the oldest protocol does not have the
+// capability, so those servers are always asked.
 func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 	if c.offers().Completions == nil && c.session.InitializeResult().ProtocolVersion > "2024-11-05" {
 		return nil, errors.Join(ctx.Err(), c.gone())
@@ -180,7 +180,7 @@ func (c *connection) Complete(ctx context.Context, request *ensemble.CompletionR
 	return c.completion(answer)
 }
 
-// completion reads what a server proposes.
+// completion decodes a server's proposals.
 func (c *connection) completion(answer map[string]json.RawMessage) (*ensemble.Completion, error) {
 	var found struct {
 		Values  []string
@@ -195,11 +195,11 @@ func (c *connection) completion(answer map[string]json.RawMessage) (*ensemble.Co
 	return &ensemble.Completion{Values: found.Values, Total: max(found.Total, 0), More: found.HasMore, Metadata: metadata}, nil
 }
 
-// completionMember is where a completion keeps the members of its inner object:
-// mcp/completion/ and their names.
+// completionMember prefixes the metadata of a completion that holds members of its
+// inner object: mcp/completion/ and their names.
 const completionMember = "completion/"
 
-// gone is the failure of what is asked of a connection that has ended.
+// gone returns the failure of a request on a connection that has ended, or nil.
 func (c *connection) gone() error {
 	select {
 	case <-c.life.Done():
@@ -209,13 +209,13 @@ func (c *connection) gone() error {
 	}
 }
 
-// named says what was asked of which server.
+// named adds the server and the operation to an error.
 func (c *connection) named(what string, err error) error {
 	return fmt.Errorf("server %q: %s: %w", c.options.Server, what, err)
 }
 
-// ofPerson makes a request that is somebody's own: it carries their trusted
-// headers, and what the server asks meanwhile is for the call that ctx carries.
+// ofPerson makes a personal request: it carries the trusted headers, and questions that
+// the server asks meanwhile go to the call that ctx carries.
 func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
 	if err := c.entitled(ctx); err != nil {
 		return err
@@ -226,13 +226,13 @@ func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value a
 	return c.decoded(ctx, x, value, send)
 }
 
-// look makes a request that is nobody's own.
+// look makes a request that is not made for a particular person.
 func (c *connection) look(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
 	return c.decoded(ctx, &exchange{show: instead(empty), about: about}, value, send)
 }
 
-// decoded makes one request and decodes its answer into value. The SDK is shown
-// something else, so that it cannot stumble over what it does not know.
+// decoded makes one request and decodes its answer into value. The SDK is shown an
+// empty result, so that it cannot fail on members that it does not know.
 func (c *connection) decoded(ctx context.Context, x *exchange, value any, send func(context.Context) error) error {
 	if err := c.request(ctx, x, send); err != nil {
 		return x.failed(c.failure(err, x, true))
@@ -244,7 +244,7 @@ func (c *connection) decoded(ctx context.Context, x *exchange, value any, send f
 	return nil
 }
 
-// resourceOf reads a description; false if it is none.
+// resourceOf decodes a description; it returns false if the description is invalid.
 func resourceOf(raw json.RawMessage) (ensemble.Resource, bool) {
 	m, err := members(raw)
 	if err != nil {
@@ -256,12 +256,12 @@ func resourceOf(raw json.RawMessage) (ensemble.Resource, bool) {
 		Metadata: metadataOf(m, "uri", "name", "title", "description", "mimeType", "size"),
 	}
 	if size := m["size"]; size != nil && json.Unmarshal(size, &r.Size) != nil {
-		r.Size = nil // a size that is no whole number is as good as none
+		r.Size = nil // a size that is not an integer is ignored
 	}
 	return r, !d.failed
 }
 
-// templateOf reads a description; false if it is none.
+// templateOf decodes a description; it returns false if the description is invalid.
 func templateOf(raw json.RawMessage) (ensemble.Template, bool) {
 	m, err := members(raw)
 	if err != nil {
@@ -274,7 +274,7 @@ func templateOf(raw json.RawMessage) (ensemble.Template, bool) {
 	}, !d.failed
 }
 
-// promptOf reads a description; false if it is none.
+// promptOf decodes a description; it returns false if the description is invalid.
 func promptOf(raw json.RawMessage) (ensemble.Prompt, bool) {
 	m, err := members(raw)
 	if err != nil {

@@ -14,23 +14,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// How long to wait before a stream is opened again: the first time and, twice
-// as long each time that brought nothing, the last.
+// The pause before a stream is opened again: the first one, and the longest. The pause
+// doubles after each stream that ended at once.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// maxRefused is how often in a row nobody may answer before the server counts
-// as gone, together with the session that it kept.
+// maxRefused is how many attempts in a row may fail to connect before the server, and
+// the session that it kept, count as gone.
 const maxRefused = 3
 
-// streamWait is how long connecting waits until the server can say what no
-// request asked for. One that keeps its answer back until it has something to
-// say is not waited for any longer.
+// streamWait bounds how long connecting waits until the server can send messages on its
+// own. A server may delay its answer until it has a message.
 const streamWait = 2 * time.Second
 
-// waitFor waits for heard, no longer than streamWait and ctx last.
+// waitFor waits for heard, for streamWait, or until ctx ends.
 func waitFor(ctx context.Context, heard <-chan struct{}) {
 	bound := time.NewTimer(streamWait)
 	defer bound.Stop()
@@ -41,14 +40,14 @@ func waitFor(ctx context.Context, heard <-chan struct{}) {
 	}
 }
 
-// errNoStream says that the server answered a GET with something else.
+// errNoStream says that the server did not answer a GET with a stream.
 var errNoStream = errors.New("the server has no stream to listen on")
 
-// listen keeps the standing stream of a server of the older protocols open
-// (MCP 2025-11-25, basic/transports § Listening for Messages from the Server)
-// until the connection stops. A server need not have one. tried is called when
-// it is known whether there is a stream; missed when it was taken up again, or
-// came later than late, since something may have been lost.
+// listen keeps the standalone stream of a server of the older protocols open (MCP
+// 2025-11-25, basic/transports § Listening for Messages from the Server) until the
+// connection stops. A server need not offer one. tried is called when it is known
+// whether it does; missed when messages may have been lost, because the stream was
+// opened again or was first opened after late.
 func (c *httpConnection) listen(late time.Time, tried, missed func()) {
 	defer tried()
 	wait, refused, opened, lastID := firstRetry, 0, false, ""
@@ -77,8 +76,8 @@ func (c *httpConnection) listen(late time.Time, tried, missed func()) {
 	}
 }
 
-// nextWait is the pause after a stream that lived for a while: what the server
-// asked for, or longer each time for one that keeps ending at once.
+// nextWait returns the pause after a stream that lasted for lived: the one that the
+// server asked for, or an increasing one if streams keep ending at once.
 func nextWait(last, asked, lived time.Duration) time.Duration {
 	switch {
 	case asked > 0:
@@ -89,8 +88,8 @@ func nextWait(last, asked, lived time.Duration) time.Duration {
 	return min(2*last, lastRetry)
 }
 
-// gaveUp reports whether a stream that cannot be opened is left alone, after
-// telling Read if that means the end of the connection.
+// gaveUp reports whether to stop trying to open the stream. If the connection has
+// ended, it makes Read fail first.
 func (c *httpConnection) gaveUp(err error, refused int) bool {
 	var status *statusError
 	switch {
@@ -100,7 +99,7 @@ func (c *httpConnection) gaveUp(err error, refused int) bool {
 		c.fail(err)
 		return true
 	case errors.As(err, &status):
-		return status.refused() && !status.transient() // it has none; most say 405
+		return status.refused() && !status.transient() // it offers no stream; most answer 405
 	case refused >= maxRefused && nobodyThere(err):
 		c.fail(fmt.Errorf("nobody answers any more: %w", cleaned(err)))
 		return true
@@ -131,7 +130,7 @@ func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
 	return resp, nil
 }
 
-// follow hands on the messages of one stream until it ends.
+// follow passes on the messages of one stream until it ends.
 func (c *httpConnection) follow(resp *http.Response, lastID string) (string, time.Duration) {
 	defer resp.Body.Close()
 	events := sse.NewReader(resp.Body, c.tripper.limit)
@@ -149,7 +148,7 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 			message, err = jsonrpc.DecodeMessage(e.Data)
 		}
 		if e.IsPartial && (err != nil || message == nil) {
-			return lastID, retry // and is asked for again, by the ID before it
+			return lastID, retry // the event is requested again, by the ID before it
 		}
 		if e.ID != "" {
 			lastID = e.ID
@@ -170,7 +169,7 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 	}
 }
 
-// paused waits; false means that ctx ended first.
+// paused waits for d; it returns false if ctx ended first.
 func paused(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// InMemory returns a server of the SDK that lives in this program. Each
-// connection is a session of its own with the same server.
+// InMemory returns the source of a server of the SDK in this program. Each connection
+// is a new session of that server.
 func InMemory(server *mcp.Server, options *ClientOptions) ensemble.Source {
 	s := &source{options: options.withDefaults("in-memory server"), inOrder: true}
 	s.pinned = s.options.Protocol
@@ -27,7 +27,7 @@ type memoryLink struct {
 	ours, theirs net.Conn
 	limit        int
 	session      *mcp.ServerSession
-	ended        chan struct{} // the session is over
+	ended        chan struct{} // closed when the session has ended
 }
 
 func dialMemory(ctx context.Context, server *mcp.Server, limit int) (link, error) {
@@ -60,7 +60,7 @@ func (l *memoryLink) Connect(ctx context.Context) (mcp.Connection, error) {
 func (l *memoryLink) lost() <-chan struct{} { return nil }
 func (l *memoryLink) err() error            { return nil }
 
-// close waits for the server's handlers, whose contexts have ended.
+// close waits until the server's handlers, whose contexts have ended, return.
 func (l *memoryLink) close(ctx context.Context) error {
 	l.ours.Close()
 	bound := time.NewTimer(straggle)
@@ -83,9 +83,9 @@ func (l *memoryLink) kill() {
 	}
 }
 
-// memoryConnection gives up on a server that does not take a message, in the time
-// of the context or else in maxStall: the SDK's own connection writes without regard
-// to the context.
+// memoryConnection fails a write if the server does not read the message before the
+// context ends, or within maxStall. The SDK's own connection ignores the context when
+// it writes.
 type memoryConnection struct{ mcp.Connection }
 
 func (c *memoryConnection) Write(ctx context.Context, message jsonrpc.Message) error {

@@ -13,51 +13,52 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// errNoDiscover is what the SDK gets to see when server/discover is not answered.
+// errNoDiscover is passed to the SDK when server/discover is not answered.
 var errNoDiscover = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the server does not answer server/discover"}
 
-// negotiation lets the SDK's handshake ask a silent server in both ways over one
-// connection, on which messages arrive in their order. A server that is slow to
-// start finds both questions when it reads, and one that ignores server/discover
-// finds initialize: neither is started again.
+// negotiation lets the SDK's handshake try both generations of the protocol on one
+// connection on which messages arrive in order. A server that is slow to start finds
+// both requests when it reads, and a server that ignores server/discover finds
+// initialize; neither is started again.
 //
-// The SDK asks server/discover and waits. When the server has read that, as far
-// as it can be known, and is silent for a time, the negotiation sends initialize by
-// itself. A server that takes both speaks the older protocol then, whatever it
-// answered before: initialize came last. So if initialize succeeds, the SDK's
-// server/discover fails, and the initialize that the SDK sends then gets the answer
-// that is there. A server that refuses initialize speaks the newest protocol.
+// The SDK sends server/discover and waits. When the server has read it, as far as that
+// can be determined, and has not answered for a while, the negotiation sends initialize
+// itself. A server that accepts both then speaks the older protocol, whatever it
+// answered before, because initialize came last. So if initialize succeeds, the
+// negotiation fails the SDK's server/discover, and answers the initialize that the SDK
+// sends next with the answer that it already has. A server that refuses initialize
+// speaks the newest protocol.
 type negotiation struct {
 	mcp.Connection
-	silence time.Duration    // before initialize is sent
-	early   *jsonrpc.Request // the initialize that is sent after it
-	ctx     context.Context  // of the attempt to connect
-	// unread returns how many bytes the server has not read, if that is known.
+	silence time.Duration    // how long to wait before sending initialize
+	early   *jsonrpc.Request // the initialize that the negotiation sends
+	ctx     context.Context  // ends with the attempt to connect
+	// unread returns the number of bytes that the server has not read, if it is known.
 	unread func() (count int, known bool)
 
-	read   chan reading         // holds what the connection returned, while reads is true
-	reads  bool                 // used by Read alone
-	insert chan jsonrpc.Message // answers that Read returns in the server's place
+	read   chan reading         // results of the Read that runs while reads is true
+	reads  bool                 // used only by Read
+	insert chan jsonrpc.Message // answers that Read returns instead of the server's
 
 	mu       sync.Mutex
-	timer    *time.Timer       // runs while something is to be done after a while
-	discover jsonrpc.ID        // of the SDK's server/discover that is not answered
-	failed   jsonrpc.ID        // of one that was failed, whose answer is dropped
-	held     *jsonrpc.Response // to server/discover, until initialize is answered
+	timer    *time.Timer       // calls askBoth, or gives up waiting
+	discover jsonrpc.ID        // ID of the SDK's unanswered server/discover
+	failed   jsonrpc.ID        // ID of a server/discover that was failed; its answer is dropped
+	held     *jsonrpc.Response // answer to server/discover, held until initialize is answered
 	newer    bool              // server/discover succeeded
-	sent     bool              // early was
-	answer   *jsonrpc.Response // to early
-	waiting  jsonrpc.ID        // of the SDK's initialize, if it waits for that answer
+	sent     bool              // initialize was sent
+	answer   *jsonrpc.Response // the answer to early
+	waiting  jsonrpc.ID        // ID of the SDK's initialize, while it waits for answer
 }
 
-// reading is what a Read of the connection below returned.
+// reading is the result of one Read of the underlying connection.
 type reading struct {
 	message jsonrpc.Message
 	err     error
 }
 
-// negotiate prepares a negotiation for the handshake; the caller must call its
-// end.
+// negotiate prepares a negotiation for the handshake; the caller must call its end
+// method.
 func (c *connection) negotiate(ctx context.Context, silence time.Duration) error {
 	early, err := c.greeting(ctx)
 	if err != nil {
@@ -78,12 +79,12 @@ func (c *connection) negotiate(ctx context.Context, silence time.Duration) error
 	return nil
 }
 
-// end stops what waits for its time. Messages still pass.
+// end stops the timer and prevents further requests. Messages still pass.
 func (n *negotiation) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stop()
-	n.sent = true // nothing is sent any more
+	n.sent = true // prevents sending initialize
 }
 
 // stop stops the timer; n.mu is held.
@@ -101,7 +102,7 @@ func (n *negotiation) Write(ctx context.Context, message jsonrpc.Message) error 
 	return n.Connection.Write(ctx, message)
 }
 
-// takes looks at a request of the SDK, and reports whether it is not to be sent.
+// takes handles a request of the SDK and reports whether it must not be sent.
 func (n *negotiation) takes(request *jsonrpc.Request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,8 +128,8 @@ func (n *negotiation) takes(request *jsonrpc.Request) bool {
 	return false
 }
 
-// askBoth sends initialize, because server/discover is not answered, although the
-// server has read it.
+// askBoth sends initialize because server/discover was not answered. If the server has
+// not read everything yet, it waits longer.
 func (n *negotiation) askBoth() {
 	n.mu.Lock()
 	if n.sent || !n.discover.IsValid() {
@@ -143,10 +144,10 @@ func (n *negotiation) askBoth() {
 	n.sent = true
 	n.mu.Unlock()
 	ctx := context.WithValue(n.ctx, outgoingKey{}, outgoing{method: n.early.Method, id: n.early.ID})
-	_ = n.Connection.Write(ctx, n.early) // a failure shows when the connection is read
+	_ = n.Connection.Write(ctx, n.early) // Read returns the failure
 }
 
-// taken is the answer to initialize under the ID of the SDK's; n.mu is held.
+// taken returns the answer to early with the ID of the SDK's initialize; n.mu is held.
 func (n *negotiation) taken() *jsonrpc.Response {
 	answer := *n.answer
 	answer.ID = n.waiting
@@ -154,8 +155,8 @@ func (n *negotiation) taken() *jsonrpc.Response {
 	return &answer
 }
 
-// wait waits for the answer to initialize, or to server/discover, for no longer
-// than a silence; n.mu is held.
+// wait bounds the wait for the answer to initialize or server/discover to silence; n.mu
+// is held.
 func (n *negotiation) wait() {
 	n.stop()
 	n.timer = time.AfterFunc(n.silence, func() {
@@ -167,8 +168,8 @@ func (n *negotiation) wait() {
 	})
 }
 
-// discovered is what the SDK gets to see as the answer to server/discover when
-// there is nothing more to wait for; n.mu is held.
+// discovered returns the answer to server/discover that the SDK gets when the wait is
+// over; n.mu is held.
 func (n *negotiation) discovered() *jsonrpc.Response {
 	n.stop()
 	answer, id := n.held, n.discover
@@ -209,7 +210,7 @@ func (n *negotiation) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// seen returns what the SDK gets to see of a message; nil for nothing.
+// seen returns the message to pass to the SDK, or nil for none.
 func (n *negotiation) seen(message jsonrpc.Message) jsonrpc.Message {
 	response, ok := message.(*jsonrpc.Response)
 	if !ok {
@@ -230,7 +231,7 @@ func (n *negotiation) seen(message jsonrpc.Message) jsonrpc.Message {
 	return message
 }
 
-// discoverAnswered takes the answer to server/discover; n.mu is held.
+// discoverAnswered handles the answer to server/discover; n.mu is held.
 func (n *negotiation) discoverAnswered(response *jsonrpc.Response) jsonrpc.Message {
 	n.stop()
 	n.discover = jsonrpc.ID{}
@@ -243,7 +244,7 @@ func (n *negotiation) discoverAnswered(response *jsonrpc.Response) jsonrpc.Messa
 	return response
 }
 
-// initializeAnswered takes the answer to early; n.mu is held.
+// initializeAnswered handles the answer to early; n.mu is held.
 func (n *negotiation) initializeAnswered(response *jsonrpc.Response) jsonrpc.Message {
 	n.answer = response
 	switch {
@@ -252,21 +253,21 @@ func (n *negotiation) initializeAnswered(response *jsonrpc.Response) jsonrpc.Mes
 	case n.held != nil, n.discover.IsValid() && response.Error == nil:
 		return n.discovered()
 	case n.discover.IsValid():
-		n.wait() // it may know the newest protocol only, and answer that later
+		n.wait() // the server may support only the newest protocol, and answer server/discover later
 	}
 	return nil
 }
 
-// knowsNewest reports whether the server answered for the newest protocol, also if
-// another one is spoken.
+// knowsNewest reports whether the server supports the newest protocol, even if an older
+// one was negotiated.
 func (n *negotiation) knowsNewest() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.newer
 }
 
-// greeting returns the request with which the SDK begins to speak an older
-// protocol, under an ID that the SDK does not use.
+// greeting returns the initialize request that the SDK sends for an older protocol,
+// under an ID that the SDK does not use.
 func (c *connection) greeting(ctx context.Context) (*jsonrpc.Request, error) {
 	said := &overheard{over: make(chan struct{})}
 	_, err := c.client().Connect(ctx, said, &mcp.ClientSessionOptions{ProtocolVersion: legacy})
@@ -277,7 +278,7 @@ func (c *connection) greeting(ctx context.Context) (*jsonrpc.Request, error) {
 	return &jsonrpc.Request{ID: id, Method: said.first.Method, Params: said.first.Params}, err
 }
 
-// overheard is a transport to nowhere that keeps the first request.
+// overheard is a transport that records the first request and sends nothing.
 type overheard struct {
 	first *jsonrpc.Request
 	once  sync.Once

@@ -10,7 +10,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// news passes on what the server tells of changes.
+// news passes on the server's notifications of changes.
 type news struct {
 	tools     *debouncer
 	changed   chan struct{} // for Connection.Changed
@@ -27,7 +27,7 @@ func newNews() *news {
 	n.tools = newDebouncer(func() {
 		select {
 		case n.changed <- struct{}{}:
-		default: // one is waiting to be seen
+		default: // a change is already pending
 		}
 	})
 	n.resources = newDebouncer(func() { n.tell(ensemble.News{Kind: ensemble.ResourcesChanged}) })
@@ -50,22 +50,22 @@ func (n *news) tell(news ensemble.News) {
 	}
 }
 
-// toolsChanged says that the tools may have changed: at once, so that it is known
-// when a result that follows on the wire is, and by way of changed.
+// toolsChanged reports that the tools may have changed: to the listener immediately, so
+// that it is known before a result that follows on the wire, and through changed.
 func (n *news) toolsChanged() {
 	n.tell(ensemble.News{Kind: ensemble.ToolsChanged})
 	n.tools.note()
 }
 
-// lists says that any of the lists may have changed: nobody listened for a
-// while.
+// lists reports that any of the lists may have changed, after a time without a stream
+// or request to listen.
 func (n *news) lists() {
 	n.toolsChanged()
 	n.resources.note()
 	n.prompts.note()
 }
 
-// missed says that anything may have changed.
+// missed reports that anything may have changed.
 func (n *news) missed() {
 	n.lists()
 	n.mu.Lock()
@@ -76,7 +76,7 @@ func (n *news) missed() {
 	}
 }
 
-// updated passes on that a resource was updated.
+// updated reports that a resource was updated.
 func (c *connection) updated(uri string) {
 	c.news.tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: uri})
 }

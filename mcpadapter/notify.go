@@ -14,8 +14,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// notified takes the notifications that concern this package, and leaves the
-// others to the SDK. It is called by the reader of the wire and does not wait.
+// notified handles the notifications that concern this package and leaves the others to
+// the SDK by returning false. The reader of the wire calls it; it does not block.
 func (c *connection) notified(n *jsonrpc.Request) bool {
 	switch n.Method {
 	case "notifications/tools/list_changed":
@@ -41,8 +41,8 @@ func (c *connection) notified(n *jsonrpc.Request) bool {
 	return true
 }
 
-// levels maps the log levels of the protocol (RFC 5424, § 6.2.1; MCP
-// 2025-11-25, server/utilities/logging). None of them may end this program.
+// levels maps the log levels of the protocol (RFC 5424, § 6.2.1; MCP 2025-11-25,
+// server/utilities/logging). None maps to a level that ends this program.
 var levels = map[string]zapcore.Level{
 	"debug":     zapcore.DebugLevel,
 	"info":      zapcore.InfoLevel,
@@ -70,11 +70,11 @@ func (c *connection) serverLog(params json.RawMessage) {
 	if !known {
 		level = zapcore.InfoLevel
 	}
-	// Nothing says which call an entry belongs to: it is shown to the one that is in
-	// flight alone, on a connection that only one client uses.
+	// An entry does not name its call. The call gets it only if it is the only one in
+	// flight, on a connection that only one client uses.
 	if x := c.wire.only(); x != nil && known && !c.wire.isShared() {
 		said := invoker.LogEntry{Level: entry.Level, Logger: entry.Logger, Data: entry.Data, Logged: c.log.Core().Enabled(level)}
-		_ = contain.Call("Call.Log", func() { x.call.Note(said) }) // it is no fault of the connection
+		_ = contain.Call("Call.Log", func() { x.call.Note(said) }) // a panic is not the connection's fault
 	}
 	if !c.log.Core().Enabled(level) {
 		return

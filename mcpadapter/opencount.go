@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// openCount counts what is open, until it is closed itself.
+// openCount counts open items until it is closed itself.
 type openCount struct {
 	mu     sync.Mutex
 	count  int
 	closed bool
-	none   chan struct{} // closed when nothing is open and nothing can be
+	none   chan struct{} // closed when nothing is open and openCount is closed
 }
 
 func (o *openCount) init() { o.none = make(chan struct{}) }
 
-// add counts one more, if that is still allowed.
+// add counts one more; it returns false if openCount is closed.
 func (o *openCount) add() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +47,7 @@ func (o *openCount) close() {
 	}
 }
 
-// wait waits until nothing is open, within the limit.
+// wait waits until openCount is closed and nothing is open, at most for limit.
 func (o *openCount) wait(limit time.Duration) {
 	bound := time.NewTimer(limit)
 	defer bound.Stop()

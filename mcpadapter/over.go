@@ -9,20 +9,21 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Link is one fresh connection over a transport of somebody else's (MCP
-// 2025-11-25, basic/transports § Custom Transports). The SDK connects over it
-// once. What it reads ends with an error that says why, io.EOF for an end in
-// order; Read and Write return soon after their context ends, or the link does.
+// Link is one new connection over a custom transport (MCP 2025-11-25, basic/transports
+// § Custom Transports). The SDK connects over it once. When the link has ended, Read
+// returns the reason, or io.EOF after an orderly end. Read and Write return soon after
+// their context or the link ends.
 type Link interface {
 	mcp.Transport
-	// Close ends the link, politely until ctx ends, and then in any case. When it
-	// returns nothing is left of it. It may be called again, and concurrently.
+	// Close ends the link: gracefully until ctx ends, and then forcibly. When it
+	// returns, nothing of the link is left. It may be called repeatedly and
+	// concurrently.
 	Close(ctx context.Context) error
 }
 
-// Over returns an MCP server that is reached over a transport of somebody
-// else's. Dial makes a fresh link, which outlives ctx; it returns soon after ctx
-// ends. It is for the link to keep messages below ClientOptions.MaxMessage.
+// Over returns the source of an MCP server that is reached over a custom transport.
+// dial makes a new link, which outlives ctx, and returns soon after ctx ends. The link
+// must keep messages below ClientOptions.MaxMessage.
 func Over(dial func(ctx context.Context) (Link, error), options *ClientOptions) ensemble.Source {
 	s := &source{options: options.withDefaults("server")}
 	s.pinned = s.options.Protocol
@@ -36,7 +37,7 @@ func Over(dial func(ctx context.Context) (Link, error), options *ClientOptions) 
 	return s
 }
 
-// overLink leaves the noticing of its end to Read.
+// overLink leaves it to Read to notice the end of the link.
 type overLink struct{ Link }
 
 func (overLink) lost() <-chan struct{}             { return nil }

@@ -21,12 +21,12 @@ import (
 const (
 	maxPages    = 1000
 	maxListed   = 10_000
-	maxMessages = 4 // as many bytes as these may have
+	maxMessages = 4 // a list may have as many bytes as this many messages
 )
 
-// everyPage asks for one page of a list after another (MCP 2025-11-25,
-// server/utilities/pagination). next returns what was on the page, and the
-// cursor of the one that follows, empty for none.
+// everyPage requests all pages of a list (MCP 2025-11-25, server/utilities/pagination).
+// next returns the entries of a page and the cursor of the following page, which is
+// empty after the last.
 func (c *connection) everyPage(ctx context.Context, what string, next func(ctx context.Context, cursor string) ([]json.RawMessage, string, error)) error {
 	failed := func(err error) error {
 		return fmt.Errorf("server %q: listing %s: %w", c.options.Server, what, err)
@@ -53,10 +53,10 @@ func (c *connection) everyPage(ctx context.Context, what string, next func(ctx c
 	return failed(invoker.Failf(invoker.Protocol, "the list has more than %d pages", maxPages))
 }
 
-// everyOne reads a list, which stands in the member of that name. One that is
-// described wrongly is left out, and of a list that is too long the rest: how
-// much is offered is for the ensemble to say. A server that does not know the
-// method has none: not every one with resources has templates.
+// everyOne returns the list in the named member of the answers. It leaves out invalid
+// entries and stops after the page on which the list exceeds maxListed: the ensemble
+// enforces the limit. If the server does not know the method, the list is empty: not
+// every server with resources has templates.
 func everyOne[T any](ctx context.Context, c *connection, what, member string, ask func(ctx context.Context, cursor string) error, read func(json.RawMessage) (T, bool)) ([]T, error) {
 	var all []T
 	err := c.everyPage(ctx, what, func(ctx context.Context, cursor string) (page []json.RawMessage, following string, err error) {
@@ -83,7 +83,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 	return all, notThere(err)
 }
 
-// decodeMember decodes a member, if it is there.
+// decodeMember decodes a member if it is present.
 func decodeMember(m map[string]json.RawMessage, name string, value any) error {
 	if m[name] == nil {
 		return nil
@@ -91,7 +91,7 @@ func decodeMember(m map[string]json.RawMessage, name string, value any) error {
 	return json.Unmarshal(m[name], value)
 }
 
-// notThere makes of a method that the server does not have an empty list.
+// notThere turns the error for an unknown method into nil, an empty list.
 func notThere(err error) error {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {

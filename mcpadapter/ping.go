@@ -16,9 +16,9 @@ import (
 var _ ensemble.Pinger = (*connection)(nil)
 
 // Ping implements [ensemble.Pinger] with the protocol's ping (MCP 2025-11-25,
-// basic/utilities/ping). Since 2026-07-28 there is none, and the server is
-// asked who it is (server/discover, SEP-2575), which costs it as little. No span is
-// made of it: there are many, and what they find is the state of the ensemble.
+// basic/utilities/ping). Protocol 2026-07-28 has no ping; there it uses server/discover
+// (SEP-2575), which costs the server as little. Pings have no spans: there are many,
+// and their result is visible as the state of the ensemble.
 func (c *connection) Ping(ctx context.Context) error {
 	x := &exchange{quiet: true}
 	err := c.request(ctx, x, func(ctx context.Context) error {
@@ -33,16 +33,16 @@ func (c *connection) Ping(ctx context.Context) error {
 	return fmt.Errorf("ping: %w", c.because(cleaned(err)))
 }
 
-// answeredAtAll reports whether an error is an answer of the server over HTTP,
-// and not a gateway's word that nobody is behind it (RFC 9110, § 15.6.3, § 15.6.5).
+// answeredAtAll reports whether an error is an answer of the server over HTTP, and not
+// a gateway's answer that the server is unreachable (RFC 9110, § 15.6.3, § 15.6.5).
 func answeredAtAll(err error) bool {
 	var status *statusError
 	var broken *protocolError
 	return errors.As(err, &broken) || errors.As(err, &status) && status.status != http.StatusBadGateway && status.status != http.StatusGatewayTimeout
 }
 
-// ask makes a request of the new protocol that the SDK cannot make, and
-// returns when it is answered, or ctx or the connection ends.
+// ask sends a request of the newest protocol that the SDK cannot send. It returns when
+// the request is answered, or when ctx or the connection ends.
 func (c *connection) ask(ctx context.Context, x *exchange, name, method string, params map[string]any) error {
 	id, err := jsonrpc.MakeID(name)
 	if err != nil {
