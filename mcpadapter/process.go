@@ -20,42 +20,42 @@ const (
 	defaultGrace      = 2 * time.Second
 	defaultMaxMessage = 16 << 20
 
-	// settle is how long nothing may come from a process that is going away
-	// before it is taken for gone, maxSettle how long in all: its pipes close
-	// before its exit status is known, and a grandchild may hold them open.
+	// settle is how long a process that is ending may stay silent before the wait for
+	// its exit status and output stops; maxSettle bounds that wait in all. The pipes
+	// close before the exit status is known, and a grandchild may keep them open.
 	settle    = time.Second
 	maxSettle = 5 * time.Second
-	// unkillable is how long a process may outlive SIGKILL, in an
-	// uninterruptible system call, before closing gives up on it.
+	// unkillable is how long closing waits after SIGKILL for a process that is in an
+	// uninterruptible system call.
 	unkillable = 5 * time.Second
 )
 
-// command describes a server that is to run as a subprocess. The callbacks are
-// called one at a time each, from goroutines of the process; while one blocks,
-// the server's output waits.
+// command describes a server to run as a subprocess. Each callback is called from a
+// goroutine of the process, one call at a time; while it blocks, the server's output is
+// not read.
 type command struct {
-	name string   // of the server, for errors
+	name string   // name of the server, for errors
 	argv []string // argv[0] is looked up in the PATH of env
 	env  []string // complete; nil means safeEnv(nil)
 	dir  string   // "" means the directory of this program
 
 	limits     ResourceLimits
-	grace      time.Duration // of each step of closing; 0 means 2 s
-	maxMessage int           // bytes of one message from the server; 0 means 16 MiB
+	grace      time.Duration // for each step of closing; 0 means 2 s
+	maxMessage int           // bounds one message from the server, in bytes; 0 means 16 MiB
 
 	stderr func(line string) // each line of stderr, cleaned and cut; may be nil
-	noise  func(line string) // lines of stdout that are no message, a few a second; may be nil
+	noise  func(line string) // lines of stdout that are not messages, a few per second; may be nil
 }
 
-// A process is a running server: its life, and the connection over its
-// standard streams. All methods may be called concurrently.
+// A process is a running server and the connection over its standard streams. All
+// methods may be called concurrently.
 type process struct {
 	command
 	cmd                   *exec.Cmd
-	limitErr              error // why it runs without its limits
+	limitErr              error // why its limits could not be set
 	stdin, stdout, errout *os.File
-	tail                  tail  // of stderr
-	stray                 stray // lines of stdout
+	tail                  tail  // end of stderr
+	stray                 stray // lines of stdout that are not messages
 	intake                intake
 
 	connected chan struct{}        // holds a value once Connect was called
@@ -64,24 +64,24 @@ type process struct {
 	broken    chan error           // from Write to supervise
 
 	exited     chan struct{} // the leader was reaped
-	delivered  atomic.Int64  // messages
+	delivered  atomic.Int64  // number of messages
 	stdoutDone chan struct{} // no message follows; readErr says why
 	readErr    error
 	stderrDone chan struct{}
 	readers    chan struct{} // both readers have ended
 
 	stopOnce, hurryOnce sync.Once
-	stopping, hurrying  chan struct{} // close was called; its patience ended
+	stopping, hurrying  chan struct{} // close was called; it must not wait any longer
 
 	lostCh  chan struct{}
 	lostErr error // set before lostCh is closed
 
-	done     chan struct{} // nothing is left
+	done     chan struct{} // the shutdown is complete
 	closeErr error         // set before done is closed
 }
 
-// start runs the command. The process outlives ctx. An error leaves nothing
-// behind.
+// start runs the command. The process outlives ctx. After an error, nothing is left
+// running or open.
 func (c command) start(ctx context.Context) (*process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func (c command) start(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
-// spawn starts the subprocess on pipes of its own. They are not those of
-// os/exec, whose ends know no deadlines and close behind our back.
+// spawn starts the subprocess with pipes made here. Our ends of the pipes of os/exec
+// have no deadlines, and os/exec closes them on its own.
 func (p *process) spawn() error {
 	var pipes [3][2]*os.File
 	closeEnds := func(which int) {
@@ -161,33 +161,32 @@ func (p *process) spawn() error {
 	return nil
 }
 
-// run starts the subprocess and reaps it, on one thread that is kept for it
-// alone: the parent-death signal of Linux is sent when the thread that forked
-// ends (prctl(2), PR_SET_PDEATHSIG), not when the program does.
+// run starts the subprocess and waits for it on a dedicated thread: Linux sends the
+// parent-death signal when the thread that forked ends (prctl(2), PR_SET_PDEATHSIG),
+// not when the program does.
 func (p *process) run() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
-		if err == nil { // nobody else can have its number before Wait
+		if err == nil { // its number cannot be reused before Wait
 			p.limitErr = p.limits.set(p.cmd.Process.Pid)
 		}
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // the status stays in ProcessState
+			_ = p.cmd.Wait() // the status is in ProcessState
 			close(p.exited)
 		}
 	}()
 	return <-started
 }
 
-// lost is closed when the server can serve no more, for whatever reason, close
-// included.
+// lost is closed when the connection has ended for any reason, including close.
 func (p *process) lost() <-chan struct{} { return p.lostCh }
 
-// err says why the connection was lost, as an *ensemble.ProcessError: nil before lost is
-// closed, and when close or kill ended it.
+// err returns the reason as an *ensemble.ProcessError. It is nil before lost is closed,
+// and if close or kill ended the connection.
 func (p *process) err() error {
 	select {
 	case <-p.lostCh:
@@ -197,11 +196,11 @@ func (p *process) err() error {
 	}
 }
 
-// close ends the server as the protocol wants it: stdin is closed, then after
-// each grace period the whole process group gets SIGTERM, then SIGKILL. When
-// ctx ends, SIGKILL comes at once. When close returns no process of the group,
-// no goroutine and no file is left; an error says that a process withstood
-// SIGKILL. A further call waits for the first.
+// close shuts the server down as the protocol specifies: it closes stdin; after each
+// grace period it sends SIGTERM, then SIGKILL, to the whole process group. When ctx
+// ends, it sends SIGKILL immediately. When close returns, no process of the group, no
+// goroutine and no file is left; an error means that a process survived SIGKILL. A
+// further call waits for the first.
 func (p *process) close(ctx context.Context) error {
 	p.stop()
 	if ctx.Err() != nil {
@@ -216,7 +215,7 @@ func (p *process) close(ctx context.Context) error {
 	return p.closeErr
 }
 
-// kill is close without patience, for a server that could not be connected to.
+// kill closes without grace periods, for a server that could not be connected to.
 func (p *process) kill() {
 	p.stop()
 	p.hurry()
@@ -226,15 +225,15 @@ func (p *process) kill() {
 func (p *process) stop()  { p.stopOnce.Do(func() { close(p.stopping) }) }
 func (p *process) hurry() { p.hurryOnce.Do(func() { close(p.hurrying) }) }
 
-// supervise follows the process from its start to its end, whoever wants it.
+// supervise follows the process from its start to its end.
 func (p *process) supervise() {
 	defer close(p.done)
 	p.lostErr = p.awaitLoss()
 	close(p.lostCh)
 	p.closeErr = p.shutDown()
 	select {
-	case <-p.readers: // at the end of what the group wrote
-	case <-time.After(settle): // someone who left the group holds the pipes
+	case <-p.readers: // everything that the group wrote has been read
+	case <-time.After(settle): // a process that left the group holds the pipes
 	}
 	p.stdout.Close()
 	p.errout.Close()
@@ -250,8 +249,8 @@ func (p *process) read() {
 	close(p.readers)
 }
 
-// awaitLoss waits until the connection is of no more use and says why: nil
-// when we ended it.
+// awaitLoss waits until the connection has ended and returns the reason, or nil if it
+// was closed on this side.
 func (p *process) awaitLoss() error {
 	var failure error
 	select {
@@ -271,8 +270,8 @@ func (p *process) awaitLoss() error {
 	return p.lossFrom(p.readErr)
 }
 
-// settled waits for the exit status and the last words of a process that is
-// going away, while messages still arrive, and reports whether it got all.
+// settled waits for the exit status and the remaining output of a process that is
+// ending, as long as messages still arrive, and reports whether it got everything.
 func (p *process) settled() bool {
 	quiet := time.NewTimer(settle)
 	defer quiet.Stop()
@@ -298,8 +297,8 @@ func (p *process) settled() bool {
 	return true
 }
 
-// shutDown follows the shutdown of the stdio transport (MCP 2025-11-25,
-// basic/lifecycle § Shutdown), for the process group instead of its leader.
+// shutDown follows the shutdown of the stdio transport (MCP 2025-11-25, basic/lifecycle
+// § Shutdown), but for the process group instead of only its leader.
 func (p *process) shutDown() error {
 	// "First, closing the input stream to the child process (the server)".
 	p.stdin.Close()
@@ -334,8 +333,8 @@ func (p *process) awaitExit(limit time.Duration) bool {
 	return false
 }
 
-// awaitGone reports whether the leader and its group ended in time. A group
-// can only be asked whether it is there, so it is asked often.
+// awaitGone reports whether the leader and its group ended in time. The system has no
+// notification for the end of a group, so awaitGone polls.
 func (p *process) awaitGone(limit time.Duration, cut <-chan struct{}) bool {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()

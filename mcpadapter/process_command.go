@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// prepare checks the description, so that what is wrong with it is said in its
-// own words. Arguments stay out of errors: they may hold secrets.
+// prepare checks the description, so that its errors are specific. They leave out the
+// arguments, which may hold secrets.
 func (c command) prepare() (*exec.Cmd, error) {
 	if len(c.argv) == 0 || c.argv[0] == "" {
 		return nil, fmt.Errorf("starting server %q: no command is given", c.name)
@@ -35,8 +35,8 @@ func (c command) prepare() (*exec.Cmd, error) {
 	return &exec.Cmd{Path: path, Args: c.argv, Env: c.env, Dir: c.dir, SysProcAttr: processGroup()}, nil
 }
 
-// lookPath finds the command in the PATH that the server gets, as a shell
-// would; a name with a separator is taken as it is, from the working directory.
+// lookPath finds the command in the server's PATH, as a shell would. A name with a
+// separator is used unchanged, relative to the working directory.
 func (c command) lookPath() (string, error) {
 	name := c.argv[0]
 	if filepath.Base(name) != name {
@@ -45,7 +45,7 @@ func (c command) lookPath() (string, error) {
 	var found error
 	for _, dir := range filepath.SplitList(lookupEnv(c.env, "PATH")) {
 		if !filepath.IsAbs(dir) {
-			continue // "." in PATH runs what lies about
+			continue // "." in PATH would run files of the working directory
 		}
 		path, err := exec.LookPath(filepath.Join(dir, name))
 		if err == nil {
@@ -61,7 +61,7 @@ func (c command) lookPath() (string, error) {
 	return "", fmt.Errorf("starting server %q: command %q is not in its PATH: install it, or give the full path: %w", c.name, name, exec.ErrNotFound)
 }
 
-// explainStart says what the system's refusal to start the command means.
+// explainStart adds a hint to the system's error for a command that did not start.
 func (p *process) explainStart(err error) error {
 	hint := ""
 	switch _, statErr := os.Stat(p.path()); {
@@ -77,7 +77,7 @@ func (p *process) explainStart(err error) error {
 	return fmt.Errorf("starting server %q: command %q%s: %w", p.name, p.argv[0], hint, err)
 }
 
-// path is where the command lies, seen from this program's directory.
+// path returns the path of the command, relative to this program's directory.
 func (p *process) path() string {
 	if filepath.IsAbs(p.cmd.Path) {
 		return p.cmd.Path

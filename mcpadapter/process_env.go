@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// inheritedEnv are the variables that a server gets without being given them:
-// those of the official SDKs, the locale and the place of temporary files.
-// Nothing here holds a secret; proxies, which may, are given on purpose.
+// inheritedEnv are the variables that a server inherits: those of the official SDKs,
+// the locale and the directory for temporary files. None holds a secret. Proxy
+// variables may, so they must be set explicitly.
 var inheritedEnv = []string{
 	"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TZ",
 	"LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP",
 }
 
-// inheritedEnvWindows is the same for Windows, where programs do not start
-// without some of them.
+// inheritedEnvWindows is the list for Windows, where programs do not start without some
+// of them.
 var inheritedEnvWindows = []string{
 	"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT",
 	"PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT",
 	"TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 }
 
-// safeEnv is the complete environment of a server: a small part of ours, and
-// extra, which wins. It is sorted by name.
+// safeEnv returns the complete environment of a server: the inherited variables of this
+// program, and extra, which overrides them. It is sorted by name.
 func safeEnv(extra map[string]string) []string {
 	env := make(map[string]string)
 	for _, entry := range os.Environ() {
@@ -53,7 +53,8 @@ func inherits(name string) bool {
 	return strings.HasPrefix(name, "LC_") || slices.Contains(inheritedEnv, name)
 }
 
-// envKey is the name under which two names are the same variable.
+// envKey returns name in a form that is equal for equal variables: on Windows, case
+// does not matter.
 func envKey(name string) string {
 	if runtime.GOOS == "windows" {
 		return strings.ToUpper(name)

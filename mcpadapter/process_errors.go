@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Reasons for which the connection to a process is lost, beside its exit.
+// Reasons other than an exit for the loss of the connection to a process.
 var (
 	errMessageTooLarge = errors.New("message too large")
 	errHalfMessage     = errors.New("output ends in the middle of a message")
@@ -21,13 +21,13 @@ var (
 	errNotReading      = errors.New("stopped reading its stdin")
 )
 
-// errNotSent is wrapped by each failure to send of which nothing has left.
+// errNotSent is wrapped by send errors if no byte was sent.
 var errNotSent = errors.New("not sent")
 
 func notSent(cause error) error { return fmt.Errorf("%w: %w", errNotSent, cause) }
 
-// lossFrom makes the error of a loss. That pipes close is no news of a process
-// that has exited.
+// lossFrom returns the error for a loss. If the process has exited, closed pipes are
+// not reported as the reason.
 func (p *process) lossFrom(reason error) error {
 	loss := &ensemble.ProcessError{Server: p.name, Reason: reason, Stderr: p.tail.lastWords()}
 	if p.delivered.Load() == 0 {
@@ -42,8 +42,8 @@ func (p *process) lossFrom(reason error) error {
 	return loss
 }
 
-// sofar says what a server has done that could not be connected to in time, and
-// what can be done about it.
+// sofar describes the output of a server that did not connect in time, and suggests
+// what the user can do.
 func (p *process) sofar() string {
 	stdout, stderr := p.stray.text(), p.tail.lastWords()
 	text := "the server still runs"
@@ -64,13 +64,13 @@ func (p *process) sofar() string {
 	return text
 }
 
-// The lines of stdout that are no messages of which an error shows the beginning.
+// Limits of the stdout lines that an error quotes because they are not messages.
 const (
 	maxStray     = 3
 	maxStrayLine = 200 // bytes
 )
 
-// stray keeps the first of those lines.
+// stray keeps the first lines of stdout that are not messages, for errors.
 type stray struct {
 	mu    sync.Mutex
 	lines []string
@@ -87,7 +87,7 @@ func (s *stray) add(line []byte) {
 	s.lines = append(s.lines, cleanLine(textcut.Bytes(string(line), maxStrayLine)))
 }
 
-// text returns them in one line; empty if there are none.
+// text returns the lines joined into one; empty if there are none.
 func (s *stray) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 
 const (
 	maxLastLines = 8       // lines of stderr in an error
-	maxLastBytes = 1 << 10 // and their bytes
+	maxLastBytes = 1 << 10 // and the bytes of these lines
 )
 
-// errorLine matches the line with which a runtime names the error that ended the
-// program: Node, Deno and Bun ("TypeError: x", "Error [ERR_X]: x"), Python
-// ("KeyError: 'x'"), Go ("panic: x", "fatal error: x"), Java ("Exception in thread
-// "main" x"), .NET ("Unhandled exception. x"), Rust ("thread 'main' panicked at x"),
-// Ruby ("x.rb:1:in 'y': z (KeyError)") and PHP.
+// errorLine matches the line in which a runtime names the error that ended the program:
+// Node, Deno and Bun ("TypeError: x", "Error [ERR_X]: x"), Python ("KeyError: 'x'"), Go
+// ("panic: x", "fatal error: x"), Java ("Exception in thread "main" x"), .NET
+// ("Unhandled exception. x"), Rust ("thread 'main' panicked at x"), Ruby ("x.rb:1:in
+// 'y': z (KeyError)") and PHP.
 var errorLine = regexp.MustCompile(`^(?:` +
 	`(?:panic|fatal error|[Ee]rror(?:\[\w+\])?): |` +
 	`[\w.$:]*(?:Error|Exception|ExceptionGroup)(?: \[[\w-]+\])?(?::|$)|` +
@@ -26,18 +26,18 @@ var errorLine = regexp.MustCompile(`^(?:` +
 	`thread '.*' (?:\(\d+\) )?panicked at |` +
 	`\S+:\d+:in .* \(\S+\)$)`)
 
-// stackLine matches lines around the error that say where it happened.
+// stackLine matches the lines near the error that say where it happened.
 var stackLine = regexp.MustCompile(`^(?:` +
 	`\s+at |\s+from |\s+File "|\s+\.\.\. \d+ more|\s+\d+: \S+|\s+--- End of |` +
 	`stack backtrace:|note: run with |note: Some details are omitted|` +
 	`Node\.js v\d|\s*[}\]],?$|\s*[\^~]+$|\s*\+[-+]+(?: \d+ -+)?$)`)
 
-// groupMargin is what Python puts before the lines of an exception group.
+// groupMargin matches the prefix that Python adds to the lines of an exception group.
 var groupMargin = regexp.MustCompile(`^\s*(?:\+ |\| |\|$|\+-\+)`)
 
-// lastWords returns what the end of a server's stderr says, in one line: from the
-// line that names the error to the end without the stack, or the last lines if
-// none does.
+// lastWords summarizes the end of a server's stderr in one line: everything from the
+// line that names the error, without the stack, or the last lines if no line names an
+// error.
 func lastWords(text string) string {
 	lines, found := wordsOf(text)
 	if over := len(lines) - maxLastLines; over > 0 && found {
@@ -57,8 +57,8 @@ func lastWords(text string) string {
 	return "…" + strings.ToValidUTF8(last[over:], "")
 }
 
-// wordsOf returns the lines of text that are worth showing. If found, the first
-// one names the last error of the text.
+// wordsOf returns the informative lines of text. If found, the first one names the last
+// error of the text.
 func wordsOf(text string) (lines []string, found bool) {
 	var all []string
 	traceback, goroutines := false, false
@@ -76,7 +76,7 @@ func wordsOf(text string) (lines []string, found bool) {
 		case traceback && indented, stackLine.MatchString(line):
 		case errorLine.MatchString(line), traceback:
 			lines, found, traceback, goroutines = []string{words}, true, false, false
-		case strings.HasPrefix(line, "goroutine "): // the stacks of Go, to the end
+		case strings.HasPrefix(line, "goroutine "): // of Go: the stacks extend to the end
 			goroutines = found
 		case !goroutines:
 			lines = append(lines, words)

@@ -12,7 +12,7 @@ import (
 
 func (ResourceLimits) supported() error { return nil }
 
-// set bounds a process that is running already (prlimit(2)).
+// set applies the limits to a running process (prlimit(2)).
 func (l ResourceLimits) set(pid int) error {
 	seconds := l.CPU / time.Second
 	if l.CPU%time.Second > 0 {
@@ -22,11 +22,11 @@ func (l ResourceLimits) set(pid int) error {
 		name     string
 		resource int
 		most     int64
-		beyond   uint64 // of the hard limit
+		beyond   uint64 // added to the hard limit
 	}{
 		{"memory", unix.RLIMIT_AS, l.Memory, 0},
 		{"open files", unix.RLIMIT_NOFILE, int64(l.OpenFiles), 0},
-		{"CPU time", unix.RLIMIT_CPU, int64(seconds), 1}, // or SIGKILL comes first
+		{"CPU time", unix.RLIMIT_CPU, int64(seconds), 1}, // with an equal hard limit, SIGKILL would come first
 	} {
 		if limit.most <= 0 {
 			continue

@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// supported refuses limits: other systems set them only on the process that
-// asks for it.
+// supported returns an error if there are limits: other systems can set them only on
+// the calling process.
 func (l ResourceLimits) supported() error {
 	if l == (ResourceLimits{}) {
 		return nil

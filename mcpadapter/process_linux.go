@@ -9,13 +9,12 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel kill the server when this program is killed. It
-// reaches the leader only; its children see the end of stdin.
+// dieWithParent makes the kernel kill the server when this program is killed. Only the
+// group's leader gets the signal; its children see the end of stdin.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// onlyZombies reports whether all that is left of a group is dead and waits to
-// be reaped: the first process of a container is often slow at that, or never
-// does it.
+// onlyZombies reports whether all processes of a group are dead and only wait to be
+// reaped. The init process of a container is often slow to do that, or never does it.
 func onlyZombies(group int) bool {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -37,14 +36,14 @@ func onlyZombies(group int) bool {
 	return true
 }
 
-// groupState reads the state of a process, if it is in the group, from its
-// status line: pid (name) state parent group (proc_pid_stat(5)).
+// groupState reads the state of a process from its status line, if it is in the group:
+// pid (name) state parent group (proc_pid_stat(5)).
 func groupState(pid string, group int) (state byte, member bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
-		return 0, false // gone meanwhile
+		return 0, false // the process has ended
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // a name may hold anything
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // a name may contain any character
 	if len(fields) < 3 || string(fields[2]) != strconv.Itoa(group) {
 		return 0, false
 	}

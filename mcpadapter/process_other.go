@@ -6,9 +6,9 @@ package mcpadapter
 
 import "syscall"
 
-// Without process groups (Windows and others) only the server itself is ended,
-// at once where others get SIGTERM. Children of a wrapper such as npx.cmd see
-// the end of stdin, nothing more.
+// Without process groups (Windows and others) only the server itself is ended, and it
+// is killed where other systems send SIGTERM. Children of a wrapper such as npx.cmd
+// only see the end of stdin.
 
 func processGroup() *syscall.SysProcAttr { return nil }
 

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	maxTail     = 64 << 10 // bytes of stderr that are kept
-	maxTextLine = 4 << 10  // bytes of one line handed to a callback
+	maxTail     = 64 << 10 // bytes of stderr to keep
+	maxTextLine = 4 << 10  // bytes of one line passed to a callback
 )
 
-// tail keeps the last of what was written to it.
+// tail keeps the end of the text written to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
-// add appends text. Moving the rest up only when twice as much is there makes
-// that cheap.
+// add appends text. To keep this cheap, it drops old text only when it holds twice the
+// limit.
 func (t *tail) add(text []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func (t *tail) add(text []byte) {
 	}
 }
 
-// text returns what is kept, cleaned.
+// text returns the end of the text, cleaned.
 func (t *tail) text() string {
 	t.mu.Lock()
 	kept := string(t.kept[max(0, len(t.kept)-maxTail):])
@@ -45,11 +45,10 @@ func (t *tail) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// lastWords returns what the text says about the end of the server, in one
-// line, for an error.
+// lastWords summarizes the text for an error, in one line.
 func (t *tail) lastWords() string { return lastWords(t.text()) }
 
-// readStderr drains stderr to its end, so that a server never waits for us.
+// readStderr drains stderr to its end, so that the server never blocks on it.
 func (p *process) readStderr() {
 	defer close(p.stderrDone)
 	r := bufio.NewReaderSize(io.TeeReader(p.errout, tailWriter{&p.tail}), maxTextLine)
@@ -74,11 +73,11 @@ func (w tailWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// escapes are the sequences by which programs colour their output (ECMA-48 CSI).
+// escapes matches the sequences that programs use to colour their output (ECMA-48 CSI).
 var escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
 
-// cleanLine makes foreign bytes fit for logs and errors: no colours, no
-// control or invisible characters, valid UTF-8.
+// cleanLine makes foreign text fit for logs and errors: no colours, no control or
+// invisible characters, valid UTF-8.
 func cleanLine(line string) string {
 	line = escapes.ReplaceAllString(strings.TrimRight(line, "\r\n"), "")
 	line = strings.ToValidUTF8(line, "\uFFFD")

@@ -6,10 +6,10 @@ package mcpadapter
 
 import "syscall"
 
-// processGroup makes the server the leader of a process group of its own, so
-// that signals reach the children of wrappers such as sh and npx, and a Ctrl-C
-// on our terminal does not reach it. A child that leaves the group (setsid)
-// escapes; it sees the end of stdin like all others.
+// processGroup makes the server the leader of its own process group, so that signals
+// reach the children of wrappers such as sh and npx, and a Ctrl-C on our terminal does
+// not reach them. A child that leaves the group (setsid) gets no signals, but it too
+// sees the end of stdin.
 func processGroup() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(attr)
@@ -19,8 +19,8 @@ func processGroup() *syscall.SysProcAttr {
 func (p *process) terminate() { p.signal(syscall.SIGTERM) }
 func (p *process) killGroup() { p.signal(syscall.SIGKILL) }
 
-// signal reaches the group or, when the leader left it, the leader. The number
-// of the group cannot pass to strangers while it has a member.
+// signal sends sig to the group or, if the leader has left it, to the leader. The
+// number of the group is not reused while it has a member.
 func (p *process) signal(sig syscall.Signal) {
 	if !p.hasExited() {
 		if syscall.Kill(-p.cmd.Process.Pid, sig) != nil {
@@ -33,9 +33,9 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// groupAlive reports whether the group has a member, once the leader was
-// reaped. Members whose parent died become ours to reap when this program is
-// the first of its container or a subreaper.
+// groupAlive reports whether the leader, or any other member of the group, is alive.
+// Members whose parent died must be reaped here if this program is the first process of
+// its container or a subreaper.
 func (p *process) groupAlive() bool {
 	group := -p.cmd.Process.Pid
 	if !p.hasExited() {

@@ -6,9 +6,9 @@ package mcpadapter
 
 import "syscall"
 
-// dieWithParent does nothing: this system has no parent-death signal. A server
-// of a program that was killed sees the end of stdin.
+// dieWithParent does nothing: this system has no parent-death signal. If this program
+// is killed, the server sees the end of stdin.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// onlyZombies is not known here; the system's init reaps them soon.
+// onlyZombies cannot be determined here; the system's init reaps zombies soon.
 func onlyZombies(int) bool { return false }

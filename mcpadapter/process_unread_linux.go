@@ -4,9 +4,9 @@ package mcpadapter
 
 import "golang.org/x/sys/unix"
 
-// unread returns how many bytes of what was written to the server it has not read
-// yet (FIONREAD, also called TIOCINQ, of ioctl_pipe(2), which the writing end answers as well); known
-// is false if that cannot be found out.
+// unread returns the number of bytes written to the server that it has not read yet
+// (FIONREAD, also called TIOCINQ, of ioctl_pipe(2), which also works on the writing
+// end). known is false if it cannot be determined.
 func (p *process) unread() (count int, known bool) {
 	raw, err := p.stdin.SyscallConn()
 	if err != nil {

@@ -4,6 +4,5 @@
 
 package mcpadapter
 
-// unread is not known where pipes do not say it, or do not say it to their
-// writers.
+// unread is not known on systems whose pipes do not report it, or not to the writer.
 func (p *process) unread() (count int, known bool) { return 0, false }
