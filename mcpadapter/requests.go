@@ -15,13 +15,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client returns the SDK's client for one connection. Notifications that this
-// package cares about are taken off the wire before the SDK sees them.
+// client returns the SDK's client for one connection. The wire handles the
+// notifications that concern this package before the SDK sees them.
 func (c *connection) client() *mcp.Client {
 	o := c.options
 	options := &mcp.ClientOptions{Capabilities: o.capabilities(), ElicitationHandler: c.elicit}
 	if options.Capabilities.Sampling != nil {
-		// The SDK's handler without tools drops those of a request, and refuses
+		// The SDK's handler without tools drops the tools of a request, and refuses
 		// messages with several blocks.
 		options.CreateMessageWithToolsHandler = c.sample
 	}
@@ -33,7 +33,7 @@ func (c *connection) client() *mcp.Client {
 	return client
 }
 
-// capabilities returns what the client declares.
+// capabilities returns the capabilities that the client declares.
 func (o *ClientOptions) capabilities() *mcp.ClientCapabilities {
 	can := &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
 		Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
@@ -50,9 +50,9 @@ func (o *ClientOptions) capabilities() *mcp.ClientCapabilities {
 	return can
 }
 
-// capabilitiesFor returns what the client declares with a call, where the protocol
-// lets each request declare it (MCP 2026-07-28, SEP-2575): no model if the call has
-// none, and no tools for one that takes none.
+// capabilitiesFor returns the capabilities that the client declares with a call, where
+// the protocol lets each request declare them (MCP 2026-07-28, SEP-2575). It leaves out
+// sampling if the call has no model, and sampling.tools if the model takes no tools.
 func (o *ClientOptions) capabilitiesFor(call *invoker.Call) any {
 	can := o.capabilities()
 	if o.Sample == nil && can.Sampling != nil && !call.ModelTools {
@@ -67,8 +67,8 @@ func (o *ClientOptions) capabilitiesFor(call *invoker.Call) any {
 	}{can, can.RootsV2}
 }
 
-// decline answers requests that nobody is there for: "method not found", as for
-// any method that is not there (JSON-RPC 2.0, § 5.1).
+// decline answers requests that the client cannot handle with "method not found", as
+// for any unknown method (JSON-RPC 2.0, § 5.1).
 func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		if strings.HasPrefix(method, "notifications/") {
@@ -113,7 +113,7 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 		asked.OnCompletion = c.onCompletion(req.Params.ElicitationID, client)
 	}
 	if x := exchangeFrom(ctx); x != nil && x.personal {
-		asked.Anew = true // a round of SEP-2322: the server has answered the call, and keeps nothing of it
+		asked.Anew = true // a round of SEP-2322: the server has answered the call, and keeps no state for it
 	}
 	if req.Params.RequestedSchema != nil {
 		schema, err := json.Marshal(req.Params.RequestedSchema)
@@ -139,9 +139,9 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 	return result, nil
 }
 
-// asker is the call that a question of the server belongs to; nil if nobody
-// knows. A round of a call (SEP-2322) has its context; before 2026-07-28 it can
-// only be the one that is in flight alone.
+// asker returns the call that a question of the server belongs to, or nil if it is not
+// known. A round of a call (SEP-2322) has the call's context. Before 2026-07-28 it can
+// only be the call that is in flight alone.
 func (c *connection) asker(ctx context.Context) *invoker.Call {
 	if x := c.askedBy(ctx); x != nil {
 		return x.call
@@ -149,16 +149,16 @@ func (c *connection) asker(ctx context.Context) *invoker.Call {
 	return nil
 }
 
-// askedBy is the exchange of that call.
+// askedBy returns the exchange of that call.
 func (c *connection) askedBy(ctx context.Context) *exchange {
-	if x := exchangeFrom(ctx); x != nil && x.personal { // else that of the handshake
+	if x := exchangeFrom(ctx); x != nil && x.personal { // otherwise it is the exchange of the handshake
 		return x
 	}
 	return c.wire.only()
 }
 
-// person returns who answers a question: the embedder, or the person of the
-// call. Nobody says no.
+// person returns the function that answers a question: the embedder's, or that of the
+// call. Without either, the answer is Decline.
 func (c *connection) person(ctx context.Context) func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	if c.options.Elicit != nil {
 		return c.options.Elicit
@@ -171,9 +171,9 @@ func (c *connection) person(ctx context.Context) func(context.Context, *invoker.
 	}
 }
 
-// consult calls one of the embedder's functions while the calls that wait for
-// its answer stand still. It returns when ctx or the connection ends, or the
-// time for an answer, also if the function does not.
+// consult calls one of the embedder's functions while the time limits of the calls that
+// wait for its answer are suspended. It returns when ctx, the connection or
+// AnswerTimeout ends, even if the function does not.
 func consult[T any](ctx context.Context, c *connection, fn func(context.Context) (T, error)) (T, error) {
 	limit := fmt.Errorf("no answer within %s", c.options.AnswerTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.options.AnswerTimeout, limit)
@@ -203,9 +203,9 @@ func consult[T any](ctx context.Context, c *connection, fn func(context.Context)
 	}
 }
 
-// hold stops the time limits of the call that a question belongs to: a round
-// of a call (SEP-2322) has its context. Before 2026-07-28 nothing says which
-// call it is, so that all of the connection are held.
+// hold suspends the time limits of the call that a question belongs to. A round of a
+// call (SEP-2322) has the call's context. Before 2026-07-28 the protocol does not say
+// which call it is, so the limits of all calls on the connection are suspended.
 func (c *connection) hold(ctx context.Context) (resume func()) {
 	if x := exchangeFrom(ctx); x != nil && x.call != nil {
 		return x.call.Hold()
@@ -221,7 +221,7 @@ func (c *connection) hold(ctx context.Context) (resume func()) {
 	}
 }
 
-// recoverInto makes the panic of an embedder's function the error of the request.
+// recoverInto turns a panic of an embedder's function into the error of the request.
 func recoverInto(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the client's function panicked: %v", p)

@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// errNoTools refuses a request with tools for a model that takes none. The client
-// must answer with an error, which the protocol gives no code (MCP 2025-11-25, schema
+// errNoTools refuses a request with tools for a model that takes none. The client must
+// answer with an error; the protocol does not specify its code (MCP 2025-11-25, schema
 // § CreateMessageRequestParams).
 var errNoTools = &jsonrpc.Error{
 	Code:    jsonrpc.CodeInvalidParams,
@@ -49,9 +49,9 @@ func (c *connection) sample(ctx context.Context, req *mcp.CreateMessageWithTools
 	return sampleAnswer(asked, answer)
 }
 
-// samplingError is what a server is told of a request that failed: its own mistakes
-// have the code that the protocol gives them (MCP 2025-11-25, client/sampling § Error
-// Handling).
+// samplingError returns the error to send to the server for a failed request. If the
+// request itself was wrong, it has the code that the protocol specifies (MCP
+// 2025-11-25, client/sampling § Error Handling).
 func samplingError(err error) error {
 	failure := new(invoker.Failure)
 	switch {
@@ -63,9 +63,9 @@ func samplingError(err error) error {
 	return err
 }
 
-// model returns what answers as a model, and whether it takes tools: the embedder, or
-// the model of the call, if ClientOptions.SampleCalls let it get here. Without either
-// the answer is nil, a refusal.
+// model returns the function that answers as a model, and whether it takes tools: the
+// embedder's, or that of the call (ClientOptions.SampleCalls was checked before).
+// Without either, the answer is nil, a refusal.
 func (c *connection) model(ctx context.Context) (model func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error), takesTools bool) {
 	if c.options.Sample != nil {
 		return c.options.Sample, c.options.SampleTools
@@ -76,8 +76,8 @@ func (c *connection) model(ctx context.Context) (model func(context.Context, *in
 	return func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) { return nil, nil }, c.options.SampleTools
 }
 
-// sampleRequestOf reads a request, and what the SDK would decode into less from its
-// own text.
+// sampleRequestOf decodes a request. Parts that the SDK would decode incompletely are
+// decoded from the request's own text.
 func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleRequest, error) {
 	asked := &invoker.SampleRequest{
 		System:    params.SystemPrompt,
@@ -98,7 +98,7 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 			Content json.RawMessage
 		}
 		Tools       []json.RawMessage
-		Temperature *float64 // for the SDK, 0 is none
+		Temperature *float64 // the SDK cannot tell 0 from a missing value
 	}
 	if err := json.Unmarshal(textKept(params.Meta, samplingKey), &kept); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read: " + err.Error()}
@@ -120,7 +120,7 @@ func sampleRequestOf(params *mcp.CreateMessageWithToolsParams) (*invoker.SampleR
 	return asked, nil
 }
 
-// blocksOf parts the content of a message: one block or a list of them.
+// blocksOf splits the content of a message, which is one block or a list of blocks.
 func blocksOf(content json.RawMessage) (blocks []json.RawMessage) {
 	if bytes.HasPrefix(content, []byte("[")) && json.Unmarshal(content, &blocks) == nil {
 		return blocks
@@ -128,11 +128,11 @@ func blocksOf(content json.RawMessage) (blocks []json.RawMessage) {
 	return []json.RawMessage{content}
 }
 
-// sampleMessageOf reads a message (MCP 2025-11-25, schema § SamplingMessage).
+// sampleMessageOf decodes a message (MCP 2025-11-25, schema § SamplingMessage).
 func sampleMessageOf(role string, blocks []json.RawMessage) invoker.SampleMessage {
 	message := invoker.SampleMessage{Role: role}
 	for _, block := range blocks {
-		m, _ := members(block) // what is none is for contentOf
+		m, _ := members(block) // contentOf handles a block that is not an object
 		d := decoder{m: m}
 		switch d.text("type") {
 		case "tool_use":
@@ -162,8 +162,8 @@ func toolResultOf(d decoder) invoker.ToolResult {
 	return result
 }
 
-// sampleAnswer writes the answer of a model (MCP 2025-11-25, schema §
-// CreateMessageResult): one block, or a list if there are more.
+// sampleAnswer encodes the answer of a model (MCP 2025-11-25, schema §
+// CreateMessageResult): one block, or a list if there are several.
 func sampleAnswer(asked *invoker.SampleRequest, answer *invoker.SampleResult) (*mcp.CreateMessageWithToolsResult, error) {
 	result := &mcp.CreateMessageWithToolsResult{Model: answer.Model, Role: "assistant", StopReason: answer.Finish}
 	if len(answer.ToolUses) == 0 {
@@ -187,7 +187,7 @@ func sampleAnswer(asked *invoker.SampleRequest, answer *invoker.SampleResult) (*
 	return result, nil
 }
 
-// toolUseBlock writes a use of a tool. The values of its input stay as they are.
+// toolUseBlock encodes a use of a tool. The values of its input are not changed.
 func toolUseBlock(use invoker.ToolUse) (*mcp.ToolUseContent, error) {
 	block := &mcp.ToolUseContent{ID: use.ID, Name: use.Name, Input: map[string]any{}}
 	if len(use.Input) > 0 {

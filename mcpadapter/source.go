@@ -15,36 +15,35 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// The versions of the protocol that this package asks for by name. A server
-// that is asked for legacy may answer with an older one.
+// The protocol versions that this package asks for by name. A server that is asked for
+// legacy may answer with an older one.
 const (
 	modern = "2026-07-28"
 	legacy = "2025-11-25"
 )
 
-// defaultProbe bounds the probe when nothing else does.
+// defaultProbe bounds the probe if neither ProbeTimeout nor a deadline does.
 const defaultProbe = 5 * time.Second
 
-// source opens connections to one server and remembers which generation of
-// the protocol it speaks; docs/decisions/0003-protocol-negotiation.md has the
-// reasons.
+// source opens connections to one server and remembers which generation of the protocol
+// it speaks; docs/decisions/0003-protocol-negotiation.md has the reasons.
 type source struct {
 	options ClientOptions
-	pinned  string // "" negotiates
-	// inOrder says that a link carries all messages in their order, and is dear:
-	// a server that keeps silent is asked for an older protocol on the same one.
+	pinned  string // "" means to negotiate
+	// inOrder says that a link delivers all messages in order, and is expensive to
+	// open: if the server does not answer, an older protocol is tried on the same link.
 	inOrder bool
 	spawns  bool // dial starts a process
 	dial    func(context.Context) (link, error)
 
 	mu       sync.Mutex
-	isLegacy bool // an older protocol is asked for first
-	silences int  // attempts in a row in which the newest protocol had no answer in time
+	isLegacy bool // an older protocol is tried first
+	silences int  // attempts in a row in which the newest protocol got no answer in time
 }
 
-// plan is one attempt: the version to ask for, and how long the server may
-// keep silent to it; 0 is as long as there is. After a silence the attempt ends,
-// or, with both, the server is asked for an older version as well.
+// plan describes one attempt: the version to ask for, and how long to wait for an
+// answer; 0 means until the deadline. After that the attempt ends or, if both is set,
+// the server is also asked for an older version.
 type plan struct {
 	version string
 	probe   time.Duration
@@ -71,7 +70,7 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 		if ctx.Err() != nil || !worthAnother(err) {
 			break
 		}
-		if errors.Is(err, errSilent) { // it may know this version only, and be slow
+		if errors.Is(err, errSilent) { // it may support only this version, and be slow
 			plans = append(plans, plan{version: p.version})
 		}
 		event.Log(ctx, s.options.Logger, zapcore.InfoLevel, "connecting failed; trying another version of the protocol", event.VersionRefused, zap.String("asked", p.version), zap.Error(err))
@@ -97,11 +96,11 @@ func (s *source) plans(ctx context.Context) []plan {
 	return []plan{newest, {version: legacy}}
 }
 
-// remember keeps what an attempt showed of the server, for the next Open; c is nil
-// if it failed, and late says that it failed because the time was up. A server that
-// was silent until then may be stuck on the first message, or was slow: it gets the
-// other protocol next. If it then connects, it was asked for the newest one in vain
-// only once, so that one is asked for again; after the second time it is not.
+// remember records the outcome of an attempt for the next Open. c is nil if the attempt
+// failed; late says that it failed because the time was up. A server that did not
+// answer in time may be blocked by the first message or may just be slow, so the other
+// protocol is tried next. If the server then connects, the newest protocol has gone
+// unanswered only once, so it is tried again; after the second time it is not.
 func (s *source) remember(p plan, c *connection, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +120,7 @@ func (s *source) remember(p plan, c *connection, late bool) {
 	}
 }
 
-// attempt makes one connection. An error leaves nothing behind.
+// attempt makes one connection. After an error, nothing is left open.
 func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("server %q: connecting: %w", s.options.Server, err)
@@ -132,7 +131,7 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	}
 	c := newConnection(&s.options, l)
 	if err := c.open(ctx, p); err != nil {
-		var named *ensemble.ProcessError // says whose it is
+		var named *ensemble.ProcessError // names the server
 		if errors.As(err, &named) {
 			return nil, fmt.Errorf("connecting: %w", err)
 		}
@@ -141,17 +140,17 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	return c, nil
 }
 
-// errSilent is in the chain of the error of an attempt that ended because the
-// server did not answer the first question for a while.
+// errSilent is wrapped by the error of an attempt that ended because the server did not
+// answer the first request in time.
 var errSilent = errors.New("no answer")
 
-// dialError is a link that could not be had at all.
+// dialError says that no link could be opened.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// worthAnother reports whether asking for another version of the protocol can
-// help: not where nobody answered, nor where the answer was about who we are.
+// worthAnother reports whether asking for another protocol version can help. It cannot
+// if the server could not be reached, or if it rejected the client's authorization.
 func worthAnother(err error) bool {
 	var dial *dialError
 	var status *statusError

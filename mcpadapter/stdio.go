@@ -13,20 +13,20 @@ import (
 	"go.uber.org/zap"
 )
 
-// CommandConnectTimeout is how long [Command] gives a server to start: the
-// first start of one may install its package.
+// CommandConnectTimeout is how long [Command] gives a server to start: its first start
+// may install its package.
 const CommandConnectTimeout = 30 * time.Second
 
-// Command returns the ensemble of an MCP server that runs as a subprocess,
-// with the default options: the short form of [ensemble.New] over [Stdio].
+// Command returns an ensemble with an MCP server that runs as a subprocess, with the
+// default options. It is short for [ensemble.New] with [Stdio].
 func Command(name, command string, args ...string) *ensemble.Ensemble {
 	source := Stdio(append([]string{command}, args...), &StdioOptions{ClientOptions: ClientOptions{Server: name}})
 	return ensemble.New(name, source, &ensemble.Options{ConnectTimeout: CommandConnectTimeout})
 }
 
-// Stdio returns an MCP server that runs as a subprocess and is spoken to over
-// its standard streams. command is the program and its arguments; each
-// connection starts it afresh. What is wrong with it is the error of Open.
+// Stdio returns the source of an MCP server that runs as a subprocess and communicates
+// over its standard streams. command is the program and its arguments; each connection
+// starts a new process. Open reports an invalid command.
 func Stdio(command []string, options *StdioOptions) ensemble.Source {
 	var o StdioOptions
 	if options != nil {
@@ -60,7 +60,7 @@ func describe(argv []string, o StdioOptions, full ClientOptions) command {
 	}
 }
 
-// dial starts the process. (A nil *process must not become a link.)
+// dial starts the process. It does not return a nil *process as a link.
 func (c command) dial(ctx context.Context) (link, error) {
 	p, err := c.start(ctx)
 	if err != nil {

@@ -12,36 +12,35 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A process stands where mcp.CommandTransport would, which cannot keep our
-// promises: one stray line ends its session, a server that stops reading
-// blocks a call past its context, children of wrappers stay.
+// process replaces mcp.CommandTransport, which cannot keep the promises of this
+// package: with it, one stray line ends the session, a server that stops reading blocks
+// a call beyond its context, and children of wrappers are left running.
 //
 //	p, err := command{name: "files", argv: argv, env: safeEnv(given), …}.start(ctx)
-//	if err != nil { return err }                       // nothing is left behind
-//	stop := context.AfterFunc(ctx, p.kill)             // a hung server ends Connect in time
+//	if err != nil { return err }                       // nothing is left running
+//	stop := context.AfterFunc(ctx, p.kill)             // bounds Connect to a hung server
 //	session, err := client.Connect(ctx, p, options)    // p is the mcp.Transport, for one use
 //	if !stop() || err != nil {
-//		p.kill()                                       // waits; nothing is left behind
-//		return cmp.Or(p.err(), err)                    // p.err tells of an exit, with stderr
+//		p.kill()                                       // waits; nothing is left running
+//		return cmp.Or(p.err(), err)                    // p.err reports an exit, with stderr
 //	}
 //	…
-//	<-p.lost()                                         // at once when it exits; p.err() says why
+//	<-p.lost()                                         // closed when it exits; p.err() says why
 //	…
-//	err = p.close(ctx)                                 // first: ends the server, and so fails the calls
-//	_ = session.Close()                                // then: finds nothing to wait for
+//	err = p.close(ctx)                                 // first: ends the server and fails its calls
+//	_ = session.Close()                                // then: has nothing to wait for
 //
-// The SDK closes the connection under its own lock, and on any failure; that
-// begins the shutdown and does not wait for it. Only close and kill wait, and
-// one of them must be called in every case. A failed Write of which no byte
-// reached the server is errNotSent: its call may be made again.
+// The SDK closes the connection while it holds its own lock, and after any failure;
+// that starts the shutdown without waiting for it. Only close and kill wait, and one of
+// them must be called in every case. A failed Write returns errNotSent if no byte
+// reached the server; its call may then be repeated.
 var _ mcp.Transport = (*process)(nil)
 
-// maxStall bounds a write whose context has no end, such as the answer to a
-// server's request, and what a server writes to its client over a stream.
+// maxStall bounds a write whose context has no deadline, such as the answer to a
+// server's request, and each write to a client over a stream.
 const maxStall = time.Minute
 
-// bounded returns a context for a write, which ends after maxStall if ctx has no
-// deadline.
+// bounded returns a context for a write. It ends after maxStall if ctx has no deadline.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -59,19 +58,19 @@ func (p *process) Connect(context.Context) (mcp.Connection, error) {
 	}
 }
 
-// stdioConnection is what the SDK sees of a process.
+// stdioConnection is the mcp.Connection to a process.
 type stdioConnection struct{ p *process }
 
-// SessionID implements mcp.Connection: stdio has none.
+// SessionID implements mcp.Connection: stdio has no session IDs.
 func (stdioConnection) SessionID() string { return "" }
 
-// Close implements mcp.Connection: it begins the end and does not wait for it.
+// Close implements mcp.Connection: it starts the shutdown and does not wait for it.
 func (c stdioConnection) Close() error {
 	c.p.stop()
 	return nil
 }
 
-// Read returns the server's next message. Lines that are none were skipped.
+// Read returns the server's next message. Lines that are not messages are skipped.
 func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case msg := <-c.p.messages:
@@ -82,12 +81,12 @@ func (c stdioConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if c.p.lostErr != nil {
 			return nil, c.p.lostErr
 		}
-		return nil, io.EOF // what the SDK takes for an orderly end
+		return nil, io.EOF // which the SDK treats as an orderly end
 	}
 }
 
-// Write sends one message, or nothing, which is errNotSent: when it is
-// interrupted in between, the connection is lost.
+// Write sends one message. If it is interrupted after part of the message was sent, the
+// connection is lost; if no byte was sent, the error is errNotSent.
 func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
@@ -108,7 +107,7 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 		c.p.breakOff(errStdinClosed)
 	}
 	select {
-	case <-c.p.lostCh: // soon, and then it is known whether it exited
+	case <-c.p.lostCh: // closed soon; then it is known whether the process exited
 		err = c.p.sendError()
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -119,8 +118,8 @@ func (c stdioConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return err
 }
 
-// send writes data, which may be a call, when it is its turn, until ctx ends. It
-// returns how much of it left.
+// send waits for its turn and writes data, until ctx ends. call says whether data is a
+// request that expects an answer. It returns how many bytes were written.
 func (p *process) send(ctx context.Context, data []byte, call bool) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -133,7 +132,7 @@ func (p *process) send(ctx context.Context, data []byte, call bool) (int, error)
 		}
 		if err == nil || n == 0 {
 			<-p.writing
-		} // else nothing may follow the half of a message
+		} // otherwise nothing may follow a partial message
 		return n, err
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -142,8 +141,8 @@ func (p *process) send(ctx context.Context, data []byte, call bool) (int, error)
 	}
 }
 
-// writeUntil writes data to the server until ctx ends. Where pipes know no
-// deadline (Windows), the server is ended instead.
+// writeUntil writes data to the server until ctx ends. Where pipes do not support
+// deadlines (Windows), it kills the server to interrupt the write.
 func (p *process) writeUntil(ctx context.Context, data []byte) (int, error) {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -161,15 +160,15 @@ func (p *process) writeUntil(ctx context.Context, data []byte) (int, error) {
 	return n, err
 }
 
-// breakOff tells the supervisor that nothing more can be sent.
+// breakOff tells supervise that nothing more can be sent.
 func (p *process) breakOff(reason error) {
 	select {
 	case p.broken <- reason:
-	default: // it knows
+	default: // a reason was already given
 	}
 }
 
-// sendError is the failure of sending to a lost connection.
+// sendError returns the error of sending to a lost connection.
 func (p *process) sendError() error {
 	if p.lostErr != nil {
 		return p.lostErr

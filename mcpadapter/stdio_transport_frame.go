@@ -13,15 +13,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// readMessages hands the messages on stdout to Read until there are no more,
-// and then drains stdout, so that a server which is asked to end can.
+// readMessages passes the messages on stdout to Read, and after the last one drains
+// stdout, so that a server that is asked to exit is not blocked.
 func (p *process) readMessages() {
 	p.readErr = p.handOver()
 	close(p.stdoutDone)
 	_, _ = io.Copy(io.Discard, p.stdout)
 }
 
-// handOver returns why no message follows.
+// handOver returns the reason why no more messages follow.
 func (p *process) handOver() error {
 	noise := &noiseMeter{report: p.noise}
 	defer noise.flush()
@@ -50,9 +50,9 @@ func (p *process) handOver() error {
 	}
 }
 
-// A lineReader reads the messages of the stdio transport: one a line, without
-// newlines inside (MCP 2025-11-25, basic/transports § stdio). It holds at most
-// one line of max bytes, and of lines that cannot be a message less.
+// A lineReader reads the messages of the stdio transport: one per line, without
+// newlines inside (MCP 2025-11-25, basic/transports § stdio). It holds at most one line
+// of max bytes, and less of a line that cannot be a message.
 type lineReader struct {
 	r   *bufio.Reader
 	max int
@@ -63,11 +63,11 @@ func newLineReader(r io.Reader, max int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
 }
 
-// next returns the next line that is not blank, trimmed; it is valid until the
-// next call. A line of more than max bytes that looks like a message is the
-// error errMessageTooLarge, because the answer to a call may have been lost with
-// it; one that does not is cut short. An end without a newline is
-// errHalfMessage if a message began, else errStdoutClosed.
+// next returns the next line that is not blank, trimmed; it is valid until the next
+// call. For a line of more than max bytes that looks like a message, it returns
+// errMessageTooLarge, because the answer to a call may have been lost with it; any
+// other long line is truncated. If the output ends without a newline, it returns
+// errHalfMessage if a message had begun, otherwise errStdoutClosed.
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		err := l.fill()
@@ -82,7 +82,7 @@ func (l *lineReader) next() ([]byte, error) {
 		case looksLikeMessage(line) && !json.Valid(line):
 			return nil, errHalfMessage
 		case len(line) > 0:
-			return line, nil // the end comes again with the next call
+			return line, nil // the next call returns the error
 		default:
 			return nil, errStdoutClosed
 		}
@@ -93,7 +93,7 @@ func (l *lineReader) next() ([]byte, error) {
 func (l *lineReader) fill() error {
 	l.buf = l.buf[:0]
 	if cap(l.buf) > 1<<20 {
-		l.buf = nil // one large message shall not be paid for ever
+		l.buf = nil // do not keep the memory of one large message
 	}
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -112,25 +112,25 @@ func (l *lineReader) fill() error {
 	}
 }
 
-// trim takes away blanks and the byte order mark that .NET programs begin with.
+// trim removes white space and the byte order mark that .NET programs write first.
 func trim(line []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 }
 
-// looksLikeMessage reports whether a trimmed line begins as an object or a batch.
+// looksLikeMessage reports whether a trimmed line begins like an object or a batch.
 func looksLikeMessage(line []byte) bool {
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
 }
 
-// decodeLine returns the messages in a line, and what in it is none, such as a
-// banner or a log record that another thread wrote into the same line.
+// decodeLine returns the messages in a line, and text in it that is not a message, such
+// as a banner or a log record that another thread wrote into the same line.
 func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 	for rest := line; len(rest) > 0; {
 		if !looksLikeMessage(rest) {
 			return messages, rest
 		}
 		value, size := rest, len(rest)
-		if !json.Valid(rest) { // a line of one value, as it should be, is not copied
+		if !json.Valid(rest) { // the usual line with one value is not copied
 			decoder := json.NewDecoder(bytes.NewReader(rest))
 			if decoder.Decode((*json.RawMessage)(&value)) != nil {
 				return messages, rest
@@ -147,8 +147,8 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 	return messages, noise
 }
 
-// decodeValue returns the message, the messages of a batch (MCP 2025-03-26,
-// basic § Batching; its requests are answered one by one), or nil.
+// decodeValue returns the message, the messages of a batch (MCP 2025-03-26, basic §
+// Batching; its requests are answered one by one), or nil.
 func decodeValue(value json.RawMessage) (messages []jsonrpc.Message) {
 	parts := []json.RawMessage{value}
 	if value[0] == '[' {
@@ -165,7 +165,7 @@ func decodeValue(value json.RawMessage) (messages []jsonrpc.Message) {
 	return messages
 }
 
-// A noiseMeter reports skipped lines, but not more than a few a second.
+// A noiseMeter reports skipped lines, at most maxNoise per second.
 type noiseMeter struct {
 	report  func(line string)
 	since   time.Time
@@ -173,7 +173,7 @@ type noiseMeter struct {
 	skipped int
 }
 
-const maxNoise = 10 // lines a second
+const maxNoise = 10 // lines per second
 
 func (m *noiseMeter) add(line []byte) {
 	if m.report == nil {
@@ -190,7 +190,7 @@ func (m *noiseMeter) add(line []byte) {
 	m.report(cleanLine(string(line[:min(len(line), maxTextLine)])))
 }
 
-// flush reports how many lines were not.
+// flush reports how many lines were left out.
 func (m *noiseMeter) flush() {
 	if m.skipped > 0 {
 		m.report(fmt.Sprintf("(%d more lines)", m.skipped))

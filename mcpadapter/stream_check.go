@@ -11,17 +11,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// checkedStream is a stream of events from the server. The SDK ends the session
-// with an event that is too large or no message, and forgets why; here it ends
-// the one request that the stream answers, or the stream if it is for all.
+// checkedStream is an event stream from the server. If an event is too large or not a
+// message, the SDK would end the session without keeping the reason; checkedStream ends
+// only the request that the stream answers, or the stream if it is not for one request.
 type checkedStream struct {
 	io.Closer
 	events *sse.Reader
-	limit  int         // bytes of one event
-	id     jsonrpc.ID  // of the request; not valid if the stream is for all
-	spoil  func(error) // takes the reason
+	limit  int         // limit of one event, in bytes
+	id     jsonrpc.ID  // ID of the request; not valid if the stream is not for one request
+	spoil  func(error) // records the reason
 
-	waiting []byte // checked, and not yet read
+	waiting []byte // checked, but not yet read
 	over    error
 }
 
@@ -48,7 +48,7 @@ func (s *checkedStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill checks one event.
+// fill reads and checks one event.
 func (s *checkedStream) fill() {
 	e, err := s.events.Next()
 	s.over = err
@@ -69,7 +69,7 @@ func (s *checkedStream) fill() {
 	}
 }
 
-// refuse answers in the server's place, and ends the stream.
+// refuse ends the stream and, if it is for one request, answers that with an error.
 func (s *checkedStream) refuse(reason error) {
 	s.spoil(reason)
 	if s.over = io.EOF; !s.id.IsValid() {
