@@ -20,24 +20,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// standing is a request to listen (MCP 2026-07-28, SEP-2575,
-// subscriptions/listen) that is kept open for as long as its context lasts. The
-// SDK would ask once, and never again after the stream was cut.
+// standing is a request to listen (MCP 2026-07-28, SEP-2575, subscriptions/listen) that
+// is kept open until its context ends. The SDK would send it once, and not again after
+// the stream was cut.
 type standing struct {
 	c      *connection
-	what   string         // for the log
-	filter map[string]any // what to tell of
-	missed func()         // called when something may have been missed
+	what   string         // what it listens for, for the log
+	filter map[string]any // the notifications to ask for
+	missed func()         // called when notifications may have been missed
 
-	answered func()        // called when the first request was answered, in whatever way
+	answered func()        // called when the first request was answered, also with a refusal
 	ready    chan struct{} // closed by answered
-	late     time.Time     // nobody waits for the first answer any more
-	again    chan struct{} // asks for a fresh request
+	late     time.Time     // when waiting for the first answer stops
+	again    chan struct{} // asks for a new request
 
 	mu      sync.Mutex
-	refusal error // why the server does not tell; set before ready is closed
+	refusal error // why the server refuses; set before ready is closed
 	asked   int
-	acked   bool // the server said that it will tell
+	acked   bool // the server has acknowledged a request
 }
 
 func (c *connection) newStanding(what string, filter map[string]any, missed func()) *standing {
@@ -47,7 +47,7 @@ func (c *connection) newStanding(what string, filter map[string]any, missed func
 	return s
 }
 
-// keep makes one request to listen after another.
+// keep sends one request to listen after another.
 func (s *standing) keep(ctx context.Context) {
 	defer s.answered()
 	wait := firstRetry
@@ -72,7 +72,7 @@ func (s *standing) keep(ctx context.Context) {
 	}
 }
 
-// refused notes that the server does not tell of changes.
+// refused records that the server will not send notifications.
 func (s *standing) refused(err error) {
 	s.mu.Lock()
 	s.refusal = err
@@ -80,7 +80,7 @@ func (s *standing) refused(err error) {
 	s.c.log.Warn("the server does not tell of changes", event.ListenRefused, zap.String("of", s.what), zap.Error(cleaned(err)))
 }
 
-// why returns why the server does not tell; nil if it does, or has not said.
+// why returns why the server refuses; nil if it does not, or has not answered.
 func (s *standing) why() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +93,8 @@ func (s *standing) wasAcknowledged() bool {
 	return s.acked
 }
 
-// listen makes one request and returns when it is over; a refusal is the
-// server's own.
+// listen sends one request and returns when it has ended. refusal is the server's error
+// answer.
 func (s *standing) listen(ctx context.Context) (restarted bool, refusal *jsonrpc.Error, err error) {
 	c := s.c
 	x := &exchange{standing: true}
@@ -125,13 +125,13 @@ func (s *standing) listen(ctx context.Context) (restarted bool, refusal *jsonrpc
 	return true, nil, ctx.Err()
 }
 
-// takeBack takes a request to listen back and gives the server a moment to answer
-// it: one that keeps a single account of a session, as that of the SDK does over
-// stdio, must be through with this request before it gets the next.
+// takeBack cancels a request to listen and gives the server a moment to answer it. A
+// server that keeps one list of subscriptions per session, as the SDK's does over
+// stdio, must finish this request before it gets the next.
 func (s *standing) takeBack(id string, over chan error) {
 	request, err := jsonrpc.MakeID(id)
 	if _, overHTTP := s.c.link.(*httpLink); overHTTP || err != nil {
-		return // the end of the stream says it
+		return // over HTTP, the end of the stream is enough
 	}
 	ctx, cancel := context.WithTimeout(s.c.life, straggle)
 	defer cancel()
@@ -143,7 +143,7 @@ func (s *standing) takeBack(id string, over chan error) {
 	}
 }
 
-// acknowledged takes the server's word that it will tell (SEP-2575).
+// acknowledged handles the server's acknowledgement (SEP-2575).
 func (s *standing) acknowledged(granted map[string]json.RawMessage) {
 	s.mu.Lock()
 	first := s.asked == 1
@@ -157,18 +157,18 @@ func (s *standing) acknowledged(granted map[string]json.RawMessage) {
 	}
 	s.mu.Unlock()
 	if !first || time.Now().After(s.late) {
-		s.missed() // something may have changed while nobody listened
+		s.missed() // something may have changed without a request to listen
 	}
 	s.answered()
 }
 
 var errNotTold = errors.New("it does not tell of these changes")
 
-// listeners knows which request to listen an acknowledgement is for.
+// listeners finds the request to listen that an acknowledgement belongs to.
 type listeners struct {
 	mu   sync.Mutex
 	byID map[string]*standing
-	main *standing // for a server that does not say
+	main *standing // for a server that does not name the request
 }
 
 func (l *listeners) add(id string, s *standing) {
@@ -186,7 +186,7 @@ func (l *listeners) remove(id string) {
 	delete(l.byID, id)
 }
 
-// acknowledged takes the notification notifications/subscriptions/acknowledged.
+// acknowledged handles notifications/subscriptions/acknowledged.
 func (l *listeners) acknowledged(params json.RawMessage) {
 	var said struct {
 		Meta          map[string]json.RawMessage `json:"_meta"`
@@ -206,8 +206,8 @@ func (l *listeners) acknowledged(params json.RawMessage) {
 	}
 }
 
-// listenForLists keeps a request to listen for changes of the lists, if the
-// server tells of any, and waits for its acknowledgement.
+// listenForLists keeps a request to listen for changes of the lists, if the server
+// offers such notifications, and waits for the acknowledgement.
 func (c *connection) listenForLists(ctx context.Context) {
 	can, filter := c.offers(), map[string]any{}
 	if can.Tools != nil && can.Tools.ListChanged {
@@ -230,20 +230,20 @@ func (c *connection) listenForLists(ctx context.Context) {
 	waitFor(ctx, s.ready)
 }
 
-// refusesToTell reports whether asking again would bring the same status.
+// refusesToTell reports whether asking again would return the same status.
 func refusesToTell(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.refused() && !status.transient()
 }
 
-// subscription is a resource that the server tells of.
+// subscription is a resource with update notifications.
 type subscription struct {
-	stop func() // ends the request to listen, and waits for that; nil for the older protocols
+	stop func() // ends the request to listen and waits for its end; nil for the older protocols
 }
 
 // Subscribe implements [ensemble.Library]: resources/subscribe (MCP 2025-11-25,
-// server/resources § Subscriptions), or a request to listen for this resource
-// alone (MCP 2026-07-28, SEP-2575).
+// server/resources § Subscriptions), or a request to listen for this resource only (MCP
+// 2026-07-28, SEP-2575).
 func (c *connection) Subscribe(ctx context.Context, uri string) error {
 	if err := errors.Join(ctx.Err(), c.gone()); err != nil {
 		return err
@@ -325,9 +325,9 @@ func (c *connection) Unsubscribe(ctx context.Context, uri string) error {
 	return nil
 }
 
-// listenAgain renews the request to listen for the lists. The server of the SDK
-// forgets all that a session listens for when one of its requests ends; over
-// HTTP each request is a session of its own.
+// listenAgain renews the request to listen for the lists. The SDK's server drops all
+// subscriptions of a session when one of its requests ends; over HTTP each request is
+// its own session.
 func (c *connection) listenAgain() {
 	c.listeners.mu.Lock()
 	s := c.listeners.main
@@ -341,8 +341,8 @@ func (c *connection) listenAgain() {
 	}
 }
 
-// metaOf is what each request of the new protocol carries: the version, and
-// who we are and what we can do, which the SDK has just told the server.
+// metaOf returns the _meta of every request of the newest protocol: the version, and
+// the client's name and capabilities, which the SDK has just sent to the server.
 func metaOf(discover *jsonrpc.Request) map[string]json.RawMessage {
 	var params struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
@@ -353,7 +353,7 @@ func metaOf(discover *jsonrpc.Request) map[string]json.RawMessage {
 	return params.Meta
 }
 
-// speak sets the version that was agreed upon.
+// speak sets the negotiated version in the _meta of later requests.
 func (c *connection) speak(version string) {
 	if c.requestMeta != nil {
 		text, _ := json.Marshal(version) // a string

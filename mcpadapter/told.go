@@ -9,12 +9,12 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// toldFailure reads what a failed result says of itself to those who know the
-// form of [invoker.Failure.Structured]: under [FailureKey] in its _meta, or else
-// as its structured content. It is false if the result says nothing of the kind.
+// toldFailure decodes the failure that a failed result carries in the form of
+// [invoker.Failure.Structured]: under [FailureKey] in its _meta, or else as its
+// structured content. It returns false if there is none.
 func toldFailure(meta, structured json.RawMessage) (*invoker.Failure, bool) {
 	var named map[string]json.RawMessage
-	_ = json.Unmarshal(meta, &named) // one that is no object has no members
+	_ = json.Unmarshal(meta, &named) // fails if it is not an object; then it has no members
 	told, ok := invoker.FailureFrom(named[FailureKey])
 	if !ok {
 		told, ok = invoker.FailureFrom(structured)
@@ -24,18 +24,18 @@ func toldFailure(meta, structured json.RawMessage) (*invoker.Failure, bool) {
 	}
 	switch told.Code {
 	case invoker.Canceled, invoker.Internal, invoker.Protocol:
-		// These speak of this program's own turn, fault and peer: not for the
-		// server to say.
+		// These describe this program's own turn, fault or peer, so a server may not
+		// report them.
 		told.Code = invoker.ExecutionFailed
 	case invoker.OutcomeUnknown:
-		told.Retryable = false // unless the tool may be repeated, which the ensemble knows
+		told.Retryable = false // unless the tool may be repeated, which the ensemble decides
 	}
 	return told, true
 }
 
-// failureOf is the failure of a call whose result says isError: in the tool's
-// own words, and with the code that it gives itself. That it has content shows
-// that it was answered: such a call is never made again by itself.
+// failureOf returns the failure of a call whose result says isError, with the tool's
+// own text and, if it has one, its own code. Content shows that the call was answered,
+// so it is never repeated automatically.
 func failureOf(out invoker.Output, meta, structured json.RawMessage) *invoker.Failure {
 	failure := &invoker.Failure{Code: invoker.ExecutionFailed}
 	if told, ok := toldFailure(meta, structured); ok {

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// wireTool is a tool as it stands on the wire. The SDK decodes schemas into
-// maps, which lose the order of members and the exactness of numbers.
+// wireTool is a tool as sent by the server. The SDK decodes schemas into maps, which
+// loses the order of members and the precision of numbers.
 type wireTool struct {
 	Name         string
 	Title        string
@@ -71,7 +71,7 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 type listPage struct {
 	Tools      []json.RawMessage `json:"tools"`
 	NextCursor string            `json:"nextCursor"`
-	valid      map[string]bool   // names of the tools whose header annotations the SDK takes
+	valid      map[string]bool   // names of the tools whose header annotations the SDK accepts
 }
 
 func (c *connection) page(ctx context.Context, x *exchange, cursor string) (listPage, error) {
@@ -100,10 +100,10 @@ func (c *connection) page(ctx context.Context, x *exchange, cursor string) (list
 	return page, nil
 }
 
-// abridged is a page with what the SDK needs of it, the input schemas for its
-// Mcp-Param headers (SEP-2243), and nothing that it could stumble over: one
-// odd tool must not cost the others. Without ttlMs its cache stays empty, so
-// that each listing asks the server.
+// abridged returns a page with only what the SDK needs: the input schemas for its
+// Mcp-Param headers (SEP-2243). Anything else could make it fail, and one odd tool must
+// not cost the others. Without ttlMs the SDK caches nothing, so that each listing asks
+// the server.
 func abridged(page *listPage) json.RawMessage {
 	type tool struct {
 		Name        string          `json:"name"`
@@ -125,7 +125,7 @@ func abridged(page *listPage) json.RawMessage {
 	return text
 }
 
-// decodeTool reads a tool; what it has no field for goes into its metadata.
+// decodeTool decodes a tool; members without a field go into its metadata.
 func decodeTool(raw json.RawMessage) (*wireTool, error) {
 	rest, err := members(raw)
 	if err != nil {
@@ -135,7 +135,7 @@ func decodeTool(raw json.RawMessage) (*wireTool, error) {
 	if json.Unmarshal(rest["name"], &t.Name) != nil {
 		return nil, fmt.Errorf("its name is not a string")
 	}
-	// A field of the wrong type is as good as none.
+	// Fields of the wrong type are ignored.
 	_ = json.Unmarshal(rest["title"], &t.Title)
 	_ = json.Unmarshal(rest["description"], &t.Description)
 	_ = json.Unmarshal(rest["annotations"], &t.Annotations)
@@ -201,7 +201,7 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 	if err == nil || len(t.OutputSchema) == 0 {
 		return inv, err
 	}
-	// A tool whose output schema is of no use can be called all the same.
+	// A tool with an unusable output schema can still be called.
 	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true})
 	if again != nil {
 		return nil, err
@@ -222,20 +222,20 @@ func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
-// metadataPrefix names what comes from the protocol and has no field of its
-// own: the member annotations of a content block is kept as mcp/annotations.
+// metadataPrefix is the prefix of members of the protocol that have no field of their
+// own: annotations of a content block are kept as mcp/annotations.
 const metadataPrefix = "mcp/"
 
-// resourcePrefix is that of the members of what a resource holds, read or
-// embedded in a block, which has members of its own: mcp/resource/_meta.
+// resourcePrefix is the prefix of members of the contents of a resource, read or
+// embedded in a block: mcp/resource/_meta.
 const resourcePrefix = metadataPrefix + "resource/"
 
-// metadataOf keeps the members that have no field. It returns nil for none.
+// metadataOf returns the members that have no field, or nil if there are none.
 func metadataOf(m map[string]json.RawMessage, known ...string) canister.Fields {
 	return metadataUnder(metadataPrefix, m, known...)
 }
 
-// merged returns the fields of both; either may be nil.
+// merged returns all fields of both; either may be nil.
 func merged(fields, more canister.Fields) canister.Fields {
 	if fields == nil {
 		return more

@@ -20,17 +20,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Routed is what a [Link], or the stream that [Server.Serve] reads from, may
-// implement to tell telemetry over what it goes. Of a Link that does not,
-// nothing is told; a stream that does not is taken for a pipe.
+// Routed may be implemented by a [Link], or by the stream that [Server.Serve] reads
+// from, to describe its network route to telemetry. For a Link without it, nothing is
+// recorded; a stream without it is recorded as a pipe.
 type Routed interface {
-	// Route returns the transport, the network and the address of the other
-	// side. It may be called concurrently, and must return at once.
+	// Route returns the transport, the network and the address of the other side. It
+	// may be called concurrently and must return immediately.
 	Route() telemetry.Peer
 }
 
-// metaCarrier is the _meta of a request, in which the context of a trace stands
-// under the names of W3C Trace Context (SEP-414).
+// metaCarrier is the _meta of a request. It carries trace context under the names of
+// W3C Trace Context (SEP-414).
 type metaCarrier map[string]any
 
 func (m metaCarrier) Get(key string) string {
@@ -41,13 +41,12 @@ func (m metaCarrier) Get(key string) string {
 func (m metaCarrier) Set(key, value string) { m[key] = value }
 func (m metaCarrier) Keys() []string        { return slices.Collect(maps.Keys(m)) }
 
-// headerCarrier is the header of an HTTP request.
+// headerCarrier carries trace context in the header of an HTTP request.
 type headerCarrier struct{ http.Header }
 
 func (h headerCarrier) Keys() []string { return slices.Collect(maps.Keys(h.Header)) }
 
-// metaOfParams returns the _meta of parameters, which the SDK leaves nil if a
-// request has none.
+// metaOfParams returns the _meta of parameters; nil if the request has no parameters.
 func metaOfParams(p mcp.Params) metaCarrier {
 	if p == nil || reflect.ValueOf(p).IsNil() {
 		return nil
@@ -55,14 +54,14 @@ func metaOfParams(p mcp.Params) metaCarrier {
 	return p.GetMeta()
 }
 
-// carrying adds members to the _meta of parameters. The rest is not looked at,
-// where the SDK has written it: arguments may be large.
+// carrying adds members to the _meta of parameters. If the SDK encoded them, the rest
+// is not decoded, because arguments may be large.
 func carrying(params json.RawMessage, added metaCarrier) json.RawMessage {
 	text, err := json.Marshal(added)
 	if err != nil || len(added) == 0 {
 		return params
 	}
-	const start = `{"_meta":{` // it comes first, if there is one
+	const start = `{"_meta":{` // the SDK writes _meta first
 	more := text[1 : len(text)-1]
 	if rest, ok := bytes.CutPrefix(params, []byte(start)); ok {
 		return slices.Concat([]byte(start), more, comma(rest), rest)
@@ -71,12 +70,12 @@ func carrying(params json.RawMessage, added metaCarrier) json.RawMessage {
 		params = json.RawMessage("{}")
 	}
 	if m, err := members(params); err != nil || m["_meta"] != nil || params[0] != '{' {
-		return params // nobody writes it so
+		return params // not an encoding that the SDK produces
 	}
 	return slices.Concat([]byte(start), more, []byte("}"), comma(params[1:]), params[1:])
 }
 
-// comma is what stands between a member and the rest of an object.
+// comma returns the separator between a member and the rest of an object.
 func comma(rest []byte) []byte {
 	if bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("}")) {
 		return nil
@@ -84,8 +83,9 @@ func comma(rest []byte) []byte {
 	return []byte(",")
 }
 
-// knownVersion is a version of the protocol that there is: what somebody made up
-// must not become an attribute of measurements, of which each value makes more.
+// knownVersion returns version if it is a published version of the protocol, otherwise
+// "". An invented version must not become an attribute of metrics, where each value
+// creates a new series.
 func knownVersion(version string) string {
 	switch version {
 	case "2024-11-05", "2025-03-26", "2025-06-18", legacy, modern:
@@ -94,7 +94,7 @@ func knownVersion(version string) string {
 	return ""
 }
 
-// idText is the identity of a request as people write it.
+// idText returns the ID of a request as text.
 func idText(id jsonrpc.ID) string {
 	if !id.IsValid() {
 		return ""
@@ -102,15 +102,15 @@ func idText(id jsonrpc.ID) string {
 	return textcut.Bytes(fmt.Sprint(id.Raw()), maxQuoted)
 }
 
-// refusedWith notes that a request was answered with an error of JSON-RPC.
+// refusedWith records that a request was answered with a JSON-RPC error.
 func refusedWith(span *telemetry.Request, refusal *jsonrpc.Error) *telemetry.Fault {
 	code := strconv.FormatInt(refusal.Code, 10)
 	span.Refused(code)
 	return &telemetry.Fault{Type: code, Message: refusal.Message}
 }
 
-// answeredWith is the fault of a request of the other side that is answered with
-// an error, which may be one of that side's own: Refused knows the codes.
+// answeredWith returns the fault of a request of the other side that is answered with
+// an error. The other side may have caused the error; Refused knows the codes.
 func answeredWith(span *telemetry.Request, err error) *telemetry.Fault {
 	var refusal *jsonrpc.Error
 	if errors.As(err, &refusal) {
@@ -119,8 +119,8 @@ func answeredWith(span *telemetry.Request, err error) *telemetry.Fault {
 	return telemetry.FaultOf(invoker.AsFailure(err))
 }
 
-// toolFault is the fault of a result that says isError (semantic conventions for
-// MCP, § error.type). What the tool says of it is a result like any other.
+// toolFault returns the fault of a result that says isError (semantic conventions for
+// MCP, § error.type). The tool's own text is left out, like that of any result.
 func toolFault(failure *invoker.Failure) *telemetry.Fault {
 	fault := telemetry.FaultOf(failure)
 	fault.Type = "tool_error"

@@ -16,16 +16,15 @@ import (
 
 var errUnanswered = errors.New("there was no answer")
 
-// watched begins the span of a request that is about to be sent, if somebody
-// watches the work of ctx, and returns the request with the context of the span
-// in its _meta. Each request is a span of its own, those of the further rounds
-// of a call too (SEP-2322): what a person takes to answer is no time of the
-// server's.
+// watched starts the span of a request that is about to be sent, if ctx has telemetry,
+// and returns the request with the span's context in its _meta. Each request has its
+// own span, and so has each further round of a call (SEP-2322), so time spent waiting
+// for the user is not attributed to the server.
 func (w *wire) watched(ctx context.Context, x *exchange, request *jsonrpc.Request) (context.Context, *telemetry.Request, *jsonrpc.Request, metaCarrier) {
 	if x.quiet || telemetry.From(ctx) == nil {
 		return ctx, nil, request, nil
 	}
-	if before := x.span.Swap(nil); before != nil { // of a handshake, whose next request it is
+	if before := x.span.Swap(nil); before != nil { // of the previous request of the same handshake
 		before.End(nil, telemetry.FaultOf(w.failure(cmp.Or(x.unsent, errUnanswered), x, true)))
 	}
 	about := x.about
@@ -38,12 +37,12 @@ func (w *wire) watched(ctx context.Context, x *exchange, request *jsonrpc.Reques
 	return ctx, span, &sent, carried
 }
 
-// ended ends the span of the last request, if it has not ended.
+// ended ends the span of the last request, if it is still open.
 func (x *exchange) ended(content []canister.Content, fault *telemetry.Fault) {
 	x.span.Swap(nil).End(content, fault)
 }
 
-// failed ends the span of the last request, which came to nothing.
+// failed ends the span of the last request with a failure.
 func (x *exchange) failed(failure *invoker.Failure) *invoker.Failure {
 	span := x.span.Swap(nil)
 	if span == nil {
@@ -64,22 +63,22 @@ func (x *exchange) listed(tools, aside int) {
 	span.End(nil, nil)
 }
 
-// returned is the fault of what a tool has returned: nil if it did not fail.
+// returned returns the fault of the result of a tool, or nil if the tool did not fail.
 func returned(failure *invoker.Failure) *telemetry.Fault {
-	if failure == nil || failure.Code == invoker.Protocol { // that is no code of a tool's own
+	if failure == nil || failure.Code == invoker.Protocol { // a tool cannot have this code
 		return telemetry.FaultOf(failure)
 	}
 	return toolFault(failure)
 }
 
-// shaken ends the span of a request of the handshake. The version is that which
-// was agreed upon, or in the newest protocol the one that the request is of.
+// shaken ends the span of a request of the handshake. version is the negotiated one or,
+// in the newest protocol, the version of the request.
 func shaken(span *telemetry.Request, version string, err error) {
 	span.Agreed(version)
 	span.End(nil, answeredWith(span, err))
 }
 
-// route says over what the connection goes.
+// route returns the network route of the connection.
 func (c *connection) route() telemetry.Peer {
 	var p telemetry.Peer
 	if l, ok := c.link.(Routed); ok {
@@ -90,7 +89,7 @@ func (c *connection) route() telemetry.Peer {
 	return p
 }
 
-// lossOf is the fault of a session that was lost; nil if it was not.
+// lossOf returns the fault of a session that was lost; nil if it was not.
 func (c *connection) lossOf(err error) *telemetry.Fault {
 	if err == nil {
 		return nil
@@ -114,10 +113,9 @@ func (l overLink) Route() telemetry.Peer {
 	return telemetry.Peer{}
 }
 
-// answering begins the span of a request of the server, such as a question to
-// the person: in the trace that it names, or else in that of the call that it
-// belongs to. What comes as a round of a call (SEP-2322) is no request, and has
-// none.
+// answering starts the span of a request from the server, such as a question to the
+// person: in the trace that the request names, otherwise in the trace of the call that
+// it belongs to. A round of a call (SEP-2322) is not a request and has no span.
 func (c *connection) answering(ctx context.Context, method string, req mcp.Request) (context.Context, *telemetry.Request) {
 	if c.telemetry == nil || method == "ping" {
 		return ctx, nil

@@ -19,17 +19,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// traced answers a request within a span of its own. Pings have none, and
-// neither have streams that wait for news: they are not work.
+// traced answers a request within its own span. Pings have none, and neither do
+// requests that only wait for notifications.
 func (s *Server) traced(ctx context.Context, method string, req mcp.Request, from *caller, next mcp.MethodHandler) (result mcp.Result, err error) {
 	t := s.options.Telemetry
 	if t == nil || method == "ping" || method == "subscriptions/listen" {
 		return s.answer(ctx, nil, method, req, from, next)
 	}
 	meta, extra := metaOfParams(req.GetParams()), req.GetExtra()
-	// What stands in _meta is the client's span. The one of the HTTP request is
-	// another, and the parent if there is nothing else; a handler around this
-	// one may have made its own of it (conventions, § Context propagation).
+	// _meta has the client's span. The context of the HTTP request is a different one,
+	// and the parent only if there is no other; a handler around this one may have made
+	// its own span from it (conventions, § Context propagation).
 	if extra != nil && !telemetry.Traced(ctx) {
 		ctx = t.Extract(ctx, headerCarrier{extra.Header})
 	}
@@ -71,9 +71,9 @@ func (s *Server) answered(span *telemetry.Request, req mcp.Request, from *caller
 	span.End(nil, answeredWith(span, err))
 }
 
-// protocolOf is the version of the protocol that a request is of. Since
-// 2026-07-28 each says so itself; before, the session does, whose client may have
-// asked for one that it did not get.
+// protocolOf returns the protocol version of a request. Since 2026-07-28 each request
+// names it. Before, it comes from the session; the client may have asked for a version
+// that it did not get.
 func protocolOf(req mcp.Request, meta metaCarrier) string {
 	if version := meta.Get(mcp.MetaKeyProtocolVersion); version != "" {
 		return knownVersion(version)
@@ -88,8 +88,8 @@ func protocolOf(req mcp.Request, meta metaCarrier) string {
 	return legacy
 }
 
-// peerOf says over what a client is reached. Streams have sessions without an
-// identity of the protocol's.
+// peerOf describes the connection to a client. Sessions over streams have no ID in the
+// protocol.
 func peerOf(from *caller, session mcp.Session, version string) telemetry.Peer {
 	peer := from.route
 	peer.Protocol = version
@@ -99,7 +99,7 @@ func peerOf(from *caller, session mcp.Session, version string) telemetry.Peer {
 	return peer
 }
 
-// routeOfHTTP is the route of a request over HTTP.
+// routeOfHTTP returns the network route of a request over HTTP.
 func routeOfHTTP(r *http.Request) telemetry.Peer {
 	peer := telemetry.Peer{Transport: "tcp", Network: "http", Address: hostOf(r.RemoteAddr)}
 	if _, number, err := net.SplitHostPort(r.RemoteAddr); err == nil {
@@ -108,7 +108,7 @@ func routeOfHTTP(r *http.Request) telemetry.Peer {
 	return peer
 }
 
-// routeOfStream is the route of a client at the other end of a stream.
+// routeOfStream returns the network route of a client at the other end of a stream.
 func routeOfStream(in io.Reader) telemetry.Peer {
 	if r, ok := in.(Routed); ok {
 		return r.Route()
@@ -116,7 +116,7 @@ func routeOfStream(in io.Reader) telemetry.Peer {
 	return telemetry.Peer{Transport: "pipe"}
 }
 
-// endOfStream is the fault of a session over a stream that broke.
+// endOfStream returns the fault of a session over a stream that broke, or nil.
 func endOfStream(err error, ended bool) *telemetry.Fault {
 	if err == nil || ended {
 		return nil
@@ -124,16 +124,16 @@ func endOfStream(err error, ended bool) *telemetry.Fault {
 	return &telemetry.Fault{Type: string(invoker.Unavailable), Message: err.Error()}
 }
 
-// numberKey is where the identity of a request on a stream goes along through
-// the SDK, which does not show it. No header can have it, see requestKey.
+// numberKey carries the ID of a request on a stream through the SDK, which does not
+// expose it. No real header can have this name, see requestKey.
 const numberKey = " consort number"
 
-// numbered leaves the identity of a request for numberOf.
+// numbered stores the ID of a request for numberOf.
 func numbered(request *jsonrpc.Request) {
 	request.Extra = &mcp.RequestExtra{Header: http.Header{numberKey: {idText(request.ID)}}}
 }
 
-// numberOf returns the JSON-RPC identity of a request, empty in a batch.
+// numberOf returns the JSON-RPC ID of a request; empty in a batch.
 func numberOf(from *caller, extra *mcp.RequestExtra) string {
 	if extra != nil && len(extra.Header[numberKey]) == 1 {
 		return extra.Header[numberKey][0]
@@ -141,7 +141,7 @@ func numberOf(from *caller, extra *mcp.RequestExtra) string {
 	return from.number
 }
 
-// numberIn returns the identity of the request in a body.
+// numberIn returns the ID of the request in a body.
 func numberIn(body io.Reader) string {
 	read, ok := body.(*readBody)
 	if !ok {
@@ -159,8 +159,8 @@ func numberIn(body io.Reader) string {
 	return textcut.Bytes(string(message.ID), maxQuoted)
 }
 
-// questioning begins the span of a question to a client, as what it is: a
-// request to the other side. Its context goes along in the question's _meta.
+// questioning starts a client span for a question to the client. The question's _meta
+// carries the span's context.
 func questioning(ctx context.Context, question mcp.InputRequest, from *caller, session *mcp.ServerSession) *telemetry.Request {
 	if telemetry.From(ctx) == nil {
 		return nil
@@ -177,7 +177,7 @@ func questioning(ctx context.Context, question mcp.InputRequest, from *caller, s
 		version = knownVersion(p.ProtocolVersion)
 	}
 	peer := peerOf(from, session, version)
-	peer.Address, peer.Port = "", 0 // it is no server's
+	peer.Address, peer.Port = "", 0 // the address is not that of a server
 	ctx, span := telemetry.StartRequest(ctx, about, peer)
 	if params, ok := question.(interface{ SetMeta(map[string]any) }); ok {
 		carried := make(metaCarrier)

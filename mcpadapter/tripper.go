@@ -29,10 +29,10 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// tripper carries the HTTP requests of one connection. It adds what identifies
-// us, to the server's own origin only; it makes of every answer that is none
-// an error with its reason, where the SDK would end the session; and it ends
-// all requests when the link is killed.
+// tripper is the round tripper of one connection. It adds credentials, for the server's
+// own origin only. It turns responses that are not MCP messages into errors with a
+// reason, where the SDK would end the session. It ends all requests when the link is
+// killed.
 type tripper struct {
 	origin  *url.URL
 	headers map[string]string
@@ -41,14 +41,14 @@ type tripper struct {
 	oauth   auth.OAuthHandler
 	custom  *http.Client // the embedder's; may be nil
 	base    http.RoundTripper
-	limit   int  // bytes of one body
-	apart   bool // answers come on another stream, as with SSE
+	limit   int  // of one body, in bytes
+	apart   bool // answers arrive on another stream, as with SSE
 
-	sent    atomic.Value          // string: the last token
-	version atomic.Value          // string: the protocol agreed upon
-	refusal atomic.Value          // *authError: why no token could be had
-	spoilt  atomic.Pointer[error] // why the stream for all was ended
-	asking  chan struct{}         // holds a value while a token is asked for
+	sent    atomic.Value          // string: the last token sent
+	version atomic.Value          // string: the negotiated protocol version
+	refusal atomic.Value          // *authError: why no token could be obtained
+	spoilt  atomic.Pointer[error] // why the stream that is not for one request was ended
+	asking  chan struct{}         // holds a value while a token is requested
 
 	life    context.Context
 	endLife context.CancelFunc
@@ -77,14 +77,14 @@ func newTripper(origin *url.URL, o *HTTPOptions, limit int) *tripper {
 	default:
 		own := http.DefaultTransport
 		if d, ok := own.(*http.Transport); ok {
-			own = d.Clone() // its idle connections are ours to close
+			own = d.Clone() // so that its idle connections can be closed
 		}
 		t.base = own
 	}
 	return t
 }
 
-// client returns the HTTP client that the SDK is given.
+// client returns the HTTP client for the SDK.
 func (t *tripper) client() *http.Client {
 	c := &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
 	if t.custom != nil {
@@ -93,8 +93,8 @@ func (t *tripper) client() *http.Client {
 	return c
 }
 
-// checkRedirect follows redirects within the origin: elsewhere nobody is meant
-// to see the arguments of calls.
+// checkRedirect follows redirects only within the origin, because no other server may
+// see the arguments of calls.
 func (t *tripper) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return &protocolError{"it redirects more than 10 times"}
@@ -108,7 +108,7 @@ func (t *tripper) checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameOrigin compares as RFC 6454 does, but lets http become https on the
+// sameOrigin compares as RFC 6454 specifies, but allows http to become https on the
 // default ports.
 func (t *tripper) sameOrigin(u *url.URL) bool {
 	if !strings.EqualFold(u.Hostname(), t.origin.Hostname()) {
@@ -121,7 +121,7 @@ func (t *tripper) sameOrigin(u *url.URL) bool {
 }
 
 func portNumber(u *url.URL) int {
-	n, _ := strconv.Atoi(port(u)) // 0, which is told to nobody, if it is no number
+	n, _ := strconv.Atoi(port(u)) // 0, which is not recorded, if it is not a number
 	return n
 }
 
@@ -175,8 +175,8 @@ func (b *heldBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// authorized sends the request, and once more if a token was asked for and
-// could be had (MCP 2025-11-25, basic/authorization).
+// authorized sends the request, and sends it again if a token was asked for and
+// obtained (MCP 2025-11-25, basic/authorization).
 func (t *tripper) authorized(req *http.Request) (*http.Response, error) {
 	again, err := rewound(req)
 	if err != nil {
@@ -188,7 +188,7 @@ func (t *tripper) authorized(req *http.Request) (*http.Response, error) {
 	}
 	if refused, ok := t.refusal.Load().(*authError); ok && t.agreed() == "" {
 		resp.Body.Close()
-		return nil, refused // a person who said no is not asked again by the next step of the same attempt
+		return nil, refused // do not ask a person who refused again in the next step of the same attempt
 	}
 	if err := t.authorize(req, resp); err != nil {
 		return nil, err
@@ -196,8 +196,8 @@ func (t *tripper) authorized(req *http.Request) (*http.Response, error) {
 	return t.send(again)
 }
 
-// authorize asks for a token, one request at a time: the others find the token
-// that the first one got.
+// authorize obtains a token for one request at a time; requests that waited use the
+// token that the first one got.
 func (t *tripper) authorize(req *http.Request, resp *http.Response) error {
 	select {
 	case t.asking <- struct{}{}:
@@ -219,7 +219,7 @@ func (t *tripper) authorize(req *http.Request, resp *http.Response) error {
 	return nil
 }
 
-// rewound returns a copy of the request that can be sent after it.
+// rewound returns a copy of the request that can be sent after req.
 func rewound(req *http.Request) (*http.Request, error) {
 	again := req.Clone(req.Context())
 	if req.GetBody == nil {
@@ -250,15 +250,16 @@ func (t *tripper) send(req *http.Request) (*http.Response, error) {
 	if version := t.agreed(); version != "" && req.Header.Get("Mcp-Protocol-Version") == "" {
 		req.Header.Set("Mcp-Protocol-Version", version)
 	}
-	// SEP-2243: the method stands in a header too, that of notifications included.
+	// SEP-2243: the method is also sent in a header, even for notifications.
 	if out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= modern {
 		req.Header.Set("Mcp-Method", out.method)
 	}
 	return t.base.RoundTrip(req)
 }
 
-// contained is authorized for a Token, an OAuth handler or a Client that panics:
-// requests are also made on goroutines of the SDK, where that would end the process.
+// contained calls authorized and recovers panics of a Token, an OAuth handler or a
+// Client: the SDK also makes requests on its own goroutines, where a panic would end
+// the process.
 func (t *tripper) contained(req *http.Request) (resp *http.Response, err error) {
 	panicked := contain.Call("the program's Token, OAuth handler or Client", func() { resp, err = t.authorized(req) })
 	if panicked != nil {
@@ -287,7 +288,7 @@ func (t *tripper) addToken(req *http.Request) error {
 	var rejected *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &rejected) && rejected.ErrorCode == "invalid_grant":
-		return nil // RFC 6749, § 5.2: the server will say 401, and then a new one is asked for
+		return nil // RFC 6749, § 5.2: the server will answer 401, and then a new token is requested
 	case err != nil:
 		return err
 	case token != nil:
@@ -301,7 +302,7 @@ func (t *tripper) authorizeWith(req *http.Request, token string) {
 	req.Header.Set("Authorization", "Bearer "+token)
 }
 
-// negotiated notes the protocol that was agreed upon.
+// negotiated records the negotiated protocol version.
 func (t *tripper) negotiated(version string) { t.version.Store(version) }
 
 func (t *tripper) agreed() string {
@@ -309,14 +310,14 @@ func (t *tripper) agreed() string {
 	return version
 }
 
-// inspect makes of an answer that is none an error.
+// inspect turns responses that are not MCP messages into errors.
 func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case req.Method == http.MethodDelete:
 		return resp, nil
 	case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "":
-		return resp, nil // the client's business
+		return resp, nil // the HTTP client handles it
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return t.refused(req, resp)
 	case t.apart && kind == "text/event-stream":
@@ -334,9 +335,8 @@ func (t *tripper) inspect(req *http.Request, resp *http.Response) (*http.Respons
 	return nil, &protocolError{fmt.Sprintf("it answered a request with status %d and the content type %q", resp.StatusCode, kind)}
 }
 
-// refused reads an answer with a status that is no success. An error of
-// JSON-RPC in it is an answer like any other (SEP-2575), unless the status
-// says more.
+// refused handles a response with a status other than success. A JSON-RPC error in it
+// is an answer like any other (SEP-2575), unless the status is more specific.
 func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Response, error) {
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
 		resp.Body.Close()
@@ -359,7 +359,7 @@ func (t *tripper) refused(req *http.Request, resp *http.Response) (*http.Respons
 	return nil, e
 }
 
-// answered is resp with a status and a body that the SDK reads.
+// answered replaces the status and body of resp by ones that the SDK reads.
 func answered(resp *http.Response, body []byte) *http.Response {
 	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
 	resp.Header.Set("Content-Type", "application/json")
@@ -367,8 +367,8 @@ func answered(resp *http.Response, body []byte) *http.Response {
 	return resp
 }
 
-// checkJSON reads the body within the limit, which the SDK does not have, and
-// sees that it is a message, since the session would end with one that is not.
+// checkJSON reads the body and checks that it is a message within the limit. The SDK
+// has no limit, and would end the session if it were not a message.
 func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(t.limit)+1))
@@ -384,20 +384,21 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 	return answered(resp, body), nil
 }
 
-// redacted takes our own secrets out of what the server says.
+// redacted removes our own secrets from the server's text.
 func (t *tripper) redacted(req *http.Request, text string) string {
 	sent, _ := t.sent.Load().(string)
 	secrets := slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})
 	return textcut.Bytes(redact.Sent(secrets...)(text), maxQuoted)
 }
 
-// kill ends all requests. Further ones fail.
+// kill ends all requests and refuses further ones.
 func (t *tripper) kill() {
 	t.open.close()
 	t.endLife()
 }
 
-// drain waits until no request is left, and closes idle connections.
+// drain waits until no request is left, at most for straggle, and closes idle
+// connections.
 func (t *tripper) drain() {
 	t.open.wait(straggle)
 	if t.custom == nil || t.custom.Transport == nil {

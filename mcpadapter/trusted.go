@@ -14,14 +14,14 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// needs are the names of the trusted values that go into headers, sorted.
+// needs returns the names of the trusted values that go into headers, sorted.
 func (t *tripper) needs() []string {
 	names := slices.Sorted(maps.Values(t.trusted))
 	return slices.Compact(names)
 }
 
-// entitled fails with UNAUTHORIZED if a trusted value is missing that a request
-// of this person's own has to carry.
+// entitled returns UNAUTHORIZED if a trusted value that a personal request has to carry
+// is missing.
 func (c *connection) entitled(ctx context.Context) error {
 	for _, name := range c.needs {
 		if _, ok := invoker.TrustedValue(ctx, name); !ok {
@@ -31,8 +31,8 @@ func (c *connection) entitled(ctx context.Context) error {
 	return nil
 }
 
-// addTrusted adds the headers that say for whom a request is: to the requests
-// of somebody's own alone, such as calls, and never after a redirect.
+// addTrusted adds the trusted headers to personal requests, such as calls, but never
+// after a redirect.
 func (t *tripper) addTrusted(req *http.Request) error {
 	if x := exchangeFrom(req.Context()); len(t.trusted) == 0 || x == nil || !x.personal {
 		return nil
@@ -54,22 +54,22 @@ func (t *tripper) addTrusted(req *http.Request) error {
 	return nil
 }
 
-// untoldError says that a request was not sent, since it could not say for whom
-// it is.
+// untoldError says that a request was not sent because a trusted header could not be
+// set.
 type untoldError struct{ cause error }
 
 func (e *untoldError) Error() string { return e.cause.Error() }
 func (e *untoldError) Unwrap() error { return errNotSent }
 
-// headerText is a trusted value as it stands in a header: a string as it is,
-// anything else as JSON. The error does not tell the value.
+// headerText encodes a trusted value for a header: a string as it is, anything else as
+// JSON. The error does not contain the value.
 func headerText(value invoker.Value) (string, error) {
 	encoded, err := value.Reveal()
 	if err != nil {
 		return "", err
 	}
 	text := string(compact(encoded))
-	_ = json.Unmarshal(encoded, &text) // what is no string stays JSON
+	_ = json.Unmarshal(encoded, &text) // anything but a string stays JSON
 	unfit := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 	if text == "" || strings.ContainsFunc(text, unfit) || strings.TrimSpace(text) != text {
 		return "", fmt.Errorf("the trusted value %q cannot stand in a header: it is empty, or has line breaks, control characters or spaces at an end", value.Name())
@@ -77,7 +77,7 @@ func headerText(value invoker.Value) (string, error) {
 	return text, nil
 }
 
-// trustedIn are the headers of a request that hold trusted values.
+// trustedIn returns the header values of a request that hold trusted values.
 func (t *tripper) trustedIn(req *http.Request) []string {
 	var values []string
 	if x := exchangeFrom(req.Context()); x != nil && x.personal {

@@ -9,20 +9,20 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// writeSize is how much is written to a process at a time. A pipe takes as much as
-// PIPE_BUF, which is 4096 bytes on Linux, as a whole or not at all (pipe(7)), so
-// that written is known while a long message is written.
+// writeSize is how many bytes are written to a process at a time. A pipe accepts up to
+// PIPE_BUF bytes, 4096 on Linux, completely or not at all (pipe(7)), so that written is
+// accurate while a long message is written.
 const writeSize = 4096
 
-// intake counts the bytes that a process was sent, and how many of them it has read.
+// intake counts the bytes sent to a process, and how many of them it has read.
 type intake struct {
 	mu      sync.Mutex
 	written int64
-	read    int64     // of written, as far as is known
-	since   time.Time // when read was last seen to grow, or to be all that was written
+	read    int64     // of written, as far as known
+	since   time.Time // when read was last seen to grow or to equal written
 }
 
-// wrote counts n more bytes.
+// wrote adds n bytes to written.
 func (i *intake) wrote(n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -36,8 +36,9 @@ func (i *intake) position() int64 {
 	return i.written
 }
 
-// stalled returns how many bytes the server has read, and for how long it has read
-// nothing although there is something: 0 if it reads, or if that is not known.
+// stalled returns how many bytes the server has read, and for how long it has not read
+// although there is unread data. The duration is 0 if it reads, or if that is not
+// known.
 func (p *process) stalled() (read int64, since time.Duration) {
 	i := &p.intake
 	i.mu.Lock()
@@ -53,11 +54,12 @@ func (p *process) stalled() (read int64, since time.Duration) {
 	return i.read, time.Since(i.since)
 }
 
-// writePieces writes data in pieces that are counted, and returns how much it wrote.
+// writePieces writes data in pieces of writeSize and counts them. It returns how many
+// bytes it wrote.
 func (p *process) writePieces(data []byte) (written int, err error) {
 	for written < len(data) && err == nil {
 		var n int
-		p.stalled() // notices what was read until now
+		p.stalled() // records how much was read so far
 		n, err = p.stdin.Write(data[written:min(written+writeSize, len(data))])
 		p.intake.wrote(n)
 		written += n
@@ -67,8 +69,8 @@ func (p *process) writePieces(data []byte) (written int, err error) {
 
 var _ ensemble.Unreader = (*connection)(nil)
 
-// Unread implements [ensemble.Unreader] for subprocesses on Linux. Elsewhere, and
-// over HTTP, it is not known what a server has read.
+// Unread implements [ensemble.Unreader] for subprocesses on Linux. It returns 0 on
+// other systems and over HTTP, where it is not known how much a server has read.
 func (c *connection) Unread() time.Duration {
 	p, ok := c.link.(*process)
 	if !ok {
@@ -81,8 +83,8 @@ func (c *connection) Unread() time.Duration {
 	return since
 }
 
-// mayWorkOn reports whether a request without an answer is among the first bytes
-// that were written, as many as read.
+// mayWorkOn reports whether an unanswered request lies within the first read bytes that
+// were written.
 func (w *wire) mayWorkOn(read int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,17 +11,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// unreadableError is the error of an answer that cannot be read, in place of it.
+// unreadableError is the error of a response that replaces an answer that could not be
+// decoded.
 type unreadableError struct {
 	broken *protocolError
-	sure   bool // it is an answer, and not something that looks like one
+	sure   bool // it is certainly an answer, and does not only look like one
 }
 
 func (e *unreadableError) Error() string { return e.broken.Error() }
 
-// unreadableAnswer returns a failed answer for a text that is meant as one and is
-// no message: an object with an id and no method that is cut short, nests too deep
-// or breaks the rules of JSON-RPC. It returns nil for any other text.
+// unreadableAnswer returns an error response for text that is meant as an answer but is
+// not a valid message: an object with an id and no method that is truncated, too deeply
+// nested or violates the rules of JSON-RPC. It returns nil for any other text.
 func unreadableAnswer(text []byte) *jsonrpc.Response {
 	if len(text) == 0 || text[0] != '{' {
 		return nil
@@ -49,8 +50,8 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
 }
 
-// outline returns the members of JSON-RPC that an object has, as far as it can be
-// read, however deep it nests: their values if these are no objects or lists.
+// outline returns the JSON-RPC members of an object, as far as the text can be parsed
+// and however deeply it nests. The value is nil if it is an object or a list.
 func outline(text []byte) map[string][]byte {
 	members := make(map[string][]byte)
 	depth, key, last := 0, "", ""
@@ -93,7 +94,7 @@ func outline(text []byte) map[string][]byte {
 	return members
 }
 
-// note notes the value of a member that the outline is about.
+// note stores the value of a member of JSON-RPC; it ignores other members.
 func note(members map[string][]byte, key string, value []byte) {
 	switch key {
 	case "jsonrpc", "id", "method", "result", "error":
@@ -101,9 +102,10 @@ func note(members map[string][]byte, key string, value []byte) {
 	}
 }
 
-// isFor reports whether a response is for the SDK. One that cannot be read fails
-// the request that it is meant for, and is dropped if there is none: what is not
-// sure to be an answer fails only a request that is in flight alone.
+// isFor reports whether a response is to be passed to the SDK. A response that replaces
+// an undecodable answer fails the request with its ID, and is dropped if there is none.
+// If the text only looks like an answer, it fails a request only if that is the only
+// one in flight.
 func (w *wire) isFor(response *jsonrpc.Response) bool {
 	var unreadable *unreadableError
 	if !errors.As(response.Error, &unreadable) {

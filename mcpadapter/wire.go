@@ -16,36 +16,36 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// link is one fresh connection of a transport, before the protocol is spoken
-// on it. It is the transport that the SDK connects over, once.
+// link is one new connection of a transport, before the handshake. It is the transport
+// that the SDK connects over, once.
 type link interface {
 	mcp.Transport
-	// lost is closed when the link noticed its end by itself; nil if it leaves
-	// that to Read.
+	// lost is closed when the link has noticed its end itself; nil if it leaves that to
+	// Read.
 	lost() <-chan struct{}
-	// err says why; nil when close or kill ended it.
+	// err returns the reason; nil if close or kill ended the link.
 	err() error
-	// close ends the link politely until ctx ends, and then like kill.
+	// close ends the link gracefully until ctx ends, and then like kill.
 	close(ctx context.Context) error
-	// kill ends the link at once. When it returns nothing is left, as far as
-	// that can be had.
+	// kill ends the link immediately. When it returns, nothing is left, as far as
+	// possible.
 	kill()
 }
 
-// wire stands between the SDK and a link. The SDK keeps the life cycle, the
-// rounds and the headers of the protocol; notifications and raw results are
-// seen here, one after another in the order in which they arrived.
+// wire sits between the SDK and a link. The SDK handles the life cycle, the rounds and
+// the headers of the protocol; the wire sees notifications and raw results, one after
+// another in the order of their arrival.
 type wire struct {
 	link
 	inner mcp.Connection
-	// notify sees each notification; one that it returns true for is spent.
+	// notify is called with each notification; if it returns true, the SDK does not see
+	// the notification.
 	notify func(*jsonrpc.Request) bool
-	// peer says over what the link goes, and failure what an error means, for
-	// the spans of requests. Set before the wire is used.
+	// peer returns the network route of the link, and failure the failure of an error,
+	// for the spans of requests. Both are set before the wire is used.
 	peer    func() telemetry.Peer
 	failure func(err error, x *exchange, harmless bool) *invoker.Failure
-	// over returns the connection that is spoken over, given that of the link.
-	// May be nil. Set before the wire is used.
+	// over wraps the link's connection. May be nil. Set before the wire is used.
 	over func(mcp.Connection) mcp.Connection
 
 	mu        sync.Mutex
@@ -55,8 +55,8 @@ type wire struct {
 	attribution attribution
 
 	breaking sync.Once
-	broken   chan struct{} // no message follows
-	cause    error         // why; set before broken is closed
+	broken   chan struct{} // closed when no more messages follow
+	cause    error         // the reason; set before broken is closed
 }
 
 func newWire(l link, notify func(*jsonrpc.Request) bool) *wire {
@@ -135,7 +135,7 @@ func (w *wire) Write(ctx context.Context, message jsonrpc.Message) error {
 	return w.sendCall(ctx, x, request)
 }
 
-// sendCall notes whether the request may have reached the server.
+// sendCall sends a request and records whether it may have reached the server.
 func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Request) error {
 	select {
 	case <-w.broken:
@@ -154,8 +154,8 @@ func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Reque
 	return err
 }
 
-// neverSent takes back a request that the server did not get: it is neither in flight
-// nor given up.
+// neverSent removes a request that the server did not get: it is neither in flight nor
+// abandoned.
 func (w *wire) neverSent(id jsonrpc.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,10 +171,10 @@ func (w *wire) send(ctx context.Context, out outgoing, message jsonrpc.Message) 
 	return err
 }
 
-// outgoing tells the transport below what it carries.
+// outgoing describes a message to the transport below.
 type outgoing struct {
 	method string
-	id     jsonrpc.ID // not valid where no answer is expected
+	id     jsonrpc.ID // not valid if no answer is expected
 	traced bool       // it has a span
 }
 
@@ -185,7 +185,7 @@ func outgoingFrom(ctx context.Context) outgoing {
 	return out
 }
 
-// fail notes that no message follows, and why.
+// fail records that no more messages follow, and why.
 func (w *wire) fail(err error) {
 	w.breaking.Do(func() {
 		if errors.Is(err, io.EOF) {
@@ -196,8 +196,8 @@ func (w *wire) fail(err error) {
 	})
 }
 
-// follow notes the request under which the exchange now runs. It reports false
-// if nobody waits for it.
+// follow records the request that the exchange now runs under. It returns false if the
+// caller no longer waits for it.
 func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Request, carried metaCarrier) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +207,7 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Req
 	if x.personal {
 		w.attribution.note(x.origin)
 	}
-	if x.over { // it is sent all the same
+	if x.over { // it is still sent
 		if x.personal {
 			w.attribution.giveUp(x.id, x.origin)
 		}
@@ -219,7 +219,7 @@ func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Req
 	return true
 }
 
-// inFlight returns the calls whose requests are not answered.
+// inFlight returns the calls whose requests are unanswered.
 func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,7 +232,7 @@ func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 	return calls
 }
 
-// carriedBy returns the context of the trace that went out with an exchange.
+// carriedBy returns the trace context that was sent with an exchange.
 func (w *wire) carriedBy(x *exchange) metaCarrier {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,14 +251,14 @@ func (w *wire) cancel(ctx context.Context, id jsonrpc.ID, reason string) {
 	}
 }
 
-// listen makes the reports under its token belong to x, until forget.
+// listen assigns progress reports with the token of x to x, until forget.
 func (w *wire) listen(x *exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tokens[x.token] = x
 }
 
-// forget drops what arrives late.
+// forget makes the wire drop messages for x that arrive later.
 func (w *wire) forget(x *exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,7 +299,7 @@ func (w *wire) answered(response *jsonrpc.Response) {
 	}
 	said := &verdict{result: response.Result}
 	if response.Error != nil && !errors.As(response.Error, &said.refusal) {
-		return // the SDK's own way to say that there was no answer
+		return // an error of the SDK: the server did not answer
 	}
 	said.asks = response.Error == nil && needsInput(response.Result)
 	x.said.Store(said)
@@ -312,8 +312,8 @@ func (w *wire) answered(response *jsonrpc.Response) {
 	}
 }
 
-// needsInput reports whether a result asks for another round (SEP-2322),
-// which the SDK sees to.
+// needsInput reports whether a result asks for another round (SEP-2322), which the SDK
+// handles.
 func needsInput(result json.RawMessage) bool {
 	var r struct {
 		ResultType    string          `json:"resultType"`
@@ -322,9 +322,9 @@ func needsInput(result json.RawMessage) bool {
 	return json.Unmarshal(result, &r) == nil && (r.ResultType == "input_required" || len(r.InputRequests) > 0)
 }
 
-// progressed takes a progress notification (MCP 2025-11-25,
-// basic/utilities/progress). It is spent in any case: a report for no call is
-// a late one.
+// progressed handles a progress notification (MCP 2025-11-25,
+// basic/utilities/progress). It returns true for all of them: a report without a call
+// has arrived late and is dropped.
 func (w *wire) progressed(request *jsonrpc.Request) bool {
 	if request.Method != "notifications/progress" {
 		return false
@@ -336,7 +336,7 @@ func (w *wire) progressed(request *jsonrpc.Request) bool {
 		Message string  `json:"message"`
 	}
 	if json.Unmarshal(request.Params, &params) != nil {
-		return true // a token that is no string is none of ours
+		return true // all tokens of this package are strings
 	}
 	w.mu.Lock()
 	x := w.tokens[params.Token]
