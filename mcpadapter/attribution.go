@@ -27,7 +27,7 @@ type attribution struct {
 	shared bool           // a request of another origin followed
 
 	abandoned map[jsonrpc.ID]abandonedRequest // not answered with a result so far
-	crowded   time.Time                       // until then the server may work on abandoned requests that are not tracked
+	crowded   time.Time                       // end of abandonedWork of requests that are not tracked
 	late      int                             // number of results of abandoned requests
 }
 

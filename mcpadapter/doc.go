@@ -30,9 +30,9 @@
 // metadata under "mcp/" and their own name: "mcp/annotations", "mcp/_meta", "mcp/icons"
 // and so on. The inner object of an embedded resource uses "mcp/resource/_meta" and the
 // like. The result itself uses "mcp/_meta" in the metadata of the output. A tool uses
-// "mcp/annotations", "mcp/icons", "mcp/_meta" and, if it has a title in addition to
-// that in its annotations, "mcp/title", in the metadata of its definition. A block of
-// an unknown kind becomes its JSON as text, and is also kept as "mcp/block".
+// "mcp/annotations", "mcp/icons" and "mcp/_meta" in the metadata of its definition, and
+// "mcp/title" if it has a title of its own besides the one in its annotations. A block
+// of an unknown kind becomes its JSON as text, and is also kept as "mcp/block".
 //
 // A result with isError becomes a failure with the tool's own text. Its code is
 // EXECUTION_FAILED, unless the result carries a code of its own in the form of
@@ -47,12 +47,13 @@
 //
 // Members without a field are kept in the metadata here too:
 //
-//   - of a resource, template, prompt, argument or message: under "mcp/";
-//   - of each part of a resource that was read: under "mcp/resource/", as with an
-//     embedded resource, so that "mcp/resource/_meta" has the content security
+//   - members of a resource, template, prompt, argument or message: under "mcp/";
+//   - members of each part of a resource that was read: under "mcp/resource/", as with
+//     an embedded resource, so that "mcp/resource/_meta" has the content security
 //     policy of an MCP App (SEP-1865);
-//   - of the result of a read: under "mcp/result/" in its first part;
-//   - of a completion: under "mcp/", and of its inner object under "mcp/completion/".
+//   - members of the result of a read: under "mcp/result/" in its first part;
+//   - members of a completion: under "mcp/", those of its inner object under
+//     "mcp/completion/".
 //
 // A [Server] writes them out again, byte for byte. A resource of a Go function has them
 // in the same places.
@@ -112,9 +113,8 @@
 //
 // Headers and tokens are sent only to the origin of the URL.
 // [HTTPOptions].TrustedHeaders are sent only with requests made on behalf of the users
-// that they name.
-// Redirects to another origin are refused, and so is an SSE server that names another
-// origin to send messages to. Errors do not contain URLs or tokens.
+// that they name. Redirects to another origin are refused, and so is an SSE server that
+// names another origin to send messages to. Errors do not contain URLs or tokens.
 //
 // # Serving
 //

@@ -37,18 +37,18 @@ type ClientOptions struct {
 	// Protocol pins a version of the protocol, such as "2025-11-25". If empty, the
 	// version is negotiated as the package comment describes.
 	Protocol string
-	// ProbeTimeout is how long to wait for an answer about the newest protocol before
-	// asking for an older one. Over stdio and in memory, the same connection is used,
-	// so that a server that is slow to start is not started again; over HTTP, a new
-	// one. Default: a third of the time left to connect, or 5 s if that is unbounded.
+	// ProbeTimeout is how long the server may take to answer the request for the newest
+	// protocol before it is asked for an older one. Over stdio and in memory, that
+	// happens on the same connection, so that a server that is slow to start is not
+	// started again; over HTTP, on a new one. Default: a third of the time left to
+	// connect, or 5 s if that is unbounded.
 	ProbeTimeout time.Duration
 	// MaxMessage bounds one message from the server, in bytes; default 16 MiB. A list
 	// may have four times as many bytes, over all its pages.
 	MaxMessage int
 
-	// Roots are the directories and other places that the server may work in. If nil,
-	// roots are not offered, unless CallRoots is set; a server that asks anyway gets an
-	// empty list.
+	// Roots are the locations that the server may work in. If nil, roots are not
+	// offered, unless CallRoots is set; a server that asks anyway gets an empty list.
 	Roots []Root
 	// CallRoots answers a server's request for roots with the roots of the client of a
 	// [Server] that runs the call (see [ClientRoots]), if that call is the only one in
@@ -86,12 +86,12 @@ type ClientOptions struct {
 	// its own goroutine. Its ctx ends after this time, with the connection, or when the
 	// server withdraws the request; if the function still does not return, Close
 	// returns an error. Until it returns, the time limits of the call that the request
-	// belongs to are suspended; if the protocol does not say which call that is, those
-	// of all calls in flight.
+	// belongs to are suspended. If the protocol does not say which call that is, the
+	// limits of all calls in flight are.
 	AnswerTimeout time.Duration
 }
 
-// Root is a place that a server may work in.
+// Root is a location that a server may work in.
 type Root struct {
 	URI  string // for example file:///home/ada/project
 	Name string // to show to people; may be empty

@@ -55,7 +55,7 @@ func (c *connection) everyPage(ctx context.Context, what string, next func(ctx c
 
 // everyOne returns the list in the named member of the answers. It leaves out invalid
 // entries and stops after the page on which the list exceeds maxListed: the ensemble
-// enforces the limit. If the server does not know the method, the list is empty: not
+// enforces its own limit. If the server does not know the method, the list is empty: not
 // every server with resources has templates.
 func everyOne[T any](ctx context.Context, c *connection, what, member string, ask func(ctx context.Context, cursor string) error, read func(json.RawMessage) (T, bool)) ([]T, error) {
 	var all []T

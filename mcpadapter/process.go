@@ -71,7 +71,7 @@ type process struct {
 	readers    chan struct{} // both readers have ended
 
 	stopOnce, hurryOnce sync.Once
-	stopping, hurrying  chan struct{} // close was called; it must not wait any longer
+	stopping, hurrying  chan struct{} // closed by stop and hurry
 
 	lostCh  chan struct{}
 	lostErr error // set before lostCh is closed

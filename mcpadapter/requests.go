@@ -113,7 +113,7 @@ func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.E
 		asked.OnCompletion = c.onCompletion(req.Params.ElicitationID, client)
 	}
 	if x := exchangeFrom(ctx); x != nil && x.personal {
-		asked.Anew = true // a round of SEP-2322: the server has answered the call, and keeps no state for it
+		asked.Anew = true // a round of SEP-2322: the server keeps no state of the call
 	}
 	if req.Params.RequestedSchema != nil {
 		schema, err := json.Marshal(req.Params.RequestedSchema)

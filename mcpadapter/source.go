@@ -150,7 +150,7 @@ type dialError struct{ error }
 func (e *dialError) Unwrap() error { return e.error }
 
 // worthAnother reports whether asking for another protocol version can help. It cannot
-// if the server could not be reached, or if it rejected the client's authorization.
+// if the server could not be reached, is busy, or refuses authorization.
 func worthAnother(err error) bool {
 	var dial *dialError
 	var status *statusError

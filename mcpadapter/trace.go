@@ -120,7 +120,8 @@ func answeredWith(span *telemetry.Request, err error) *telemetry.Fault {
 }
 
 // toolFault returns the fault of a result that says isError (semantic conventions for
-// MCP, § error.type). The tool's own text is left out, like that of any result.
+// MCP, § error.type). Its message leaves out the tool's own text, which is a result like
+// any other.
 func toolFault(failure *invoker.Failure) *telemetry.Fault {
 	fault := telemetry.FaultOf(failure)
 	fault.Type = "tool_error"

@@ -29,10 +29,10 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// tripper is the round tripper of one connection. It adds credentials, for the server's
-// own origin only. It turns responses that are not MCP messages into errors with a
-// reason, where the SDK would end the session. It ends all requests when the link is
-// killed.
+// tripper is the round tripper of one connection. It adds the configured headers and
+// tokens, for the server's own origin only. It turns responses that are not MCP messages
+// into errors with a reason, where the SDK would end the session. It ends all requests
+// when the link is killed.
 type tripper struct {
 	origin  *url.URL
 	headers map[string]string

@@ -41,8 +41,8 @@ type wire struct {
 	// notify is called with each notification; if it returns true, the SDK does not see
 	// the notification.
 	notify func(*jsonrpc.Request) bool
-	// peer returns the network route of the link, and failure the failure of an error,
-	// for the spans of requests. Both are set before the wire is used.
+	// peer returns the network route of the link, and failure turns an error into a
+	// failure, for the spans of requests. Both are set before the wire is used.
 	peer    func() telemetry.Peer
 	failure func(err error, x *exchange, harmless bool) *invoker.Failure
 	// over wraps the link's connection. May be nil. Set before the wire is used.
