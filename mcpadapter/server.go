@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+//lint:file-ignore SA1019 Older protocols are supported too, with features that the newest one deprecates.
 
 package mcpadapter
 
@@ -36,151 +36,151 @@ const (
 	DefaultShutdownTimeout = 30 * time.Second
 )
 
-// ServerOptions are the choices of a [Server]. Nil, and the zero value of each
-// field, mean the default that the field names.
+// ServerOptions configure a [Server]. Nil, and the zero value of a field, mean the
+// documented default.
 type ServerOptions struct {
-	// Name and Version are what the server calls itself; default "consort" and
-	// "0". Title is the name for people, and Instructions tell clients how to
-	// use the server; both may be empty. What the servers behind say about their
-	// use ([ensemble.Catalog.Instructions]) follows the latter.
+	// Name and Version identify the server to clients; default "consort" and "0". Title
+	// is the display name, and Instructions tell clients how to use the server; both
+	// may be empty. The instructions of the roster's servers
+	// ([ensemble.Catalog.Instructions]) follow Instructions.
 	Name, Title, Version, Instructions string
-	// Tools are offered under their own names beside those of the roster, and
-	// win over tools of the roster that have the same name. A call of one may
-	// take an hour, and 10 min without a report of progress.
+	// Tools are offered under their own names, in addition to the tools of the roster.
+	// They take precedence over roster tools with the same name. A call of one may take
+	// an hour, and 10 min without a progress report.
 	Tools []invoker.Invoker
-	// OwnNames offers tools and prompts of the roster under their own names,
-	// where those are unique and legal in MCP, in place of ensemble.NameFor.
+	// OwnNames offers tools and prompts of the roster under their own names instead of
+	// ensemble.NameFor, if they are unique and legal in MCP.
 	OwnNames bool
 
-	// Authenticate turns the bearer token of an HTTP request into trusted
-	// values: who the caller is, and what else the tools may rely on. Its
-	// error refuses the request with status 401, or 403 if a [ScopeError] is in
-	// its chain; what it says goes to the log and not to the caller. An expired
-	// token is such an error: it is asked for each request anew. The values make
-	// out who the caller is, or the token if there are none. It may be called
-	// concurrently.
+	// Authenticate turns the bearer token of an HTTP request into trusted values: the
+	// identity of the caller and anything else the tools may rely on. If it returns an
+	// error, the request is refused with status 401, or 403 if a [ScopeError] is in the
+	// chain; the text of the error is logged and not sent to the caller. It must return
+	// an error for an expired token: it is called for each request. The values identify
+	// the caller; if there are none, the token does. It may be called concurrently.
 	Authenticate func(ctx context.Context, token string, r *http.Request) ([]invoker.Value, error)
-	// Token is a bearer token for a single client, without trusted values of
-	// its own. Tokens are those of several. Both are compared in constant time,
-	// and come before Authenticate. With none of the three an HTTP server is
-	// open to whoever reaches it.
+	// Token is a bearer token for a single client, without trusted values of its own.
+	// Tokens are bearer tokens for several clients. Both are compared in constant time
+	// and checked before Authenticate. If none of the three is set, an HTTP server is
+	// open to anyone who can reach it.
 	Token  string
 	Tokens []BearerToken
-	// Trusted are attached to each call, over stdio and over HTTP. What a
-	// request's own context carries (invoker.WithTrusted, in a handler around
-	// that of the server) wins over them, and so do the values of its token.
+	// Trusted are attached to each call, over stdio and over HTTP. Values in the
+	// request's context (set with invoker.WithTrusted by a handler that wraps the
+	// server's) and values of the token take precedence.
 	Trusted []invoker.Value
-	// ResourceMetadata tells clients where tokens come from. Nil tells nothing.
+	// ResourceMetadata tells clients where to get tokens. Nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
-	// Hosts are the names under which an HTTP server is reached, with or
-	// without a port: a request whose Host is none of them is refused (403),
-	// as a defence against DNS rebinding. Default: any name if requests need a
-	// token, which no web page has; otherwise the names of this machine's
-	// loopback. "*" allows any, and gives the defence up.
+	// Hosts are the host names of an HTTP server, with or without a port: a request
+	// with any other Host is refused (403), as a defence against DNS rebinding.
+	// Default: any name if requests need a token, which a web page does not have;
+	// otherwise the loopback names of this machine. "*" allows any name and disables
+	// the defence.
 	Hosts []string
-	// Origins are the web pages, such as "https://app.example.com", whose
-	// scripts may send requests, beside those of the same host. Requests of
-	// others are refused (403). "*" allows any.
+	// Origins are the web origins, such as "https://app.example.com", whose scripts may
+	// send requests. The server's own host is always allowed. Requests from other
+	// origins are refused (403). "*" allows any.
 	Origins []string
 	// MaxBody bounds one message of a client, in bytes; default 4 MiB.
 	MaxBody int64
-	// MaxBodies bounds the bodies of all HTTP requests under way together, in
-	// bytes; default 64 MiB, or four times MaxBody if that is more. One client
-	// may take a fourth, and at least one body of MaxBody. A request beyond the
-	// fourth is refused with 429, and one beyond the whole with 503, both with
+	// MaxBodies bounds the total size of the bodies of all HTTP requests under way, in
+	// bytes; default 64 MiB, or four times MaxBody if that is more. One client may use
+	// a fourth of it, and at least one body of MaxBody. A request that exceeds the
+	// fourth is refused with 429, and one that exceeds the total with 503, both with
 	// Retry-After.
 	MaxBodies int64
-	// MaxConnections is how many connections ListenAndServe and ServeListener
-	// hold, and MaxConnectionsPerAddress how many of one IP address or /64 of
-	// IPv6; defaults 4096, but at most half of the files that the process may
-	// open, and 1024. At a bound, the connection that has gone longest without
-	// a request under way is closed for the new one, at the first bound of the
-	// address that has most of them; if each has one, the new one is closed.
+	// MaxConnections bounds the connections that ListenAndServe and ServeListener hold,
+	// and MaxConnectionsPerAddress the connections of one IP address or IPv6 /64;
+	// defaults 4096, but at most half of the files that the process may open, and 1024.
+	// At a bound, a new connection replaces the one that has been without a request
+	// under way for longest: at the bound per address, of that address, and at the
+	// bound of all connections, of the address with the most such connections. If each
+	// of these has a request under way, the new one is closed.
 	MaxConnections, MaxConnectionsPerAddress int
-	// Rate is how many HTTP requests a client may send each second, and Burst
-	// how many at once, by default as many as in a second. Zero Rate is no
-	// limit. Each message of a batch counts. A client is whoever has the same
-	// identity, or, where nobody has one, the same IP address or /64 of IPv6.
+	// Rate is how many HTTP requests a client may send each second. Burst is how many
+	// it may send at once; default as many as in a second. A Rate of zero is unlimited.
+	// Each message of a batch counts. Requests with the same identity, or without any
+	// identity the same IP address or IPv6 /64, belong to the same client.
 	Rate  float64
 	Burst int
-	// Parallel is how many requests of a client may be under way at once;
-	// default 128. Streams that wait for news have the same limit, apart, and so
-	// have requests that are still being read.
+	// Parallel is how many requests of a client may be under way at once; default 128.
+	// Streams that wait for notifications, and requests that are still being read, each
+	// have a separate limit of the same size.
 	Parallel int
-	// MaxSessions is how many sessions of protocols before 2026-07-28 there may
-	// be over HTTP, a fourth of them of one client; default 1000. At these
-	// bounds the oldest idle session of that client, or of the client that has
-	// most, ends for the new one. A session without requests and streams for
-	// SessionIdle ends; default 30 min.
+	// MaxSessions bounds the HTTP sessions of protocols before 2026-07-28, and one
+	// client may have a fourth of them; default 1000. At these bounds a new session
+	// replaces the oldest idle session of that client, or of the client with the most
+	// sessions. A session without requests and streams for SessionIdle ends; default 30
+	// min.
 	MaxSessions int
 	SessionIdle time.Duration
-	// Stateless keeps nothing of an HTTP client between two requests, whatever
-	// protocol it speaks: several copies of the server may then stand behind
-	// one address. Tools cannot ask the person or the model of such a client.
+	// Stateless keeps no state of an HTTP client between two requests, in all protocol
+	// versions: several copies of the server may then run behind one address. Tools
+	// cannot ask the user or the model of such a client.
 	Stateless bool
-	// AnswerTimeout is how long a client may take to answer what a tool asks
-	// its person or its model; default 10 min.
+	// AnswerTimeout is how long a client may take to answer a question of a tool to its
+	// user or its model; default 10 min.
 	AnswerTimeout time.Duration
-	// PageSize is how many tools, resources or prompts one answer lists;
-	// default 1000.
+	// PageSize is how many tools, resources or prompts one response lists; default
+	// 1000.
 	PageSize int
 	// ShutdownTimeout is how long ListenAndServe and ServeListener let calls
 	// finish when their context ends; default 30 s.
 	ShutdownTimeout time.Duration
 	// Audit keeps a record of each call of a tool. Nil keeps none.
 	Audit *audit.Trail
-	// Telemetry makes a span and a measurement of each request, as the work of
-	// the client's trace where it tells one, and measures how long sessions
-	// last. Nil makes none.
+	// Telemetry records a span and a metric for each request, as part of the client's
+	// trace if the request carries one, and measures the duration of sessions. Nil
+	// records nothing.
 	Telemetry *telemetry.Telemetry
-	// Logger takes what is worth knowing, with the errors that clients are not
-	// told; nil is silent.
+	// Logger receives the server's log entries, including errors that are not sent to
+	// clients; nil is silent.
 	Logger *zap.Logger
 }
 
-// Server offers what a roster has over MCP: to one client over a pair of
-// streams ([Server.Serve]), to many over streamable HTTP ([Server.Handler]), or
-// to both. All methods may be called concurrently.
+// Server offers the contents of a roster over MCP: to one client over a pair of streams
+// ([Server.Serve]), to many over streamable HTTP ([Server.Handler]), or to both. All
+// methods may be called concurrently.
 type Server struct {
 	options    ServerOptions
 	log        *zap.Logger
-	refusals   *zap.Logger // the same, for what hostile clients can repeat: it takes samples
+	refusals   *zap.Logger // log for events that hostile clients can repeat; sampled
 	roster     *ensemble.Roster
 	own        *ensemble.Ensemble // of options.Tools
 	sdk        *mcp.Server
 	offers     offers
-	requests   sync.Map // of the HTTP requests under way: their key -> *caller
+	requests   sync.Map // HTTP requests under way: their key -> *caller
 	serial     atomic.Uint64
 	clients    *callers.Clients
 	sessions   *sessions
 	parked     *parked
 	subscribed subscriptions
 	unwatch    context.CancelFunc
-	watched    sync.WaitGroup // what tells the clients of news
+	watched    sync.WaitGroup // the goroutines that notify clients of changes
 
 	life       context.Context // ends the calls
 	end        context.CancelCauseFunc
-	streaming  context.Context // ends the streams that wait for news
+	streaming  context.Context // ends the streams that wait for notifications
 	endStreams context.CancelFunc
-	running    gate // the requests that are worked on, and the calls that wait between two
-	answering  gate // the requests whose answers have not left
+	running    gate // requests being processed, and calls waiting between two rounds
+	answering  gate // requests whose responses have not been sent
 	closing    atomic.Bool
 	taking     context.Context // ends with closing
 	stopTaking context.CancelFunc
 	streams    streams
-	stall      time.Duration // for a client of a stream to read what there is
+	stall      time.Duration // how long the client of a stream may take to read what was sent
 	bodies     *bodies
 }
 
 var errServerClosed = errors.New("the server is closed")
 
-// NewServer returns a server of what the roster offers, which stays the
-// caller's to close, after the server. It serves nobody yet. A nil roster
-// offers nothing but options.Tools.
+// NewServer returns a server for the contents of the roster. It does not serve until
+// one of its methods is called. The caller must close the roster, after the server.
+// With a nil roster the server offers only options.Tools.
 func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	s := &Server{options: options.withDefaults(), roster: roster, stall: maxStall}
 	if s.roster == nil {
-		s.roster, _ = ensemble.NewRoster() // of nothing: there is no error
+		s.roster, _ = ensemble.NewRoster() // an empty roster: no error is possible
 	}
 	s.log = s.options.Logger
 	s.refusals = s.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
@@ -204,13 +204,13 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	return s
 }
 
-// Tools of the options have their own limits, such as those of a conversation.
+// Limits for calls of the options' tools, instead of the defaults of package ensemble.
 const (
 	ownTimeout = 10 * time.Minute
 	ownLimit   = time.Hour
 )
 
-// newSDK returns the server of the SDK: it speaks the wire, and hands each
+// newSDK returns the server of the SDK. It implements the protocol and passes each
 // request to receive, which answers from the roster.
 func (s *Server) newSDK() *mcp.Server {
 	o := &s.options
@@ -250,7 +250,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	return full
 }
 
-// positive returns value, or the default in place of none and of less.
+// positive returns value if it is positive, and byDefault otherwise.
 func positive[T int | int64 | time.Duration](value, byDefault T) T {
 	if value > 0 {
 		return value
@@ -258,9 +258,9 @@ func positive[T int | int64 | time.Duration](value, byDefault T) T {
 	return byDefault
 }
 
-// Close takes no new requests, lets those under way finish until ctx ends, and
-// then cancels them. Sessions and streams have ended when it returns. The error
-// names what did not end; it may be called again, and then waits for the rest.
+// Close refuses new requests, lets requests under way finish until ctx ends, and then
+// cancels them. When it returns, all sessions and streams have ended. The error says
+// what has not ended; calling Close again waits for the rest.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Store(true)
 	s.stopTaking()
@@ -268,7 +268,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.end(errServerClosed)
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), straggle)
 	defer cancel()
-	s.answering.wait(bound) // the SDK drops the answers of a session that is closed
+	s.answering.wait(bound) // the SDK drops the responses of a closed session
 	s.endStreams()
 	s.unwatch()
 	s.sessions.end()
@@ -282,11 +282,11 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// gate counts what is under way.
+// gate counts operations under way.
 type gate struct {
 	mu    sync.Mutex
 	n     int
-	empty chan struct{} // closed when n is 0; nil when nobody waits
+	empty chan struct{} // closed when n is 0; nil without waiters
 }
 
 func (g *gate) enter() {
@@ -310,7 +310,7 @@ func (g *gate) count() int {
 	return g.n
 }
 
-// wait reports whether nothing is under way before ctx ends.
+// wait returns true when nothing is under way, or false when ctx ends.
 func (g *gate) wait(ctx context.Context) bool {
 	g.mu.Lock()
 	if g.n == 0 {

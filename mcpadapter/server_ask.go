@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+//lint:file-ignore SA1019 Older protocols are supported too, with features that the newest one deprecates.
 
 package mcpadapter
 
@@ -17,13 +17,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// asker sends a question to the client and waits for the answer. The key is the
-// tool's own for the question; empty if it has none.
+// asker sends a question to the client and waits for the answer. The key is the one the
+// tool chose for the question; empty if it has none.
 type asker func(ctx context.Context, key string, question mcp.InputRequest) (mcp.InputResponse, error)
 
-// offer gives a call the person and the model of the client, and its context the
-// roots, as far as the client says that it has them. complete tells the client that
-// the interaction with an elicitationId is complete; nil if its protocol cannot say it.
+// offer gives a call access to the client's user and model, and its context access to
+// the roots, as far as the client declares these capabilities. complete tells the
+// client that the interaction with an elicitationId is complete; nil if its protocol
+// has no such notification.
 func offer(ctx context.Context, call *invoker.Call, ask asker, complete func(id string), caps *mcp.ClientCapabilities) context.Context {
 	if caps.Elicitation != nil {
 		call.Person = func(ctx context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
@@ -54,16 +55,16 @@ func offer(ctx context.Context, call *invoker.Call, ask asker, complete func(id 
 	return withRoots(ctx, ask)
 }
 
-// canBeAsked reports whether a client says that it answers any question.
+// canBeAsked reports whether a client declares that it answers any kind of question.
 func canBeAsked(caps *mcp.ClientCapabilities) bool {
 	return caps != nil && (caps.Elicitation != nil || caps.Sampling != nil || hasRoots(caps))
 }
 
-// directly asks by requests to the client while that waits for the result
-// (before 2026-07-28).
+// directly returns an asker that sends requests to the client while the client waits
+// for the result (before 2026-07-28).
 func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession, from *caller) asker {
 	return func(toolCtx context.Context, _ string, question mcp.InputRequest) (mcp.InputResponse, error) {
-		// The SDK finds the stream of the call by the context of its request.
+		// The SDK finds the stream of the call through the context of its request.
 		ctx, cancel := context.WithTimeoutCause(requestCtx, s.options.AnswerTimeout, errNoAnswer)
 		defer cancel()
 		defer context.AfterFunc(toolCtx, cancel)()
@@ -102,10 +103,10 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 // an interaction is complete.
 const completeTimeout = 5 * time.Second
 
-// completes returns what tells the client of a request that an interaction at a page
-// is complete (MCP 2025-11-25, client/elicitation; 2026-07-28 has neither the
-// notification nor the id). While the request is open it goes out on its stream,
-// and then on that of the session.
+// completes returns a function that tells the client of a request that an interaction
+// at a page is complete (MCP 2025-11-25, client/elicitation; 2026-07-28 has neither the
+// notification nor the id). While the request is open, the notification is sent on its
+// stream, and afterwards on the stream of the session.
 func completes(requestCtx context.Context, session *mcp.ServerSession) func(id string) {
 	return func(id string) {
 		params := &mcp.ElicitationCompleteParams{ElicitationID: id}
@@ -125,9 +126,9 @@ var (
 	errClientGone = errors.New("the client is gone")
 )
 
-// undeclared is the refusal of a request that needs what its client does not
-// have, or did not declare to have (MCP 2026-07-28, SEP-2575); nil if that is not
-// why it failed.
+// undeclared returns the error for a request that needs a capability that its client
+// did not declare (MCP 2026-07-28, SEP-2575); nil if the request failed for another
+// reason.
 func undeclared(err error) error {
 	var capability, required string
 	switch {
@@ -149,7 +150,7 @@ func undeclared(err error) error {
 	}
 }
 
-// askFailure is what a tool learns of a question that got no answer.
+// askFailure returns the error that a tool gets for a question without an answer.
 func askFailure(toolCtx, ctx context.Context, err error) error {
 	switch {
 	case err == nil:

@@ -23,17 +23,17 @@ import (
 // BearerToken is a token that a client of an HTTP server may send.
 type BearerToken struct {
 	Token string
-	// Name tells this client from others in logs and limits; default a name
-	// that is made of the token and does not show it.
+	// Name identifies this client in logs and limits; default a name that is derived
+	// from the token and does not reveal it.
 	Name string
 	// Trusted are attached to each call that comes with the token.
 	Trusted []invoker.Value
-	// Expires is when the token stops to be good; zero is never.
+	// Expires is when the token expires; zero means never.
 	Expires time.Time
 }
 
-// ScopeError says that a token is good, and not for this: the request is
-// refused with status 403 and the scopes that would do (RFC 6750, § 3.1).
+// ScopeError says that a token is valid but lacks scopes for this request. The request
+// is refused with status 403 and the scopes that are needed (RFC 6750, § 3.1).
 type ScopeError struct {
 	Scopes []string
 }
@@ -42,23 +42,23 @@ func (e *ScopeError) Error() string {
 	return "the token lacks the scopes " + strings.Join(e.Scopes, " ")
 }
 
-// ResourceMetadata tells clients of an HTTP server where the tokens come from
-// that it takes (RFC 9728, § 2; MCP 2025-11-25, basic/authorization). It is
-// served at the well-known path that belongs to Resource.
+// ResourceMetadata tells clients of an HTTP server where to get the tokens that it
+// accepts (RFC 9728, § 2; MCP 2025-11-25, basic/authorization). It is served at the
+// well-known path that belongs to Resource.
 type ResourceMetadata struct {
 	// Resource is the URL of this server, such as https://tools.example.com/mcp.
 	Resource string
 	// AuthorizationServers are the issuers' URLs.
 	AuthorizationServers []string
-	// Scopes are those that requests need; may be nil.
+	// Scopes are the scopes that requests need; may be nil.
 	Scopes []string
-	// Name and Documentation, a URL, are for people; both may be empty.
+	// Name and Documentation, a URL, are for human readers; both may be empty.
 	Name, Documentation string
 }
 
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// url returns where the document is: the well-known path goes in front of that
+// url returns the URL of the document: the well-known path is inserted before the path
 // of the resource (RFC 9728, § 3.1).
 func (m *ResourceMetadata) url() string {
 	u, err := url.Parse(m.Resource)
@@ -80,12 +80,13 @@ func (m *ResourceMetadata) document() []byte {
 		Documents string   `json:"resource_documentation,omitempty"`
 	}{m.Resource, m.AuthorizationServers, m.Scopes, []string{"header"}, m.Name, m.Documentation})
 	if err != nil {
-		return []byte("{}") // cannot happen: strings can be written
+		return []byte("{}") // cannot happen: strings always marshal
 	}
 	return text
 }
 
-// identify returns who sent a request; it has answered the request if not ok.
+// identify authenticates a request and returns its caller. If not ok, it has written
+// the response.
 func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller, ok bool) {
 	values, name, err := s.authenticate(r)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request) (from *caller,
 
 func alwaysFree() (release func(), ok bool) { return func() {}, true }
 
-// authenticate checks the token of a request. The name is that of the token.
+// authenticate checks the token of a request. name is the name of the token.
 func (s *Server) authenticate(r *http.Request) (values []invoker.Value, name string, err error) {
 	o := &s.options
 	if !o.asksForTokens() {
@@ -119,7 +120,7 @@ func (o *ServerOptions) asksForTokens() bool {
 	return o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
 }
 
-// static are the tokens that need nobody to be asked.
+// static yields the tokens that are checked without calling Authenticate.
 func (o *ServerOptions) static(yield func(callers.Token) bool) {
 	if !yield(callers.Token{Token: o.Token}) {
 		return
@@ -131,8 +132,8 @@ func (o *ServerOptions) static(yield func(callers.Token) bool) {
 	}
 }
 
-// refuseToken answers a request whose token is missing or not good (RFC 6750, §
-// 3; RFC 9728, § 5.1).
+// refuseToken answers a request whose token is missing or not valid (RFC 6750, § 3; RFC
+// 9728, § 5.1).
 func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request, err error) {
 	challenge := []string{}
 	if s.options.ResourceMetadata != nil {

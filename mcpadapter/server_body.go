@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// readBody is a body that was read.
+// readBody is a request body that has been read into memory.
 type readBody struct {
 	bytes.Reader
 	text []byte
@@ -29,9 +29,9 @@ type readBody struct {
 
 func (*readBody) Close() error { return nil }
 
-// readMessage reads and inspects the message of a request, if it has one. It has
-// answered the request if not ok. Requests that are being read are bounded too:
-// each takes memory before it is known what it is.
+// readMessage reads and inspects the message of a request, if it has one. If not ok, it
+// has written the response. Requests that are being read have a limit too, because each
+// takes memory before its kind is known.
 func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *caller, memory *bodyMemory) (e envelope, ok bool) {
 	if r.Method != http.MethodPost {
 		return e, true
@@ -60,15 +60,15 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	return e, true
 }
 
-// lastAnswer is how long a message of a session may take to arrive when the server
-// is about to end.
+// lastAnswer is how long a message of a session may take to arrive while the server
+// shuts down.
 const lastAnswer = 2 * time.Second
 
-// readText reads the body of a request until its deadline, or until the server
-// is about to end.
+// readText reads the body of a request until its deadline, or until the server shuts
+// down.
 func (h *handler) readText(w http.ResponseWriter, r *http.Request, memory *bodyMemory) ([]byte, error) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(listening.RequestTimeout)) // where it can be set
+	_ = control.SetReadDeadline(time.Now().Add(listening.RequestTimeout)) // not every connection supports it
 	interrupted := make(chan struct{})
 	patience := time.Duration(0)
 	if r.Header.Get(sessionHeader) != "" { // it may answer a question of a call under way
@@ -85,7 +85,7 @@ func (h *handler) readText(w http.ResponseWriter, r *http.Request, memory *bodyM
 	return text, err
 }
 
-// refuseBody answers a request whose body was not read as a whole.
+// refuseBody answers a request whose body was not read completely.
 func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	listening.Abandon(w, r)
 	var large *http.MaxBytesError
@@ -106,8 +106,8 @@ func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) 
 	}
 }
 
-// bodies bounds the memory of the bodies of all requests that have not ended.
-// One client gets a fourth of it.
+// bodies bounds the memory that the bodies of all requests under way use. One client
+// gets a fourth of it.
 type bodies struct {
 	most, mostPerClient int64
 
@@ -121,21 +121,21 @@ var (
 	errAllMemory    = errors.New("the requests of all clients take too much memory at once")
 )
 
-// newBodies returns a bound of most bytes, and of at least one body of the
-// largest size.
+// newBodies returns a bound of most bytes, or of one body of the largest size if that
+// is more.
 func newBodies(most, largest int64) *bodies {
 	most = max(most, largest+1)
 	return &bodies{most: most, mostPerClient: max(most/4, largest+1), of: make(map[string]int64)}
 }
 
-// bodyMemory is what the body of one request takes of the memory.
+// bodyMemory is the memory that the body of one request uses.
 type bodyMemory struct {
 	of     *bodies
 	client string
 	held   int64
 }
 
-// take takes n more bytes, or says why not.
+// take reserves n more bytes, or returns the reason why it cannot.
 func (m *bodyMemory) take(n int64) error {
 	b := m.of
 	b.mu.Lock()
@@ -152,7 +152,7 @@ func (m *bodyMemory) take(n int64) error {
 	return nil
 }
 
-// release gives everything back.
+// release returns all reserved memory.
 func (m *bodyMemory) release() {
 	b := m.of
 	b.mu.Lock()
@@ -164,13 +164,13 @@ func (m *bodyMemory) release() {
 	m.held = 0
 }
 
-// firstRead is the size of the first buffer: a client must send as much before
-// a larger one is made for it.
+// firstRead is the size of the first buffer: a client must send this much before the
+// server allocates a larger one.
 const firstRead = 16 << 10
 
-// read reads a body of length bytes, or of at most largest if length is
-// negative. The buffer doubles until it has that size, so that a client which
-// announces much and sends little takes little.
+// read reads a body of length bytes, or of at most largest if length is negative. The
+// buffer grows by doubling, so that a client that announces much and sends little uses
+// little memory.
 func (m *bodyMemory) read(body io.Reader, length, largest int64) ([]byte, error) {
 	if length < 0 || length > largest {
 		length = largest
@@ -180,7 +180,7 @@ func (m *bodyMemory) read(body io.Reader, length, largest int64) ([]byte, error)
 	for {
 		if len(text) == cap(text) {
 			if int64(cap(text)) == end {
-				end = largest + 1 // there is more than was announced
+				end = largest + 1 // the body is longer than announced
 			}
 			size := min(max(2*int64(cap(text)), firstRead), end)
 			if err := m.take(size - int64(cap(text))); err != nil {

@@ -23,15 +23,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// served is one call of a client, from its request to its answer, which may
-// take several rounds (see rounds).
+// served is one tool call of a client, from its request to its response. It may take
+// several rounds (see rounds).
 type served struct {
 	server  *Server
-	tool    *offeredTool // nil if there is none of the name
+	tool    *offeredTool // nil if no tool has the name
 	call    invoker.Call
 	record  audit.Record
 	reports *reports
-	ctx     context.Context // of the request that it began with
+	ctx     context.Context // of the request that started the call
 	modern  bool
 }
 
@@ -79,16 +79,16 @@ var (
 	notWaiting  = invoker.Failf(invoker.InvalidArguments, "No call of this client waits for these answers.")
 )
 
-// refused notes that a call was refused with err before it came to a tool.
+// refused records that a call was refused with err before it reached a tool.
 func (c *served) refused(failure *invoker.Failure, err error) error {
 	c.record.Ended(nil, failure)
 	c.server.options.Audit.Keep(c.ctx, c.record)
 	return err
 }
 
-// admitted says why a call may not run at all; nil if it may. That a tool lacks
-// a trusted value is for the invoker to refuse as well: not every invoker is one
-// that knows of them.
+// admitted returns the reason why a call may not run; nil if it may. Invokers also
+// refuse calls without a trusted value that they need, but not every invoker checks
+// them.
 func (c *served) admitted() *invoker.Failure {
 	if c.server.closing.Load() {
 		return invoker.Failf(invoker.Unavailable, "The server is about to end.")
@@ -120,7 +120,7 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 	return c.finish(c.ctx)
 }
 
-// whichCall tells a call from others of the same client.
+// whichCall identifies a call among the calls of the same client.
 func whichCall(req *mcp.CallToolRequest) string {
 	return "tools/call " + req.Params.Name + " " + string(req.Params.Arguments)
 }
@@ -132,8 +132,8 @@ func (c *served) finish(ctx context.Context) (mcp.Result, error) {
 	return c.result(output, failure)
 }
 
-// result is the answer, or the refusal of a tool that has gone since it was
-// found, or needs more than the client declares.
+// result returns the response, or an error if the tool has disappeared since it was
+// found or needs a capability that the client did not declare.
 func (c *served) result(output invoker.Output, failure *invoker.Failure) (mcp.Result, error) {
 	answer := c.answer(output, failure)
 	if failure != nil && failure.Code == invoker.ToolNotFound {
@@ -159,14 +159,14 @@ func (c *served) invoke(ctx context.Context) (invoker.Output, *invoker.Failure) 
 	return output, failure
 }
 
-// answer writes what came of the call, and notes it.
+// answer builds the response of the call and records its outcome.
 func (c *served) answer(output invoker.Output, failure *invoker.Failure) *rawResult {
 	result, content := resultOf(c.tool, output, failure, c.modern)
 	c.note(content, failure)
 	return result
 }
 
-// note keeps the record of the call, and logs what the client is not told.
+// note keeps the audit record of the call, and logs what the client is not told.
 func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	var err error
 	if failure != nil {
@@ -195,9 +195,9 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	}
 }
 
-// callID returns the identity of a call. A client may choose its own only among
-// those of its own: the identity of the caller, or else of its session, goes
-// into it, and where there is neither, each request is a call of its own.
+// callID returns the identity of a call. A client may choose its own with an
+// idempotency key, but only within its own scope: the identity of the caller, or else
+// of its session, is hashed into it. Without either, each request gets a new identity.
 func callID(req *mcp.CallToolRequest, from *caller) string {
 	key, _ := req.Params.Meta[IdempotencyKey].(string)
 	whose := from.identity

@@ -28,29 +28,29 @@ const (
 	sessionHeader  = "Mcp-Session-Id"
 	protocolHeader = "Mcp-Protocol-Version"
 
-	writeTimeout  = 30 * time.Second // for a piece of an answer to leave
-	newsTimeout   = 5 * time.Second  // the same, of news: the SDK tells one client after the other
-	streamTimeout = time.Hour        // of a stream that waits for news
+	writeTimeout  = 30 * time.Second // for one write of a response
+	newsTimeout   = 5 * time.Second  // the same for a notification: the SDK notifies the clients one after the other
+	streamTimeout = time.Hour        // of a stream that waits for notifications
 )
 
-// Handler returns the server as streamable HTTP (MCP 2025-11-25,
-// basic/transports § Streamable HTTP; SEP-2575 for protocol 2026-07-28), for
-// whatever path it is mounted at, and the document of
-// ServerOptions.ResourceMetadata at its well-known path.
+// Handler returns a handler that serves streamable HTTP (MCP 2025-11-25,
+// basic/transports § Streamable HTTP; SEP-2575 for protocol 2026-07-28) at any path it
+// is mounted at, and the document of ServerOptions.ResourceMetadata at its well-known
+// path.
 //
-// Checks come in this order, and each has its status: Host and Origin (403),
-// method (405), a body where none belongs (400), token (401, 403), rate of the
-// client (429 with Retry-After), time to arrive (408), memory of all requests
-// (429, 503), size (413), form (400), the server is about to end (503), requests
-// of the client at once (429), session (404). A refusal before the request has
-// arrived ends the connection. A stream that waits for news ends after an hour,
-// so that the token is checked again; clients open it anew.
+// Requests are checked in this order, and each check has its status: Host and Origin
+// (403), method (405), a body where none is allowed (400), token (401, 403), rate of
+// the client (429 with Retry-After), time to arrive (408), memory of all requests (429,
+// 503), size (413), valid message (400), shutdown (503), concurrent requests of the
+// client (429), session (404). Refusing a request before it has arrived closes the
+// connection. A stream that waits for notifications ends after an hour, so that the
+// token is checked again; clients then open a new one.
 //
-// The handler sets deadlines for the body of a request and for each piece of an
-// answer. What happens before, and the number of connections, are the business
-// of the http.Server in which it is mounted: set ReadHeaderTimeout, IdleTimeout
-// and MaxHeaderBytes there, and bound the connections of its listener.
-// [Server.ServeListener] has all of it.
+// The handler sets deadlines for the body of a request and for each write of a
+// response. The http.Server that it is mounted in controls the phases before that and
+// the number of connections: set ReadHeaderTimeout, IdleTimeout and MaxHeaderBytes
+// there, and limit the connections of its listener. [Server.ServeListener] does all of
+// this.
 func (s *Server) Handler() http.Handler {
 	sdk := func(*http.Request) *mcp.Server { return s.sdk }
 	return &handler{
@@ -97,7 +97,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	what := costOf(r, e)
-	if h.closing.Load() && what != callers.Message { // calls under way may get their answers
+	if h.closing.Load() && what != callers.Message { // calls under way may still get their answers
 		h.later(w, r, http.StatusServiceUnavailable, "the server is about to end", 5*time.Second)
 		return
 	}
@@ -110,9 +110,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.dispatch(w, r, from, e, what == callers.Stream)
 }
 
-// admitBatch makes each message of a batch cost what it would cost alone.
+// admitBatch counts each message of a batch like a single request.
 func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
-	for range size - 1 { // one has arrived
+	for range size - 1 { // the first was counted on arrival
 		if wait := h.clients.Arrive(from.client); wait > 0 {
 			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
 			return false
@@ -132,19 +132,19 @@ func costOf(r *http.Request, e envelope) callers.Kind {
 	return callers.Request
 }
 
-// later refuses a request that may be tried again.
+// later refuses a request that the client may retry.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
 	event.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is put off", event.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	http.Error(w, why, status)
 }
 
-// dispatch hands a request that was checked to the SDK. From here on it may take
-// as long as it needs: no deadline of the http.Server stays.
+// dispatch passes a checked request to the SDK. It clears the deadlines of the
+// http.Server, so that the request may take as long as it needs.
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller, e envelope, isStream bool) {
 	listening.ServeHTTP(r.Context())
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // where it can be set
+	_ = control.SetReadDeadline(time.Time{}) // not every connection supports it
 	_ = control.SetWriteDeadline(time.Time{})
 	id := r.Header.Get(sessionHeader)
 	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= modern || id == "" && saysModern(r)
@@ -166,8 +166,8 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 			from.number = numberIn(r.Body)
 		}
 	}
-	// The SDK keeps the context of the first request of a session for all of
-	// them: it gets one that carries nothing.
+	// The SDK uses the context of a session's first request for all its requests, so
+	// this context carries no values.
 	ctx, cancel := context.WithCancel(bare{r.Context()})
 	defer cancel()
 	if !isStream {
@@ -187,7 +187,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	if isStream {
 		patient.patience = newsTimeout
 	}
-	defer patient.start() // for what is still to leave then
+	defer patient.start() // for the rest of the response
 	if isModern {
 		h.stateless.ServeHTTP(patient, r)
 	} else {
@@ -195,7 +195,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	}
 }
 
-// bare is a context without the values that others put into it.
+// bare is a context without the values of its parent, except those of net/http.
 type bare struct{ context.Context }
 
 func (b bare) Value(key any) any {
@@ -205,15 +205,14 @@ func (b bare) Value(key any) any {
 	return nil
 }
 
-// saysModern reports whether the body is of the newest protocol, where the
-// header does not say so: such a request is refused in the words of that
-// protocol.
+// saysModern reports whether the body belongs to the newest protocol although the
+// header does not say so. Such a request is refused in the form of that protocol.
 func saysModern(r *http.Request) bool {
 	body, ok := r.Body.(*readBody)
 	return ok && bytes.Contains(body.text, []byte(`"`+mcp.MetaKeyProtocolVersion+`"`))
 }
 
-// writeRefusal writes a JSON-RPC error to a request whose id is not known.
+// writeRefusal writes a JSON-RPC error for a request whose id is not known.
 func writeRefusal(w http.ResponseWriter, status int, code int64, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -229,7 +228,7 @@ func refusalText(code int64, message string) []byte {
 	return o.end()
 }
 
-// patientWriter bounds how long a client may take to read a piece of an answer.
+// patientWriter limits how long a client may take to read each write of a response.
 type patientWriter struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -237,7 +236,7 @@ type patientWriter struct {
 }
 
 func (w *patientWriter) start() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // where it can be set
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // not every connection supports it
 }
 
 func (w *patientWriter) Write(p []byte) (int, error) {
@@ -245,26 +244,26 @@ func (w *patientWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// FlushError is Flush for http.ResponseController. No deadline stays behind what
-// has left: in HTTP/2 it would end a stream that has nothing to say.
+// FlushError implements Flush for http.ResponseController. It clears the deadline after
+// the flush: in HTTP/2, the deadline would end an idle stream.
 func (w *patientWriter) FlushError() error {
 	err := w.control.Flush()
 	_ = w.control.SetWriteDeadline(time.Time{})
 	return err
 }
 
-// Unwrap lets http.ResponseController find what this writer cannot do.
+// Unwrap gives http.ResponseController access to the methods that this writer lacks.
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// checkHost refuses requests for names that are not ours: a page whose own name
-// leads to this machine could send them (DNS rebinding; MCP 2025-11-25,
-// basic/transports § Security Warning).
+// checkHost refuses requests for unknown host names. A web page whose own name resolves
+// to this machine could send them (DNS rebinding; MCP 2025-11-25, basic/transports §
+// Security Warning).
 func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	hosts := h.options.Hosts
 	name := hostOf(r.Host)
 	switch {
 	case len(hosts) == 0 && (isLoopback(name) || h.options.asksForTokens()):
-		return true // no page has the token
+		return true // a web page does not have the token
 	case slices.ContainsFunc(hosts, func(host string) bool {
 		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)
 	}):
@@ -275,8 +274,8 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// checkOrigin refuses the requests of foreign web pages. Those of its own pages
-// and of those that are allowed get the headers that browsers ask for (CORS).
+// checkOrigin refuses the requests of foreign web pages. Responses to the server's own
+// pages and to allowed origins get the headers that browsers require (CORS).
 func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -293,16 +292,16 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	return !allowPage(w, r, origins[0], "GET, POST, DELETE")
 }
 
-// isOriginOf reports whether an origin is that of a page of a host: a scheme and
-// the host, and nothing else (RFC 6454, section 6.2).
+// isOriginOf reports whether origin is the origin of a page of host: a scheme and the
+// host, and nothing else (RFC 6454, section 6.2).
 func isOriginOf(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && origin == u.Scheme+"://"+u.Host && strings.EqualFold(u.Host, host)
 }
 
-// allowPage writes the headers by which a browser lets a page see an answer; it
-// has answered the request if that was a browser's question beforehand (Fetch
-// Standard, § CORS protocol).
+// allowPage sets the headers that let a browser show the response to a page. If the
+// request is a preflight, it also writes the response and returns true (Fetch Standard,
+// § CORS protocol).
 func allowPage(w http.ResponseWriter, r *http.Request, origin, methods string) (answered bool) {
 	header := w.Header()
 	header.Set("Access-Control-Allow-Origin", origin)
@@ -330,7 +329,8 @@ func checkMethod(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// checkNoBody refuses a body where none belongs: it would be waited for.
+// checkNoBody refuses a body where none is allowed, because the server would wait for
+// it.
 func checkNoBody(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true
@@ -339,13 +339,13 @@ func checkNoBody(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// serveMetadata serves the document to everybody (RFC 9728, § 3).
+// serveMetadata serves the metadata document, without authentication (RFC 9728, § 3).
 func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) {
 	if u, err := url.Parse(m.url()); err != nil || r.URL.Path != u.Path && r.URL.Path != wellKnown {
 		listening.Refuse(w, r, http.StatusNotFound, "there is no such document")
 		return
 	}
-	if allowPage(w, r, "*", "GET") { // clients in browsers send headers of their own
+	if allowPage(w, r, "*", "GET") { // clients in browsers send custom headers
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -368,8 +368,7 @@ func hostOf(address string) string {
 	return strings.Trim(address, "[]")
 }
 
-// isLoopback reports whether a name leads to this machine and nowhere else (RFC
-// 6761, § 6.3).
+// isLoopback reports whether a name always resolves to this machine (RFC 6761, § 6.3).
 func isLoopback(name string) bool {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {

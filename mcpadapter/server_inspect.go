@@ -16,26 +16,27 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// maxDepth is how deep a message of a client may nest. The SDK has the same limit.
+// maxDepth is the maximum nesting depth of a client's message. The SDK has the same
+// limit.
 const maxDepth = 1000
 
-// maxMembers bounds the members of a message, and those of its parameters.
+// maxMembers bounds the members of a message, and separately the members of its params.
 const maxMembers = 64
 
 // maxBatch bounds the messages of a batch.
 const maxBatch = 100
 
-// envelope is what is to be known of a message before it is decoded.
+// envelope describes a message before it is decoded.
 type envelope struct {
 	batch  bool
-	method string // of the request or notification; empty for an answer
+	method string // of the request or notification; empty for a response
 	call   bool   // it has an id
-	size   int    // messages of a batch
+	size   int    // number of messages in a batch
 }
 
-// knownMembers are the members of messages and parameters that mean something,
-// by their folded names. A parser that does not distinguish capitals takes
-// Arguments for arguments; this server takes neither side and refuses it.
+// knownMembers maps the folded names of the defined members of messages and params to
+// their spelling. A case-insensitive parser takes Arguments for arguments; this server
+// refuses such names instead of choosing an interpretation.
 var knownMembers = func() map[string]string {
 	known := make(map[string]string)
 	for _, name := range []string{
@@ -48,8 +49,8 @@ var knownMembers = func() map[string]string {
 	return known
 }()
 
-// folded is the same for names that differ in capitals only, also where Unicode
-// has more than two of a letter.
+// folded returns the same string for names that differ only in case, including letters
+// with more than two Unicode case variants.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -60,11 +61,11 @@ func folded(name string) string {
 	}, name)
 }
 
-// inspect looks at a message before it is decoded. What two parsers could read
-// in two ways is refused: a gateway in front of the server might have looked at
-// the other one. That is a member that stands twice in the message or in its
-// parameters, capitals aside. So is what nests too deep. Arguments of tools are
-// the invoker's to check.
+// inspect checks a message before it is decoded. It refuses a message with duplicate
+// members in the message or in its params, ignoring case: two parsers could read it
+// differently, and a gateway in front of the server might have checked the other
+// reading. It also refuses a message that nests too deep. The arguments of tools are
+// left to the invoker to check.
 func inspect(message []byte) (envelope, error) {
 	var e envelope
 	in := inspector{text: message, envelope: &e}
@@ -72,18 +73,18 @@ func inspect(message []byte) (envelope, error) {
 	return e, err
 }
 
-// inspector goes through a message once.
+// inspector scans a message once.
 type inspector struct {
 	text     []byte
 	envelope *envelope
 	depth    int
-	base     int // the depth of a message's members: 1, or 2 in a batch
+	base     int // the depth of the members of a message: 1, or 2 in a batch
 	levels   [4]level
-	inParams bool // the value at base+1 is that of params
+	inParams bool // the value at base+1 belongs to params
 	value    string
-	param    string // the member of params at base+1
+	param    string // the current member of params at base+1
 
-	id        string          // of the message that is looked at
+	id        string          // of the current message
 	isRequest bool            // it has a method
 	ids       map[string]bool // of the requests of a batch
 }
@@ -155,7 +156,7 @@ func (in *inspector) run() error {
 	return nil
 }
 
-// stringEnd returns the index behind the string that begins at i; -1 if it does
+// stringEnd returns the index after the string that begins at i; -1 if the string does
 // not end.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
@@ -169,7 +170,7 @@ func stringEnd(text []byte, i int) int {
 	return -1
 }
 
-// string looks at a string near the root: a key, or the method.
+// string processes a string near the root: a key, or the value of method.
 func (in *inspector) string(quoted []byte) error {
 	l := &in.levels[in.depth]
 	if !l.key {
@@ -209,14 +210,14 @@ func unquoted(quoted []byte) string {
 		return string(quoted[1 : len(quoted)-1])
 	}
 	var s string
-	_ = json.Unmarshal(quoted, &s) // what is no string is no known name either
+	_ = json.Unmarshal(quoted, &s) // a value that is not a string is not a known name either
 	return s
 }
 
-// checkID checks the value behind a colon if it identifies a request: it must
-// be a string, or an integer that is the same in every parser (MCP 2025-11-25,
-// basic § Requests; RFC 8259, section 6). Others would be answered under another
-// id, or cancel another request.
+// checkID checks the value after a colon if it identifies a request: it must be a
+// string, or an integer that is the same in every parser (MCP 2025-11-25, basic §
+// Requests; RFC 8259, section 6). With any other value the response could carry a
+// different id, or a different request could be cancelled.
 func (in *inspector) checkID(rest []byte) error {
 	isID := in.depth == in.base && in.value == "id"
 	isOther := in.depth == in.base+1 && in.inParams && in.param == "requestId"
@@ -244,13 +245,13 @@ func (in *inspector) checkID(rest []byte) error {
 	return nil
 }
 
-// maxInteger is the greatest integer that each parser of JSON can tell from its
+// maxInteger is the largest integer that every JSON parser distinguishes from its
 // neighbours.
 const maxInteger = 1<<53 - 1
 
 var errID = fmt.Errorf("its id is neither a string nor an integer from -%d to %d", maxInteger, maxInteger)
 
-// numberEnd returns the index behind the number that begins a text.
+// numberEnd returns the index after the number at the start of text.
 func numberEnd(text []byte) int {
 	end := 0
 	for end < len(text) && bytes.IndexByte([]byte("+-.0123456789eE"), text[end]) >= 0 {
@@ -259,8 +260,8 @@ func numberEnd(text []byte) int {
 	return end
 }
 
-// endMessage checks that a request of a batch has an id of its own: it has one
-// answer.
+// endMessage checks that each request of a batch has a unique id, because each gets one
+// response.
 func (in *inspector) endMessage() error {
 	if in.envelope.batch && in.isRequest && in.id != "" {
 		if in.ids[in.id] {

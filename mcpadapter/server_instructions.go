@@ -12,13 +12,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// instructionsWait bounds how long a client that introduces itself waits for
-// servers that are not connected, whose instructions are missing then. Its next
-// request, the list of tools, waits for them in any case.
+// instructionsWait bounds how long a client's handshake waits for servers that are not
+// connected; their instructions are then missing. The client's next request, the list
+// of tools, waits for them in any case.
 const instructionsWait = 5 * time.Second
 
-// instruct adds what the servers behind say about their use to the answer of the
-// handshake: initialize before 2026-07-28, and then server/discover.
+// instruct adds the instructions of the roster's servers to the response of the
+// handshake: initialize before 2026-07-28, and server/discover from then on.
 func (s *Server) instruct(ctx context.Context, result mcp.Result) {
 	switch result := result.(type) {
 	case *mcp.InitializeResult:
@@ -28,8 +28,8 @@ func (s *Server) instruct(ctx context.Context, result mcp.Result) {
 	}
 }
 
-// instructions are those of the server itself, in full, and behind them those of
-// the servers behind, each with the name of its author.
+// instructions returns the full instructions of this server, followed by the
+// instructions of the roster's servers, each with the name of its author.
 func (s *Server) instructions(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, instructionsWait)
 	defer cancel()

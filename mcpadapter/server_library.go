@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// codeNoResource is what protocols before 2026-07-28 say of a resource that is
-// not there (MCP 2025-11-25, server/resources § Error Handling; SEP-2164).
+// codeNoResource is the error code of protocols before 2026-07-28 for an unknown
+// resource (MCP 2025-11-25, server/resources § Error Handling; SEP-2164).
 const codeNoResource = -32002
 
 // listResources answers resources/list (MCP 2025-11-25, server/resources).
@@ -58,8 +58,8 @@ func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplat
 		})
 }
 
-// cursorOf returns the cursor of a request; the SDK leaves its parameters nil if
-// there were none.
+// cursorOf returns the cursor of a request. The SDK leaves the params nil if the
+// request had none.
 func cursorOf(params mcp.Params) string {
 	switch p := params.(type) {
 	case *mcp.ListToolsParams:
@@ -119,8 +119,8 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 	return w.result(metadata, metadataPrefix+readResult), nil
 }
 
-// failed is the JSON-RPC error of a request that failed. Its data has the URI,
-// if there is one, and the failure in the JSON form of invoker.Failure.Structured.
+// failed returns the JSON-RPC error of a request that failed. Its data holds the URI,
+// if any, and the failure in the JSON form of invoker.Failure.Structured.
 func (s *Server) failed(ctx context.Context, method string, err error, notFound int64, uri string) error {
 	failure := invoker.AsFailure(err)
 	if failure.Cause != nil {
@@ -141,8 +141,8 @@ func (s *Server) failed(ctx context.Context, method string, err error, notFound 
 	return &jsonrpc.Error{Code: code, Message: failure.Message, Data: data.end()}
 }
 
-// subscribe makes the updates of a resource news for the session; the SDK knows
-// which sessions want it.
+// subscribe notifies the session of updates of a resource; the SDK tracks the sessions
+// that subscribed to it.
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	stop, err := s.roster.Subscribe(ctx, req.Params.URI)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) err
 	return nil
 }
 
-// promptsByName returns the prompts by the names that clients know.
+// promptsByName returns the prompts by the names that clients use.
 func (s *Server) promptsByName(ctx context.Context) (map[string]ensemble.Prompt, error) {
 	all, err := s.roster.Prompts(ctx)
 	if err != nil {
@@ -220,7 +220,7 @@ func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
 	return w.end()
 }
 
-// fullName returns the name by which the roster knows a prompt.
+// fullName returns the name that the roster uses for a prompt.
 func (s *Server) fullName(ctx context.Context, name string) (string, error) {
 	if !s.options.OwnNames {
 		return name, nil
@@ -232,10 +232,11 @@ func (s *Server) fullName(ctx context.Context, name string) (string, error) {
 	if prompt, ok := byName[name]; ok {
 		return prompt.FullName(), nil
 	}
-	return name, nil // the roster finds the words
+	return name, nil // the roster reports the error
 }
 
-// getPrompt answers prompts/get. What writes the prompt may ask the client.
+// getPrompt answers prompts/get. The function that writes the prompt may ask the
+// client.
 func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from *caller) (mcp.Result, error) {
 	caps, isModern := req.ClientCapabilities(), speaksModern(req.ProtocolVersion())
 	p := req.Params
@@ -282,7 +283,7 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isMode
 	w.byte('[')
 	n := 0
 	for _, message := range prompt.Messages {
-		for _, content := range message.Content { // one piece in each message
+		for _, content := range message.Content { // one message for each piece of content
 			if n++; n > 1 {
 				w.byte(',')
 			}

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// ListenAndServe serves over streamable HTTP at an address, such as
-// "127.0.0.1:8080", until ctx ends, as [Server.ServeListener] does.
+// ListenAndServe serves streamable HTTP at an address, such as "127.0.0.1:8080", until
+// ctx ends, like [Server.ServeListener].
 func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -24,11 +24,11 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 	return s.ServeListener(ctx, listener)
 }
 
-// ServeListener serves over streamable HTTP at /mcp, with time limits for slow
-// clients, until ctx ends. Then it closes the server: calls under way have
-// ServerOptions.ShutdownTimeout to finish, and new ones are refused. It returns
-// nil when all have, and otherwise what did not end, or what went wrong with
-// the listener, which is closed in any case.
+// ServeListener serves streamable HTTP at /mcp, with time limits for slow clients,
+// until ctx ends. It then closes the server: new calls are refused, and calls under way
+// have ServerOptions.ShutdownTimeout to finish. It returns nil if they all finished.
+// Otherwise the error says what did not end, or what went wrong with the listener. The
+// listener is closed in any case.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
 	if !o.asksForTokens() && !isLoopback(hostOf(listener.Addr().String())) {
@@ -43,7 +43,7 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error
 	var err error
 	select {
 	case <-ctx.Done():
-	case <-s.life.Done(): // closed from elsewhere
+	case <-s.life.Done(): // Close was called
 	case err = <-failed:
 		failed <- err
 	}
@@ -58,7 +58,7 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error
 	return errors.Join(err, closeErr)
 }
 
-// mux returns the handler at its paths.
+// mux routes the paths of the server to its handler.
 func (s *Server) mux() http.Handler {
 	handler, mux := s.Handler(), http.NewServeMux()
 	mux.Handle("/mcp", handler)
@@ -70,7 +70,7 @@ func (s *Server) mux() http.Handler {
 	return mux
 }
 
-// full logs that connections were closed at a bound.
+// full logs that connections were closed because a limit was reached.
 func (s *Server) full(closed int, address string) {
 	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// bell names a tool, a resource and a prompt that the SDK holds and nobody sees:
-// to add one again is how the SDK is told to tell all sessions and
-// subscriptions of a change. It has no other way, and receive lets no request
-// come to them.
+// bell is the name of a tool, a resource and a prompt that are registered with the SDK
+// but never shown to clients. Adding one of them again makes the SDK notify all
+// sessions and subscriptions of a change; it has no other way. receive answers all
+// requests that could reach them.
 const bell = "consort:bell"
 
-// tell passes on what the roster has to tell, until it is closed or the server is.
+// tell notifies clients of the roster's changes, until the roster or the server is
+// closed.
 func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
 	for n := range news {
 		switch n.Kind {
 		case ensemble.ToolsChanged:
-			if s.offers.tools.Load() == nil { // nobody has looked yet
+			if s.offers.tools.Load() == nil { // no toolset has been built yet
 				s.ringForTools()
 			} else {
 				_, _ = s.toolset(ctx)
@@ -39,8 +40,8 @@ func (s *Server) tell(ctx context.Context, news iter.Seq[ensemble.News]) {
 	}
 }
 
-// announceTools tells the clients that the tools have changed. The first ones
-// are no change.
+// announceTools tells the clients that the tools have changed. The first toolset does
+// not count as a change.
 func (s *Server) announceTools(before, after *toolset) {
 	if before == nil || slices.EqualFunc(before.tools, after.tools, func(a, b *offeredTool) bool {
 		return a.name == b.name && string(a.listed) == string(b.listed)
@@ -54,18 +55,19 @@ func (s *Server) ringForTools() {
 	s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 }
 
-// subscriptions are those of sessions to resources of the roster. They end with
-// the session at the latest.
+// subscriptions holds the sessions' subscriptions to resources of the roster. They end
+// with their session at the latest.
 type subscriptions struct {
 	mu  sync.Mutex
 	of  map[*mcp.ServerSession]map[string][]func()
 	all sync.WaitGroup
 }
 
-// maxSubscriptions bounds those of a session: templates have resources without end.
+// maxSubscriptions bounds the subscriptions of a session: templates allow an unlimited
+// number of resources.
 const maxSubscriptions = 1000
 
-// add reports false if the session has too many.
+// add returns false if the session has too many subscriptions.
 func (s *subscriptions) add(session *mcp.ServerSession, uri string, stop func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 
 var errClientNotReading = errors.New("the client does not read what the server writes: its session is ended; a client must read standard output of its server until that ends")
 
-// output writes lines to the client of a stream. A goroutine of its own does
-// it, because a write to standard output can be interrupted by nothing on some
-// systems; it may outlive the output, with one piece of a line.
+// output writes lines to the client of a stream. It writes in a separate goroutine,
+// because on some systems a write to standard output cannot be interrupted. The
+// goroutine may outlive the output, with one piece of a line.
 type output struct {
 	to      io.WriteCloser
-	stall   time.Duration // for the client to read a piece
+	stall   time.Duration // how long the client may take to read a piece
 	onStall func()
 
 	pieces  chan []byte // for the goroutine
@@ -25,9 +25,9 @@ type output struct {
 	begin   sync.Once
 
 	unsent   atomic.Int64  // lines
-	writing  chan struct{} // has room for the one whose turn it is
+	writing  chan struct{} // semaphore of the writer whose turn it is
 	stalled  atomic.Bool
-	hurried  chan struct{} // closed when the client has straggle alone
+	hurried  chan struct{} // closed when the client only has straggle left for each piece
 	hurrying sync.Once
 	closed   chan struct{}
 	closing  sync.Once
@@ -55,11 +55,11 @@ func (o *output) run() {
 	}
 }
 
-// outputPiece is how much a client must read in the time of a stall.
+// outputPiece is how many bytes a client must read within the stall timeout.
 const outputPiece = 64 << 10
 
 // write writes a line. The error is io.ErrClosedPipe after close, and
-// errClientNotReading when the client does not read: the output is closed then.
+// errClientNotReading if the client does not read; the output is then closed.
 func (o *output) write(line []byte) error {
 	o.begin.Do(func() { go o.run() })
 	o.unsent.Add(1)
@@ -77,18 +77,19 @@ func (o *output) write(line []byte) error {
 	return nil
 }
 
-// maxUnsent is how many lines may wait for a client while more is read of it.
+// maxUnsent is how many lines may be queued for a client before reading from it pauses.
 const maxUnsent = 1024
 
-// makeRoom waits, if too many lines wait for the client, until one has left.
+// makeRoom waits for one line to be written if too many are queued for the client.
 func (o *output) makeRoom() {
 	if o.unsent.Load() >= maxUnsent {
-		o.writing <- struct{}{} // in its turn, after those that wait
+		o.writing <- struct{}{} // waits for its turn, after the queued lines
 		<-o.writing
 	}
 }
 
-// writePiece hands a piece to the goroutine and waits. It is the caller's turn.
+// writePiece passes a piece to the goroutine and waits for the write. The caller must
+// hold its turn.
 func (o *output) writePiece(piece []byte) error {
 	select {
 	case o.pieces <- piece:
@@ -115,10 +116,11 @@ func (o *output) writePiece(piece []byte) error {
 	}
 }
 
-// hurry gives the client 2 s for each piece from now on: the session is to end.
+// hurry limits the client to straggle for each piece from now on, because the session
+// is ending.
 func (o *output) hurry() { o.hurrying.Do(func() { close(o.hurried) }) }
 
-// ended says why a closed output writes nothing.
+// ended returns the error of a write to a closed output.
 func (o *output) ended() error {
 	if o.hasStalled() {
 		return errClientNotReading
@@ -129,8 +131,8 @@ func (o *output) ended() error {
 // hasStalled reports whether the client has stopped reading.
 func (o *output) hasStalled() bool { return o.stalled.Load() }
 
-// close closes the output. A write that is under way ends, for its caller; on
-// some systems the close of a file waits for it, and is not waited for then.
+// close closes the output. A write under way returns to its caller. On some systems,
+// closing a file waits for such a write; close then gives up after straggle.
 func (o *output) close() error {
 	o.closing.Do(func() {
 		close(o.closed)

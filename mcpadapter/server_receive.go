@@ -19,34 +19,35 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// caller is who sent a request, and how it is answered.
+// caller identifies the sender of a request and says how to answer it.
 type caller struct {
-	// ctx carries what the embedder knows of the request: its trusted values.
+	// ctx carries the values that the embedding program attached to the request: its
+	// trusted values.
 	ctx context.Context
-	// identity tells callers apart for what belongs to one of them, namely the
-	// values of the token; empty if there is none.
+	// identity distinguishes callers: state that belongs to one caller is not shared
+	// with others. It comes from the values of the token; empty if there are none.
 	identity string
 	// client is the key of the caller's limits.
 	client string
-	// asks: the client can be sent requests while it waits for an answer.
+	// asks is true if the client accepts requests while it waits for a response.
 	asks bool
-	// slot bounds the calls of a stream or a batch, where no HTTP status can
-	// refuse one of them.
+	// slot bounds the calls of a stream or a batch, because an HTTP status cannot
+	// refuse a single one of them.
 	slot func() (release func(), ok bool)
-	// gone is closed when nothing more comes from the client; nil over HTTP.
+	// gone is closed when the client has sent its last message; nil over HTTP.
 	gone <-chan struct{}
 
-	// For telemetry: over what the client is reached, the identity of the only
-	// request that the caller is of, and the session of a stream.
+	// For telemetry: the transport to the client, the id of the request if the caller
+	// stands for a single one, and the session of a stream.
 	route   telemetry.Peer
 	number  string
 	lasting *telemetry.Session
 }
 
-// origin is for whom a request of the caller is answered: a client whose identity
-// is known, else a session.
+// origin returns the client or the session that a request of the caller belongs to: the
+// client if its identity is known, otherwise the session.
 func (c *caller) origin(of mcp.Session) callers.Origin {
-	origin := callers.OriginFrom(c.ctx) // of a stream within another server
+	origin := callers.OriginFrom(c.ctx) // set if the stream runs within another server
 	if origin.Client == "" {
 		origin.Client = c.client
 	}
@@ -62,18 +63,18 @@ func (c *caller) origin(of mcp.Session) callers.Origin {
 
 type callerKey struct{}
 
-// requestKey is where the HTTP handler leaves the name of a request for this
-// package. No header of a request can have it: it is not a token (RFC 9110, §
-// 5.6.2). The context of a session's requests is that of its first one, so that
-// it cannot carry the caller.
+// requestKey is the header that passes the key of a request from the HTTP handler to
+// this package. A client cannot send it, because it is not a valid header name (RFC
+// 9110, § 5.6.2). The context cannot carry the caller, because the requests of a
+// session share the context of its first request.
 const requestKey = " consort request"
 
 var errNobody = errors.New("it is not known who sent the request")
 
-// callerOf returns who sent a request. There is no default: a request of which
-// it is not known must not be taken for one that may do more.
+// callerOf returns the caller of a request. There is no default: an unidentified
+// request must not be taken for one with more rights.
 func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error) {
-	if from, ok := ctx.Value(callerKey{}).(*caller); ok { // on a stream; over HTTP the context carries nothing
+	if from, ok := ctx.Value(callerKey{}).(*caller); ok { // on a stream; over HTTP the context carries no values
 		return from, nil
 	}
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
@@ -86,7 +87,7 @@ func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error)
 	return nil, errNobody
 }
 
-// joined is a context that also carries the values of another.
+// joined is a context that also carries the values of another context.
 type joined struct {
 	context.Context
 	values context.Context
@@ -99,11 +100,11 @@ func (j joined) Value(key any) any {
 	return j.values.Value(key)
 }
 
-// receive answers the requests that have to do with what the roster offers, and
-// leaves the rest of the protocol to the SDK.
+// receive answers the requests that concern the contents of the roster, and passes the
+// rest of the protocol to the SDK.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
-		if strings.HasPrefix(method, "notifications/") { // asks for nothing, and may be read after its HTTP request has ended
+		if strings.HasPrefix(method, "notifications/") { // has no response, and may be read after its HTTP request has ended
 			return next(ctx, method, req)
 		}
 		from, err := s.callerOf(ctx, req)
@@ -111,7 +112,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			event.Log(ctx, s.log, zapcore.WarnLevel, "a request is refused", event.ServeRequestRefused, zap.String("method", method), zap.Error(err))
 			return nil, refusal(jsonrpc.CodeInternalError, "%v", err)
 		}
-		if method != "subscriptions/listen" { // it has no end of its own
+		if method != "subscriptions/listen" { // it does not end by itself
 			s.running.enter()
 			defer s.running.leave()
 		}
@@ -123,7 +124,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// caught, deferred, makes a panic an error of the request.
+// caught turns a panic into an error of the request. It must be deferred.
 func (s *Server) caught(ctx context.Context, method string, result *mcp.Result, err *error) {
 	if p := recover(); p != nil {
 		event.Log(ctx, s.log, zapcore.ErrorLevel, "a request made the server panic", event.ServeRequestPanicked, zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
@@ -151,7 +152,7 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 		return s.listPrompts(ctx, req)
 	case *mcp.GetPromptRequest:
 		result, err := s.getPrompt(ctx, req, from)
-		if err == nil { // else it may be a name that somebody made up
+		if err == nil { // otherwise the client may have made up the name
 			span.Prompt(req.Params.Name)
 		}
 		return result, err
@@ -170,16 +171,16 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 	return result, err
 }
 
-// refusal is a JSON-RPC error.
+// refusal returns a JSON-RPC error.
 func refusal(code int64, format string, args ...any) error {
 	return &jsonrpc.Error{Code: code, Message: invoker.Failf("", format, args...).Message}
 }
 
-// speaksModern reports whether a request is of protocol 2026-07-28 or later,
-// whose requests each say so.
+// speaksModern reports whether a request belongs to protocol 2026-07-28 or later, where
+// each request carries the version.
 func speaksModern(version string) bool { return version >= modern }
 
-// clientName is what the client calls itself, for people.
+// clientName returns the client's name and version, for display.
 func clientName(info *mcp.Implementation) string {
 	if info == nil {
 		return ""

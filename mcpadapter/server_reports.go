@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+//lint:file-ignore SA1019 Older protocols are supported too, with features that the newest one deprecates.
 
 package mcpadapter
 
@@ -18,21 +18,21 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How much of what a tool reports goes out: the first reports at once, and then
-// so many a second. Reports of progress in between become one; a line of the
-// log too many is dropped.
+// Limits on forwarding a tool's reports: the first reports go out immediately, the rest
+// at a limited rate. Progress reports that exceed the rate are merged into one; log
+// lines that exceed it are dropped.
 const (
 	reportBurst   = 100
-	reportRate    = 20 // a second
+	reportRate    = 20 // per second
 	maxReports    = 256
 	maxMessage    = 4 << 10 // bytes of the message of one report
 	reportPatient = 2 * time.Second
 )
 
-// reports takes what a tool reports while it runs to its client, in order, and
-// nothing after the result. The tool does not wait for the client.
+// reports forwards a running tool's reports to its client, in order, and never after
+// the result. The tool does not wait for the client.
 type reports struct {
-	token any // the client's, for progress; nil if it does not want any
+	token any // the client's progress token; nil if it wants no progress
 
 	mu      sync.Mutex
 	ctx     context.Context // of the request that is being answered
@@ -41,11 +41,11 @@ type reports struct {
 	pumping bool
 	ended   chan struct{} // closed by end
 	done    chan struct{} // closed when the queue is empty after that
-	last    float64       // progress that went out
+	last    float64       // progress value last sent
 	begun   bool
 }
 
-// report is a report of progress, or a line of the log.
+// report is a progress report or a log line.
 type report struct {
 	progress *invoker.Progress
 	entry    invoker.LogEntry
@@ -58,7 +58,8 @@ func newReports(ctx context.Context, req *mcp.CallToolRequest) *reports {
 	}
 }
 
-// progress is the listener of the call; nil if the client did not ask for one.
+// progress returns the listener of the call; nil if the client did not ask for
+// progress.
 func (r *reports) progress() func(invoker.Progress) {
 	if r.token == nil {
 		return nil
@@ -70,8 +71,8 @@ func (r *reports) progress() func(invoker.Progress) {
 	}
 }
 
-// messageOf is what a report says; a piece of the result has no other place
-// (MCP 2025-11-25, basic/utilities/progress).
+// messageOf returns the message of a report, including partial results, because the
+// protocol has no other field for them (MCP 2025-11-25, basic/utilities/progress).
 func messageOf(p invoker.Progress) string {
 	parts := []string{p.Message}
 	if text := canister.TextOf(p.Partial); text != "" {
@@ -103,7 +104,7 @@ func (r *reports) add(next report) {
 	}
 }
 
-// joinedProgress is one report in place of two; pieces of the result stay.
+// joinedProgress merges two reports into one and keeps the partial results of both.
 func joinedProgress(before, after *invoker.Progress) *invoker.Progress {
 	both := *after
 	if before.Message != "" && before.Message != after.Message {
@@ -112,7 +113,7 @@ func joinedProgress(before, after *invoker.Progress) *invoker.Progress {
 	return &both
 }
 
-// pump sends what is in the queue.
+// pump sends the queue.
 func (r *reports) pump() {
 	limit := rate.NewLimiter(reportRate, reportBurst)
 	for {
@@ -154,7 +155,7 @@ func (r *reports) send(ctx context.Context, session *mcp.ServerSession, next rep
 	}
 	p := next.progress
 	done := p.Done
-	if r.begun && done <= r.last { // it must grow, also where the tool only talks
+	if r.begun && done <= r.last { // it must grow, even if the tool only sends messages
 		done = r.last + 0.001
 	}
 	r.begun, r.last = true, done
@@ -163,8 +164,8 @@ func (r *reports) send(ctx context.Context, session *mcp.ServerSession, next rep
 	})
 }
 
-// end sends what is left, and waits until it is sent; not for ever, if the
-// client does not read.
+// end sends the remaining reports and waits until they are sent. The wait is bounded,
+// in case the client does not read.
 func (r *reports) end() {
 	r.mu.Lock()
 	close(r.ended)
@@ -185,7 +186,7 @@ func (r *reports) end() {
 	r.queue = nil // nothing follows the result
 }
 
-// goOn sends what follows as part of the answer to another request.
+// goOn sends further reports as part of the response to another request.
 func (r *reports) goOn(ctx context.Context, session *mcp.ServerSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// FailureKey is the member of a result's _meta that says what a failed call
-// came to, in the JSON form of invoker.Failure.Structured, for clients that
-// know it. The text of such a result is for models.
+// FailureKey is the member of a result's _meta that describes a failed call, in the
+// JSON form of invoker.Failure.Structured, for clients that know it. The text of such a
+// result is meant for models.
 const FailureKey = "io.github.consort-go/failure"
 
-// resultOf writes what came of a call (MCP 2025-11-25, server/tools § Tool
-// Result), and returns the content of it.
+// resultOf returns the result of a call (MCP 2025-11-25, server/tools § Tool Result),
+// and its content.
 func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, isModern bool) (*rawResult, []canister.Content) {
 	content, metadata := output.Content, output.Metadata
 	var structured json.RawMessage
@@ -37,7 +37,7 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 	case structured != nil && (isModern || structured[0] == '{' && (t == nil || t.structuredBefore)):
 		w.raw("structuredContent", structured)
 	case failure != nil && structured == nil && (t == nil || len(t.def.OutputSchema) == 0):
-		// Of a tool with an output schema, clients hold this against it too.
+		// If the tool has an output schema, clients would check this against it too.
 		w.raw("structuredContent", failure.Structured().JSON)
 	}
 	if failure != nil {
@@ -53,8 +53,8 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 	return result, content
 }
 
-// passedMeta is what the server behind said in the _meta of its result. What
-// belongs to the connection with that server does not go on.
+// passedMeta returns the _meta of a roster server's result, without FailureKey and the
+// members that belong to the connection with that server.
 func passedMeta(said json.RawMessage) map[string]any {
 	members, err := members(said)
 	if err != nil {
@@ -77,10 +77,11 @@ func withMeta(meta map[string]any, name string, value json.RawMessage) map[strin
 	return meta
 }
 
-// blocks writes content as blocks. The first structured content is returned: it
-// has a place of its own, and stands here as text if nothing else does, for
-// clients that do not look there (MCP 2025-11-25, server/tools § Structured
-// Content). Any further one, for which there is no place, is text too.
+// blocks writes content as blocks. It returns the first structured content, which has
+// its own member in the result. If this is the only content, it is also written as
+// text, for clients that do not read that member (MCP 2025-11-25, server/tools §
+// Structured Content). Further structured content has no such member and is written as
+// text too.
 func (w *object) blocks(content []canister.Content) (structured json.RawMessage) {
 	n := 0
 	block := func(c canister.Content) {
@@ -106,21 +107,21 @@ func (w *object) blocks(content []canister.Content) (structured json.RawMessage)
 	return structured
 }
 
-// block writes one block (MCP 2025-11-25, schema § ContentBlock), with what was
-// kept in the metadata where it came from another server.
+// block writes one block (MCP 2025-11-25, schema § ContentBlock). It restores the
+// members that were kept in the metadata of content from another server.
 func (w *object) block(c canister.Content) {
 	b := newObject()
 	switch c := c.(type) {
 	case canister.TextContent:
 		if raw := c.Metadata[metadataPrefix+"block"]; len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-			w.write(raw) // of a kind that only its client may know
+			w.write(raw) // of a type that only its client may know
 			return
 		}
 		b.text("type", "text")
 		b.text("text", c.Text)
 		b.fields(c.Metadata, metadataPrefix)
 	case canister.ImageContent:
-		if c.URL != "" { // MCP has no images elsewhere
+		if c.URL != "" { // MCP has no images by URL
 			w.block(canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
 			return
 		}
@@ -167,10 +168,11 @@ func resourceLink(r ensemble.Resource) canister.LinkContent {
 	}
 }
 
-// named returns the name, or the URI of what has none: it must have one.
+// named returns the name, or the URI if the name is empty, because the member is
+// required.
 func named(name, uri string) string { return cmp.Or(name, uri) }
 
-// resourceContents writes what a resource holds (MCP 2025-11-25, schema §
+// resourceContents returns the contents of a resource (MCP 2025-11-25, schema §
 // ResourceContents).
 func resourceContents(c canister.ResourceContent) []byte {
 	w := newObject()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 Roots are deprecated (SEP-2577), and clients have them still.
+//lint:file-ignore SA1019 Roots are deprecated (SEP-2577), but clients still have them.
 
 package mcpadapter
 
@@ -12,11 +12,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ClientRoots returns the places that the client of a [Server] says it works on
-// (MCP 2025-11-25, client/roots). ctx is that of the function of a tool, or of a
-// prompt, which runs for the client. The client is asked, and the time limits of
-// the call stand still meanwhile. The error is an [invoker.Failure]: Unavailable
-// if the client has no roots to tell, as there is no client outside of a server.
+// ClientRoots returns the roots that the client of a [Server] declares (MCP 2025-11-25,
+// client/roots). ctx must be the context of a tool or prompt function that runs for the
+// client. ClientRoots asks the client, and the time limits of the call are suspended
+// meanwhile. The error is an [invoker.Failure]: Unavailable if the client has no roots
+// capability, or if ctx does not belong to a server's call.
 func ClientRoots(ctx context.Context) ([]Root, error) {
 	ask := rootsAsker(ctx)
 	if ask == nil {
@@ -26,7 +26,7 @@ func ClientRoots(ctx context.Context) ([]Root, error) {
 	return rootsFrom(ctx, ask)
 }
 
-// rootsFrom asks for roots.
+// rootsFrom asks the client for its roots.
 func rootsFrom(ctx context.Context, ask asker) ([]Root, error) {
 	answer, err := ask(ctx, "", &mcp.ListRootsParams{})
 	if err != nil {
@@ -49,7 +49,8 @@ var errNoRoots = errors.New("the client tells no roots")
 
 type rootsKey struct{}
 
-// rootsAsker returns what asks the client that ctx works for; nil if it tells no roots.
+// rootsAsker returns the asker for the client that ctx works for; nil if the client has
+// no roots capability.
 func rootsAsker(ctx context.Context) asker {
 	ask, _ := ctx.Value(rootsKey{}).(asker)
 	return ask

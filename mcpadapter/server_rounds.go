@@ -16,39 +16,39 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// rounds is a request that may ask its client something under 2026-07-28, where
-// a server sends no requests (SEP-2322): the answer to the request is then a list
-// of questions, and the client repeats it with its answers. Meanwhile the tool
-// goes on running here, and waits.
+// rounds is a request that may ask its client something under 2026-07-28, where a
+// server sends no requests (SEP-2322): the response to the request is then a list of
+// questions, and the client repeats the request with its answers. Meanwhile the tool
+// keeps running and waits.
 type rounds struct {
 	server *Server
-	what   string // of the request, which another one must not take over
+	what   string // identifies the request, so that another one cannot take over its state
 	owner  string // the identity of the client
 	client string
-	goOn   func(context.Context, *mcp.ServerSession) // at each further round; may be nil
+	goOn   func(context.Context, *mcp.ServerSession) // called at each further round; may be nil
 	cancel context.CancelCauseFunc
-	wake   chan struct{} // a question is new; holds one
-	ended  chan struct{} // result and err are there
+	wake   chan struct{} // signals a new question; buffers one
+	ended  chan struct{} // closed when result and err are set
 	result mcp.Result
 	err    error
 
 	mu        sync.Mutex
-	questions map[string]*question // without an answer
+	questions map[string]*question // unanswered
 	given     mcp.InputResponseMap // answers that came with the first round
 	serial    int
 }
 
 type question struct {
 	request mcp.InputRequest
-	answer  chan mcp.InputResponse // holds one
+	answer  chan mcp.InputResponse // buffers one
 }
 
-// roundSettle is how long a round waits for further questions after the first, since
-// those that a tool asks side by side go out together.
+// roundSettle is how long a round waits for further questions after the first, so that
+// questions that a tool asks concurrently are sent together.
 const roundSettle = 10 * time.Millisecond
 
-// newRounds returns the rounds of a request; given are the answers of a client
-// that knows beforehand what it will be asked.
+// newRounds returns the rounds of a request. given holds answers that the client sent
+// in advance.
 func (s *Server) newRounds(what string, from *caller, given mcp.InputResponseMap) *rounds {
 	return &rounds{
 		server: s, what: what, owner: from.identity, client: from.client, given: given,
@@ -56,8 +56,8 @@ func (s *Server) newRounds(what string, from *caller, given mcp.InputResponseMap
 	}
 }
 
-// begin runs f, and answers the first round. The context of f has a life of its
-// own, which ends with that of a round that is broken off.
+// begin runs f and returns the response of the first round. The context of f outlives
+// the request; it is cancelled if the request of a round is cancelled.
 func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r.cancel = cancel
@@ -74,7 +74,7 @@ func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Res
 	return r.round(ctx)
 }
 
-// ask is the asker of such a request.
+// ask implements asker.
 func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) (mcp.InputResponse, error) {
 	if r.server.closing.Load() {
 		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is about to end.")
@@ -99,8 +99,8 @@ func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) 
 	}
 }
 
-// put makes a question one of the next round, under the key or a number; or
-// returns its answer, if that is there already.
+// put adds a question to the next round, under its key or a number. If its answer is
+// already known, put returns it instead.
 func (r *rounds) put(key string, q *question) (id string, answer mcp.InputResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *rounds) put(key string, q *question) (id string, answer mcp.InputRespon
 		id = key + "question-" + strconv.Itoa(r.serial)
 	}
 	if answer := r.given[id]; answer != nil {
-		delete(r.given, id) // it is for one question
+		delete(r.given, id) // an answer is used only once
 		return id, answer
 	}
 	r.questions[id] = q
@@ -127,7 +127,7 @@ func (r *rounds) forget(id string) {
 	delete(r.questions, id)
 }
 
-// open lists the questions that wait.
+// open returns the unanswered questions.
 func (r *rounds) open() mcp.InputRequestMap {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *rounds) open() mcp.InputRequestMap {
 	return open
 }
 
-// round waits until the call has ended, or has something to ask.
+// round waits until the call has ended or has a question.
 func (r *rounds) round(ctx context.Context) (mcp.Result, error) {
 	stop := context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -152,7 +152,7 @@ func (r *rounds) round(ctx context.Context) (mcp.Result, error) {
 			}
 			open := r.open()
 			if len(open) == 0 {
-				continue // it was taken back
+				continue // the question was withdrawn
 			}
 			if !stop() {
 				<-r.ended
@@ -163,8 +163,7 @@ func (r *rounds) round(ctx context.Context) (mcp.Result, error) {
 	}
 }
 
-// settled waits for further questions; it reports whether the request ended
-// meanwhile.
+// settled waits for further questions. It reports whether the request ended meanwhile.
 func (r *rounds) settled() bool {
 	more := time.NewTimer(roundSettle)
 	defer more.Stop()
@@ -174,19 +173,19 @@ func (r *rounds) settled() bool {
 	case <-more.C:
 	}
 	select {
-	case <-r.wake: // for a question that goes out now
+	case <-r.wake: // for a question that is sent in this round
 	default:
 	}
 	return false
 }
 
-// parked is the calls that wait for answers of their clients.
+// parked holds the calls that wait for answers of their clients.
 type parked struct {
 	timeout   time.Duration
 	perClient int
 
 	mu    sync.Mutex
-	calls map[string]*parkedCall // by the state that the client gives back
+	calls map[string]*parkedCall // by the state that the client returns
 	count map[string]int         // by client
 }
 
@@ -201,8 +200,8 @@ func newParked(timeout time.Duration, perClient int) *parked {
 
 var errTooManyWait = errors.New("too many calls of the client wait for its answers")
 
-// park answers a round with questions. The state is a name that nobody can
-// guess, and good for one round.
+// park returns the response of a round with questions. The state is unguessable and
+// valid for one round.
 func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 	text, err := json.Marshal(open)
 	if err != nil {
@@ -228,7 +227,7 @@ func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 	return &rawResult{text: w.open()}, nil
 }
 
-// expired ends a call whose answers have not come.
+// expired ends a call that was not answered in time.
 func (p *parked) expired(state string) {
 	p.mu.Lock()
 	call, ok := p.calls[state]
@@ -239,7 +238,7 @@ func (p *parked) expired(state string) {
 	}
 }
 
-// remove forgets a call. p.mu is held.
+// remove removes a call. The caller must hold p.mu.
 func (p *parked) remove(state string) {
 	call, ok := p.calls[state]
 	if !ok {
@@ -252,8 +251,8 @@ func (p *parked) remove(state string) {
 	}
 }
 
-// resumed returns the call that waits for a repeated request, once; nil for a
-// request without a state, which begins one.
+// resumed removes and returns the call that waits for a repeated request. It returns
+// nil if the request has no state and so begins a new call.
 func (p *parked) resumed(state, what string, from *caller) (*rounds, error) {
 	if state == "" {
 		return nil, nil
@@ -268,8 +267,8 @@ func (p *parked) resumed(state, what string, from *caller) (*rounds, error) {
 	return call.rounds, nil
 }
 
-// resume gives a request the answers for which it waits, and answers its next
-// round.
+// resume passes the answers of a request to its questions, and returns the response of
+// the next round.
 func (r *rounds) resume(ctx context.Context, session *mcp.ServerSession, answers mcp.InputResponseMap) (mcp.Result, error) {
 	if r.goOn != nil {
 		r.goOn(ctx, session)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 The older protocols are spoken as well, with what the newest one deprecates.
+//lint:file-ignore SA1019 Older protocols are supported too, with features that the newest one deprecates.
 
 package mcpadapter
 
@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// clientModel returns the model of a client with that capability. A request with
-// tools goes to a client that declares sampling.tools, and to no other (MCP
-// 2025-11-25, client/sampling § Tools in Sampling).
+// clientModel returns the model of a client with the sampling capability. Requests with
+// tools are sent only to clients that declare sampling.tools (MCP 2025-11-25,
+// client/sampling § Tools in Sampling).
 func clientModel(ask asker, can *mcp.SamplingCapabilities) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
 	return func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
 		if q.UsesTools() && can.Tools == nil {
@@ -44,7 +44,7 @@ func sampleParams(q *invoker.SampleRequest) (*mcp.CreateMessageWithToolsParams, 
 		params.Temperature = *q.Temperature // the SDK does not send 0
 	}
 	if params.MaxTokens == 0 {
-		params.MaxTokens = defaultMaxTokens // the protocol knows no "not said"
+		params.MaxTokens = defaultMaxTokens // the protocol cannot express "not set"
 	}
 	if len(q.Models) > 0 {
 		params.ModelPreferences = &mcp.ModelPreferences{}
@@ -68,11 +68,11 @@ func sampleParams(q *invoker.SampleRequest) (*mcp.CreateMessageWithToolsParams, 
 
 const defaultMaxTokens = 4096
 
-// sampleTool writes a tool. Its schemas stay as they are.
+// sampleTool converts a tool and keeps its schemas unchanged.
 func sampleTool(def *invoker.Definition) *mcp.Tool {
 	tool := new(mcp.Tool)
 	if json.Unmarshal(listedTool(&offeredTool{name: def.Name, def: def}, false), tool) != nil {
-		*tool = mcp.Tool{Description: def.Description} // cannot happen: it was just written
+		*tool = mcp.Tool{Description: def.Description} // cannot happen: listedTool returns valid JSON
 	}
 	tool.Name, tool.InputSchema = def.Name, objectSchema(def.InputSchema)
 	if len(def.OutputSchema) > 0 {
@@ -81,8 +81,9 @@ func sampleTool(def *invoker.Definition) *mcp.Tool {
 	return tool
 }
 
-// addMessages writes a message: one for each piece, since older clients take no lists,
-// but for one that has to do with tools, whose clients do.
+// addMessages adds a message to the request: one for each piece of content, because
+// older clients do not accept lists. A message with tool uses or results stays one
+// message, because clients with tools accept lists.
 func addMessages(params *mcp.CreateMessageWithToolsParams, m *invoker.SampleMessage) error {
 	var pieces []mcp.Content
 	for _, content := range m.Content {
@@ -119,7 +120,8 @@ func addMessages(params *mcp.CreateMessageWithToolsParams, m *invoker.SampleMess
 	return nil
 }
 
-// toolResultBlock writes the result of a tool, in the blocks of a call's.
+// toolResultBlock converts the result of a tool, with the same content blocks as the
+// result of a call.
 func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) {
 	content, structured, err := blocksFor(result.Content...)
 	if err != nil {
@@ -130,7 +132,7 @@ func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) 
 	case len(structured) == 0:
 	case structured[0] == '{':
 		block.StructuredContent = structured
-	case len(result.Content) > 1: // with one piece it stands there as text
+	case len(result.Content) > 1: // a single piece is already there as text
 		block.Content = append(block.Content, &mcp.TextContent{Text: string(structured)})
 	}
 	for name, value := range result.Metadata {
@@ -139,13 +141,14 @@ func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) 
 	return block, nil
 }
 
-// blocksFor writes content as blocks of the SDK, with the metadata of each unless the
-// SDK cannot read them. The first structured content is returned, see [object.blocks].
+// blocksFor converts content to blocks of the SDK, with the metadata of each unless the
+// SDK cannot read it. It also returns the first structured content, see
+// [object.blocks].
 func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
 	content = slices.Clone(content)
 	for i, c := range content {
 		if text, ok := c.(canister.TextContent); ok && text.Metadata[metadataPrefix+"block"] != nil {
-			content[i] = canister.Text(text.Text) // of a kind that the SDK does not read
+			content[i] = canister.Text(text.Text) // of a type that the SDK does not read
 		}
 	}
 	blocks, structured, err = readBlocks(content)
@@ -172,7 +175,7 @@ func readBlocks(content []canister.Content) (blocks []mcp.Content, structured js
 	return read.Content, structured, err
 }
 
-// sampleContent writes a piece of a message, which has text, images and sound.
+// sampleContent converts a piece of a message: text, image or audio.
 func sampleContent(c canister.Content) (mcp.Content, error) {
 	takes := false
 	switch c := c.(type) {
@@ -191,7 +194,7 @@ func sampleContent(c canister.Content) (mcp.Content, error) {
 	return blocks[0], nil
 }
 
-// sampleResult reads the answer of a client to a request.
+// sampleResult converts the answer of a client to a sampling request.
 func sampleResult(q *invoker.SampleRequest, answer mcp.InputResponse) (*invoker.SampleResult, error) {
 	var parts []mcp.Content
 	result := &invoker.SampleResult{}
@@ -223,7 +226,7 @@ func sampleResult(q *invoker.SampleRequest, answer mcp.InputResponse) (*invoker.
 	return result, nil
 }
 
-// toolUseOf reads a use of a tool, as far as the SDK has left it as it was.
+// toolUseOf converts a tool use. The SDK may have normalized parts of it.
 func toolUseOf(block *mcp.ToolUseContent) (invoker.ToolUse, error) {
 	use := invoker.ToolUse{ID: block.ID, Name: block.Name, Input: json.RawMessage(`{}`)}
 	var err error

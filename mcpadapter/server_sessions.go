@@ -11,9 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// sessions are those of HTTP clients with protocols before 2026-07-28 (MCP
-// 2025-11-25, basic/transports § Session Management). The SDK keeps them too;
-// here it is known whose they are.
+// sessions holds the sessions of HTTP clients with protocols before 2026-07-28 (MCP
+// 2025-11-25, basic/transports § Session Management). The SDK keeps them too; this type
+// records their owners.
 type sessions struct {
 	most, mostPerClient int
 	idle                time.Duration
@@ -25,8 +25,8 @@ type sessions struct {
 	watched sync.WaitGroup
 }
 
-// session belongs to the caller who opened it, and to nobody else who learns
-// its name.
+// session belongs to the caller that opened it. Other callers cannot use it, even if
+// they know its id.
 type session struct {
 	sdk    *mcp.ServerSession
 	owner  string // the identity
@@ -45,8 +45,8 @@ func newSessions(o *ServerOptions) *sessions {
 	}
 }
 
-// opened notes a session that is being opened, unless there are too many. One
-// without a name, of a stateless request or of a stream, is none.
+// opened records a new session, or returns an error if there are too many. It ignores
+// sessions of streams and of stateless requests, which have no id.
 func (s *sessions) opened(of mcp.Session, from *caller) error {
 	sdk, ok := of.(*mcp.ServerSession)
 	if !ok || sdk.ID() == "" || from.gone != nil {
@@ -55,7 +55,7 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, again := s.byID[sdk.ID()]; again {
-		return nil // the SDK refuses that
+		return nil // the SDK refuses it
 	}
 	if s.ofClient(from.client) >= s.mostPerClient && !s.endOldest(func(client string) bool { return client == from.client }) {
 		return refusal(jsonrpc.CodeInternalError, "there are too many sessions of this client")
@@ -75,7 +75,7 @@ func (s *sessions) opened(of mcp.Session, from *caller) error {
 	return nil
 }
 
-// agreed notes the version of the protocol that a session speaks.
+// agreed records the protocol version of a session.
 func (s *sessions) agreed(id, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,8 @@ func (s *sessions) ofClient(client string) (n int) {
 	return n
 }
 
-// largest reports of a client whether none has more idle sessions.
+// largest returns a function that reports whether a client has at least as many idle
+// sessions as any other.
 func (s *sessions) largest() func(client string) bool {
 	idle, most := make(map[string]int), 0
 	for _, session := range s.byID {
@@ -105,8 +106,8 @@ func (s *sessions) largest() func(client string) bool {
 	return func(client string) bool { return idle[client] == most }
 }
 
-// endOldest ends that session of the clients which has nothing under way for
-// longest.
+// endOldest ends the session that has been idle for longest among the clients that
+// match. It reports whether there was one.
 func (s *sessions) endOldest(of func(client string) bool) bool {
 	var oldest *session
 	for _, session := range s.byID {
@@ -123,8 +124,8 @@ func (s *sessions) endOldest(of func(client string) bool) bool {
 	return true
 }
 
-// use begins a request in a session of the caller; ok is false if the caller
-// has none of the name.
+// use begins a request in a session of the caller. ok is false if the caller has no
+// session with this id. The caller must call done when the request ends.
 func (s *sessions) use(id, owner string) (done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +145,7 @@ func (s *sessions) use(id, owner string) (done func(), ok bool) {
 	}, true
 }
 
-// expire ends a session that nobody uses.
+// expire ends a session if it is idle.
 func (s *sessions) expire(id string) {
 	s.mu.Lock()
 	session, ok := s.byID[id]
@@ -166,7 +167,7 @@ func (s *sessions) remove(id string) {
 	}
 }
 
-// end ends all sessions, and lets none begin.
+// end ends all sessions and refuses new ones.
 func (s *sessions) end() {
 	s.mu.Lock()
 	s.ended = true

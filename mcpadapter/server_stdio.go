@@ -22,19 +22,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// Serve serves one client over a pair of streams, such as the standard ones
-// (MCP 2025-11-25, basic/transports § stdio), until the client ends its stream,
-// ctx ends, or the server is closed. The calls of a client that has ended its
-// stream get their answers first; when ctx ends they are cancelled. Serve closes
-// both streams. It returns nil, the error of ctx, or what is wrong with a stream.
+// Serve serves one client over a pair of streams, for example standard input and output
+// (MCP 2025-11-25, basic/transports § stdio), until the client ends its stream, ctx
+// ends, or the server is closed. If the client ends its stream, calls under way are
+// answered first; if ctx ends, they are cancelled. Serve closes both streams. It
+// returns nil, the error of ctx, or the error of a stream.
 //
-// A line that is no message is answered with an error and does no harm, and so
-// is one of more than ServerOptions.MaxBody bytes.
+// A line that is not a valid message, or has more than ServerOptions.MaxBody bytes, is
+// answered with an error and otherwise ignored.
 //
-// A client that reads nothing for a minute while there is something to read has
-// its session ended, with an error: each answer would be kept in memory. Then a
-// Write of out may still be under way when Serve returns, since a write to
-// standard output can be interrupted by nothing on some systems.
+// If a client reads nothing for a minute while there is something to read, Serve ends
+// its session with an error, because all further responses would be kept in memory. A
+// Write of out may then still be under way when Serve returns: on some systems a write
+// to standard output cannot be interrupted.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) (err error) {
 	values := append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], invoker.TrustedFrom(ctx)...)
 	name := "stdio " + rand.Text()
@@ -67,12 +67,12 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		return errClientNotReading
 	}
 	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
-		return nil // the client has stopped to listen: it is gone
+		return nil // the client has closed its end
 	}
 	return err
 }
 
-// streams are the sessions over streams.
+// streams holds the sessions over streams.
 type streams struct {
 	mu    sync.Mutex
 	of    map[*mcp.ServerSession]*stream
@@ -101,7 +101,7 @@ func (s *streams) remove(session *mcp.ServerSession) {
 	s.all.Done()
 }
 
-// end ends all of them, and waits for their Serve.
+// end ends all sessions, and waits for their Serve to return.
 func (s *streams) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -113,9 +113,9 @@ func (s *streams) end() {
 	s.all.Wait()
 }
 
-// stream is the server's side of the stdio transport. It stands where the SDK's
-// own would, which a stray line ends, and which drops the answers of the calls
-// under way when the client ends its stream.
+// stream is the server's side of the stdio transport. It replaces the SDK's transport,
+// which an invalid line ends, and which drops the responses of calls under way when the
+// client ends its stream.
 type stream struct {
 	server *Server
 	name   string
@@ -123,15 +123,15 @@ type stream struct {
 	output *output
 
 	messages chan jsonrpc.Message
-	eof      chan struct{} // closed when the client has said all
-	readErr  error         // set before
-	stopped  chan struct{} // closed when nothing is to be read any more
+	eof      chan struct{} // closed when the client has sent its last message
+	readErr  error         // set before eof is closed
+	stopped  chan struct{} // closed when reading must stop
 	stopOnce sync.Once
 	reader   sync.WaitGroup
 
 	mu      sync.Mutex
-	open    map[any]bool  // the calls without an answer
-	settled chan struct{} // closed at the end of the stream when there are none
+	open    map[any]bool  // calls without a response
+	settled chan struct{} // closed when the stream has ended and open is empty
 	ended   bool
 }
 
@@ -150,7 +150,7 @@ func (t *stream) Connect(context.Context) (mcp.Connection, error) {
 	return t, nil
 }
 
-// SessionID implements mcp.Connection: a name for what belongs to this stream.
+// SessionID implements mcp.Connection. It returns a name that identifies this stream.
 func (t *stream) SessionID() string { return t.name }
 
 // Close implements mcp.Connection.
@@ -159,8 +159,8 @@ func (t *stream) Close() error {
 	return t.output.close()
 }
 
-// leave ends the stream: calls under way are cancelled, and the client has a
-// little time for each piece of what is still said.
+// leave ends the stream: calls under way are cancelled, and the client has a short time
+// for each piece of output that is left.
 func (t *stream) leave() {
 	t.output.hurry()
 	t.end()
@@ -174,8 +174,8 @@ func (t *stream) end() {
 	})
 }
 
-// close waits for the reader; not for ever: a read of standard input can be
-// interrupted by nothing on some systems.
+// close waits for the reader. The wait is bounded, because on some systems a read of
+// standard input cannot be interrupted.
 func (t *stream) close() {
 	t.end()
 	_ = t.output.close()
@@ -194,8 +194,8 @@ func (t *stream) close() {
 	t.answered(left...)
 }
 
-// Read implements mcp.Connection. The stream ends for the SDK when the calls
-// under way have their answers: it would drop those.
+// Read implements mcp.Connection. It returns EOF to the SDK only after the calls under
+// way are answered, because the SDK would drop their responses.
 func (t *stream) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case message := <-t.messages:
@@ -221,7 +221,8 @@ func (t *stream) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return nil, io.EOF
 }
 
-// settle closes settled when no call waits for its answer. t.mu is held.
+// settle closes settled if the stream has ended and no call waits for its response. The
+// caller must hold t.mu.
 func (t *stream) settle() {
 	if t.ended && len(t.open) == 0 {
 		select {
@@ -245,7 +246,7 @@ func (t *stream) Write(_ context.Context, message jsonrpc.Message) error {
 	return err
 }
 
-// answered notes that a call has its answer, or gets none any more.
+// answered records that calls have got their response, or will get none.
 func (t *stream) answered(ids ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,7 +259,7 @@ func (t *stream) answered(ids ...any) {
 	t.settle()
 }
 
-// read hands the messages of the client to Read.
+// read passes the messages of the client to Read.
 func (t *stream) read() {
 	defer close(t.eof)
 	lines := bufio.NewReaderSize(t.in, 64<<10)
@@ -278,12 +279,13 @@ func (t *stream) read() {
 	}
 }
 
-// readLine returns a line, unless it has more than most bytes.
+// readLine returns a line. If it has more than most bytes, readLine skips it and
+// reports that it is large.
 func readLine(r *bufio.Reader, most int64) (line []byte, large bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		if large = large || int64(len(line)+len(part)) > most+1; large {
-			line = nil // the rest of it is passed over
+			line = nil // the rest of the line is skipped
 		} else {
 			line = append(line, part...)
 		}
@@ -293,8 +295,8 @@ func readLine(r *bufio.Reader, most int64) (line []byte, large bool, err error) 
 	}
 }
 
-// take hands on the message of a line, if it is one. It reports false when
-// nobody takes it any more.
+// take passes on the message of a line, if it is valid. It returns false if reading has
+// stopped.
 func (t *stream) take(line []byte) bool {
 	e, err := inspect(line)
 	if err == nil && e.batch {
@@ -325,7 +327,7 @@ func (t *stream) take(line []byte) bool {
 	}
 }
 
-// asked notes that a call waits for its answer.
+// asked records that a call waits for its response.
 func (t *stream) asked(id any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

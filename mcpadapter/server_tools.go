@@ -23,33 +23,33 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// offers is what the server offers, as it was when somebody last looked.
+// offers caches what the server offers.
 type offers struct {
-	mu    sync.Mutex // held while a new toolset takes the place of the old one
+	mu    sync.Mutex // held while a new toolset replaces the old one
 	tools atomic.Pointer[toolset]
 }
 
-// toolset is the tools of one catalog, ready for the wire.
+// toolset is the tools of one catalog, converted for MCP.
 type toolset struct {
 	catalog *ensemble.Catalog
 	tools   []*offeredTool // sorted by name
 	byName  map[string]*offeredTool
-	headed  []string // names of those with arguments that stand in headers
+	headed  []string // names of the tools with arguments that are also sent in headers
 }
 
-// offeredTool is a tool under the name that clients know.
+// offeredTool is a tool under the name that clients use.
 type offeredTool struct {
 	*ensemble.Tool
 	name string
 	def  *invoker.Definition
-	// The tool as it is listed: before 2026-07-28 an output schema must be of
-	// an object (SEP-2106), and clients refuse the whole list if one is not.
+	// The tool as it is listed. Before 2026-07-28 an output schema must be of type
+	// object (SEP-2106), and clients refuse the whole list if one is not.
 	listed, listedBefore json.RawMessage
-	structuredBefore     bool // the output schema stands in listedBefore, or there is none
+	structuredBefore     bool // listedBefore has the output schema, or the tool has none
 }
 
-// toolset returns the tools on offer. Catalogs are the same while nothing has
-// changed, and so is the toolset.
+// toolset returns the tools on offer. As long as nothing has changed, the catalog is
+// the same and toolset returns the same value.
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
@@ -76,8 +76,8 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	return set, nil
 }
 
-// registerHeaders shows the SDK those tools of which arguments stand in headers
-// too (SEP-2243): it holds the two against each other.
+// registerHeaders registers with the SDK the tools with arguments that are also sent in
+// headers (SEP-2243): the SDK compares the two.
 func (s *Server) registerHeaders(before, after *toolset) {
 	if before != nil {
 		s.sdk.RemoveTools(before.headed...)
@@ -90,8 +90,8 @@ func (s *Server) registerHeaders(before, after *toolset) {
 	}
 }
 
-// find returns the tool of a name; among those that were on offer when somebody
-// last looked, if it is there.
+// find returns the tool with the name, nil if there is none. It looks in the cached
+// toolset first.
 func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
 	if set := s.offers.tools.Load(); set != nil {
 		if tool, ok := set.byName[name]; ok {
@@ -105,9 +105,9 @@ func (s *Server) find(ctx context.Context, name string) (*offeredTool, error) {
 	return set.byName[name], nil
 }
 
-// newToolset names the tools: the server's own first, since they have but one
-// name; then, if that is wished, what has a name that no other tool of the
-// roster has; and the rest by the names that models know.
+// newToolset assigns names to the tools: first the server's own tools, which have only
+// one name; then, with OwnNames, roster tools whose own name is unique in the roster;
+// and the rest by the names that models see.
 func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
 	set := &toolset{catalog: catalog, byName: make(map[string]*offeredTool)}
 	for _, t := range own {
@@ -131,7 +131,8 @@ func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *to
 	return set
 }
 
-// legalName is what MCP says of names (MCP 2025-11-25, server/tools § Tool Names).
+// legalName matches the names that MCP allows (MCP 2025-11-25, server/tools § Tool
+// Names).
 var legalName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
@@ -150,8 +151,8 @@ func (s *Server) add(set *toolset, t *ensemble.Tool, name string) {
 	set.tools = append(set.tools, tool)
 }
 
-// listedTool is a tool as it stands in a list (MCP 2025-11-25, schema § Tool).
-// Schemas stay as their authors wrote them.
+// listedTool returns the list entry of a tool (MCP 2025-11-25, schema § Tool). Schemas
+// stay as their authors wrote them.
 func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
 	w := newObject()
 	w.text("name", t.name)
@@ -170,18 +171,18 @@ func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
 	return w.end()
 }
 
-// hasOwnTitle is false for a remote tool whose title is that of its annotations,
-// where clients find it.
+// hasOwnTitle is false for a remote tool whose title comes from its annotations,
+// because clients find it there.
 func hasOwnTitle(def *invoker.Definition) bool {
 	var annotated struct{ Title string }
 	_ = json.Unmarshal(def.Metadata[metadataPrefix+"annotations"], &annotated)
 	return annotated.Title == "" || def.Metadata[metadataPrefix+"title"] != nil
 }
 
-// annotationsOf writes the hints, and what a remote tool says beside them; nil
-// for nothing. A hint that is not given stays so.
+// annotationsOf returns the hints, and the other annotations of a remote tool; nil if
+// there are none. A hint that is not set is omitted.
 func annotationsOf(def *invoker.Definition) json.RawMessage {
-	said, _ := members(def.Metadata[metadataPrefix+"annotations"]) // what is no object says nothing
+	said, _ := members(def.Metadata[metadataPrefix+"annotations"]) // other values than objects are ignored
 	w := newObject()
 	hint := func(name string, given bool, value bool) {
 		if raw := string(said[name]); given || raw == "false" {
@@ -200,7 +201,7 @@ func annotationsOf(def *invoker.Definition) json.RawMessage {
 	return w.end()
 }
 
-// isObjectSchema reports whether the root of a schema says type object.
+// isObjectSchema reports whether the root of a schema has type object.
 func isObjectSchema(schema json.RawMessage) bool {
 	var root struct {
 		Type any `json:"type"`
@@ -208,8 +209,8 @@ func isObjectSchema(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
 }
 
-// objectSchema returns a schema whose root says type object, as MCP demands
-// (MCP 2025-11-25, schema § Tool). Nothing else of it changes.
+// objectSchema returns a schema whose root has type object, as MCP requires (MCP
+// 2025-11-25, schema § Tool). The rest of the schema is unchanged.
 func objectSchema(schema json.RawMessage) json.RawMessage {
 	if isObjectSchema(schema) {
 		return schema
@@ -218,13 +219,13 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 	w.text("type", "object")
 	decoder := json.NewDecoder(bytes.NewReader(schema))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return w.end() // true, or nothing: anything goes
+		return w.end() // true or empty: accepts anything
 	}
 	for decoder.More() {
 		var value json.RawMessage
 		name, _ := decoder.Token()
 		if decoder.Decode(&value) != nil {
-			break // cannot happen: the schema was used before
+			break // cannot happen: the schema has been parsed before
 		}
 		if name != "type" {
 			w.raw(name.(string), value)
@@ -250,9 +251,9 @@ func (s *Server) listTools(ctx context.Context, req *mcp.ListToolsRequest) (mcp.
 		})
 }
 
-// page is one page of a list that is sorted by key (MCP 2025-11-25,
-// server/utilities/pagination). The cursor is the last key before it, so that a
-// list that changes in between neither repeats nor skips what stays.
+// page returns one page of a list that is sorted by key (MCP 2025-11-25,
+// server/utilities/pagination). The cursor is the last key of the previous page, so
+// that a list that changes in between neither repeats nor skips entries that stay.
 func page[T any](size int, member string, all []T, cursor string, isModern bool, key func(T) string, write func(T) json.RawMessage) (mcp.Result, error) {
 	if cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)

@@ -16,11 +16,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// rawResult is a result of which all is written but its _meta, where the SDK
-// adds the server's name (SEP-2575).
+// rawResult is a result that is written except for its _meta, where the SDK adds the
+// server's name (SEP-2575).
 type rawResult struct {
 	mcp.ResultBase
-	text []byte // an object that lacks its end
+	text []byte // a JSON object without the closing brace
 
 	// For telemetry, of a tool's result:
 	content []canister.Content
@@ -49,8 +49,8 @@ func (r *rawResult) MarshalJSON() ([]byte, error) {
 	return w.end(), nil
 }
 
-// result is a result of what is written, and of the members that another server
-// had beside it, which are in the metadata under the prefix.
+// result returns the written object as a result, with the additional members from
+// another server's result, which are in the metadata under the prefix.
 func (w *object) result(metadata canister.Fields, prefix string) *rawResult {
 	w.fields(metadata, prefix, "_meta")
 	result := &rawResult{text: w.open()}
@@ -58,8 +58,8 @@ func (w *object) result(metadata canister.Fields, prefix string) *rawResult {
 	return result
 }
 
-// object writes a JSON object member by member: what is JSON already goes in as
-// it is, which encoding/json can do for structs only.
+// object writes a JSON object member by member. It inserts values that are already JSON
+// unchanged; encoding/json can do this only for structs.
 type object struct {
 	bytes.Buffer
 	first   bool
@@ -73,7 +73,7 @@ func newObject() *object {
 	return w
 }
 
-func (w *object) byte(b byte)       { _ = w.WriteByte(b) } // a buffer takes everything
+func (w *object) byte(b byte)       { _ = w.WriteByte(b) } // a buffer never fails
 func (w *object) write(text []byte) { _, _ = w.Write(text) }
 
 // key begins a member.
@@ -92,8 +92,8 @@ func (w *object) string(s string) {
 		w.strings = json.NewEncoder(&w.Buffer)
 		w.strings.SetEscapeHTML(false)
 	}
-	_ = w.strings.Encode(s) // what is not UTF-8 is replaced
-	w.Truncate(w.Len() - 1) // of the newline
+	_ = w.strings.Encode(s) // invalid UTF-8 is replaced
+	w.Truncate(w.Len() - 1) // removes the newline
 }
 
 func (w *object) raw(name string, value []byte) {
@@ -126,8 +126,9 @@ func (w *object) int(name string, value int64) {
 	w.write(strconv.AppendInt(w.AvailableBuffer(), value, 10))
 }
 
-// finish writes what protocol 2026-07-28 wants at the end of a result (SEP-2322);
-// of what can be cached, that it is stale at once, and nobody else's (SEP-2549).
+// finish writes the members that protocol 2026-07-28 requires at the end of a result
+// (SEP-2322). A cacheable result is declared to be immediately stale and private
+// (SEP-2549).
 func (w *object) finish(isModern, cacheable bool) {
 	if !isModern {
 		return
@@ -146,8 +147,8 @@ func (w *object) base64(name string, data []byte) {
 	w.byte('"')
 }
 
-// fields writes the fields that have the prefix, without it, in their order,
-// but for those that are written and those that are not wished.
+// fields writes the fields that have the prefix, without the prefix and sorted by name,
+// except those that are already written and those in not.
 func (w *object) fields(fields canister.Fields, prefix string, not ...string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if len(name) <= len(prefix) || name[:len(prefix)] != prefix || !json.Valid(fields[name]) {
@@ -160,13 +161,13 @@ func (w *object) fields(fields canister.Fields, prefix string, not ...string) {
 	}
 }
 
-// end returns the object.
+// end closes and returns the object.
 func (w *object) end() []byte {
 	w.byte('}')
 	return w.Bytes()
 }
 
-// open returns the object without its end.
+// open returns the object without the closing brace.
 func (w *object) open() []byte { return w.Bytes() }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
