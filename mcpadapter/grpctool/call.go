@@ -11,16 +11,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// effect says what a request can do.
+// effect says whether a request can have side effects.
 type effect bool
 
 const (
-	harmless effect = false // nothing that somebody might wonder about
-	lasting  effect = true  // whatever the tool does
+	harmless effect = false // no side effects
+	lasting  effect = true  // the side effects of the tool
 )
 
-// ask makes one RPC. Its error is a failure with gRPC's status in its chain, or
-// the error of ctx. It returns soon after ctx or the connection ends.
+// ask makes one RPC. Its error is a failure with the gRPC status in its chain, or the
+// error of ctx. It returns soon after ctx or the connection ends.
 func (c *connection) ask(ctx context.Context, method string, request, response proto.Message, what effect) error {
 	if err := ctx.Err(); err != nil {
 		return interrupted(err, false)

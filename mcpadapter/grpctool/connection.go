@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// straggle bounds how long gRPC may take to let go of its sockets.
+// straggle bounds how long gRPC may take to close its sockets.
 const straggle = 2 * time.Second
 
 var (
@@ -30,8 +30,8 @@ var (
 	errOutside = errors.New("sockets of the connection are still open")
 )
 
-// connection is one life of a server: a channel of gRPC, which may go through
-// several HTTP/2 connections as long as there are calls on it.
+// connection is one connection to a server: a gRPC channel. It may use several HTTP/2
+// connections, one after the other, as long as calls are under way.
 type connection struct {
 	source     *source
 	peer       telemetry.Peer
@@ -44,9 +44,9 @@ type connection struct {
 	work sync.WaitGroup
 
 	mu       sync.Mutex
-	first    *toolspb.ListToolsResponse // what connecting listed; nil once it was used
+	first    *toolspb.ListToolsResponse // the tools listed while connecting; nil once used
 	calls    int
-	shaken   bool // the HTTP/2 connection is not, or not only, the first one
+	shaken   bool // the first HTTP/2 connection was lost or is being drained
 	isLost   bool
 	lostErr  error
 	lost     chan struct{}
@@ -66,7 +66,7 @@ func newConnection(s *source, conn *grpc.ClientConn, transports *transports) *co
 	return c
 }
 
-// enter begins a request; leave ends it.
+// enter begins a request; the caller must call leave when it ends.
 func (c *connection) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,9 +84,9 @@ func (c *connection) leave() {
 	c.settle()
 }
 
-// watch notices what becomes of the HTTP/2 connection. One that the server
-// winds up (GOAWAY) answers what is under way: gRPC makes another for new calls,
-// and this connection is lost when there is no call on it.
+// watch follows the state of the HTTP/2 connection. A connection that the server drains
+// (GOAWAY) still answers the calls under way. Meanwhile gRPC opens another one for new
+// calls. This connection is lost when no call is under way.
 func (c *connection) watch() {
 	for {
 		state := c.conn.GetState()
@@ -114,8 +114,8 @@ func (c *connection) shake() {
 	c.settle()
 }
 
-// steady says that the tools may be others if there is another HTTP/2
-// connection: it may lead to another copy of the server.
+// steady signals on changed that the tools may have changed if this is not the first
+// HTTP/2 connection: a new one may lead to another copy of the server.
 func (c *connection) steady() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,14 +127,16 @@ func (c *connection) steady() {
 	}
 }
 
-// settle ends the connection if it was shaken and is quiet. c.mu is held.
+// settle ends the connection if it was shaken and no call is under way. The caller must
+// hold c.mu.
 func (c *connection) settle() {
 	if c.shaken && c.calls == 0 {
 		c.lose(errEnded)
 	}
 }
 
-// lose ends the connection, nil for on request. c.mu is held.
+// lose ends the connection; cause is nil if it was closed on request. The caller must
+// hold c.mu.
 func (c *connection) lose(cause error) {
 	if c.isLost {
 		return
@@ -166,9 +168,9 @@ func (c *connection) Peer() ensemble.Peer {
 	return ensemble.Peer{Name: c.source.options.Server, Protocol: "gRPC " + name}
 }
 
-// Ping implements [ensemble.Pinger] by the standard health service. Whether
-// the server has one does not matter, nor whether it wants a token, which is not
-// sent: any answer is a sign of life.
+// Ping implements [ensemble.Pinger] with the standard health service. The server need
+// not have that service, and may ask for the token, which is not sent: any response
+// shows that the server is alive.
 func (c *connection) Ping(ctx context.Context) error {
 	if err := c.enter(); err != nil {
 		return err
@@ -183,8 +185,8 @@ func (c *connection) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close implements [ensemble.Connection]. gRPC tells the server and is brief
-// about it, so that ctx has nothing to shorten.
+// Close implements [ensemble.Connection]. It ignores ctx because gRPC notifies the
+// server and closes quickly.
 func (c *connection) Close(context.Context) error {
 	c.closing.Do(func() {
 		c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
 )
 
-// outputOf reads a response: what the tool returned, or how it failed.
+// outputOf converts a response to the output of the tool or to its failure.
 func outputOf(response *toolspb.ToolCallResponse) (invoker.Output, *invoker.Failure) {
 	if !response.GetSuccess() {
 		return invoker.Output{}, told(response)
@@ -22,9 +22,9 @@ func outputOf(response *toolspb.ToolCallResponse) (invoker.Output, *invoker.Fail
 	return invoker.Output{Content: resultOf(response.GetResultJson())}, nil
 }
 
-// resultOf reads a result: a string is text, any other value structured
-// content, null and nothing are none. What is no JSON is taken as text: the
-// tool has run, and servers write NaN and the like.
+// resultOf converts a result: a string is text, any other value structured content, and
+// null or an empty result no content. Invalid JSON is taken as text: the tool has run,
+// and some servers write NaN and the like.
 func resultOf(result string) []canister.Content {
 	var text string
 	switch trimmed := bytes.TrimSpace([]byte(result)); {
@@ -39,8 +39,8 @@ func resultOf(result string) []canister.Content {
 	}
 }
 
-// contentOf reads content in its JSON form (docs/canisters.md); nil if there is
-// none, or it cannot be read: the result says the same in fewer words.
+// contentOf parses content in its JSON form (docs/canisters.md). It returns nil if
+// there is none or it cannot be parsed; the result then has a shorter form of it.
 func contentOf(text string) []canister.Content {
 	if text == "" || !json.Valid([]byte(text)) {
 		return nil
@@ -56,8 +56,8 @@ func contentOf(text string) []canister.Content {
 	return c.(canister.Result).Content
 }
 
-// contentText is the inverse of contentOf; metadata stays behind, since it is
-// for programs on this side.
+// contentText is the inverse of contentOf. It omits metadata, which is meant for
+// programs on this side.
 func contentText(content []canister.Content) string {
 	bare := make([]canister.Content, len(content))
 	for i, c := range content {
@@ -65,7 +65,7 @@ func contentText(content []canister.Content) string {
 	}
 	line, err := canister.Marshal(canister.Result{Content: bare})
 	if err != nil {
-		return "" // a value that has no such form; the result says it in other words
+		return "" // a value without JSON form; the result has a text form of it
 	}
 	var form struct{ Content json.RawMessage }
 	if json.Unmarshal(line, &form) != nil {
@@ -101,7 +101,7 @@ func withoutExtra(c canister.Content) canister.Content {
 func compact(value json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if json.Compact(&b, value) != nil {
-		return value // it is no JSON, which others notice
+		return value // not JSON, which is reported elsewhere
 	}
 	return b.Bytes()
 }
@@ -109,7 +109,7 @@ func compact(value json.RawMessage) json.RawMessage {
 func quoted(text string) json.RawMessage {
 	value, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // no string fails to marshal
+		panic(err) // strings always marshal
 	}
 	return value
 }

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// legalKey is what gRPC says of names of metadata (gRPC over HTTP/2, § Requests).
+// legalKey matches the metadata names that gRPC allows (gRPC over HTTP/2, § Requests).
 var legalKey = regexp.MustCompile(`^[0-9a-z_.-]+$`)
 
-// check says what is wrong with the options: nil if nothing is.
+// check returns what is wrong with the options, or nil.
 func (s *source) check() error {
 	o := &s.options
 	if s.target == "" || strings.HasPrefix(s.target, "http://") || strings.HasPrefix(s.target, "https://") {
@@ -57,7 +57,7 @@ func checkKey(name string) error {
 	return nil
 }
 
-// standing is the metadata of all requests.
+// standing returns the metadata that is sent with every request.
 func (s *source) standing() metadata.MD {
 	md := metadata.New(s.options.Metadata)
 	for name, value := range s.own {
@@ -66,8 +66,9 @@ func (s *source) standing() metadata.MD {
 	return md
 }
 
-// outgoing adds the metadata of a request, the context of its trace among it. A
-// personal one also says for whom it is. The error is an UNAUTHORIZED failure; nothing was sent then.
+// outgoing adds the metadata of a request, including its trace context. If personal is
+// set, it also adds the trusted values that say on whose behalf the call is made. The
+// error is an UNAUTHORIZED failure; nothing was sent then.
 func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, error) {
 	md := s.standing()
 	token, err := s.options.token(ctx)
@@ -89,7 +90,7 @@ func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, 
 	return metadata.NewOutgoingContext(ctx, md), nil
 }
 
-// withMetadataOf gives a context the outgoing metadata of another.
+// withMetadataOf returns ctx with the outgoing metadata of other.
 func withMetadataOf(ctx, other context.Context) context.Context {
 	md, _ := metadata.FromOutgoingContext(other)
 	return metadata.NewOutgoingContext(ctx, md)
@@ -102,7 +103,7 @@ func (o *Options) token(ctx context.Context) (string, error) {
 	var token string
 	var err error
 	if panicked := contain.Call("Options.Token", func() { token, err = o.Token(ctx) }); panicked != nil {
-		return "", panicked // streams ask for it on goroutines of their own
+		return "", panicked // streams call it on separate goroutines
 	}
 	err = contain.Error(err)
 	if err == nil && token == "" {
@@ -132,18 +133,19 @@ func (o *Options) addTrusted(ctx context.Context, md metadata.MD) error {
 	return nil
 }
 
-// trustedText is a trusted value as text: a string as it is, anything else as JSON.
+// trustedText returns a trusted value as text: a string unchanged, anything else as
+// JSON.
 func trustedText(value invoker.Value) (string, error) {
 	encoded, err := value.Reveal()
 	if err != nil {
 		return "", err
 	}
 	text := string(compact(encoded))
-	_ = json.Unmarshal(encoded, &text) // what is no string stays JSON
+	_ = json.Unmarshal(encoded, &text) // values other than strings stay JSON
 	return text, nil
 }
 
-// metadataText returns the text if metadata of this name can carry it.
+// metadataText returns the text if metadata with this name can carry it.
 func metadataText(name, text string) (string, error) {
 	if strings.HasSuffix(name, "-bin") {
 		return text, nil

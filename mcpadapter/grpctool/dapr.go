@@ -14,23 +14,22 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// Dapr returns a server of tools that is reached through the Dapr sidecar of
+// Dapr returns the source of a tool server that is reached through the Dapr sidecar of
 // this program, by the name of its application.
 //
-// The sidecar is where DAPR_GRPC_ENDPOINT says, such as
-// https://sidecar.example.com:443, or else at DAPR_GRPC_PORT of this machine,
-// by default 50001. It passes on gRPC by the metadata dapr-app-id (Dapr:
-// service invocation with gRPC), and gets DAPR_API_TOKEN as dapr-api-token.
-// The endpoint says whether it takes TLS, which a sidecar on this machine does
-// not: Options.Plaintext has no say in it. The variables are read when Dapr is
-// called. What is wrong with them is the error of Open.
+// The address of the sidecar is DAPR_GRPC_ENDPOINT, for example
+// https://sidecar.example.com:443, or else the port DAPR_GRPC_PORT of this machine, by
+// default 50001. The sidecar routes gRPC by the metadata dapr-app-id (Dapr: service
+// invocation with gRPC), and gets DAPR_API_TOKEN as dapr-api-token. The endpoint
+// determines whether TLS is used; without an endpoint it is not. Options.Plaintext is
+// ignored. The variables are read when Dapr is called. Open reports errors in them.
 func Dapr(application string, options *Options) ensemble.Source {
 	return behindSidecar(application, options)
 }
 
-// DaprMCP is [MCP] through the Dapr sidecar, which it tells that there is a
-// stream (dapr-stream): otherwise a sidecar with a policy of retries passes on
-// one message and no more.
+// DaprMCP is like [MCP], but goes through the Dapr sidecar. It tells the sidecar that
+// the request is a stream (dapr-stream): otherwise a sidecar with a retry policy
+// forwards only one message.
 func DaprMCP(application string, options *Options, client *mcpadapter.ClientOptions) ensemble.Source {
 	return overStream(application, options, client, func(o *Options) *source {
 		s := behindSidecar(application, o)
@@ -57,8 +56,8 @@ func behindSidecar(application string, options *Options) *source {
 	return s
 }
 
-// sidecar returns the target that the variables name, and whether it is
-// reached without TLS.
+// sidecar returns the target that the variables specify, and whether it is reached
+// without TLS.
 func sidecar(endpoint, port string) (target string, plaintext bool, err error) {
 	if endpoint == "" {
 		return net.JoinHostPort("127.0.0.1", cmp.Or(port, "50001")), true, nil

@@ -15,8 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errorCodes maps the codes of the contract. A tool server says
-// SERVICE_UNAVAILABLE of what it depends on, and that nothing was done.
+// errorCodes maps the error codes of the contract. A tool server sends
+// SERVICE_UNAVAILABLE if a service that it depends on is unavailable and nothing was
+// done.
 var errorCodes = map[toolspb.ErrorCode]invoker.Code{
 	toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS:   invoker.InvalidArguments,
 	toolspb.ErrorCode_ERROR_CODE_SERVICE_UNAVAILABLE: invoker.Unavailable,
@@ -24,10 +25,9 @@ var errorCodes = map[toolspb.ErrorCode]invoker.Code{
 	toolspb.ErrorCode_ERROR_CODE_INTERNAL_ERROR:      invoker.ExecutionFailed,
 }
 
-// statusCodes maps the statuses of gRPC (gRPC, § Status Codes) with which a
-// request ends that has left. One that is not here says too little: the tool
-// may have run. So does UNAVAILABLE, which a proxy sends when the connection
-// behind it breaks.
+// statusCodes maps the gRPC statuses (gRPC, § Status Codes) of requests that were sent.
+// A status that is missing here leaves open whether the tool ran. UNAVAILABLE is one of
+// these: a proxy also sends it when its connection to the server breaks.
 var statusCodes = map[codes.Code]invoker.Code{
 	codes.InvalidArgument:    invoker.InvalidArguments,
 	codes.OutOfRange:         invoker.InvalidArguments,
@@ -40,10 +40,10 @@ var statusCodes = map[codes.Code]invoker.Code{
 	codes.ResourceExhausted:  invoker.Unavailable,
 	codes.DeadlineExceeded:   invoker.Timeout,
 	codes.Unimplemented:      invoker.Protocol,
-	codes.Unknown:            invoker.ExecutionFailed, // what servers make of an exception
+	codes.Unknown:            invoker.ExecutionFailed, // what servers return for an exception
 }
 
-// words are what a model is told of a failure, before the server's own words.
+// words are the messages for the model, which come before the server's own message.
 var words = map[invoker.Code]string{
 	invoker.InvalidArguments: "The server does not take the arguments",
 	invoker.NotFound:         "The server did not find what was asked for",
@@ -56,20 +56,20 @@ var words = map[invoker.Code]string{
 	invoker.OutcomeUnknown:   "The server, or the way to it, is in trouble. The call may or may not have taken effect: find out before you repeat it",
 }
 
-// exchange is what is known of a request that failed.
+// exchange describes how far a failed request got.
 type exchange struct {
 	left     bool // it may have reached the server
-	answered bool // an answer had begun to come
-	said     bool // the status is the server's, and not what gRPC made of something else
+	answered bool // a response had begun to arrive
+	said     bool // the server sent the status; gRPC did not derive it from something else
 	what     effect
 }
 
-// failureOf says what came of an RPC that did not succeed.
+// failureOf returns the failure for an RPC that did not succeed.
 func failureOf(err error, x exchange) *invoker.Failure {
 	s := status.Convert(err)
 	code := cmp.Or(statusCodes[s.Code()], invoker.OutcomeUnknown)
 	if !x.said && (s.Code() == codes.Unknown || s.Code() == codes.ResourceExhausted) {
-		code = invoker.OutcomeUnknown // a page for people, ENHANCE_YOUR_CALM: no tool has failed, and no server is busy
+		code = invoker.OutcomeUnknown // an HTML page or ENHANCE_YOUR_CALM: not a failed tool or a busy server
 	}
 	switch {
 	case s.Code() == codes.ResourceExhausted && x.answered:
@@ -88,7 +88,7 @@ func failureOf(err error, x exchange) *invoker.Failure {
 	return failure
 }
 
-// retryAfter is the wait that the server asks for in the details of its status.
+// retryAfter returns the delay that the server requests in the details of its status.
 func retryAfter(s *status.Status) time.Duration {
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
@@ -98,7 +98,8 @@ func retryAfter(s *status.Status) time.Duration {
 	return 0
 }
 
-// gone is a request that the connection took with it.
+// gone returns the failure for a request whose connection was lost. maybe is set if the
+// server may have received it.
 func (c *connection) gone(err error, maybe bool) *invoker.Failure {
 	cause := cmp.Or(c.Err(), err)
 	if maybe {
@@ -107,7 +108,7 @@ func (c *connection) gone(err error, maybe bool) *invoker.Failure {
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
 }
 
-// interrupted is a request whose own context ended.
+// interrupted returns the failure for a request whose own context ended.
 func interrupted(err error, left bool) *invoker.Failure {
 	failure := *invoker.AsFailure(err)
 	if !left {
@@ -116,8 +117,8 @@ func interrupted(err error, left bool) *invoker.Failure {
 	return &failure
 }
 
-// told is the failure that a response says. That it has content shows that it
-// was answered: such a call is never made again by itself.
+// told returns the failure that a response describes. It always has content, which
+// shows that the call was answered: such a call is never retried automatically.
 func told(response *toolspb.ToolCallResponse) *invoker.Failure {
 	failure := &invoker.Failure{Code: cmp.Or(errorCodes[response.GetErrorCode()], invoker.ExecutionFailed)}
 	failure.Retryable = failure.Code == invoker.Unavailable
@@ -132,6 +133,5 @@ func told(response *toolspb.ToolCallResponse) *invoker.Failure {
 	return failure
 }
 
-// maxQuoted is how many bytes of a text of the other side an error or a log entry
-// quotes.
+// maxQuoted is how many bytes of the peer's text an error or a log entry quotes.
 const maxQuoted = 2000

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// CategoryKey is the member of a definition's metadata that has the tool's
-// category, a JSON string.
+// CategoryKey is the metadata member of a definition that holds the tool's category, a
+// JSON string.
 const CategoryKey = invoker.CategoryKey
 
 // List implements [ensemble.Connection].
@@ -39,7 +39,8 @@ func (c *connection) List(ctx context.Context) (ensemble.Listing, error) {
 	return listing, nil
 }
 
-// listed returns what connecting listed, the first time.
+// listed returns the tools that were listed while connecting when it is called for the
+// first time, and requests them afterwards.
 func (c *connection) listed(ctx context.Context) (*toolspb.ListToolsResponse, error) {
 	c.mu.Lock()
 	first := c.first
@@ -51,7 +52,7 @@ func (c *connection) listed(ctx context.Context) (*toolspb.ListToolsResponse, er
 	return c.list(ctx)
 }
 
-// list asks for the tools.
+// list requests the tools.
 func (c *connection) list(ctx context.Context) (*toolspb.ListToolsResponse, error) {
 	ctx, seen := telemetry.StartRequest(ctx, telemetry.Call{Method: "tools/list", RPC: c.service + "/ListTools"}, c.peer)
 	response := new(toolspb.ListToolsResponse)
@@ -92,7 +93,7 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 	if err == nil || len(def.OutputSchema) == 0 {
 		return inv, err
 	}
-	// A tool whose output schema is of no use can be called all the same.
+	// A tool whose output schema is unusable can still be called.
 	unchecked, again := invoker.Raw(def, call, &invoker.RawOptions{UncheckedResults: true, Inline: true})
 	if again != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (c *connection) invoker(tool *toolspb.ToolDefinition) (invoker.Invoker, err
 	return unchecked, nil
 }
 
-// needs are the names of the trusted values that go into metadata, sorted.
+// needs returns the names of the trusted values that are sent as metadata, sorted.
 func (s *source) needs() []string {
 	return slices.Compact(slices.Sorted(maps.Values(s.options.TrustedMetadata)))
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// MCP returns a server of MCP that is reached over gRPC, with all that MCP has;
-// see [DialMCP] for the stream, and package mcpadapter for the rest. The
-// server's name, its logger and the bound of messages are those of options
-// where client has none. Either may be nil.
+// MCP returns the source of an MCP server that is reached over gRPC, with all features
+// of MCP; see [DialMCP] for the stream, and package mcpadapter for the rest. The
+// server's name and its logger are taken from options if client does not set them. The
+// message limit of the stream is the one in options, or else the one in client. Both
+// may be nil.
 func MCP(address string, options *Options, client *mcpadapter.ClientOptions) ensemble.Source {
 	return overStream(address, options, client, func(o *Options) *source { return at(address, o) })
 }
 
-// overStream makes a source of MCP from one of gRPC.
+// overStream returns an MCP source that uses the stream of a gRPC source.
 func overStream(name string, options *Options, client *mcpadapter.ClientOptions, from func(*Options) *source) ensemble.Source {
 	var o Options
 	if options != nil {

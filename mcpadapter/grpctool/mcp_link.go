@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// MCPLink carries MCP over one bidirectional stream of gRPC, a message a frame
-// (MCP 2025-11-25, basic/transports § Custom Transports). It is a transport of
+// MCPLink carries MCP over one bidirectional gRPC stream, with one message in each
+// frame (MCP 2025-11-25, basic/transports § Custom Transports). It is a transport of
 // the MCP SDK, for one session. All methods may be called concurrently.
 type MCPLink struct {
 	source     *source
@@ -33,10 +33,10 @@ type MCPLink struct {
 
 	life     context.Context // of the stream
 	end      context.CancelFunc
-	sending  chan struct{} // held by whoever sends
+	sending  chan struct{} // semaphore of the sender
 	messages chan jsonrpc.Message
-	ended    chan struct{} // no message follows
-	readErr  error         // why; set before ended is closed
+	ended    chan struct{} // closed when no more messages follow
+	readErr  error         // the reason; set before ended is closed
 	stalled  atomic.Bool   // the server has stopped reading
 
 	once     sync.Once
@@ -49,16 +49,16 @@ var (
 	_ mcp.Connection = mcpConnection{}
 )
 
-// DialMCP connects to a server of MCP over gRPC. When it returns, the server
-// has admitted us. The link outlives ctx, and is the caller's to close.
+// DialMCP connects to an MCP server over gRPC. It returns after the server has admitted
+// the client. The link outlives ctx; the caller must close it.
 //
-// One stream serves all who share the session, so that TrustedMetadata cannot
-// say for whom a call is, and is an error.
+// All callers of the session share one stream, so that TrustedMetadata cannot say on
+// whose behalf a call is made. Setting it is an error.
 func DialMCP(ctx context.Context, address string, options *Options) (*MCPLink, error) {
 	return at(address, options).stream(ctx)
 }
 
-// stream opens a stream of MCP.
+// stream opens an MCP stream.
 func (s *source) stream(ctx context.Context) (*MCPLink, error) {
 	err := s.wrong
 	if err == nil && len(s.options.TrustedMetadata) > 0 {
@@ -101,9 +101,9 @@ func dialMCP(ctx context.Context, s *source) (*MCPLink, error) {
 	return nil, failureOf(err, exchange{what: harmless})
 }
 
-// open begins the stream and waits for the server's first frame, which has no
-// message. Headers would not do: proxies, such as Dapr's sidecar, pass them on
-// no sooner than a frame.
+// open begins the stream and waits for the server's first frame, which has no message.
+// Headers are not enough: proxies such as Dapr's sidecar forward them only together
+// with a frame.
 func (l *MCPLink) open(ctx context.Context) error {
 	dressed, err := l.source.outgoing(ctx, false)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *MCPLink) open(ctx context.Context) error {
 	return err
 }
 
-// read takes the server's frames. One that is no message is passed over.
+// read receives the server's frames. It skips frames that are not messages.
 func (l *MCPLink) read() {
 	defer close(l.ended)
 	for {
@@ -149,15 +149,15 @@ func (l *MCPLink) read() {
 // Connect implements mcp.Transport.
 func (l *MCPLink) Connect(context.Context) (mcp.Connection, error) { return mcpConnection{l}, nil }
 
-// Route implements [mcpadapter.Routed]: what goes over the stream is JSON-RPC.
+// Route implements [mcpadapter.Routed]. The stream carries JSON-RPC.
 func (l *MCPLink) Route() telemetry.Peer {
 	p := l.source.peer
 	p.System = ""
 	return p
 }
 
-// Close ends the stream politely, for two seconds at most and no longer than
-// ctx lasts, and then in any case. Nothing is left when it returns.
+// Close ends the stream gracefully, within two seconds and before ctx ends, and
+// otherwise forcibly. When it returns, no connection or goroutine is left.
 func (l *MCPLink) Close(ctx context.Context) error {
 	l.once.Do(func() {
 		defer close(l.closed)
@@ -168,7 +168,7 @@ func (l *MCPLink) Close(ctx context.Context) error {
 	return l.closeErr
 }
 
-// tearDown ends the stream and waits until nothing is left.
+// tearDown ends the stream and waits until its connections are closed.
 func (l *MCPLink) tearDown() error {
 	l.end()
 	err := l.conn.Close()
@@ -184,14 +184,15 @@ func (l *MCPLink) tearDown() error {
 	return nil
 }
 
-// goodbye says that nothing more comes, and waits for the server's end.
+// goodbye tells the server that no more messages follow, and waits for it to end the
+// stream.
 func (l *MCPLink) goodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, straggle)
 	defer cancel()
 	select {
 	case <-l.ended:
 	case <-ctx.Done():
-	case l.sending <- struct{}{}: // and nobody sends after this
+	case l.sending <- struct{}{}: // kept, so that no message is sent after this
 		_ = l.stream.CloseSend()
 	}
 	for {
@@ -200,18 +201,18 @@ func (l *MCPLink) goodbye(ctx context.Context) {
 			return
 		case <-ctx.Done():
 			return
-		case <-l.messages: // nobody reads them any more
+		case <-l.messages: // discarded
 		}
 	}
 }
 
-// mcpConnection is what the SDK sees of a link.
+// mcpConnection is the view of a link that the SDK gets.
 type mcpConnection struct{ *MCPLink }
 
-// SessionID implements mcp.Connection: the stream is the session.
+// SessionID implements mcp.Connection. It is empty because the stream is the session.
 func (mcpConnection) SessionID() string { return "" }
 
-// Close implements mcp.Connection: it begins the end and does not wait for it.
+// Close implements mcp.Connection. It does not wait until the link is closed.
 func (c mcpConnection) Close() error {
 	go func() { _ = c.MCPLink.Close(context.Background()) }()
 	return nil
@@ -237,9 +238,9 @@ const maxStall = time.Minute
 
 var errNotReading = status.Error(codes.Unavailable, "the server has stopped reading")
 
-// Write implements mcp.Connection. A message that is on its way when ctx ends
-// is sent all the same, since half of one is of no use. If the server does not take
-// it in a minute, the link ends.
+// Write implements mcp.Connection. If ctx ends while a message is being sent, the
+// message is still sent, because half a message is useless. If the server does not read
+// it within a minute, the link ends.
 func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(message)
 	if err != nil {
@@ -256,7 +257,7 @@ func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error
 		return mcp.ErrConnectionClosed
 	}
 	sent := make(chan error, 1)
-	go func() { // no longer than the stream
+	go func() { // ends with the stream
 		defer func() { <-c.sending }()
 		bound := time.AfterFunc(maxStall, func() {
 			c.stalled.Store(true)

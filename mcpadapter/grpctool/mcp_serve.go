@@ -23,18 +23,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// frames is a stream as the server sees it.
+// frames is the server's side of a stream.
 type frames = grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]
 
-// mcpHandlers serve MCP. A panic costs no more than its session.
+// mcpHandlers serve MCP. A panic ends only its session.
 type mcpHandlers struct {
 	toolspb.UnimplementedMcpServiceServer
 	handlers
 	mcp *mcpadapter.Server
 }
 
-// Connect implements the service. The frames of the stream are the lines of the
-// streams that an mcpadapter.Server serves.
+// Connect implements the service. It passes the frames of the stream to an
+// mcpadapter.Server as lines.
 func (h mcpHandlers) Connect(stream frames) (err error) {
 	defer h.contain(stream.Context(), &err)
 	from, err := h.server.identify(stream.Context())
@@ -47,7 +47,7 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	}
 	defer leave()
 	defer serveRequest(stream.Context())()
-	if err := stream.Send(&toolspb.ConnectResponse{}); err != nil { // the client is admitted
+	if err := stream.Send(&toolspb.ConnectResponse{}); err != nil { // tells the client that it is admitted
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(from.ctx)
@@ -64,10 +64,10 @@ func (h mcpHandlers) Connect(stream frames) (err error) {
 	return nil
 }
 
-// frameReader reads the frames of a client as lines. It ends when the client has
-// said all, and when the server is about to end: calls under way are answered
-// then, and there are no new ones. Frames beyond the client's rate are read
-// later, and gRPC lets the client wait.
+// frameReader reads the frames of a client as lines. It ends when the client has sent
+// its last frame, or when the server shuts down: calls under way are then answered, and
+// no new ones begin. Frames beyond the client's rate are read later; meanwhile, gRPC's
+// flow control makes the client wait.
 type frameReader struct {
 	frames  chan []byte
 	arrive  func() time.Duration
@@ -114,7 +114,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 			if !ok {
 				return 0, io.EOF
 			}
-			// JSON has line ends between its tokens alone.
+			// In JSON, line ends occur only between tokens.
 			r.line = append(bytes.ReplaceAll(frame, []byte{'\n'}, []byte{' '}), '\n')
 		case <-r.ending:
 			return 0, io.EOF
@@ -130,7 +130,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 // Route implements [mcpadapter.Routed].
 func (r *frameReader) Route() telemetry.Peer {
 	p := r.peer
-	p.System = "" // it is JSON-RPC that goes over the stream
+	p.System = "" // the stream carries JSON-RPC
 	return p
 }
 
@@ -145,11 +145,11 @@ type frameWriter struct {
 	stream frames
 	closed atomic.Bool
 	mu     sync.Mutex
-	line   []byte // that has no end yet
+	line   []byte // incomplete line
 }
 
-// Write implements io.Writer. A client that does not read holds it up for 30 s,
-// and then the stream ends.
+// Write implements io.Writer. A client that does not read blocks it for up to 30 s;
+// then the stream ends.
 func (w *frameWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +172,7 @@ func (w *frameWriter) send(line []byte) error {
 	return w.stream.Send(&toolspb.ConnectResponse{Message: line})
 }
 
-// Close implements io.Closer. It waits for nobody.
+// Close implements io.Closer. It does not wait for a Write under way.
 func (w *frameWriter) Close() error {
 	w.closed.Store(true)
 	return nil

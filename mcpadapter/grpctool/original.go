@@ -18,30 +18,30 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// The original package and its file, as the contract has them.
+// The original package and its file, as named in the contract.
 const (
 	originalPackage = "farmer_power.mcp.v1"
 	originalFile    = "mcp/v1/mcp_tool.proto"
 )
 
-// originalDesc is the service under its original name. The messages are ours:
-// on the wire there is no difference.
+// originalDesc is the service under its original name. It uses our messages; the wire
+// format is the same.
 var originalDesc = func() grpc.ServiceDesc {
 	desc := toolspb.McpToolService_ServiceDesc
 	desc.ServiceName, desc.Metadata = OriginalService, originalFile
 	return desc
 }()
 
-// reflect offers reflection on a server for all of its services, the one under
-// its original name included.
+// reflect registers reflection on a server for all of its services, including the one
+// under its original name.
 func reflect(on grpc.ServiceRegistrar, services reflection.ServiceInfoProvider) {
 	options := reflection.ServerOptions{Services: services, DescriptorResolver: withOriginal{}}
 	reflectionpb.RegisterServerReflectionServer(on, reflection.NewServerV1(options))
 	reflectionalphapb.RegisterServerReflectionServer(on, reflection.NewServer(options))
 }
 
-// withOriginal finds the descriptors of this program, and those of the original
-// package, which are ours by other names.
+// withOriginal resolves the descriptors of this program and of the original package,
+// which are renamed copies of ours.
 type withOriginal struct{}
 
 var original = sync.OnceValue(func() *protoregistry.Files {
@@ -66,7 +66,7 @@ var original = sync.OnceValue(func() *protoregistry.Files {
 	}
 	files, err := protodesc.NewFiles(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{form}})
 	if err != nil {
-		panic(err) // the file is compiled in, and a test reads it
+		panic(err) // the file is compiled in and covered by a test
 	}
 	return files
 })

@@ -25,9 +25,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Register offers the tool service on a gRPC server that is the caller's, under
-// both of its names, and MCP if there is ServerOptions.MCP. The caller ends that
-// server, after Close.
+// Register registers the tool service on the caller's gRPC server, under both of its
+// names, and MCP if ServerOptions.MCP is set. The caller must stop that server, after
+// Close.
 func (s *Server) Register(on grpc.ServiceRegistrar) {
 	toolspb.RegisterMcpToolServiceServer(on, handlers{server: s})
 	on.RegisterService(&originalDesc, handlers{server: s})
@@ -36,7 +36,7 @@ func (s *Server) Register(on grpc.ServiceRegistrar) {
 	}
 }
 
-// handlers are the RPCs of the service. A panic costs no more than its request.
+// handlers implement the RPCs of the service. A panic ends only its request.
 type handlers struct {
 	toolspb.UnimplementedMcpToolServiceServer
 	server *Server
@@ -73,14 +73,16 @@ func (h handlers) contain(ctx context.Context, err *error) {
 	}
 }
 
-// Serve serves clients of a listener, with the standard health service and
-// reflection, which ask for no identity, until ctx ends or the server is
-// closed. The health is NOT_SERVING while the roster is not ready
-// (ensemble.Health), and for the reasons of ServerOptions.NotReady. A request
-// has 30 s to arrive; see docs/grpc.md for the bounds of silent clients. Then it
-// closes the server: calls under way have ServerOptions.ShutdownTimeout to finish,
-// and new ones are refused. It returns nil when all have, and otherwise what did
-// not end, or what went wrong with the listener, which is closed in any case.
+// Serve serves the clients of a listener until ctx ends or the server is closed. It
+// also serves the standard health service and reflection, which need no authentication.
+// The health is NOT_SERVING while the roster is not ready (ensemble.Health), and for
+// the reasons of ServerOptions.NotReady. A request has 30 s to arrive; see docs/grpc.md
+// for the limits on silent clients.
+//
+// At the end Serve closes the server: new calls are refused, and calls under way have
+// ServerOptions.ShutdownTimeout to finish. It returns nil if they all finished.
+// Otherwise the error says what did not end, or what went wrong with the listener. The
+// listener is closed in any case.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	if !s.startServing() {
 		listener.Close()
@@ -105,7 +107,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	stopTelling()
 	alive.Shutdown()
 	stopped := make(chan struct{})
-	go func() { // no new calls from now on, and clients are told
+	go func() { // refuses new calls and notifies clients
 		server.GracefulStop()
 		close(stopped)
 	}()
@@ -113,7 +115,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	select {
 	case <-stopped:
 	case <-time.After(lastAnswers):
-		clients.CloseWaiting() // such as those that never answer, or watch the health
+		clients.CloseWaiting() // for example of clients that never respond, or watch the health
 	}
 	select {
 	case <-stopped:
@@ -125,19 +127,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// lastAnswers is the time for the answers of calls that have ended to leave.
+// lastAnswers is how long the responses of finished calls may take to be sent.
 const lastAnswers = 250 * time.Millisecond
 
-// full logs that connections were closed at a bound.
+// full logs that connections were closed because a limit was reached.
 func (s *Server) full(closed int, address string) {
 	s.log.Warn("there are too many connections: those without a request under way are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }
 
-// readinessEvery is how often the health service looks at the roster.
+// readinessEvery is how often the readiness of the roster is checked.
 const readinessEvery = time.Second
 
-// tellReadiness keeps the health service at whether there may be calls, until
-// stop is called.
+// tellReadiness updates the health service with the readiness of the server until stop
+// is called.
 func (s *Server) tellReadiness(server *grpc.Server, alive *health.Server) (stop func()) {
 	tell := func() {
 		serving := healthpb.HealthCheckResponse_NOT_SERVING
@@ -170,7 +172,8 @@ func (s *Server) tellReadiness(server *grpc.Server, alive *health.Server) (stop 
 	})
 }
 
-// isReady reports whether there may be calls. If NotReady panics, there may be none.
+// isReady reports whether the server is ready for calls. It is not ready if NotReady
+// panics.
 func (s *Server) isReady() bool {
 	if !s.roster.Health().Ready {
 		return false
@@ -198,12 +201,13 @@ func (s *Server) startServing() bool {
 	return true
 }
 
-// finish waits for the calls, whoever ends the server.
+// finish waits for the calls to end. If Close was called, it waits for Close; otherwise
+// it closes the server itself.
 func (s *Server) finish(ctx context.Context) error {
 	select {
 	case <-s.closed:
 		<-s.over
-		return nil // Close says what did not end
+		return nil // Close reports what did not end
 	default:
 	}
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.ShutdownTimeout)
@@ -211,8 +215,8 @@ func (s *Server) finish(ctx context.Context) error {
 	return s.shut(bound)
 }
 
-// listening makes a server of gRPC. Clients that are gone are noticed within
-// two minutes, and may ask as often whether the server is.
+// listening returns a gRPC server. It detects lost clients within two minutes, and
+// allows clients to send keepalive pings as often as every 10 s.
 func (s *Server) listening() (*grpc.Server, *health.Server) {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.options.MaxMessage),

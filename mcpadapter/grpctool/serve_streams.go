@@ -16,17 +16,17 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// gRPC gives a handler its request when all of it has arrived, and waits for
-// that without a limit. The bounds here begin with the header of a request.
+// gRPC calls a handler after the whole request has arrived, and waits for it without a
+// limit. The limits here apply from the header of a request on.
 const (
 	maxUnknown  = 1024 // requests whose credentials are being checked
 	maxArriving = 1024 // requests of identified clients that have not arrived
-	maxOpen     = 256  // the same, of the services that ask for no identity
-	maxStanding = 1024 // streams of those services: they watch the health, or ask about the services
+	maxOpen     = 256  // the same for services without authentication
+	maxStanding = 1024 // streams of those services: they watch the health, or use reflection
 )
 
-// streams bounds the streams of a listener. Those of clients that are not
-// identified have bounds of their own.
+// streams limits the streams of a listener. Streams of unidentified clients have
+// separate limits.
 type streams struct {
 	server                            *Server
 	unknown, arriving, open, standing waiting
@@ -42,33 +42,34 @@ func newStreams(s *Server) *streams {
 	}
 }
 
-// streamsFull logs that streams were ended at a bound.
+// streamsFull logs that streams were ended because a limit was reached.
 func (s *Server) streamsFull(closed int, address string) {
 	s.log.Warn("there are too many requests that have not arrived, or open streams: some are ended", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 }
 
-// waiting bounds streams that wait, mostly for their clients. At the bound, the
-// address that has most of them loses one: the oldest, of the connection that has
-// most.
+// waiting limits streams that wait, mostly for their clients. At the limit, the address
+// with the most streams loses one: the oldest stream of its connection with the most
+// streams.
 type waiting struct {
 	most  int
-	limit time.Duration                    // for a request to arrive; 0 is none
-	full  func(closed int, address string) // is told of the bound, as in listening.Limits
+	limit time.Duration                    // for a request to arrive; 0 means unlimited
+	full  func(closed int, address string) // called when the limit is reached, as in listening.Limits
 
 	mu     sync.Mutex
 	of     listening.Queue[*arrival]
 	closed listening.Closed
 }
 
-// arrival is a stream that waits. Its timer ends it when that takes too long, and
-// later, when the client takes too long to read what the handler sends. What is sent
-// as the handler returns has left it: gRPC keeps that until the client reads it.
+// arrival is a waiting stream. Its timer ends the stream if the request takes too long
+// to arrive and, later, if the client takes too long to read the messages that the
+// handler sends. It does not cover the messages sent as the handler returns: gRPC
+// buffers these until the client reads them.
 type arrival struct {
 	cancel  context.CancelFunc
 	address string
 	in      *waiting
 	timer   *time.Timer      // nil if there is no limit
-	at      *listening.Place // nil when the request has arrived; in.mu guards it
+	at      *listening.Place // nil when the request has arrived; guarded by in.mu
 }
 
 type (
@@ -76,19 +77,19 @@ type (
 	cancelKey  struct{}
 )
 
-// tapStream makes it possible to end a stream: one that reads is ended by
-// nothing but the context that it gets here, before it begins. It refuses none.
-// gRPC sets a timer for the grpc-timeout of a client first, and stops it only at
-// the end of a stream that has begun (grpc-go, transport.http2Server.operateHeaders).
+// tapStream makes a stream cancellable: a stream that is reading can be ended only
+// through the context that it gets here, before it begins. It refuses no stream. gRPC
+// first sets a timer for the client's grpc-timeout, and stops it only at the end of a
+// stream that has begun (grpc-go, transport.http2Server.operateHeaders).
 func tapStream(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	return context.WithValue(ctx, cancelKey{}, cancel), nil
 }
 
-// add bounds the stream of ctx until arrived is called.
+// add counts the stream of ctx as waiting until arrived is called.
 func (w *waiting) add(ctx context.Context) *arrival {
 	cancel, _ := ctx.Value(cancelKey{}).(context.CancelFunc)
-	from, _ := peer.FromContext(ctx) // each stream of Serve has both
+	from, _ := peer.FromContext(ctx) // every stream of Serve has both
 	r := &arrival{cancel: cancel, in: w, address: callers.Address(from.Addr.String())}
 	if w.limit > 0 {
 		r.timer = time.AfterFunc(w.limit, r.cancel)
@@ -112,14 +113,15 @@ func (w *waiting) add(ctx context.Context) *arrival {
 	return r
 }
 
-// await bounds the stream of ctx until its request has arrived, or it ends.
+// await counts the stream of ctx as waiting until its request has arrived or the stream
+// ends.
 func (w *waiting) await(ctx context.Context) context.Context {
 	r := w.add(ctx)
 	context.AfterFunc(ctx, r.arrived)
 	return context.WithValue(ctx, arrivalKey{}, r)
 }
 
-// arrived notes that nothing is waited for.
+// arrived records that the stream no longer waits.
 func (r *arrival) arrived() {
 	if r.timer != nil {
 		r.timer.Stop()
@@ -129,7 +131,7 @@ func (r *arrival) arrived() {
 	r.leave()
 }
 
-// leave takes the stream out of those that wait. r.in.mu is held.
+// leave removes the stream from the waiting streams. The caller must hold r.in.mu.
 func (r *arrival) leave() {
 	if r.at != nil {
 		r.at.Remove()
@@ -137,8 +139,8 @@ func (r *arrival) leave() {
 	}
 }
 
-// answering gives the client of a stream its time to read what is sent; done is
-// called when it has left.
+// answering limits the time that the client of a stream may take to read a message; the
+// caller must call done when the message has been written.
 func answering(stream context.Context) (done func()) {
 	r, ok := stream.Value(arrivalKey{}).(*arrival)
 	if !ok || r.timer == nil || stream.Err() != nil {
@@ -148,8 +150,8 @@ func answering(stream context.Context) (done func()) {
 	return func() { r.timer.Stop() }
 }
 
-// serveRequest notes that the request of a stream has arrived and is served.
-// When answered is called, the client has a limited time to read the answer.
+// serveRequest records that the request of a stream has arrived and is being served.
+// After answered is called, the client has a limited time to read the response.
 func serveRequest(stream context.Context) (answered func()) {
 	if r, ok := stream.Value(arrivalKey{}).(*arrival); ok {
 		r.arrived()
@@ -160,8 +162,9 @@ func serveRequest(stream context.Context) (answered func()) {
 	return func() { answering(stream) }
 }
 
-// identified is for services that ask for an identity: a client without one is
-// refused before its request takes memory. To check credentials may take long, too.
+// identified admits streams of services that need an identity: an unidentified client
+// is refused before its request takes memory. Streams whose credentials are being
+// checked are limited too, because a check may take long.
 func (b *streams) identified(stream grpc.ServerStream, _ bool) (context.Context, error) {
 	unknown := b.unknown.add(stream.Context())
 	ctx, err := b.server.verified(stream.Context())
@@ -172,8 +175,8 @@ func (b *streams) identified(stream grpc.ServerStream, _ bool) (context.Context,
 	return b.arriving.await(ctx), nil
 }
 
-// anybody is for services that ask for none. Some of their streams are long by
-// design: such a stream may stay until there are too many.
+// anybody admits streams of services without authentication. Some of their streams are
+// long by design; such a stream may stay until there are too many.
 func (b *streams) anybody(stream grpc.ServerStream, isLong bool) (context.Context, error) {
 	if isLong {
 		return b.standing.await(stream.Context()), nil
@@ -181,16 +184,16 @@ func (b *streams) anybody(stream grpc.ServerStream, isLong bool) (context.Contex
 	return b.open.await(stream.Context()), nil
 }
 
-// admitted registers services on a server of gRPC. Before anything is read of a
-// request, admit refuses it or returns the context of its handler. An
-// interceptor of gRPC would see a request after it was read.
+// admitted registers services on a gRPC server. admit runs before anything of a request
+// is read, and refuses it or returns the context of its handler. A gRPC interceptor
+// would run only after the request was read.
 type admitted struct {
 	on    grpc.ServiceRegistrar
 	admit func(stream grpc.ServerStream, isLong bool) (context.Context, error)
 }
 
-// RegisterService implements [grpc.ServiceRegistrar]. To gRPC, a method is a
-// stream with one message in each direction.
+// RegisterService implements [grpc.ServiceRegistrar]. It registers methods as streams,
+// because to gRPC a method is a stream with one message in each direction.
 func (a admitted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 	service := *desc
 	service.Methods, service.Streams = nil, nil
@@ -212,7 +215,7 @@ func (a admitted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 	a.on.RegisterService(&service, implementation)
 }
 
-// stream returns a stream whose handler comes after admit.
+// stream returns desc with a handler that calls admit first.
 func (a admitted) stream(desc grpc.StreamDesc) grpc.StreamDesc {
 	handle, isLong := desc.Handler, desc.ClientStreams || desc.ServerStreams
 	desc.Handler = func(of any, stream grpc.ServerStream) error {
@@ -225,7 +228,7 @@ func (a admitted) stream(desc grpc.StreamDesc) grpc.StreamDesc {
 	return desc
 }
 
-// admittedStream is a stream with another context.
+// admittedStream is a stream with a different context.
 type admittedStream struct {
 	grpc.ServerStream
 	ctx context.Context

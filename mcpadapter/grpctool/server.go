@@ -35,89 +35,89 @@ const (
 	defaultShutdownTimeout = 30 * time.Second
 )
 
-// ServerOptions are the choices of a [Server]. Nil, and the zero value of each
-// field, mean the default that the field names.
+// ServerOptions configure a [Server]. Nil, and the zero value of a field, mean the
+// documented default.
 type ServerOptions struct {
-	// Tools are offered under their own names beside those of the roster, and
-	// win over tools of the roster that have the same name. Their category is
-	// empty unless their metadata has one (CategoryKey); that of a tool of the
-	// roster is by default the name of its ensemble.
+	// Tools are offered under their own names, in addition to the tools of the roster.
+	// They take precedence over roster tools with the same name. Their category is
+	// empty unless their metadata has one (CategoryKey); the default category of a
+	// roster tool is the name of its ensemble.
 	Tools []invoker.Invoker
-	// OwnNames offers tools of the roster under their own names, where those
-	// are unique, in place of ensemble.NameFor.
+	// OwnNames offers tools of the roster under their own names instead of
+	// ensemble.NameFor, if they are unique.
 	OwnNames bool
 
-	// MCP is served to the same clients, as frames of a stream (consort.tools.v1.
-	// McpService, see DialMCP): content of all kinds, progress, resources,
-	// prompts, questions. It knows its clients by what they are here, its own
-	// tokens have no say. It stays the caller's to close, after this server.
-	// Nil serves none.
+	// MCP is served to the same clients, as frames of a stream
+	// (consort.tools.v1.McpService, see DialMCP): content of all kinds, progress,
+	// resources, prompts, questions. Clients are authenticated by this server; the
+	// tokens of MCP do not apply. The caller must close it, after this server. Nil
+	// serves none.
 	MCP *mcpadapter.Server
 
-	// TLS is what Serve offers, such as that of [TLSFiles]. Nil is plaintext,
-	// for this machine and for meshes that encrypt by themselves.
+	// TLS is the TLS configuration of Serve, for example from [TLSFiles]. Nil is
+	// plaintext, for use within this machine and in meshes that encrypt by themselves.
 	TLS *tls.Config
-	// Authenticate turns the bearer token of a request (the metadata
-	// authorization) into trusted values: who the caller is, and what else the
-	// tools may rely on. Its error refuses the request with UNAUTHENTICATED, or
-	// with PERMISSION_DENIED if it is an [invoker.Failure] with the code
-	// DENIED; what it says goes to the log and not to the caller. It is asked
-	// for each request anew, and may be called concurrently.
+	// Authenticate turns the bearer token of a request (the metadata authorization)
+	// into trusted values: the identity of the caller and anything else the tools may
+	// rely on. If it returns an error, the request is refused with UNAUTHENTICATED, or
+	// with PERMISSION_DENIED if the error is an [invoker.Failure] with the code DENIED;
+	// the text of the error is logged and not sent to the caller. It is called for each
+	// request, and may be called concurrently.
 	Authenticate func(ctx context.Context, token string) ([]invoker.Value, error)
-	// Token is a bearer token for a single client, without trusted values of
-	// its own. Tokens are those of several. Both are compared in constant time,
-	// and come before Authenticate.
+	// Token is a bearer token for a single client, without trusted values of its own.
+	// Tokens are bearer tokens for several clients. Both are compared in constant time
+	// and checked before Authenticate.
 	Token  string
 	Tokens []BearerToken
-	// Certificate does for the certificate of a client, which TLS has
-	// verified, what Authenticate does for a token. A request with both has
-	// the values of both, those of the token first. With neither tokens nor
-	// this a server is open to whoever reaches it.
+	// Certificate turns the certificate of a client, which TLS has verified, into
+	// trusted values, as Authenticate does for a token. A request with both has the
+	// values of both, and the values of the token take precedence. Without tokens,
+	// Authenticate and Certificate, a server is open to anyone who can reach it.
 	Certificate func(ctx context.Context, certificate *x509.Certificate) ([]invoker.Value, error)
-	// Trusted are attached to each call. The values of a certificate or a token
-	// win over them.
+	// Trusted are attached to each call. The values of a certificate or a token take
+	// precedence.
 	Trusted []invoker.Value
 
-	// MaxMessage bounds one message from a client or to one, in bytes; default
-	// 4 MiB, which is what clients of gRPC take by default. An answer beyond it
-	// becomes a failure, RESULT_TOO_LARGE.
+	// MaxMessage bounds one message from or to a client, in bytes; default 4 MiB, the
+	// default limit of gRPC clients. A larger response becomes a failure,
+	// RESULT_TOO_LARGE.
 	MaxMessage int
-	// Rate is how many requests a client may send each second, and Burst how
-	// many at once, by default as many as in a second. Zero Rate is no limit.
-	// Of a stream of MCP, messages beyond it are read later. A client is whoever
-	// has the same identity, or, where nobody has one, the same IP address or /64
-	// of IPv6.
+	// Rate is how many requests a client may send each second. Burst is how many it may
+	// send at once; default as many as in a second. A Rate of zero is unlimited. On an
+	// MCP stream, messages beyond the rate are read later. Requests with the same
+	// identity, or without any identity the same IP address or IPv6 /64, belong to the
+	// same client.
 	Rate  float64
 	Burst int
-	// Parallel is how many requests of a client may be under way at once, and
-	// how many streams of MCP; default 128.
+	// Parallel is how many requests of a client may be under way at once, and how many
+	// MCP streams it may have open; default 128.
 	Parallel int
-	// MaxConnections is how many connections Serve holds, and
-	// MaxConnectionsPerAddress how many of one IP address or /64 of IPv6; the
-	// defaults are those of mcpadapter.ServerOptions, and so is what happens at
-	// the bounds.
+	// MaxConnections bounds the connections that Serve holds, and
+	// MaxConnectionsPerAddress the connections of one IP address or IPv6 /64. The
+	// defaults and the behaviour at the bounds are the same as in
+	// mcpadapter.ServerOptions.
 	MaxConnections, MaxConnectionsPerAddress int
-	// NotReady returns a reason of the program's own why there should be no calls,
-	// such as that it is about to end, or "": with a reason, the health service of
-	// Serve says NOT_SERVING. It is asked each second and must not block. Nil has
-	// no reason; a panic is one.
+	// NotReady returns a reason of the program why the server should get no calls, for
+	// example that it is shutting down, or "". While it returns a reason, the health
+	// service of Serve reports NOT_SERVING. It is called each second and must not
+	// block. If it is nil, there is no such reason; a panic counts as a reason.
 	NotReady func() string
 	// ShutdownTimeout is how long Serve lets calls finish when its context
 	// ends; default 30 s.
 	ShutdownTimeout time.Duration
 	// Audit keeps a record of each call. Nil keeps none.
 	Audit *audit.Trail
-	// Telemetry shows the requests in traces and metrics: a span for each,
-	// in the trace of the client that says in which it is (W3C Trace Context
-	// in the metadata). Tools get it with their context. Nil shows nothing.
+	// Telemetry records the requests in traces and metrics: a span for each, as part of
+	// the client's trace if the metadata carries one (W3C Trace Context). Tools get it
+	// with their context. Nil records nothing.
 	Telemetry *telemetry.Telemetry
-	// Logger takes what is worth knowing, with the errors that clients are not
-	// told; nil is silent.
+	// Logger receives the server's log entries, including errors that are not sent to
+	// clients; nil is silent.
 	Logger *zap.Logger
 }
 
-// BearerToken is a token that a client may send; its Name tells this client
-// from others in limits.
+// BearerToken is a token that a client may send; its Name identifies this client in
+// limits.
 type BearerToken = mcpadapter.BearerToken
 
 func (o *ServerOptions) withDefaults() ServerOptions {
@@ -132,12 +132,12 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	return full
 }
 
-// Server offers what a roster has as the tool service, under both names of it.
+// Server offers the contents of a roster as the tool service, under both of its names.
 // All methods may be called concurrently.
 type Server struct {
 	options  ServerOptions
 	log      *zap.Logger
-	refusals *zap.Logger // the same, for what hostile clients can repeat: it takes samples
+	refusals *zap.Logger // log for events that hostile clients can repeat; sampled
 	roster   *ensemble.Roster
 	own      *ensemble.Ensemble // of options.Tools
 	tools    atomic.Pointer[toolset]
@@ -150,27 +150,27 @@ type Server struct {
 	isClosed bool
 	running  sync.WaitGroup // requests
 	serving  sync.WaitGroup // Serve
-	closed   chan struct{}  // isClosed
-	over     chan struct{}  // no call is left, or all were cancelled
+	closed   chan struct{}  // closed when isClosed is set
+	over     chan struct{}  // closed when no call is left, or all were cancelled
 	ending   sync.Once
-	notReady sync.Once // its panic is logged
+	notReady sync.Once // guards the log entry about its panic
 }
 
 var errServerClosed = errors.New("the server is closed")
 
-// Tools of the options have their own limits, such as those of a conversation.
+// Limits for calls of the options' tools, instead of the defaults of package ensemble.
 const (
 	ownTimeout = 10 * time.Minute
 	ownLimit   = time.Hour
 )
 
-// NewServer returns a server of what the roster offers, which stays the
-// caller's to close, after the server. It serves nobody yet. A nil roster
-// offers nothing but options.Tools.
+// NewServer returns a server for the contents of the roster. It does not serve until
+// one of its methods is called. The caller must close the roster, after the server.
+// With a nil roster the server offers only options.Tools.
 func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	s := &Server{options: options.withDefaults(), roster: roster}
 	if s.roster == nil {
-		s.roster, _ = ensemble.NewRoster() // of nothing: there is no error
+		s.roster, _ = ensemble.NewRoster() // an empty roster: no error is possible
 	}
 	s.log = s.options.Logger
 	s.refusals = s.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
@@ -185,16 +185,17 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	return s
 }
 
-// Close takes no new calls, lets those under way finish until ctx ends, and
-// then cancels them. When it returns, what Serve was serving has ended. It may
-// be called again.
+// Close refuses new calls, lets calls under way finish until ctx ends, and then cancels
+// them. When it returns, everything that Serve was serving has ended. It may be called
+// again.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.shut(ctx)
 	s.serving.Wait()
 	return err
 }
 
-// shut ends the calls.
+// shut refuses new calls, waits for calls under way until ctx ends, and then cancels
+// them.
 func (s *Server) shut(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.isClosed {
@@ -222,8 +223,8 @@ func (s *Server) shut(ctx context.Context) error {
 	}
 }
 
-// enter lets a request of a client begin; leave is called when it has ended. If
-// it may not, the failure says why.
+// enter admits a request of a client; the caller must call leave when the request has
+// ended. If the request is refused, the failure says why.
 func (s *Server) enter(client string, what callers.Kind) (leave func(), refused *invoker.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +245,7 @@ func (s *Server) enter(client string, what callers.Kind) (leave func(), refused 
 	}, nil
 }
 
-// refusal is the status of a request that may not begin.
+// refusal returns the gRPC status for a request that was refused.
 func refusal(failure *invoker.Failure) error {
 	if failure.RetryAfter == 0 {
 		return status.Error(codes.Unavailable, failure.Message)

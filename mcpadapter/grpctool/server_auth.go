@@ -23,17 +23,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// caller is who sent a request.
+// caller identifies the sender of a request.
 type caller struct {
 	ctx      context.Context // with the trusted values
-	identity string          // empty where nobody has one
-	client   string          // whose load the request is
+	identity string          // empty without authentication
+	client   string          // the client whose limits apply
 }
 
 var errNoIdentity = errors.New("there is neither a bearer token nor a certificate")
 
-// identify returns who sent a request. The error is a status, which does not
-// say what exactly was wrong.
+// identify returns the caller of a request. The error is a status that does not reveal
+// why the credentials were rejected.
 func (s *Server) identify(ctx context.Context) (*caller, error) {
 	v, err := s.verify(ctx)
 	if err != nil {
@@ -45,16 +45,16 @@ func (s *Server) identify(ctx context.Context) (*caller, error) {
 	return &caller{ctx: callers.WithOrigin(ctx, callers.Origin{Client: client}), identity: v.identity, client: client}, nil
 }
 
-// verdict is what the credentials of a request say of its sender.
+// verdict is the result of checking the credentials of a request.
 type verdict struct {
 	values          []invoker.Value
-	token, identity string // the name of the token
+	token, identity string // token is the name of the token
 }
 
 type verdictKey struct{}
 
-// verified checks the credentials of a request before it is read. With the
-// context that it returns, identify does not check them again.
+// verified checks the credentials of a request before the request is read. The returned
+// context holds the result, so that identify does not check again.
 func (s *Server) verified(ctx context.Context) (context.Context, error) {
 	v, err := s.verify(s.options.Telemetry.Extract(ctx, received(ctx)))
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) verified(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, verdictKey{}, v), nil
 }
 
-// verify checks the credentials of a request once. The error is a status.
+// verify checks the credentials of a request at most once. The error is a status.
 func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	if v, ok := ctx.Value(verdictKey{}).(*verdict); ok {
 		return v, nil
@@ -80,8 +80,8 @@ func (s *Server) verify(ctx context.Context) (*verdict, error) {
 	return &verdict{values: values, token: name, identity: identity}, nil
 }
 
-// authenticate checks what a request says of its sender: the values, the name of
-// its token and an identity, or why it is refused.
+// authenticate checks the credentials of a request. It returns the trusted values, the
+// name of the token and an identity, or the reason for refusing the request.
 func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, token, identity string, err error) {
 	o := &s.options
 	takesTokens := o.Token != "" || len(o.Tokens) > 0 || o.Authenticate != nil
@@ -107,7 +107,7 @@ func (s *Server) authenticate(ctx context.Context) (values []invoker.Value, toke
 	return values, token, callers.Identity(name, values), nil
 }
 
-// byCertificate asks the function of the options, whose panic refuses the request.
+// byCertificate calls ServerOptions.Certificate. A panic refuses the request.
 func (s *Server) byCertificate(ctx context.Context, certificate *x509.Certificate) (values []invoker.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,7 +124,7 @@ func (s *Server) ask(ctx context.Context) func(token string) ([]invoker.Value, e
 	return func(token string) ([]invoker.Value, error) { return s.options.Authenticate(ctx, token) }
 }
 
-// static are the tokens that need nobody to be asked.
+// static yields the tokens that are checked without calling Authenticate.
 func (o *ServerOptions) static(yield func(callers.Token) bool) {
 	if !yield(callers.Token{Token: o.Token}) {
 		return

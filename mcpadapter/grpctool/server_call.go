@@ -27,15 +27,15 @@ import (
 type served struct {
 	server *Server
 	from   *caller
-	ctx    context.Context // with the trusted values, and what shows the call
+	ctx    context.Context // with the trusted values and the span of the call
 	seen   *telemetry.Request
-	name   string // of the tool, as the client knows it
-	trace  string // what the request says itself; it counts if the metadata says nothing
+	name   string // of the tool, as used by the client
+	trace  string // trace id in the request; used if the metadata has none
 	call   invoker.Call
 	record audit.Record
 }
 
-// callTool answers CallTool.
+// callTool implements CallTool.
 func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *toolspb.ToolCallResponse {
 	c := &served{
 		server: s, from: from, name: request.GetToolName(), trace: request.GetTraceId(),
@@ -54,7 +54,7 @@ func (s *Server) callTool(from *caller, request *toolspb.ToolCallRequest) *tools
 	return response
 }
 
-// run finds the tool and calls it, if it may.
+// run finds the tool and calls it, if the call is admitted.
 func (c *served) run() (invoker.Output, *invoker.Failure) {
 	s := c.server
 	leave, refused := s.enter(c.from.client, callers.Request)
@@ -76,7 +76,7 @@ func (c *served) run() (invoker.Output, *invoker.Failure) {
 	def := tool.Definition()
 	c.record.Ensemble, c.record.Tool = tool.Ensemble().Name(), def.Name
 	for _, need := range def.Needs {
-		// Not every invoker is one that looks for them itself.
+		// Not every invoker checks this itself.
 		if _, ok := invoker.TrustedValue(ctx, need); !ok {
 			return invoker.Output{}, invoker.Failf(invoker.Unauthorized, "The tool acts for somebody, and the server does not know for whom this call is.")
 		}
@@ -91,7 +91,7 @@ func (c *served) run() (invoker.Output, *invoker.Failure) {
 	return output, failure
 }
 
-// note keeps the record of the call, and logs what the client is not told.
+// note keeps the audit record of the call, and logs what the client is not told.
 func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	var err error
 	if failure != nil {
@@ -123,9 +123,9 @@ func (c *served) note(content []canister.Content, failure *invoker.Failure) {
 	}
 }
 
-// callID returns the identity of a call. A client may choose its own only among
-// those of its own: its identity goes into it, and where it has none, each
-// request is a call of its own.
+// callID returns the identity of a call. A client may choose its own with an
+// idempotency key, but only within its own scope: its identity is hashed into it.
+// Without an identity, each request gets a new one.
 func callID(identity, key string) string {
 	const longest = 256
 	if key == "" || identity == "" || len(key) > longest {

@@ -13,16 +13,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// contractCodes maps failures to the codes of the contract. SERVICE_UNAVAILABLE
-// invites to call again, so that it is said only where nothing was done.
+// contractCodes maps failures to the error codes of the contract. SERVICE_UNAVAILABLE
+// invites the client to retry, so it is used only if nothing was done.
 var contractCodes = map[invoker.Code]toolspb.ErrorCode{
 	invoker.InvalidArguments: toolspb.ErrorCode_ERROR_CODE_INVALID_ARGUMENTS,
 	invoker.Unavailable:      toolspb.ErrorCode_ERROR_CODE_SERVICE_UNAVAILABLE,
 	invoker.ToolNotFound:     toolspb.ErrorCode_ERROR_CODE_TOOL_NOT_FOUND,
 }
 
-// respond writes what came of a call, and returns the content of it. A response
-// that is too large becomes a failure.
+// respond returns the response of a call, and its content. A response that is too large
+// becomes a failure.
 func respond(output invoker.Output, failure *invoker.Failure, limit int) (*toolspb.ToolCallResponse, []canister.Content, *invoker.Failure) {
 	response, content := success(output), output.Content
 	if failure != nil {
@@ -58,8 +58,8 @@ func failed(failure *invoker.Failure) *toolspb.ToolCallResponse {
 	return response
 }
 
-// resultText is content as one JSON value: the structured content, if there is
-// some, or else all of it as text.
+// resultText returns content as one JSON value: the structured content, if there is
+// any, or else all of it as text.
 func resultText(content []canister.Content) string {
 	for _, c := range content {
 		if s, ok := c.(canister.StructuredContent); ok && len(s.JSON) > 0 {
@@ -72,7 +72,7 @@ func resultText(content []canister.Content) string {
 	return string(quoted(plain(content)))
 }
 
-// plain is content as text, with a line in place of what is none.
+// plain returns content as text, with a placeholder line for content that is not text.
 func plain(content []canister.Content) string {
 	var lines []string
 	for _, c := range content {
@@ -94,8 +94,8 @@ func plain(content []canister.Content) string {
 	return strings.Join(lines, "\n")
 }
 
-// same reports whether two contents are one text, or one structured value, and
-// equal: then one JSON value says it all.
+// same reports whether a and b are both a single text or both a single structured
+// value, and equal. In this case one JSON value holds the whole content.
 func same(a, b []canister.Content) bool {
 	if len(a) != 1 || len(b) != 1 {
 		return len(a) == 0 && len(b) == 0
@@ -111,5 +111,5 @@ func same(a, b []canister.Content) bool {
 	return false
 }
 
-// clean makes text fit for a string of protobuf, which is UTF-8.
+// clean makes text valid UTF-8, as strings in protobuf must be.
 func clean(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

@@ -20,21 +20,21 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// toolset is the tools of one catalog, ready for the wire.
+// toolset is the tools of one catalog, converted to protobuf.
 type toolset struct {
 	catalog *ensemble.Catalog
 	tools   []*offered // sorted by name
 	byName  map[string]*offered
 }
 
-// offered is a tool under the name that clients know.
+// offered is a tool under the name that clients use.
 type offered struct {
 	*ensemble.Tool
 	listed *toolspb.ToolDefinition
 }
 
-// toolset returns the tools on offer. Catalogs are the same while nothing has
-// changed, and so is the toolset.
+// toolset returns the tools on offer. As long as nothing has changed, the catalog is
+// the same and toolset returns the same value.
 func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	catalog, err := s.roster.Catalog(ctx)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Server) toolset(ctx context.Context) (*toolset, error) {
 	return set, nil
 }
 
-// find returns the tool of a name, nil if there is none; among those that were
-// on offer when somebody last looked, if it is there.
+// find returns the tool with the name, nil if there is none. It looks in the cached
+// toolset first.
 func (s *Server) find(ctx context.Context, name string) (*offered, error) {
 	if set := s.tools.Load(); set != nil && set.byName[name] != nil {
 		return set.byName[name], nil
@@ -66,9 +66,9 @@ func (s *Server) find(ctx context.Context, name string) (*offered, error) {
 	return set.byName[name], nil
 }
 
-// newToolset names the tools: the server's own first, since they have but one
-// name; then, if that is wished, what has a name that no other tool of the
-// roster has; and the rest by the names that models know.
+// newToolset assigns names to the tools: first the server's own tools, which have only
+// one name; then, with OwnNames, roster tools whose own name is unique in the roster;
+// and the rest by the names that models see.
 func (s *Server) newToolset(catalog *ensemble.Catalog, own []*ensemble.Tool) *toolset {
 	set := &toolset{catalog: catalog, byName: make(map[string]*offered)}
 	for _, t := range own {
@@ -104,7 +104,7 @@ func (s *Server) add(set *toolset, t *ensemble.Tool, name, category string) {
 	set.tools = append(set.tools, tool)
 }
 
-// definitionOf writes a definition.
+// definitionOf converts a definition to protobuf.
 func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolDefinition {
 	category = cmp.Or(def.Category(), category)
 	return &toolspb.ToolDefinition{
@@ -121,7 +121,7 @@ func definitionOf(def *invoker.Definition, name, category string) *toolspb.ToolD
 	}
 }
 
-// listTools answers ListTools.
+// listTools implements ListTools.
 func (s *Server) listTools(from *caller, request *toolspb.ListToolsRequest) (response *toolspb.ListToolsResponse, err error) {
 	ctx, seen := s.options.Telemetry.StartServing(from.ctx, telemetry.Call{Method: "tools/list", RPC: rpcOf(from.ctx)}, clientOf(from.ctx))
 	defer func() { listed(seen, response, err) }()

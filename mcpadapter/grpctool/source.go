@@ -25,9 +25,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Source returns a server of tools that is reached over gRPC. The address is
-// host:port, or another target of gRPC such as unix:/run/tools.sock. What is
-// wrong with it, or with the options, is the error of Open.
+// Source returns the source of a tool server that is reached over gRPC. The address is
+// host:port, or another gRPC target such as unix:/run/tools.sock. Open reports errors
+// in the address or the options.
 func Source(address string, options *Options) ensemble.Source { return at(address, options) }
 
 func at(address string, options *Options) *source {
@@ -36,19 +36,19 @@ func at(address string, options *Options) *source {
 	return s
 }
 
-// source opens connections to one server and remembers by which name it knows
-// the service.
+// source opens connections to one server and remembers the service name that the server
+// supports.
 type source struct {
 	target  string
 	options Options
-	own     map[string]string // metadata that is not of the options
-	secret  bool              // there is a secret in own
-	wrong   error             // with target or options
+	own     map[string]string // additional metadata, not from the options
+	secret  bool              // own contains a secret
+	wrong   error             // errors in target or options
 	peer    telemetry.Peer
-	dial    func(context.Context, string) (net.Conn, error) // nil: as gRPC does it; tests have networks of their own
+	dial    func(context.Context, string) (net.Conn, error) // nil uses gRPC's dialer; set by tests
 
 	mu    sync.Mutex
-	known string // the service that the last connection found; may be empty
+	known string // the service name of the last connection; may be empty
 }
 
 func newSource(target string, options Options) *source {
@@ -73,8 +73,8 @@ func (s *source) Open(ctx context.Context) (ensemble.Connection, error) {
 	return c, nil
 }
 
-// connect opens a connection and asks for the tools, which shows that the
-// server is there, takes our credentials and knows the service.
+// connect opens a connection and lists the tools, which shows that the server is
+// reachable, accepts our credentials and supports the service.
 func (s *source) connect(ctx context.Context) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *source) connect(ctx context.Context) (*connection, error) {
 	return nil, explained(last)
 }
 
-// explained adds what gRPC says of an error to what a model is told of it.
+// explained adds gRPC's error message to the message for the model.
 func explained(err error) error {
 	said := status.Convert(errors.Unwrap(err)).Message()
 	if said == "" || strings.Contains(err.Error(), said) {
@@ -112,17 +112,17 @@ func explained(err error) error {
 	return fmt.Errorf("%w (%s)", err, textcut.Bytes(said, maxQuoted))
 }
 
-// dialOptions leave no room for a configuration that resolvers and control
-// planes hand out: it could have gRPC send a call twice, and gRPC does not know
-// which tools can bear that. What it may do by itself is to send what the
-// server has certainly not looked at (gRPC A6, § Transparent Retries).
+// dialOptions disable service configurations from resolvers and control planes: one of
+// these could make gRPC send a call twice, and gRPC does not know which tools allow
+// that. By itself, gRPC resends only requests that the server has certainly not
+// processed (gRPC A6, § Transparent Retries).
 func (s *source) dialOptions() []grpc.DialOption {
 	o := &s.options
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(o.transport()),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
-		grpc.WithIdleTimeout(0), // that is the ensemble's business
+		grpc.WithIdleTimeout(0), // the ensemble handles idle connections
 		grpc.WithUserAgent("consort"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(o.MaxMessage), grpc.MaxCallSendMsgSize(o.MaxMessage)),
 	}
@@ -146,7 +146,7 @@ func (o *Options) transport() credentials.TransportCredentials {
 	return credentials.NewTLS(config)
 }
 
-// services are the names to ask for, the one that was found last before others.
+// services returns the service names to try, starting with the one that worked last.
 func (s *source) services() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

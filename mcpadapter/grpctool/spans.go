@@ -23,9 +23,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// headers are metadata as what carries the context of a trace (W3C Trace
-// Context). Two of one name are one with a comma, which makes a traceparent
-// that does not count.
+// headers adapts metadata to carry a trace context (W3C Trace Context). Several values
+// of one name are joined with a comma, which makes a traceparent invalid.
 type headers metadata.MD
 
 func received(ctx context.Context) headers {
@@ -39,18 +38,18 @@ func (h headers) Set(key, value string) { metadata.MD(h).Set(key, value) }
 
 func (h headers) Keys() []string { return slices.Collect(maps.Keys(h)) }
 
-// isTraceID reports whether a text is the id of a trace, in lower case and not
-// zero (W3C Trace Context, § trace-id).
+// isTraceID reports whether text is a valid trace id: lower case and not zero (W3C
+// Trace Context, § trace-id).
 func isTraceID(text string) bool {
 	id, err := hex.DecodeString(text)
 	return err == nil && len(id) == 16 && text == strings.ToLower(text) && slices.Max(id) > 0
 }
 
-// serverAt is the server that a target of gRPC leads to: as configured, and not
-// one of the machines that the name may stand for (OpenTelemetry: semantic
-// conventions for gRPC, server.address).
+// serverAt returns the server of a gRPC target: its configured name, not the address of
+// a machine that the name may resolve to (OpenTelemetry: semantic conventions for gRPC,
+// server.address).
 //
-// Targets have no users; who writes one all the same does not see it here.
+// Targets have no user part; if one is given anyway, it is removed.
 func serverAt(target string) telemetry.Peer {
 	target = redact.URI(target)
 	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc", Address: target}
@@ -79,7 +78,7 @@ func serverAt(target string) telemetry.Peer {
 	return p
 }
 
-// clientOf is who sent a request, as the server sees it.
+// clientOf returns the sender of a request, as the server sees it.
 func clientOf(ctx context.Context) telemetry.Peer {
 	p := telemetry.Peer{Transport: "tcp", Network: "grpc", System: "grpc"}
 	from, _ := peer.FromContext(ctx)
@@ -88,7 +87,7 @@ func clientOf(ctx context.Context) telemetry.Peer {
 	}
 	p.Address = from.Addr.String()
 	if from.Addr.Network() == "unix" {
-		p.Transport, p.Address = "unix", "" // clients have no address of their own
+		p.Transport, p.Address = "unix", "" // clients have no address
 	} else if host, port, err := net.SplitHostPort(p.Address); err == nil {
 		p.Address = host
 		p.Port, _ = strconv.Atoi(port)
@@ -96,18 +95,19 @@ func clientOf(ctx context.Context) telemetry.Peer {
 	return p
 }
 
-// rpcOf is the full method of a request that a server got.
+// rpcOf returns the full method name of a request that a server received.
 func rpcOf(ctx context.Context) string {
 	method, _ := grpc.Method(ctx)
 	return strings.TrimPrefix(method, "/")
 }
 
-// toolError is the error.type of a tool that failed where the request itself
-// did not (OpenTelemetry: semantic conventions for MCP).
+// toolError is the error.type of a tool that failed although the request succeeded
+// (OpenTelemetry: semantic conventions for MCP).
 const toolError = "tool_error"
 
-// toolFailed is the fault of a call that was answered with a failure, nil for
-// nil. What a tool of another process says of it is a result like any other.
+// toolFailed returns the fault of a call that was answered with a failure; nil for nil.
+// The text of a tool in another process is content like any result, so it is replaced
+// in the message.
 func toolFailed(failure *invoker.Failure) *telemetry.Fault {
 	fault := telemetry.FaultOf(failure)
 	if fault == nil {
@@ -120,7 +120,7 @@ func toolFailed(failure *invoker.Failure) *telemetry.Fault {
 	return fault
 }
 
-// listed ends what shows the work on a request for a list.
+// listed ends the span of a list request.
 func listed(seen *telemetry.Request, response *toolspb.ListToolsResponse, err error) {
 	if err != nil {
 		s := status.Convert(err)
@@ -132,8 +132,8 @@ func listed(seen *telemetry.Request, response *toolspb.ListToolsResponse, err er
 	seen.End(nil, nil)
 }
 
-// failedRequest is the fault of a request that this side made: the status with
-// which it ended, or else the code of the failure.
+// failedRequest returns the fault of a request that this side made: the status it ended
+// with, or else the code of the failure.
 func failedRequest(seen *telemetry.Request, err error) *telemetry.Fault {
 	failure := invoker.AsFailure(err)
 	fault := telemetry.FaultOf(failure)
@@ -144,6 +144,6 @@ func failedRequest(seen *telemetry.Request, err error) *telemetry.Fault {
 	return fault
 }
 
-// statusName is the name of a status as the specification has it, such as
+// statusName returns the name of a status in the specification, such as
 // DEADLINE_EXCEEDED.
 func statusName(c codes.Code) string { return code.Code(c).String() }

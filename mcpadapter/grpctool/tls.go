@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// TLSFiles returns the TLS of a client, or of a server, from files in PEM.
+// TLSFiles returns the TLS configuration of a client or a server from PEM files.
 //
-// authorities are those whose certificates the other end may have; "" is the
-// system's roots for a client, and asks no client for one on a server.
-// certificate and key are those of this end, "" for none; they are read again
-// for each connection, so that they can be renewed in place.
+// authorities is a file with the authorities that the peer's certificate may come from;
+// if "", a client uses the system's roots, and a server does not ask clients for a
+// certificate. certificate and key are files for this side, "" for none. They are read
+// again for each connection, so that they can be renewed in place.
 func TLSFiles(authorities, certificate, key string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authorities != "" {
@@ -49,8 +49,8 @@ func TLSFiles(authorities, certificate, key string) (*tls.Config, error) {
 	return config, nil
 }
 
-// IsLocal reports whether a gRPC target leads to no other machine: a loopback
-// address, or a Unix socket.
+// IsLocal reports whether a gRPC target stays on this machine: a loopback address, or a
+// Unix socket.
 func IsLocal(target string) bool {
 	scheme, rest, found := strings.Cut(target, ":")
 	if found && (scheme == "unix" || scheme == "unix-abstract") {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// transports watches what gRPC does below: how many HTTP/2 connections there
-// are, and which requests have been handed to one.
+// transports observes gRPC's transport layer: how many HTTP/2 connections are open, and
+// which requests have been passed to one.
 type transports struct {
 	mu   sync.Mutex
 	open int
@@ -27,8 +27,8 @@ func newTransports() *transports {
 // request is one RPC.
 type request struct {
 	left     atomic.Bool // it may have reached the server
-	answered atomic.Bool // an answer has begun to come
-	said     atomic.Bool // the server, or who stands for it, ended it in gRPC's way
+	answered atomic.Bool // a response has begun to arrive
+	said     atomic.Bool // the server, or a proxy in front of it, ended it with a gRPC status
 }
 
 type requestKey struct{}
@@ -41,8 +41,8 @@ func withRequest(ctx context.Context) (context.Context, *request) {
 // TagRPC implements [stats.Handler].
 func (t *transports) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC implements [stats.Handler]. gRPC sends a request anew by itself
-// only if the server has certainly not looked at it.
+// HandleRPC implements [stats.Handler]. gRPC resends a request by itself only if the
+// server has certainly not processed it.
 func (t *transports) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok {
@@ -80,7 +80,7 @@ func (t *transports) HandleConn(_ context.Context, event stats.ConnStats) {
 	}
 }
 
-// gone is closed when there is no connection any more.
+// gone returns a channel that is closed when no connection is open.
 func (t *transports) gone() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,22 +13,22 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Call is one request of CallTool as it arrived.
+// Call is one CallTool request as it arrived.
 type Call struct {
-	// Service is the name under which the server was asked.
+	// Service is the service name in the request.
 	Service string
-	// Tool is the tool's name, and Arguments are what the client sent as its
-	// arguments, a JSON object unless it is wrong.
+	// Tool is the tool's name. Arguments are the arguments that the client sent, a JSON
+	// object in a valid request.
 	Tool, Arguments string
 	// TraceID, CallerAgentID and IdempotencyKey are fields of the request.
 	TraceID, CallerAgentID, IdempotencyKey string
-	// Metadata is what came with the request, in lower case.
+	// Metadata is the metadata of the request; keys are lower case.
 	Metadata metadata.MD
-	// Deadline is when the client stops to wait; zero if it does not.
+	// Deadline is when the client stops waiting; zero if it does not.
 	Deadline time.Time
 }
 
-// record is what was asked of a server.
+// record holds the requests that a server received.
 type record struct {
 	mu    sync.Mutex
 	calls []Call
@@ -47,29 +47,29 @@ func (r *record) list() {
 	r.lists++
 }
 
-// Calls returns the calls that arrived, of all tools and of those that there are
-// not, in the order in which they came.
+// Calls returns the calls that arrived, in order of arrival, including calls of unknown
+// tools.
 func (s *Server) Calls() []Call {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
 	return slices.Clone(s.record.calls)
 }
 
-// Lists returns how often the tools were asked for.
+// Lists returns how often the tools were listed.
 func (s *Server) Lists() int {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
 	return s.record.lists
 }
 
-// Calls returns the calls of the tool that arrived, in the order in which they
-// came. That one arrived does not mean that the tool ran: see Ran.
+// Calls returns the calls of the tool that arrived, in order of arrival. A call that
+// arrived did not necessarily run: see Ran.
 func (t *Tool) Calls() []Call {
 	return slices.DeleteFunc(t.server.Calls(), func(c Call) bool { return c.Tool != t.name })
 }
 
-// Expect reports an error unless the tool was called with just these arguments,
-// as JSON values, in this order.
+// Expect reports an error unless the tool was called with exactly these arguments,
+// compared as JSON values, in this order.
 func (t *Tool) Expect(test testing.TB, arguments ...string) {
 	test.Helper()
 	var got, want []string
@@ -84,7 +84,8 @@ func (t *Tool) Expect(test testing.TB, arguments ...string) {
 	}
 }
 
-// canonical is JSON in a form that can be compared; what is none stays as it is.
+// canonical returns JSON in a form that can be compared. It returns other text
+// unchanged.
 func canonical(text string) string {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()

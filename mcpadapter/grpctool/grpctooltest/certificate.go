@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// certificates are one for a server that is trusted, and some that no client
-// should take.
+// certificates holds a valid certificate for a server, and several that clients should
+// reject.
 type certificates struct {
 	authority                            *x509.Certificate
 	good, expired, otherName, selfSigned tls.Certificate
@@ -55,8 +55,8 @@ func newCertificates() (*certificates, error) {
 	return c, nil
 }
 
-// issue makes a certificate that parent vouches for, or it itself; all have the
-// same key.
+// issue creates a certificate signed by parent, or a self-signed one if parent is nil.
+// All certificates have the same key.
 func issue(template x509.Certificate, parent *x509.Certificate, key *ecdsa.PrivateKey) (tls.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *certificates) roots() *x509.CertPool {
 	return pool
 }
 
-// config shows one certificate, nil for the good one.
+// config returns a configuration with one certificate; nil means the valid one.
 func (c *certificates) config(one *tls.Certificate) *tls.Config {
 	if one == nil {
 		one = &c.good

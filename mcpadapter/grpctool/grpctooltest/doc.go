@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grpctooltest is a tool server over gRPC for tests: its tools are
-// scripted, it remembers what was asked, and it misbehaves on request. It is to
-// package grpctool what ensembletest is to package ensemble, and stands here
-// because ensembletest is light and grpctool the one doorway to gRPC.
+// Package grpctooltest provides a gRPC tool server for tests: its tools are scripted,
+// it records requests, and it misbehaves on request. It is the counterpart of
+// ensembletest for package grpctool. It is a separate package because ensembletest has
+// few dependencies and grpctool is the module's only gateway to gRPC.
 //
-// The server is a real one, of grpc-go on a loopback socket, and speaks the
-// contract of docs/grpc.md by both names of the service, or by those that
-// Options.Services has. Clients in any language can be tested with it:
+// The server uses grpc-go on a loopback socket and implements the contract of
+// docs/grpc.md under both names of the service, or under the names in Options.Services.
+// It can test clients in any language:
 //
 //	fake := grpctooltest.New(t, nil)
 //	farmer := fake.Returns("get_farmer", map[string]any{"name": "Wanjiku"})
 //	fake.Fails("get_weather", toolspb.ErrorCode_ERROR_CODE_SERVICE_UNAVAILABLE, "The weather service is down.")
 //
 //	farm := ensemble.New("farm", grpctool.Source(fake.Address(), fake.ClientOptions()), nil)
-//	// let a conversation go on with it, and then
+//	// run a conversation that uses it, and then
 //	farmer.Expect(t, `{"farmer_id": "WM-4521"}`)
 //	farmer.Calls()[0].CallerAgentID
 //
-// Tools are fixed results ([Server.Returns], [Server.Answers]), failures
-// ([Server.Fails]), functions ([Server.Does]) and invokers such as those of
+// Tools can be fixed results ([Server.Returns], [Server.Answers]), failures
+// ([Server.Fails]), functions ([Server.Does]) and invokers, for example from
 // ensembletest ([Server.Offer]).
 //
 // # Faults
 //
-// A [Rule] names a [Fault], the [Place] at which it strikes, and at which
-// occasions, as in package faultserver. [Faults] lists them all with what they
-// do, which fields of a rule they read and where they can strike; a rule that
-// never could is an error:
+// A [Rule] names a [Fault], the [Place] where it occurs, and the occasions at that
+// place, as in package faultserver. [Faults] lists all faults with their effect, the
+// fields of a rule that they read and the places where they can occur. A rule that can
+// never apply is an error:
 //
 //	err := fake.Script(grpctooltest.Rule{Fault: grpctooltest.Die, At: grpctooltest.AfterEffect, Tool: "pay"})
-//	// let a client call the tool, which must say that the outcome is unknown
+//	// let a client call the tool; it must report that the outcome is unknown
 //	pay.Ran() // must be 1
 //	err = fake.Start() // at the same address
 //
-// A tool's effect is that its function, or its fixed result, was asked for:
-// [Tool.Ran] counts effects, and [Tool.Calls] the requests that arrived. A client
-// that calls twice what may have run is caught by the difference.
+// The effect of a tool is that its function or fixed result was requested: [Tool.Ran]
+// counts effects, and [Tool.Calls] the requests that arrived. The difference reveals
+// clients that repeat a call that may have run.
 package grpctooltest

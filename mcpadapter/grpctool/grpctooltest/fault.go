@@ -4,64 +4,64 @@ package grpctooltest
 
 import "slices"
 
-// Fault is one way to misbehave. [Faults] tells of each what it does and where
-// it can strike.
+// Fault is one way to misbehave. [Faults] describes the effect of each and where it can
+// occur.
 type Fault string
 
-// The faults. What they do in full is in the table of [Faults], and so are the
-// fields of a [Rule] that they read.
+// The faults. [Faults] describes their effects in full, and the fields of a [Rule] that
+// they read.
 const (
-	Silence         Fault = "silence"           // say nothing, for ever
-	Slow            Fault = "slow"              // go on after Delay
-	Drip            Fault = "drip"              // byte by byte
+	Silence         Fault = "silence"           // never respond
+	Slow            Fault = "slow"              // continue after Delay
+	Drip            Fault = "drip"              // send byte by byte
 	Cut             Fault = "cut"               // reset the TCP connection
-	Die             Fault = "die"               // go off the air
-	Half            Fault = "half"              // half an answer, then Cut
-	HalfThenSilence Fault = "half-then-silence" // half an answer, then nothing
+	Die             Fault = "die"               // stop the server
+	Half            Fault = "half"              // half a response, then Cut
+	HalfThenSilence Fault = "half-then-silence" // half a response, then nothing
 
-	Junk       Fault = "junk"        // bytes that are no HTTP/2
-	BadGateway Fault = "bad-gateway" // a proxy's 502 with a page for people
-	HTML       Fault = "html"        // 200 and a page for people
+	Junk       Fault = "junk"        // bytes that are not HTTP/2
+	BadGateway Fault = "bad-gateway" // a proxy's 502 with an HTML page
+	HTML       Fault = "html"        // 200 and an HTML page
 
-	Status       Fault = "status"         // a status of gRPC in place of an answer
-	Reset        Fault = "reset"          // RST_STREAM in place of an answer
-	GoAway       Fault = "goaway"         // wind the connection up, and go on
-	GoAwayUnseen Fault = "goaway-unseen"  // wind it up, and say that the request was not looked at
-	HugeHeaders  Fault = "huge-headers"   // an answer with large metadata
-	HugeResult   Fault = "huge-result"    // a large answer
-	Bomb         Fault = "bomb"           // a large answer that is small on the wire
-	BrokenBytes  Fault = "broken-message" // an answer that is no message of protobuf
-	ManyTools    Fault = "many-tools"     // Count tools more
-	OddTools     Fault = "odd-tools"      // tools that nobody can use beside those that are good
+	Status       Fault = "status"         // a gRPC status instead of a response
+	Reset        Fault = "reset"          // RST_STREAM instead of a response
+	GoAway       Fault = "goaway"         // drain the connection, and continue
+	GoAwayUnseen Fault = "goaway-unseen"  // drain it, and say that the request was not processed
+	HugeHeaders  Fault = "huge-headers"   // a response with large metadata
+	HugeResult   Fault = "huge-result"    // a large response
+	Bomb         Fault = "bomb"           // a large response that is small when compressed
+	BrokenBytes  Fault = "broken-message" // a response that is not a valid protobuf message
+	ManyTools    Fault = "many-tools"     // Count additional tools
+	OddTools     Fault = "odd-tools"      // unusable tools in addition to the valid ones
 
-	Expired    Fault = "expired"     // a certificate of yesterday
+	Expired    Fault = "expired"     // an expired certificate
 	OtherName  Fault = "other-name"  // a certificate for another host
-	SelfSigned Fault = "self-signed" // a certificate that nobody vouches for
+	SelfSigned Fault = "self-signed" // a self-signed certificate
 )
 
-// Info is what there is to know about a fault.
+// Info describes a fault.
 type Info struct {
 	Fault Fault
 	// About says what the server does, and which fields of a Rule it reads.
 	About string
-	// Places are those at which it can strike.
+	// Places are the places where it can occur.
 	Places []Place
 }
 
-// kind is a fault and how it strikes.
+// kind is the implementation of a fault.
 type kind struct {
 	Info
 	tls bool // it needs a server with TLS
-	// connect strikes at AtConnect, and reports whether the connection is
+	// connect applies the fault at AtConnect, and reports whether the connection is
 	// served.
 	connect func(*wire, Rule) bool
-	// request strikes at the other places, and reports whether the request
-	// goes on. If not, it ends with the error.
+	// request applies the fault at the other places, and reports whether the request
+	// continues. If not, it ends with the error.
 	request func(*request, Rule) (bool, error)
 }
 
-// Faults returns all faults, in a fixed order. The caller may change what it
-// gets.
+// Faults returns all faults, in a fixed order. The caller may modify the returned
+// slice.
 func Faults() []Info {
 	var infos []Info
 	for _, k := range kinds() {
@@ -83,8 +83,8 @@ func kinds() []kind {
 	return slices.Concat(connectionKinds(), byteKinds(), answerKinds(), streamKinds(), certificateKinds())
 }
 
-// Sets of places: those at which a request waits for its answer, and those at
-// which the answer is ready to go.
+// Sets of places: places before the response of a request is sent, and places where the
+// response is ready to be sent.
 func asked() []Place     { return []Place{AtList, BeforeEffect, AfterEffect} }
 func answering() []Place { return []Place{AtList, AfterEffect} }
 func anywhere() []Place  { return append([]Place{AtConnect}, asked()...) }

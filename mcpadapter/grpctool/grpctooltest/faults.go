@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// connectionKinds are the faults of a connection as it is.
+// connectionKinds are the faults that affect a connection as a whole.
 func connectionKinds() []kind {
 	return []kind{
 		{
@@ -67,7 +67,7 @@ func connectionKinds() []kind {
 	}
 }
 
-// byteKinds are the faults of the bytes on a connection.
+// byteKinds are the faults that affect the bytes of a connection.
 func byteKinds() []kind {
 	return []kind{
 		{
@@ -98,7 +98,7 @@ func byteKinds() []kind {
 
 const page = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
-// answerKinds are the faults of an answer.
+// answerKinds are the faults that affect a response.
 func answerKinds() []kind {
 	return []kind{
 		{
@@ -143,7 +143,7 @@ func answerKinds() []kind {
 	}
 }
 
-// streamKinds are the faults of HTTP/2, and statuses of gRPC.
+// streamKinds are the faults that use HTTP/2 frames or gRPC statuses.
 func streamKinds() []kind {
 	return []kind{
 		{
@@ -183,7 +183,7 @@ func streamKinds() []kind {
 	}
 }
 
-// certificateKinds are the faults of TLS.
+// certificateKinds are the TLS faults.
 func certificateKinds() []kind {
 	shows := func(fault Fault, about string, which func(*certificates) *tls.Certificate) kind {
 		return kind{
@@ -201,14 +201,14 @@ func certificateKinds() []kind {
 	}
 }
 
-// ignored takes what comes on a connection, and answers nothing.
+// ignored reads everything from a connection and never responds.
 func ignored(w *wire) bool {
 	_, _ = io.Copy(io.Discard, w.socket)
 	return false
 }
 
-// drained lets the client read what it was sent: to close a socket from which
-// there is something to read resets it.
+// drained lets the client read what was sent: closing a socket with unread input would
+// reset it.
 func drained(w *wire) bool {
 	if tcp, ok := w.socket.(interface{ CloseWrite() error }); ok {
 		_ = tcp.CloseWrite()
@@ -216,7 +216,7 @@ func drained(w *wire) bool {
 	return ignored(w)
 }
 
-// silent never answers.
+// silent waits until the request is cancelled.
 func (r *request) silent() (bool, error) {
 	<-r.stream.Context().Done()
 	return false, context.Cause(r.stream.Context())
@@ -241,7 +241,7 @@ func hugeHeaders(r *request, rule Rule) (bool, error) {
 	return true, r.stream.SetHeader(huge)
 }
 
-// enlarge adds so many bytes to the answer.
+// enlarge adds size bytes to the response.
 func (r *request) enlarge(size int) {
 	more := strings.Repeat("x", size)
 	switch answer := r.answer.(type) {

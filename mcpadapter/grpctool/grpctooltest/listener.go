@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// listener accepts the connections of clients, and keeps from gRPC those that
-// it is not to have.
+// listener accepts the connections of clients, and passes to gRPC only those that no
+// fault has ended.
 type listener struct {
 	net.Listener
 	server  *Server
 	ready   chan net.Conn
 	closing sync.Once
 	closed  chan struct{}
-	apart   sync.WaitGroup // accepting, and connections that gRPC does not have
+	apart   sync.WaitGroup // accept loop, and connections not passed to gRPC
 }
 
 func (s *Server) listen(inner net.Listener) *listener {
@@ -38,9 +38,9 @@ func (l *listener) accept() {
 	}
 }
 
-// admit gives a connection to gRPC, if its faults let it.
+// admit passes a connection to gRPC unless one of its faults ends it.
 func (l *listener) admit(w *wire, rules []Rule) {
-	if l.isClosed() { // and DropConnections may have come before it
+	if l.isClosed() { // DropConnections may have run before it was added
 		_ = w.Close()
 		return
 	}

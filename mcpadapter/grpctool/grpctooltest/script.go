@@ -11,51 +11,51 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Always as [Rule.Times] means each time from the nth occasion on.
+// Always, as [Rule.Times], means every occasion from the nth on.
 const Always = -1
 
-// Place is a moment at which a fault may strike. Each time that the moment comes
+// Place is a point at which a fault may occur. Each time the server reaches that point
 // is an occasion.
 type Place string
 
 // The places.
 const (
-	// AtConnect: a connection was accepted, and nothing was read from it.
+	// AtConnect: a connection was accepted, and nothing has been read from it.
 	AtConnect Place = "connect"
-	// AtList: ListTools was asked, and not yet answered.
+	// AtList: a ListTools request arrived and is not yet answered.
 	AtList Place = "list"
-	// BeforeEffect: a call arrived, and its tool did not run.
+	// BeforeEffect: a call arrived, and its tool has not run.
 	BeforeEffect Place = "before-effect"
 	// AfterEffect: the tool ran, and the call is not yet answered.
 	AfterEffect Place = "after-effect"
 )
 
-// Rule is one fault and when it strikes.
+// Rule says which fault occurs and when.
 type Rule struct {
 	Fault Fault
 	At    Place
-	// Tool makes only the calls of this tool occasions; empty means all.
+	// Tool restricts the rule to calls of this tool; empty means all.
 	Tool string
-	// Nth is the first matching occasion at which the fault strikes, from 1.
+	// Nth is the first matching occasion at which the fault occurs, counted from 1.
 	// Zero means 1.
 	Nth int
-	// Times is at how many occasions in a row it strikes. Zero means 1; see
-	// [Always].
+	// Times is the number of consecutive occasions at which the fault occurs. Zero
+	// means 1; see [Always].
 	Times int
 
-	// The rest is for the faults whose Info.About names it; zero means the
-	// default that is given there.
+	// The remaining fields are parameters of the faults that mention them in
+	// Info.About; zero means the default given there.
 
-	// Code is a status of gRPC, and Text its message.
+	// Code is a gRPC status code, and Text its message.
 	Code codes.Code
 	Text string
-	// Reason is an error code of HTTP/2 (RFC 9113, § 7).
+	// Reason is an HTTP/2 error code (RFC 9113, § 7).
 	Reason uint32
-	// Delay is a time to wait.
+	// Delay is how long to wait.
 	Delay time.Duration
-	// Count is a number of tools.
+	// Count is the number of tools.
 	Count int
-	// Size is a number of bytes.
+	// Size is the number of bytes.
 	Size int
 }
 
@@ -76,7 +76,7 @@ func (r *Rule) check(withTLS bool) error {
 	return nil
 }
 
-// script is rules, with the occasions that were seen of each.
+// script holds rules and counts the occasions of each.
 type script struct {
 	mu     sync.Mutex
 	rules  []Rule
@@ -90,7 +90,7 @@ func (s *script) set(rules []Rule) {
 	s.rules, s.seen = slices.Clone(rules), make([]int, len(rules))
 }
 
-// at counts an occasion, and returns the rules that strike at it.
+// at counts an occasion, and returns the rules that apply to it.
 func (s *script) at(place Place, tool string) (striking []Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

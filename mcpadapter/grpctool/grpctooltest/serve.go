@@ -19,8 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// newGRPC makes the server of one life. All requests come to handle, which
-// knows what there is.
+// newGRPC returns a gRPC server that passes all requests to handle.
 func (s *Server) newGRPC() *grpc.Server {
 	return grpc.NewServer(
 		grpc.UnknownServiceHandler(s.handle),
@@ -42,14 +41,14 @@ type request struct {
 	id     uint32 // of the stream
 
 	answer   proto.Message
-	raw      []byte // in place of the answer
+	raw      []byte // sent instead of the answer
 	compress bool
 }
 
 type idKey struct{}
 
-// numbered tells a request the number of its stream. gRPC calls it for each
-// stream of a connection, in their order.
+// numbered adds the number of its stream to the context of a request. gRPC calls it for
+// each stream of a connection, in order.
 func numbered(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	return context.WithValue(ctx, idKey{}, wireOf(ctx).next()), nil
 }
@@ -118,7 +117,7 @@ func (r *request) call(service string) error {
 	return r.send()
 }
 
-// run runs the tool. A panic costs no more than its call.
+// run runs the tool. A panic ends only its call.
 func (r *request) run(ctx context.Context, call Call) (response *toolspb.ToolCallResponse, err error) {
 	tool := r.server.tools.find(call.Tool)
 	if tool == nil {
@@ -134,7 +133,7 @@ func (r *request) run(ctx context.Context, call Call) (response *toolspb.ToolCal
 	return tool.run(ctx, call)
 }
 
-// strike does the faults of an occasion, and reports whether the request goes on.
+// strike applies the faults of an occasion, and reports whether the request continues.
 func (r *request) strike(at Place, tool string) (bool, error) {
 	for _, rule := range r.server.script.at(at, tool) {
 		kind, _ := findKind(rule.Fault)
@@ -157,7 +156,7 @@ func (r *request) send() error {
 	return r.stream.SendMsg(r.answer)
 }
 
-// codec is that of protobuf, and sends bytes as they are.
+// codec is the protobuf codec, and sends byte slices unchanged.
 type codec struct{}
 
 // Name implements encoding.Codec.

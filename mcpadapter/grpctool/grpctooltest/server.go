@@ -15,22 +15,22 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Options are what a [Server] need not be told. Nil, and the zero value of each
-// field, mean the default that the field names.
+// Options configure a [Server]. Nil, and the zero value of a field, mean the documented
+// default.
 type Options struct {
 	// Services are the names under which the tools are served; default both,
-	// grpctool.Service and grpctool.OriginalService. Requests by other names are
-	// refused with UNIMPLEMENTED, as gRPC does.
+	// grpctool.Service and grpctool.OriginalService. Requests to other services are
+	// refused with UNIMPLEMENTED, as in gRPC.
 	Services []string
-	// TLS makes the server speak TLS, with a certificate for 127.0.0.1 that
-	// [Server.Roots] vouches for.
+	// TLS enables TLS with a certificate for 127.0.0.1, whose authority is in
+	// [Server.Roots].
 	TLS bool
-	// Rules are the first script; see [Server.Script].
+	// Rules are the initial rules; see [Server.Script].
 	Rules []Rule
 }
 
-// Server is a server of tools in the process of the test. All methods may be
-// called concurrently.
+// Server is a tool server in the process of the test. All methods may be called
+// concurrently.
 type Server struct {
 	services     []string
 	certificates *certificates // nil without TLS
@@ -38,23 +38,23 @@ type Server struct {
 	tools        toolbox
 	record       record
 
-	life    sync.Mutex // held while the server goes on or off the air
+	life    sync.Mutex // held while the server starts or stops
 	address string
 	running *running
-	work    sync.WaitGroup // those who take it off the air
+	work    sync.WaitGroup // goroutines that stop the server
 
 	mu    sync.Mutex
 	wires map[*wire]bool
 }
 
-// running is one life of a server.
+// running is a server between Start and Stop.
 type running struct {
 	listener *listener
 	grpc     *grpc.Server
 	served   chan struct{}
 }
 
-// New starts a server that the test ends.
+// New starts a server that is closed at the end of the test.
 func New(t testing.TB, options *Options) *Server {
 	t.Helper()
 	s, err := Start(options)
@@ -65,8 +65,8 @@ func New(t testing.TB, options *Options) *Server {
 	return s
 }
 
-// Start starts a server without tools on a free port of 127.0.0.1. A rule that
-// can never strike is an error. Close ends the server.
+// Start starts a server without tools on a free port of 127.0.0.1. A rule that can
+// never apply is an error. The caller must close the server.
 func Start(options *Options) (*Server, error) {
 	var o Options
 	if options != nil {
@@ -89,15 +89,14 @@ func Start(options *Options) (*Server, error) {
 	return s, s.Start()
 }
 
-// Address is where the server is, also while it is off the air.
+// Address returns the address of the server, also while it is stopped.
 func (s *Server) Address() string {
 	s.life.Lock()
 	defer s.life.Unlock()
 	return s.address
 }
 
-// Roots vouches for the certificate of a server that speaks TLS; nil if it does
-// not.
+// Roots returns a pool with the authority of the server's certificate; nil without TLS.
 func (s *Server) Roots() *x509.CertPool {
 	if s.certificates == nil {
 		return nil
@@ -105,8 +104,8 @@ func (s *Server) Roots() *x509.CertPool {
 	return s.certificates.roots()
 }
 
-// ClientOptions are those with which grpctool.Source reaches the server. The
-// caller may change what it gets.
+// ClientOptions returns the options for grpctool.Source to reach the server. The caller
+// may modify them.
 func (s *Server) ClientOptions() *grpctool.Options {
 	if s.certificates == nil {
 		return &grpctool.Options{Plaintext: true}
@@ -114,9 +113,9 @@ func (s *Server) ClientOptions() *grpctool.Options {
 	return &grpctool.Options{TLS: &tls.Config{RootCAs: s.Roots(), MinVersion: tls.VersionTLS12}}
 }
 
-// Script replaces the rules, and what was counted for them. When several strike
-// at an occasion, each does its part, in their order, until one of them ends the
-// matter. A rule that can never strike is an error, and changes nothing.
+// Script replaces the rules and resets their counters. If several rules apply to an
+// occasion, their faults occur in order until one of them ends the request or
+// connection. If a rule can never apply, Script returns an error and changes nothing.
 func (s *Server) Script(rules ...Rule) error {
 	for _, r := range rules {
 		if err := r.check(s.certificates != nil); err != nil {
@@ -127,7 +126,7 @@ func (s *Server) Script(rules ...Rule) error {
 	return nil
 }
 
-// Struck returns how often a fault has struck.
+// Struck returns how many faults have occurred.
 func (s *Server) Struck() int {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
@@ -141,8 +140,8 @@ func (s *Server) Connections() int {
 	return len(s.wires)
 }
 
-// Start brings the server back on the air at the same address, after Stop or
-// [Die]. On the air it changes nothing.
+// Start starts the server again at the same address, after Stop, WindUp or [Die]. It
+// has no effect on a running server.
 func (s *Server) Start() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -163,10 +162,10 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop takes the server off the air: new connections are refused, those that
-// there are end at once, and so do the contexts of calls. It returns when these
-// have ended; a tool that does not heed its context holds it up. A function of a
-// tool must not call it; see [Die] for that.
+// Stop stops the server: it refuses new connections, closes open ones immediately, and
+// cancels the contexts of calls. It returns when the calls have ended; a tool that
+// ignores its context delays it. The function of a tool must not call Stop; use [Die]
+// instead.
 func (s *Server) Stop() {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -181,9 +180,9 @@ func (s *Server) Stop() {
 	s.running = nil
 }
 
-// WindUp ends the server as one that is replaced: it listens no more, clients
-// are told (GOAWAY), and calls that are under way are answered. It returns when
-// these have ended.
+// WindUp shuts the server down gracefully, like a server that is being replaced: it
+// stops listening, notifies clients (GOAWAY), and answers calls under way. It returns
+// when these have ended.
 func (s *Server) WindUp() {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -197,14 +196,14 @@ func (s *Server) WindUp() {
 	s.running = nil
 }
 
-// Close ends the server, and waits until nothing of it is left. Further calls do
+// Close ends the server, and waits until all its work has ended. Further calls do
 // nothing.
 func (s *Server) Close() {
-	s.Stop() // and with it whoever could begin more work
+	s.Stop() // afterwards no new work can begin
 	s.work.Wait()
 }
 
-// DropConnections resets all connections that there are. The server lives on.
+// DropConnections resets all open connections. The server keeps running.
 func (s *Server) DropConnections() {
 	s.mu.Lock()
 	wires := make([]*wire, 0, len(s.wires))

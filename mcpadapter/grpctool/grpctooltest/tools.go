@@ -27,28 +27,28 @@ type Tool struct {
 	ran int
 }
 
-// toolbox is what a server offers, in that order.
+// toolbox holds the tools of a server in the order of the list.
 type toolbox struct {
 	mu    sync.Mutex
 	tools []*Tool
 }
 
-// Returns adds a tool that answers with a value, which becomes JSON. It returns
-// the tool, which takes the place of one with the same name. What cannot be JSON
-// makes calls fail with INTERNAL_ERROR.
+// Returns adds a tool that answers with a value, encoded as JSON, and returns the tool.
+// It replaces a tool with the same name. If the value cannot be encoded, calls fail
+// with INTERNAL_ERROR.
 func (s *Server) Returns(name string, result any) *Tool {
 	return s.Does(name, func(context.Context, Call) (any, error) { return result, nil })
 }
 
-// Fails adds a tool that fails with a code of the contract.
+// Fails adds a tool that fails with an error code of the contract.
 func (s *Server) Fails(name string, code toolspb.ErrorCode, message string) *Tool {
 	return s.Answers(name, &toolspb.ToolCallResponse{ErrorCode: code, ErrorMessage: message})
 }
 
-// Does adds a tool that runs a function, whose result becomes JSON. An
-// [invoker.Failure] becomes the code of the contract that is nearest, a status
-// of gRPC that status, the error of the context CANCELLED or DEADLINE_EXCEEDED,
-// and any other error INTERNAL_ERROR with its words.
+// Does adds a tool that runs a function and encodes its result as JSON. An
+// [invoker.Failure] becomes the closest error code of the contract, a gRPC status stays
+// that status, a context error becomes CANCELLED or DEADLINE_EXCEEDED, and any other
+// error becomes INTERNAL_ERROR with the text of the error.
 func (s *Server) Does(name string, run func(ctx context.Context, call Call) (any, error)) *Tool {
 	return s.add(name, func(ctx context.Context, call Call) (*toolspb.ToolCallResponse, error) {
 		result, err := run(ctx, call)
@@ -63,14 +63,14 @@ func (s *Server) Does(name string, run func(ctx context.Context, call Call) (any
 	})
 }
 
-// Answers adds a tool with a fixed response, which need not keep to the contract.
+// Answers adds a tool with a fixed response, which need not follow the contract.
 func (s *Server) Answers(name string, response *toolspb.ToolCallResponse) *Tool {
 	return s.add(name, func(context.Context, Call) (*toolspb.ToolCallResponse, error) { return response, nil })
 }
 
-// Offer adds invokers, such as those of ensembletest. They answer as a server of
-// the original contract does: with one JSON value, the text of the content, or
-// with INTERNAL_ERROR and words. Their definitions come without hints.
+// Offer adds invokers, for example from ensembletest. They answer like a server of the
+// original contract: with one JSON value, the text of the content, or with
+// INTERNAL_ERROR and a message. Their definitions have no hints.
 func (s *Server) Offer(tools ...invoker.Invoker) {
 	for _, tool := range tools {
 		def := tool.Definition()
@@ -87,7 +87,7 @@ func (s *Server) Offer(tools ...invoker.Invoker) {
 	}
 }
 
-// Remove takes a tool away, if there is one of that name.
+// Remove removes the tool with the name, if there is one.
 func (s *Server) Remove(name string) {
 	s.tools.mu.Lock()
 	defer s.tools.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) add(name string, answer func(context.Context, Call) (*toolspb.T
 	return t
 }
 
-// find returns a tool, nil if there is none of that name.
+// find returns the tool with the name, nil if there is none.
 func (b *toolbox) find(name string) *Tool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,7 +118,7 @@ func (b *toolbox) find(name string) *Tool {
 	return nil
 }
 
-// list returns the definitions of a category, or of all.
+// list returns the definitions of a category, or all if category is empty.
 func (b *toolbox) list(category string) *toolspb.ListToolsResponse {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,8 +131,8 @@ func (b *toolbox) list(category string) *toolspb.ListToolsResponse {
 	return response
 }
 
-// Define changes the definition, and returns the tool. A new name there changes
-// what is listed, and not what is called.
+// Define changes the definition, and returns the tool. Changing the name changes only
+// the listed name, not the name that is called.
 func (t *Tool) Define(change func(*toolspb.ToolDefinition)) *Tool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,8 +146,8 @@ func (t *Tool) definition() *toolspb.ToolDefinition {
 	return proto.CloneOf(t.def)
 }
 
-// Ran returns how often the tool ran, and so how often it had its effect,
-// whatever became of the answers.
+// Ran returns how often the tool ran, and so how often it had its effect, regardless of
+// what happened to the responses.
 func (t *Tool) Ran() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +161,7 @@ func (t *Tool) run(ctx context.Context, call Call) (*toolspb.ToolCallResponse, e
 	return t.answer(ctx, call)
 }
 
-// failed is what a server makes of an error.
+// failed returns the response for an error.
 func failed(err error) (*toolspb.ToolCallResponse, error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, status.FromContextError(err).Err()

@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// wire is one connection of a client, between gRPC and the socket, or TLS. It
-// knows the streams that the client opened, can say what gRPC would not, and be
-// worse than a network.
+// wire is one connection of a client, between gRPC and the socket or TLS. It tracks the
+// streams that the client opened, sends frames that gRPC would not send, and simulates
+// network failures.
 type wire struct {
 	net.Conn // the socket, or TLS over it
 	socket   net.Conn
 	server   *Server
-	bad      *tls.Certificate // shown in place of the good one
+	bad      *tls.Certificate // shown instead of the valid certificate
 
-	in      frames // of the reader alone
+	in      frames // used only by the reader
 	closing sync.Once
 	closed  chan struct{}
 
 	mu      sync.Mutex
-	opened  []uint32 // streams that gRPC has not seen yet
+	opened  []uint32 // streams that gRPC has not processed yet
 	drip    time.Duration
-	halving bool // the next large piece is cut in the middle
+	halving bool // the next large write is cut in half
 	after   func()
 	mute    bool
 }
 
-// where is the address of a client, by which gRPC tells us its connection.
+// where is the address of a client. Handlers find the connection of a request through
+// it.
 type where struct {
 	net.Addr
 	wire *wire
@@ -51,7 +52,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next is the stream that gRPC sees now: it sees all, in their order.
+// next returns the stream that gRPC processes now: it processes all streams, in order.
 func (w *wire) next() uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,11 +94,11 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// largePiece is more bytes than gRPC writes for anything but the answers of
-// Half, in which halves end.
+// largePiece is more bytes than gRPC writes at once, except for the responses that Half
+// enlarges.
 const largePiece = 4 << 10
 
-// halve makes the next large piece end in its middle, and then does something.
+// halve cuts the next large write in half, discards what follows, and calls then.
 func (w *wire) halve(then func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +124,7 @@ func (w *wire) over() {
 	})
 }
 
-// cut ends the connection with a RST, as a host does that has died meanwhile.
+// cut ends the connection with a RST, like a host that has crashed meanwhile.
 func (w *wire) cut() {
 	if tcp, ok := w.socket.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -148,15 +149,15 @@ const (
 	preface    = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 )
 
-// frames follows what a client sends, as far as to know the streams that it
-// opens.
+// frames parses the frames of a client, only as far as needed to find the streams that
+// it opens.
 type frames struct {
-	preface int // bytes of the preface that were seen
+	preface int // bytes of the preface received so far
 	header  []byte
-	payload int // bytes of the payload that are to come
+	payload int // bytes of the payload still to come
 }
 
-// read takes what came next, and returns the streams that it opens.
+// read processes the next bytes and returns the streams that they open.
 func (f *frames) read(b []byte) (opened []uint32) {
 	for len(b) > 0 {
 		switch {
@@ -182,7 +183,7 @@ func (f *frames) read(b []byte) (opened []uint32) {
 	return opened
 }
 
-// send writes a frame between those of gRPC.
+// send writes a frame between the frames of gRPC.
 func (w *wire) send(kind, flags byte, stream uint32, payload []byte) {
 	frame := []byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags}
 	frame = binary.BigEndian.AppendUint32(frame, stream)
@@ -194,12 +195,12 @@ func (w *wire) reset(stream, reason uint32) {
 	w.send(frameReset, 0, stream, binary.BigEndian.AppendUint32(nil, reason))
 }
 
-// goAway says which stream is the last that is answered (RFC 9113, § 6.8).
+// goAway sends the last stream that the server will answer (RFC 9113, § 6.8).
 func (w *wire) goAway(last, reason uint32) {
 	w.send(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), reason))
 }
 
-// page answers a stream as servers do that know nothing of gRPC.
+// page answers a stream with an HTML page, like a server without gRPC.
 func (w *wire) page(stream uint32, status, text string) {
 	var block []byte
 	for _, field := range [][2]string{{":status", status}, {"content-type", "text/html"}} {
