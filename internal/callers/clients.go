@@ -13,15 +13,14 @@ import (
 // most bounds the table of clients.
 const most = 4096
 
-// Limits are those of each client.
+// Limits are the limits of each client.
 type Limits struct {
-	Rate     float64 // requests in a second; 0 is no limit
-	Burst    int     // at once; default as many as in a second
-	Parallel int     // under way
+	Rate     float64 // requests per second; 0 is unlimited
+	Burst    int     // requests at once; default as many as in a second
+	Parallel int     // concurrent requests
 }
 
-// Clients is what each client has under way. All methods may be called
-// concurrently.
+// Clients tracks the requests of each client. All methods may be called concurrently.
 type Clients struct {
 	rate            rate.Limit
 	burst, parallel int
@@ -30,14 +29,14 @@ type Clients struct {
 	of map[string]*load
 }
 
-// load is the load of one client.
+// load is the current use of one client.
 type load struct {
 	rate  *rate.Limiter
-	under [Message + 1]int // way, of each kind
+	under [Message + 1]int // requests under way, by kind
 	seen  time.Time
 }
 
-// New returns a table in which nobody has anything under way.
+// New returns a Clients without any requests under way.
 func New(limits Limits) *Clients {
 	c := &Clients{rate: rate.Inf, burst: limits.Burst, parallel: limits.Parallel, of: make(map[string]*load)}
 	if limits.Rate > 0 {
@@ -47,19 +46,19 @@ func New(limits Limits) *Clients {
 	return c
 }
 
-// Kind is what a request costs its client.
+// Kind says which limit a request counts against.
 type Kind int
 
 // The kinds of requests.
 const (
-	Request Kind = iota // a place among those under way
-	Stream              // the same, apart: it waits for news
-	Body                // the same, apart: it is still being read
-	Message             // no place: it may be what a call waits for
+	Request Kind = iota // counts against Limits.Parallel
+	Stream              // counted separately, with the same limit: it waits for notifications
+	Body                // counted separately, with the same limit: it is still being read
+	Message             // not limited: a call may be waiting for it
 )
 
-// Arrive counts a request of a client against its rate; it says how long the
-// client has to wait if there are too many.
+// Arrive counts a request of a client against its rate. If the rate is exceeded, it
+// returns how long the client has to wait, otherwise 0.
 func (c *Clients) Arrive(client string) (wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +73,8 @@ func (c *Clients) Arrive(client string) (wait time.Duration) {
 	return wait
 }
 
-// Begin gives a request of a client its place; end is nil if all are taken.
+// Begin admits a request of a client; the caller must call end when it ends. end is nil
+// if the limit is reached.
 func (c *Clients) Begin(client string, what Kind) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,8 @@ func (c *Clients) Begin(client string, what Kind) (end func()) {
 	}
 }
 
-// Slot bounds the calls of a client that come without an HTTP request each.
+// Slot returns a function that limits calls of a client that have no HTTP request of
+// their own.
 func (c *Clients) Slot(client string) func() (release func(), ok bool) {
 	return func() (func(), bool) {
 		end := c.Begin(client, Request)
@@ -102,8 +103,8 @@ func (c *Clients) Slot(client string) func() (release func(), ok bool) {
 	}
 }
 
-// loadOf returns the load of a client; nil if there are too many clients. c.mu is
-// held.
+// loadOf returns the load of a client; nil if there are too many clients. The caller
+// must hold c.mu.
 func (c *Clients) loadOf(client string) *load {
 	l, ok := c.of[client]
 	if !ok {
@@ -117,13 +118,13 @@ func (c *Clients) loadOf(client string) *load {
 	return l
 }
 
-// forgetOne makes room: of some clients that have nothing under way, the one
-// goes that was not seen for longest. To look at all would make each stranger dear.
+// forgetOne removes a client without requests under way: of up to 16 such clients, the
+// one seen longest ago. Looking at all of them would make each new client expensive.
 func (c *Clients) forgetOne() bool {
 	var oldest string
 	var since time.Time
 	looked := 0
-	for client, load := range c.of { // they come in any order
+	for client, load := range c.of { // in random order
 		if load.under != [Message + 1]int{} {
 			continue
 		}

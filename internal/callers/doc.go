@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package callers is what servers know of those who call them, over whatever
-// protocol: which bearer tokens are good ([Check]), whose a request is
-// ([Identity], [Address]), and how much of it one client may ask for ([Clients]).
+// Package callers identifies and limits the clients of servers, for any protocol: it
+// checks bearer tokens ([Check]), determines the client of a request ([Identity],
+// [Address]), and limits the requests of each client ([Clients]).
 package callers

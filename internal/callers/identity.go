@@ -16,10 +16,10 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Identity is a digest of the name of a client and of the values that make out
-// who somebody is: those that are not secret, since a secret one, such as a
-// token that is passed on, is another one tomorrow. It is empty if there is
-// neither.
+// Identity returns a digest of the name of a client and of the values that identify it.
+// Secret values are left out if there is a name or another value, because a secret,
+// such as a token that is passed on, may change. It returns "" if there is neither a
+// name nor a value.
 func Identity(name string, values []invoker.Value) string {
 	if name == "" && len(values) == 0 {
 		return ""
@@ -40,8 +40,8 @@ func Identity(name string, values []invoker.Value) string {
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
-// Client is whose load a request is: that of an identity, or, where nobody has
-// one, of an address.
+// Client returns the key of the client whose limits apply to a request: its identity,
+// or its address if it has no identity.
 func Client(identity, address string) string {
 	if identity != "" {
 		return "id " + identity
@@ -49,8 +49,9 @@ func Client(identity, address string) string {
 	return "ip " + Address(address)
 }
 
-// Address returns whose an address is: of IPv6, one client has a whole /64
-// (RFC 6177), and could otherwise be as many as it likes.
+// Address returns the part of an address that identifies a client. For IPv6 this is the
+// /64, because one client has a whole /64 (RFC 6177) and could otherwise appear as many
+// clients.
 func Address(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -60,6 +61,6 @@ func Address(address string) string {
 	if err != nil || ip.Unmap().Is4() {
 		return host
 	}
-	prefix, _ := ip.WithZone("").Prefix(64) // it has as many bits
+	prefix, _ := ip.WithZone("").Prefix(64) // 64 bits are always valid here
 	return prefix.String()
 }

@@ -10,7 +10,7 @@ import (
 type nameKey struct{}
 
 // WithName returns a context that carries the name of a client, if one of the static
-// tokens was given that name. Names that [Check] makes up are left out.
+// tokens was given that name. Names that [Check] generates are left out.
 func WithName(ctx context.Context, name string, static iter.Seq[Token]) context.Context {
 	for token := range static {
 		if name != "" && token.Name == name {

@@ -8,18 +8,18 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// Origin says for whom work is done: two pieces of work with the same origin may
-// learn of one another. The zero value is a program's own work.
+// Origin says on whose behalf work is done: two pieces of work with the same origin may
+// know of each other. The zero value is a program's own work.
 type Origin struct {
 	// Client is the key of the client's limits, see [Client], or a conversation.
 	Client string
-	// Session tells sessions apart whose clients have no identity; else empty.
+	// Session identifies the session of a client without identity; otherwise empty.
 	Session string
 }
 
 type originKey struct{}
 
-// WithOrigin returns a context whose work is done for origin.
+// WithOrigin returns a context for work on behalf of origin.
 func WithOrigin(ctx context.Context, origin Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, origin)
 }

@@ -18,22 +18,22 @@ import (
 // Token is a bearer token that a client may send.
 type Token struct {
 	Token   string
-	Name    string // default one that is made of the token
+	Name    string // default a name derived from the token
 	Trusted []invoker.Value
-	Expires time.Time // zero is never
+	Expires time.Time // zero means never
 }
 
-// Why a token is not good.
+// Reasons why a token is not accepted.
 var (
 	ErrNone    = errors.New("there is no bearer token")
 	ErrWrong   = errors.New("the bearer token is not one of this server's")
 	ErrExpired = errors.New("the bearer token has expired")
 )
 
-// Check looks at the Authorization headers of a request (RFC 6750, § 2.1): the
-// static tokens come first, and ask, which may be nil, knows the others. It
-// returns the values of the token and the name of its client, which is empty if
-// ask gave values that tell who it is. A panic of ask refuses the token.
+// Check checks the Authorization headers of a request (RFC 6750, § 2.1). It looks for
+// the token among the static ones first, and then calls ask, which may be nil. It
+// returns the values of the token and the name of its client, which is empty if ask
+// returned values, because these identify the client. A panic of ask refuses the token.
 func Check(headers []string, static iter.Seq[Token], ask func(token string) ([]invoker.Value, error)) (values []invoker.Value, name string, err error) {
 	token, err := bearer(headers)
 	if err != nil {
@@ -49,7 +49,7 @@ func Check(headers []string, static iter.Seq[Token], ask func(token string) ([]i
 		return nil, "", ErrWrong
 	}
 	if values, err = asked(token, ask); len(values) == 0 {
-		name = nameOf(sha256.Sum256([]byte(token))) // nothing else tells who it is
+		name = nameOf(sha256.Sum256([]byte(token))) // nothing else identifies the client
 	}
 	return values, name, err
 }
@@ -74,8 +74,8 @@ func asked(token string, ask func(token string) ([]invoker.Value, error)) (value
 	return ask(token)
 }
 
-// find returns the static token that was sent. All are compared, as hashes of
-// one length, so that the time it takes tells nothing.
+// find returns the static token that was sent. It compares all of them, as hashes of
+// the same length, so that the duration reveals nothing.
 func find(token string, static iter.Seq[Token]) (found Token, ok bool) {
 	sent := sha256.Sum256([]byte(token))
 	for t := range static {
@@ -90,5 +90,5 @@ func find(token string, static iter.Seq[Token]) (found Token, ok bool) {
 	return found, ok
 }
 
-// nameOf is a name for a token that does not show it.
+// nameOf returns a name for a token that does not reveal it.
 func nameOf(hash [sha256.Size]byte) string { return "token " + hex.EncodeToString(hash[:6]) }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event has the names of what the log tells: each line has a sentence
-// for people as its message and one of these, in the field event, for programs.
-// The table of docs/observability/logs.md has them all, which a test sees to.
+// Package event defines the names of log events: each log line has a sentence as its
+// message, for people, and one of these names in the field event, for programs. A test
+// checks that docs/observability/logs.md lists all of them.
 package event
 
 import (
@@ -13,13 +13,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Key is the field that has the name.
+// Key is the name of the field that holds the event name.
 const Key = "event"
 
 func named(name string) zap.Field { return zap.String(Key, name) }
 
-// Lists and calls of sources, whatever they are: the names are those that
-// programs before this one gave them.
+// Lists and calls of sources of any kind. The names were taken over from earlier
+// programs.
 var (
 	ListStarted   = named("mcp.tools.list.started")
 	ListSucceeded = named("mcp.tools.list.succeeded")
@@ -72,7 +72,7 @@ var (
 	BudgetFailed        = named("budget.settle.failed")
 )
 
-// Conversations that are kept.
+// Stored conversations.
 var (
 	HistoryPruned      = named("history.pruned")
 	HistoryPruneFailed = named("history.prune.failed")
@@ -88,7 +88,7 @@ var (
 	DeltaLost    = named("engine.delta.lost")
 )
 
-// Connections to servers, as their clients.
+// Client connections to servers.
 var (
 	StderrRead         = named("mcp.stderr.read")
 	StdoutRefused      = named("mcp.stdout.refused")
@@ -127,8 +127,8 @@ var (
 	LogSampled    = named("log.sampled")
 )
 
-// Log writes a line that belongs to the work of ctx: it says of which trace and
-// conversation it is. Nothing is computed if the log does not take the level.
+// Log writes a log line with the trace and the conversation of ctx. It computes nothing
+// if the level is disabled.
 func Log(ctx context.Context, log *zap.Logger, level zapcore.Level, message string, event zap.Field, fields ...zap.Field) {
 	if entry := log.Check(level, message); entry != nil {
 		entry.Write(append(append(telemetry.Fields(ctx), event), fields...)...)

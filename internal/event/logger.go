@@ -11,10 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Logger returns the logger that a component writes to when its options have
-// log: a silent one for nil, and else log with a core whose panics cost a line
-// and not the work. Zap reports such a panic where it reports lines that could
-// not be written, by default on standard error.
+// Logger returns the logger for a component whose options contain log: a silent one if
+// log is nil, and otherwise log with a core whose panics lose only a log line. Zap
+// reports such a panic like a failed write, by default on standard error.
 func Logger(log *zap.Logger) *zap.Logger {
 	if log == nil {
 		return zap.NewNop()
@@ -45,8 +44,8 @@ func (c *containedCore) With(fields []zapcore.Field) zapcore.Core {
 	return &containedCore{with}
 }
 
-// Check implements [zapcore.Core]. It asks the inner core, which may be several of
-// which only some take the entry.
+// Check implements [zapcore.Core]. It asks the inner core, which may consist of several
+// cores that do not all take the entry.
 func (c *containedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	var accepted *zapcore.CheckedEntry
 	if err := contain.Call(theCore, func() { accepted = c.inner.Check(entry, nil) }); err != nil {
@@ -70,7 +69,7 @@ func (c *containedCore) Sync() (err error) {
 	return errors.Join(panicked, err)
 }
 
-// acceptedCore writes the one entry that the inner cores have agreed to take.
+// acceptedCore writes an entry to the inner cores that accepted it.
 type acceptedCore struct {
 	*containedCore
 	accepted *zapcore.CheckedEntry
@@ -81,7 +80,7 @@ func (c *acceptedCore) Write(entry zapcore.Entry, fields []zapcore.Field) (err e
 	return errors.Join(panicked, err)
 }
 
-// failedCore reports that the inner core panicked before it could take the entry.
+// failedCore reports that the inner core panicked while checking the entry.
 type failedCore struct {
 	*containedCore
 	err error

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package foldername names the folders of conversations, whose identities may have
-// characters that a file system does not allow or does not tell apart.
+// Package foldername names the folders of conversations. Their identities may contain
+// characters that a file system does not allow or does not distinguish.
 package foldername
 
 import (
@@ -12,22 +12,22 @@ import (
 )
 
 var (
-	// plain are identities that are folders' names on every system: in lower
-	// case, since many take A and a for the same.
+	// plain matches identities that are valid folder names on every system. They are in
+	// lower case, because many systems do not distinguish A and a.
 	plain = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9_-])?$`)
-	// device are names that Windows keeps for itself.
+	// device matches names that Windows reserves.
 	device = regexp.MustCompile(`^(con|prn|aux|nul|conin|conout|com[0-9]|lpt[0-9])(\..*)?$`)
 	other  = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// IsPlain reports whether a conversation's folder has its identity for a name.
+// IsPlain reports whether the name of a conversation's folder is its identity.
 func IsPlain(conversation string) bool {
 	return plain.MatchString(conversation) && !device.MatchString(conversation)
 }
 
-// Of returns the name of a conversation's folder: the identity, or the beginning of
-// it with a hash. It begins with a letter or a digit, and the names of two
-// identities differ.
+// Of returns the name of a conversation's folder: the identity, or its beginning with a
+// hash. It begins with a letter or a digit, and different identities have different
+// names.
 func Of(conversation string) string {
 	if IsPlain(conversation) {
 		return conversation

@@ -11,18 +11,18 @@ import (
 type connection struct {
 	net.Conn
 	listener *Listener
-	address  string // whose bound it counts against; may be empty
+	address  string // counts against the limit of this address; may be empty
 
 	// The rest is guarded by listener.mu.
 	isClosed bool
-	requests int    // that are being served
-	waits    *Place // among those that wait; nil while requests are served
+	requests int    // requests being served
+	waits    *Place // place in the listener's queue; nil while requests are served
 }
 
-// wait puts c at the end of those that wait. listener.mu is held.
+// wait adds c to the end of the waiting connections. The caller must hold listener.mu.
 func (c *connection) wait() { c.waits = c.listener.waiting.Add(c, c.address) }
 
-// leave takes c out of those that wait. listener.mu is held.
+// leave removes c from the waiting connections. The caller must hold listener.mu.
 func (c *connection) leave() {
 	if c.waits != nil {
 		c.waits.Remove()
@@ -30,7 +30,7 @@ func (c *connection) leave() {
 	}
 }
 
-// remove counts c no more. listener.mu is held.
+// remove stops counting c. The caller must hold listener.mu.
 func (c *connection) remove() {
 	if c.isClosed {
 		return
@@ -44,7 +44,7 @@ func (c *connection) remove() {
 	}
 }
 
-// begin notes that a request is served.
+// begin records that c began serving a request.
 func (c *connection) begin() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *connection) begin() {
 	}
 }
 
-// end notes that a request was served.
+// end records that c has served a request.
 func (c *connection) end() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *connection) end() {
 	}
 }
 
-// idle notes that no request is served.
+// idle records that c serves no request.
 func (c *connection) idle() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite is for net/http, which lets a client read its answer to the end.
+// CloseWrite is for net/http, which uses it to let a client read the whole response.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -91,15 +91,15 @@ func (c *connection) CloseWrite() error {
 // RemoteAddr implements [net.Conn]. [ServeRequest] finds the connection by it.
 func (c *connection) RemoteAddr() net.Addr { return &remote{Addr: c.Conn.RemoteAddr(), of: c} }
 
-// remote is the address of a client, and its connection.
+// remote is the address of a client, with its connection.
 type remote struct {
 	net.Addr
 	of *connection
 }
 
-// ServeRequest notes that the connection of a client serves a request, and so
-// makes room for no other, until end is called. The address is what
-// [net.Conn.RemoteAddr] returned; others do nothing.
+// ServeRequest records that the connection of a client serves a request, so that it is
+// not closed to make room for others until end is called. from must be the result of
+// [net.Conn.RemoteAddr]; other addresses have no effect.
 func ServeRequest(from net.Addr) (end func()) {
 	if r, ok := from.(*remote); ok {
 		r.of.begin()
@@ -110,8 +110,8 @@ func ServeRequest(from net.Addr) (end func()) {
 
 type connectionKey struct{}
 
-// ServeHTTP does the same for an HTTP request of a [Server], by its context. It
-// ends when the answer has left.
+// ServeHTTP does the same for an HTTP request of a [Server], given its context. The end
+// is recorded when the response has been sent.
 func ServeHTTP(request context.Context) {
 	if c, ok := request.Value(connectionKey{}).(*connection); ok {
 		c.begin()

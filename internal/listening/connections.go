@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 )
 
-// The default bounds of a listener. [DefaultConnections] is less in a process
-// that may open fewer than twice as many files.
+// The default limits of a listener. [DefaultConnections] is lower in a process that may
+// open fewer than twice as many files.
 const (
 	defaultConnections           = 4096
 	DefaultConnectionsPerAddress = 1024
@@ -25,46 +25,46 @@ func DefaultConnections() int {
 	return int(min(defaultConnections, max(1, openFiles()/2)))
 }
 
-// Limits are the bounds of a listener. Zero values mean the defaults.
+// Limits are the limits of a listener. Zero values mean the defaults.
 type Limits struct {
-	// Connections is how many connections are open at once, and PerAddress how
-	// many of one IP address (of IPv6, of one /64). Sockets that have no IP
-	// address, such as those of Unix, have the first bound only.
+	// Connections is how many connections may be open at once, and PerAddress how many
+	// of one IP address (for IPv6, of one /64). Sockets without an IP address, such as
+	// Unix sockets, are subject only to the first limit.
 	Connections, PerAddress int
-	// Full is told that a bound made the listener close connections: how many
-	// since it was last told, and the address of the latest. It is called at
+	// Full is called when the listener closed connections because of a limit, with
+	// their number since the last call and the address of the latest. It is called at
 	// most once in ten seconds, one call at a time; it must not block. May be nil.
 	Full func(closed int, address string)
 }
 
-// fullEvery is the least time between two calls of Limits.Full.
+// fullEvery is the minimum time between two calls of Limits.Full.
 const fullEvery = 10 * time.Second
 
-// Listener is a [net.Listener] with bounds. At a bound, the connection that has
-// gone longest without a request being served makes room for the new one: of
-// those of the same address, or, at the bound of all connections, of the address
-// that has most such connections. If every connection serves a request, the new
-// one is closed.
+// Listener is a [net.Listener] with limits. At a limit, it closes the connection that
+// has been without a request for longest to make room for the new one: at the limit of
+// an address, a connection of that address, and at the limit of all connections, one of
+// the address with the most such connections. If each of these serves a request, the
+// new connection is closed.
 type Listener struct {
 	inner  net.Listener
 	limits Limits
 
 	mu        sync.Mutex
 	open      int
-	waiting   Queue[*connection] // that serve no request, by address
-	addresses map[string]int     // how many are open of each
+	waiting   Queue[*connection] // connections that serve no request, by address
+	addresses map[string]int     // number of open connections of each
 	closed    Closed
 }
 
-// Closed counts what is closed at a bound, for a report at most once in ten
+// Closed counts values closed because of a limit, for reports at most once in ten
 // seconds. It is not safe for concurrent use.
 type Closed struct {
 	n    int // since the last report
 	told time.Time
 }
 
-// Add counts one more. It returns how many there were since the last report if it is
-// time for one, and otherwise 0.
+// Add counts one more. If a report is due, it returns the count since the last report,
+// and otherwise 0.
 func (c *Closed) Add() (report int) {
 	if c.n++; time.Since(c.told) < fullEvery {
 		return 0
@@ -74,7 +74,7 @@ func (c *Closed) Add() (report int) {
 	return report
 }
 
-// Limit returns a listener that accepts the connections of inner within bounds.
+// Limit returns a listener that accepts the connections of inner within limits.
 func Limit(inner net.Listener, limits Limits) *Listener {
 	if limits.Connections <= 0 {
 		limits.Connections = DefaultConnections()
@@ -85,8 +85,8 @@ func Limit(inner net.Listener, limits Limits) *Listener {
 	return &Listener{inner: inner, limits: limits, addresses: make(map[string]int)}
 }
 
-// Accept implements [net.Listener]. If the process cannot open another file, a
-// connection that serves no request makes room too.
+// Accept implements [net.Listener]. If the process cannot open another file, it closes
+// a connection that serves no request and tries again.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.inner.Accept()
@@ -108,7 +108,7 @@ func (l *Listener) Close() error { return l.inner.Close() }
 // Addr implements [net.Listener].
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
-// add returns the connection, or nil if it was closed for lack of room.
+// add returns the connection, or nil if it was closed because of a limit.
 func (l *Listener) add(accepted net.Conn) *connection {
 	c := &connection{Conn: accepted, listener: l, address: addressOf(accepted)}
 	l.mu.Lock()
@@ -147,8 +147,8 @@ func (l *Listener) add(accepted net.Conn) *connection {
 	return c
 }
 
-// makeRoom closes the connection that has waited longest, of the address that
-// has most; it reports false if none waits.
+// makeRoom closes the connection that has waited longest, of the address with the most
+// waiting connections. It returns false if none waits.
 func (l *Listener) makeRoom() bool {
 	l.mu.Lock()
 	victim, ok := l.waiting.Next()
@@ -178,8 +178,8 @@ func (l *Listener) CloseWaiting() {
 	}
 }
 
-// countClosed counts a connection that is closed at a bound, and returns the
-// call of Limits.Full if it is time for one. l.mu is held.
+// countClosed counts a connection that is closed because of a limit. If a report is
+// due, the returned function calls Limits.Full. The caller must hold l.mu.
 func (l *Listener) countClosed(address string) (report func()) {
 	closed := l.closed.Add()
 	if closed == 0 || l.limits.Full == nil {
@@ -188,8 +188,8 @@ func (l *Listener) countClosed(address string) (report func()) {
 	return func() { l.limits.Full(closed, address) }
 }
 
-// addressOf returns what the bound of an address counts; empty if the bound
-// does not apply.
+// addressOf returns the key for the limit per address; empty if that limit does not
+// apply.
 func addressOf(c net.Conn) string {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return callers.Address(tcp.String())

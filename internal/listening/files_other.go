@@ -6,6 +6,6 @@ package listening
 
 import "math"
 
-// openFiles returns how many files this process may have open: there is no such
-// limit here.
+// openFiles returns how many files this process may have open: this system has no such
+// limit.
 func openFiles() uint64 { return math.MaxInt32 }

@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// The times that a client of a [Server] has.
+// Time limits for the clients of a [Server].
 const (
 	HeaderTimeout  = 10 * time.Second // to send the header of a request
 	RequestTimeout = 30 * time.Second // to send a whole request
 	idleTimeout    = 2 * time.Minute  // between two requests
-	writeTimeout   = 30 * time.Second // to read an answer, unless the handler gives more
-	leaveTimeout   = 2 * time.Second  // to read the last of its answers at the end
-	refusalTimeout = 2 * time.Second  // to send the rest of a request that is refused
+	writeTimeout   = 30 * time.Second // to read a response, unless the handler allows more
+	leaveTimeout   = 2 * time.Second  // to read the last response during shutdown
+	refusalTimeout = 2 * time.Second  // to send the rest of a refused request
 )
 
-// Options are the choices of a [Server]. Zero values mean the defaults.
+// Options configure a [Server]. Zero values mean the defaults.
 type Options struct {
 	Limits
 	HeaderBytes  int           // of a request; default 64 KiB
 	WriteTimeout time.Duration // default 30 s; a handler may set another deadline
-	ErrorLog     *log.Logger   // nil is that of package log
+	ErrorLog     *log.Logger   // nil uses the default logger of package log
 }
 
-// Server serves HTTP/1.1 with bounds. Its handler gets requests whose bodies
-// may never arrive: it must set deadlines of its own where it needs longer than
-// RequestTimeout or WriteTimeout, by [http.ResponseController].
+// Server serves HTTP/1.1 with limits. Its handler may get requests whose bodies never
+// arrive: if it needs longer than RequestTimeout or WriteTimeout, it must set its own
+// deadlines with [http.ResponseController].
 type Server struct {
 	http    *http.Server
 	clients *Listener
 }
 
-// NewServer returns a server for the clients of a listener.
+// NewServer returns a server that accepts the connections of listener.
 func NewServer(listener net.Listener, handler http.Handler, o Options) *Server {
 	return &Server{
 		clients: Limit(listener, o.Limits),
@@ -61,12 +61,12 @@ func NewServer(listener net.Listener, handler http.Handler, o Options) *Server {
 	}
 }
 
-// Serve serves until Shutdown, when it returns [http.ErrServerClosed], or until
-// the listener fails.
+// Serve serves until Shutdown is called, and then returns [http.ErrServerClosed], or
+// until the listener fails.
 func (s *Server) Serve() error { return s.http.Serve(s.clients) }
 
-// Shutdown ends the server. Clients whose requests are served get 2 s to read
-// the end of their answers; the others are not waited for.
+// Shutdown ends the server. Clients with requests being served get 2 s to read the rest
+// of their responses; Shutdown does not wait for the others.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.clients.CloseWaiting()
 	bound, cancel := context.WithTimeout(ctx, leaveTimeout)
@@ -76,26 +76,27 @@ func (s *Server) Shutdown(ctx context.Context) {
 	}
 }
 
-// Refuse answers a request that may not have arrived as a whole. It does not
-// wait for the rest: the connection ends with the answer (RFC 9112, section 9.6).
-// In HTTP/2 the stream ends alone.
+// Refuse answers a request that may not have arrived completely. It does not wait for
+// the rest: the connection closes after the response (RFC 9112, section 9.6). In HTTP/2
+// only the stream ends.
 func Refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 	Abandon(w, r)
 	http.Error(w, text, status)
 }
 
-// Abandon is Refuse for an answer that the caller writes afterwards.
+// Abandon prepares a response as Refuse does, but leaves writing it to the caller.
 func Abandon(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 2 {
-		w.Header().Set("Connection", "close") // net/http reads no more before it answers
+		w.Header().Set("Connection", "close") // net/http then stops reading before it responds
 	}
 	if r.ContentLength != 0 {
-		// After the answer net/http still reads a part of what was not read.
+		// After the response, net/http still reads part of the unread body.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusalTimeout))
 	}
 }
 
-// WithoutBody refuses requests with a body (400), for a handler that reads none.
+// WithoutBody refuses requests with a body (400), for a handler that does not read
+// bodies.
 func WithoutBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {

@@ -4,9 +4,9 @@ package listening
 
 import "container/list"
 
-// Queue holds what waits, such as connections, by owner. The owner that has
-// most comes first, so that one owner cannot displace what others have. The
-// zero value is empty. It is not safe for concurrent use.
+// Queue holds values that wait, such as connections, by owner. The owner with the most
+// values comes first, so that one owner cannot displace the values of others. The zero
+// value is empty. It is not safe for concurrent use.
 type Queue[T any] struct{ all group[T] }
 
 // Place is the place of a value in a [Queue].
@@ -14,20 +14,20 @@ type Place struct {
 	remove func()
 }
 
-// group is what all owners have, one owner, or a part of one.
+// group holds the values of all owners, of one owner, or of a part of one.
 type group[T any] struct {
-	of      *group[T] // nil of all
+	of      *group[T] // nil for the root
 	key     any
 	size    int
 	at      *list.Element     // in of.bySize[size-1]
 	members map[any]*group[T] // by key
-	bySize  []*list.List      // of members; the last list is not empty
-	values  *list.List        // of T, the oldest first
+	bySize  []*list.List      // members by size; the last list is not empty
+	values  *list.List        // of T, oldest first
 }
 
-// Add adds a value. The owner may have several keys, such as an address and a
-// connection of it: Next then chooses among the addresses first. Keys must be
-// comparable, and all values of a queue need as many.
+// Add adds a value. The owner may have several keys, such as an address and one of its
+// connections: Next then chooses among the addresses first. Keys must be comparable,
+// and all values of a queue must have the same number of keys.
 func (q *Queue[T]) Add(value T, owner ...any) *Place {
 	g := &q.all
 	for _, key := range owner {
@@ -47,12 +47,13 @@ func (q *Queue[T]) Add(value T, owner ...any) *Place {
 // Remove removes the value, which must be in the queue.
 func (p *Place) Remove() { p.remove() }
 
-// Len returns how many values there are.
+// Len returns the number of values.
 func (q *Queue[T]) Len() int { return q.all.size }
 
-// Next returns the oldest value of the owner that has most, among those whose
-// first keys are the given ones. Of several such owners it takes the one that
-// has had as many for longest. It reports false if there is no value.
+// Next returns the oldest value of the owner with the most values, among the owners
+// whose first keys are the given ones. If several owners have the most values, it
+// chooses the one that has had that number for longest. It returns false if there is no
+// value.
 func (q *Queue[T]) Next(owner ...any) (value T, ok bool) {
 	g := &q.all
 	for _, key := range owner {
@@ -82,7 +83,7 @@ func (g *group[T]) member(key any) *group[T] {
 	return m
 }
 
-// resize counts by values more in g and in what it is a member of.
+// resize adds by to the size of g and of the groups that contain it.
 func (g *group[T]) resize(by int) {
 	for ; g != nil; g = g.of {
 		if g.of != nil {
@@ -92,7 +93,7 @@ func (g *group[T]) resize(by int) {
 	}
 }
 
-// place moves a member to the list of those that have size values.
+// place moves a member to the list of the members with size values.
 func (g *group[T]) place(m *group[T], size int) {
 	if m.size > 0 {
 		g.bySize[m.size-1].Remove(m.at)

@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// ErrTooLarge is in the chain of the error of an event that is larger than the limit
-// of its reader.
+// ErrTooLarge is wrapped by the error for an event that exceeds the limit of its
+// reader.
 var ErrTooLarge = errors.New("an event of the stream is too large")
 
 // Event is one event of a stream.
 type Event struct {
 	// Name is the event's type; empty stands for "message".
 	Name string
-	// ID is what the client sends as Last-Event-ID when it opens the stream again;
-	// empty if the event has none.
+	// ID is the value that the client sends as Last-Event-ID when it reopens the
+	// stream; empty if the event has none.
 	ID string
-	// Data is good until the next call of [Reader.Next].
+	// Data is valid until the next call of [Reader.Next].
 	Data []byte
-	// Retry is how long the server asks the client to wait before it opens the
-	// stream again; 0 if it does not say.
+	// Retry is how long the server asks the client to wait before it reopens the
+	// stream; 0 if not given.
 	Retry time.Duration
 	// IsPartial is set if the stream ended before the event's blank line.
 	IsPartial bool
 }
 
-// Reader reads the events of a stream. It must not be used concurrently.
+// Reader reads the events of a stream. It is not safe for concurrent use.
 type Reader struct {
 	in     io.Reader
-	limit  int // bytes of one event's data, and of one line
+	limit  int // in bytes, for the data of one event and for one line
 	buf    []byte
-	start  int  // of the line that is being read
-	seen   int  // buf[start:seen] has no line end
-	skipLF bool // the line before ended with CR
+	start  int  // of the current line
+	seen   int  // buf[start:seen] contains no line end
+	skipLF bool // the previous line ended with CR
 	begun  bool // a line has been read
-	isCut  bool // the last line has no end
+	isCut  bool // the last line has no line end
 	failed error
 
 	data []byte
@@ -49,7 +49,7 @@ type Reader struct {
 // The sizes of the buffers of a reader, in bytes.
 const (
 	firstBuffer = 4 << 10
-	maxIdle     = 64 << 10 // that a reader keeps while it waits for an event
+	maxIdle     = 64 << 10 // how much a reader keeps while it waits for an event
 )
 
 // NewReader returns a reader that accepts at most limit bytes of data in one event,
@@ -59,8 +59,8 @@ func NewReader(in io.Reader, limit int) *Reader {
 }
 
 // Peek returns the first byte of the stream that is neither white space nor part of a
-// byte order mark, without reading past it. It tells an event stream from other
-// things.
+// byte order mark, without consuming it. It helps to tell an event stream from other
+// content.
 func (r *Reader) Peek() (byte, error) {
 	for at := 0; ; at++ {
 		for at >= len(r.buf) {
@@ -79,17 +79,17 @@ func (r *Reader) Peek() (byte, error) {
 	}
 }
 
-// Rest returns the bytes that the reader has taken from the stream and that no event
-// has used.
+// Rest returns the bytes that the reader has read from the stream but not used for an
+// event.
 func (r *Reader) Rest() []byte {
 	return bytes.TrimPrefix(r.buf[r.start:], []byte("\ufeff"))
 }
 
-// Next returns the next event that has data, an ID or a retry time. The error is
-// io.EOF at the end of the stream, and otherwise that of the stream or [ErrTooLarge].
-// What is left of an event when the stream ends is returned before the error: after
-// io.EOF with its last line, after another error without a line that has no end. An ID
-// or a retry time that has no end is left out: it may be the half of one.
+// Next returns the next event that has data, an ID or a retry time. The error is io.EOF
+// at the end of the stream, and otherwise the error of the stream or [ErrTooLarge]. If
+// the stream ends within an event, Next returns the partial event before the error. At
+// io.EOF it includes an unterminated last line; at another error it does not. An
+// unterminated ID or retry time is left out, because it may be incomplete.
 func (r *Reader) Next() (Event, error) {
 	var e Event
 	if r.data = r.data[:0]; cap(r.data) > maxIdle {
@@ -126,7 +126,8 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// set takes a field other than data, and reports whether it makes an event by itself.
+// set processes a field other than data, and reports whether it makes an event by
+// itself.
 func (e *Event) set(name, value []byte, isCut bool) bool {
 	switch {
 	case string(name) == "event":
@@ -144,7 +145,7 @@ func (e *Event) set(name, value []byte, isCut bool) bool {
 		}
 		e.Retry = 0
 	}
-	return false // also a comment, and a field of the future
+	return false // including comments and unknown fields
 }
 
 // line returns the next line without its end, which is LF, CR or CRLF.
@@ -179,7 +180,7 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-// first takes the byte order mark off the first line.
+// first removes the byte order mark from the first line.
 func (r *Reader) first(line []byte) []byte {
 	if !r.begun {
 		r.begun = true
@@ -188,7 +189,7 @@ func (r *Reader) first(line []byte) []byte {
 	return line
 }
 
-// fill reads more, and keeps the error of the stream in failed.
+// fill reads more data, and stores the error of the stream in failed.
 func (r *Reader) fill() error {
 	if r.start == len(r.buf) && cap(r.buf) > maxIdle {
 		r.buf, r.seen, r.start = make([]byte, 0, firstBuffer), 0, 0
@@ -203,7 +204,7 @@ func (r *Reader) fill() error {
 		}
 		r.buf = append(make([]byte, 0, 2*cap(r.buf)), r.buf...)
 	}
-	for range 100 { // as in bufio: a reader may return nothing for a while
+	for range 100 { // as in bufio: a reader may return nothing several times
 		n, err := r.in.Read(r.buf[len(r.buf):cap(r.buf)])
 		r.buf = r.buf[:len(r.buf)+n]
 		if r.failed = err; n > 0 || err != nil {

@@ -3,9 +3,9 @@
 // Package sse reads and writes streams of server-sent events (WHATWG HTML, section
 // 9.2).
 //
-// [Reader] departs from the standard in one point: it returns an event whose blank
-// line is missing at the end of the stream, and says so, because some servers end
-// their streams in this way.
+// [Reader] deviates from the standard in one point: it returns an event whose blank
+// line is missing at the end of the stream, and marks it as partial, because some
+// servers end their streams this way.
 package sse
 
 import (
@@ -13,8 +13,8 @@ import (
 	"fmt"
 )
 
-// Bytes returns the event in its form on the wire; nil if it has no field. A line
-// break in the data becomes a space, which changes nothing for JSON.
+// Bytes returns the event in its wire format; nil if it has no field. Line breaks in
+// the data become spaces, which is harmless for JSON.
 func (e *Event) Bytes() []byte {
 	var b bytes.Buffer
 	if e.Name != "" {

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// isFixed reports whether the name of a temporary file has no random part.
+// isFixed reports whether the pattern of a temporary file has no random part.
 func isFixed(pattern string) bool { return !strings.Contains(pattern, "*") }
 
-// isDescriptor reports whether a path names an open descriptor of a process. What
-// such a link says need not be a path, and what it leads to must not be replaced:
-// the descriptor would keep the old file.
+// isDescriptor reports whether a path names an open descriptor of a process. The target
+// of such a link need not be a path, and the file must not be replaced, because the
+// descriptor would keep the old file.
 func isDescriptor(name string) bool {
 	folder := path.Dir(filepath.ToSlash(name))
 	return folder == "/dev/fd" || strings.HasPrefix(folder, "/proc/") && path.Base(folder) == "fd"
 }
 
-// descriptor returns the number of the descriptor of this process that a path
-// names.
+// descriptor returns the descriptor of this process that a path names.
 func descriptor(name string) (uintptr, bool) {
 	if !isDescriptor(name) {
 		return 0, false

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// duplicate is for systems that have no paths to descriptors.
+// duplicate fails, because this system has no paths to descriptors.
 func duplicate(_ uintptr, name string) (*os.File, error) {
 	return nil, &os.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }

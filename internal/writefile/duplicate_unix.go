@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// duplicate opens a descriptor of this process again, with its offset and mode:
-// opening /dev/stdout by name would begin a file anew to which others append.
+// duplicate duplicates a descriptor of this process, with its offset and mode. Opening
+// /dev/stdout by name would start writing at the beginning of a file that others append
+// to.
 func duplicate(fd uintptr, name string) (*os.File, error) {
 	other, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

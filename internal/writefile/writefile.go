@@ -2,9 +2,9 @@
 
 // Package writefile writes files that are either complete or unchanged.
 //
-// Replace is the only way in which this module renames a file over a path that
-// a user can name: a plain rename would replace a device, a pipe or a symbolic
-// link by a regular file.
+// Replace is the only function in this module that renames a file over a path that a
+// user can specify: a plain rename would replace a device, a pipe or a symbolic link
+// with a regular file.
 package writefile
 
 import (
@@ -15,29 +15,28 @@ import (
 	"path/filepath"
 )
 
-// Options change how Replace works; nil is the zero value.
+// Options configure Replace; nil is the zero value.
 type Options struct {
-	// Mode has the permissions of a new file; default 0600.
+	// Mode holds the permissions of a new file; default 0600.
 	Mode fs.FileMode
-	// KeepMode gives the new file the permissions of the one it replaces.
+	// KeepMode gives the new file the permissions of the file it replaces.
 	KeepMode bool
-	// Temporary is the name of the temporary file. A star stands for a random
-	// part; without one, a file that has the name is removed first, and the caller
-	// must exclude other writers. Default ".new-*".
+	// Temporary is the name of the temporary file. A star is replaced with a random
+	// string. Without a star, an existing file with the name is removed first, and the
+	// caller must exclude other writers. Default ".new-*".
 	Temporary string
-	// Sync makes Replace wait until the bytes are on the disk. The caller must sync
-	// the folder if the name has to be there too.
+	// Sync makes Replace wait until the data is on the disk. The caller must sync the
+	// folder if the name must be on the disk too.
 	Sync bool
 }
 
-// Replace writes the file at path with write, and returns what the file is then.
+// Replace writes the file at path with write, and returns the resulting file info.
 //
-// For a regular file, or where there is none, write gets a temporary file in the
-// same folder, which is renamed over the path if nothing failed and removed
-// otherwise. Of a symbolic link the target is replaced and the link stays.
-// Anything else, such as a device, a pipe or a descriptor of this process
-// (/dev/stdout, /proc/self/fd/N), is opened and written to: there, what was
-// written before an error stays.
+// If path is a regular file or does not exist, write gets a temporary file in the same
+// folder, which is renamed over the path on success and removed otherwise. If path is a
+// symbolic link, its target is replaced and the link stays. Anything else, such as a
+// device, a pipe or a descriptor of this process (/dev/stdout, /proc/self/fd/N), is
+// opened and written to; data written before an error stays there.
 func Replace(path string, options *Options, write func(*os.File) error) (fs.FileInfo, error) {
 	var o Options
 	if options != nil {
@@ -68,8 +67,8 @@ func Replace(path string, options *Options, write func(*os.File) error) (fs.File
 	return o.rename(target, old, write)
 }
 
-// rename writes a temporary file and renames it over target, where old is now;
-// nil if nothing is.
+// rename writes a temporary file and renames it over target. old describes the current
+// file, and is nil if the file does not exist.
 func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) error) (info fs.FileInfo, err error) {
 	file, err := o.temporary(filepath.Dir(target))
 	if err != nil {
@@ -84,7 +83,7 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 		}
 	}()
 	if o.KeepMode && old != nil {
-		_ = file.Chmod(old.Mode().Perm()) // else it stays the owner's alone
+		_ = file.Chmod(old.Mode().Perm()) // if this fails, the file keeps o.Mode
 	}
 	if info, err = finish(file, o.Sync, write); err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 	return info, os.Rename(name, target)
 }
 
-// temporary makes the temporary file in a folder.
+// temporary creates the temporary file in a folder.
 func (o *Options) temporary(folder string) (*os.File, error) {
 	pattern, mode := o.Temporary, o.Mode
 	if pattern == "" {
@@ -130,9 +129,9 @@ func finish(file *os.File, sync bool, write func(*os.File) error) (info fs.FileI
 // maxLinks bounds how many symbolic links are followed, as kernels do.
 const maxLinks = 40
 
-// Target returns the absolute path that path leads to once symbolic links are
-// followed. The file itself need not exist, its folder must. A path to an open
-// descriptor, such as /dev/stdout, ends at the descriptor.
+// Target returns the absolute path that path resolves to after following symbolic
+// links. The file itself need not exist, but its folder must. A path to an open
+// descriptor, such as /dev/stdout, resolves to the descriptor.
 func Target(path string) (string, error) {
 	given := path
 	path, err := filepath.Abs(path)
@@ -150,7 +149,7 @@ func Target(path string) (string, error) {
 		}
 		info, err := os.Lstat(path)
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			return path, nil // what is wrong with it, whoever opens it says
+			return path, nil // opening the file reports any error
 		}
 		next, err := os.Readlink(path)
 		if err != nil {
