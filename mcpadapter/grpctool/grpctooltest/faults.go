@@ -207,8 +207,8 @@ func ignored(w *wire) bool {
 	return false
 }
 
-// drained lets the client read what was sent: closing a socket with unread input would
-// reset it.
+// drained gives the client time to read the response: closing a socket with unread
+// input would reset it.
 func drained(w *wire) bool {
 	if tcp, ok := w.socket.(interface{ CloseWrite() error }); ok {
 		_ = tcp.CloseWrite()

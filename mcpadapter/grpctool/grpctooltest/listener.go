@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// listener accepts the connections of clients, and passes to gRPC only those that no
+// listener accepts the connections of clients, and passes each one to gRPC that no
 // fault has ended.
 type listener struct {
 	net.Listener

@@ -14,8 +14,8 @@ import (
 // Always, as [Rule.Times], means every occasion from the nth on.
 const Always = -1
 
-// Place is a point at which a fault may occur. Each time the server reaches that point
-// is an occasion.
+// Place is a point where a fault may occur. Each time the server reaches that point is
+// an occasion.
 type Place string
 
 // The places.
@@ -36,11 +36,10 @@ type Rule struct {
 	At    Place
 	// Tool restricts the rule to calls of this tool; empty means all.
 	Tool string
-	// Nth is the first matching occasion at which the fault occurs, counted from 1.
-	// Zero means 1.
+	// Nth is the first matching occasion of the fault, counted from 1. Zero means 1.
 	Nth int
-	// Times is the number of consecutive occasions at which the fault occurs. Zero
-	// means 1; see [Always].
+	// Times is the number of consecutive occasions of the fault. Zero means 1; see
+	// [Always].
 	Times int
 
 	// The remaining fields are parameters of the faults that mention them in

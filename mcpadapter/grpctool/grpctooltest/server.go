@@ -18,9 +18,9 @@ import (
 // Options configure a [Server]. Nil, and the zero value of a field, mean the documented
 // default.
 type Options struct {
-	// Services are the names under which the tools are served; default both,
-	// grpctool.Service and grpctool.OriginalService. Requests to other services are
-	// refused with UNIMPLEMENTED, as in gRPC.
+	// Services are the full service names of the server; default both, grpctool.Service
+	// and grpctool.OriginalService. Requests to other services are refused with
+	// UNIMPLEMENTED, as in gRPC.
 	Services []string
 	// TLS enables TLS with a certificate for 127.0.0.1, whose authority is in
 	// [Server.Roots].

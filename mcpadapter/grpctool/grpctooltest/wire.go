@@ -98,7 +98,8 @@ func (w *wire) Write(b []byte) (int, error) {
 // enlarges.
 const largePiece = 4 << 10
 
-// halve cuts the next large write in half, discards what follows, and calls then.
+// halve cuts the next large write in half, discards the rest and all later writes, and
+// calls then.
 func (w *wire) halve(then func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
