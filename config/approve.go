@@ -14,21 +14,20 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// What a model is told that may not run a tool.
+// Reasons given to a model when a tool must not run.
 const (
 	reasonDenied = "The configuration of this program does not allow this call."
 	reasonNobody = "This call needs somebody's approval, and nobody is there to ask."
 )
 
-// ErrLater is what whoever is asked returns to put the decision off, with
-// [ActionAsk] and [ActionDefer], where conversations are kept.
+// ErrLater is returned by an approval function to postpone its decision. It works with
+// [ActionAsk] and [ActionDefer], where conversations are stored.
 var ErrLater = errors.New("config: the decision is put off")
 
-// Func returns the rules as a function for a conversation; ask decides where
-// they say [ActionAsk], and when it is nil the call is denied because nobody is
-// there to ask. Lasts says that the conversation is kept, so that a decision can
-// be put off. The function is nil when every call is allowed. The error says
-// which actions are none.
+// Func returns the rules as an approval function for a conversation. Where a rule says
+// [ActionAsk], ask decides; if ask is nil, the call is denied. lasts reports whether the
+// conversation is stored, so that a decision can be postponed. The function is nil if
+// every call is allowed. The error reports unknown actions.
 func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	fallback, err := decider(Rule{Action: a.Default}, ask, lasts)
 	if err != nil {
@@ -57,9 +56,9 @@ func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveF
 	}, nil
 }
 
-// Forbid returns what [converse.Options].Forbid is by the rules: the calls whose first
-// rule that fits says [ActionDeny], also where an approval was given under other rules.
-// It is nil when no rule does.
+// Forbid returns a function for [converse.Options].Forbid. It forbids the calls whose
+// first matching rule says [ActionDeny], even if they were approved under other rules. It
+// is nil if no rule denies.
 func (a *Approval) Forbid() func(context.Context, converse.Approval) (reason string, forbidden bool) {
 	denies := func(r Rule) bool { return r.Action == ActionDeny }
 	if a.Default != ActionDeny && !slices.ContainsFunc(a.Rules, denies) {
@@ -74,7 +73,7 @@ func (a *Approval) Forbid() func(context.Context, converse.Approval) (reason str
 	}
 }
 
-// decider returns the function that does what a rule says.
+// decider returns the approval function for one rule.
 func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	decided := converse.Allow()
 	switch rule.Action {
@@ -98,7 +97,7 @@ func decider(rule Rule, ask converse.ApproveFunc, lasts bool) (converse.ApproveF
 	return func(context.Context, converse.Approval) (converse.Decision, error) { return decided, nil }, nil
 }
 
-// puttingOff is ask, with a decision for [ErrLater].
+// puttingOff wraps ask and returns later when ask fails with [ErrLater].
 func puttingOff(ask converse.ApproveFunc, later converse.Decision) converse.ApproveFunc {
 	return func(ctx context.Context, approval converse.Approval) (converse.Decision, error) {
 		decision, err := ask(ctx, approval)
@@ -128,10 +127,10 @@ func (rule *compiledRule) fits(approval *converse.Approval) bool {
 		agrees(rule.OpenWorld, hints.OpenWorld == nil || *hints.OpenWorld)
 }
 
-// agrees reports whether a hint is as wanted, if something is wanted.
+// agrees reports whether a hint has the wanted value; any value will do if wanted is nil.
 func agrees(wanted *bool, is bool) bool { return wanted == nil || *wanted == is }
 
-// matches reports whether one of the globs matches the name, if there are any.
+// matches reports whether one of the globs matches the name. No globs match every name.
 func matches(globs []string, name string) bool {
 	return len(globs) == 0 || slices.ContainsFunc(globs, func(pattern string) bool { return glob.Match(pattern, name) })
 }

@@ -30,84 +30,82 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// AssembleOptions are the choices of [Assemble]. Nil, and the zero value of
-// each field, mean the default that the field names.
+// AssembleOptions are the options of [Assemble]. A nil pointer and the zero value of a
+// field mean the default.
 type AssembleOptions struct {
-	// Logger takes what model, ensembles and conversations have to say; nil is
-	// silent. [Config].Log is left to the program that makes the logger.
+	// Logger receives the log entries of the model, the ensembles and the conversations.
+	// Nil logs nothing. [Assemble] ignores [Config].Log; the program that creates the
+	// logger applies it.
 	Logger *zap.Logger
-	// Ask decides about the invocations that the approval rules leave to
-	// somebody; nil denies them.
+	// Ask decides about the invocations that the approval rules do not decide themselves.
+	// Nil denies them.
 	Ask converse.ApproveFunc
-	// Ensembles join the roster, before the servers of the configuration: a
-	// program's own tools. The roster closes them.
+	// Ensembles are the program's own tools. They come before the configured servers in
+	// the roster, which closes them.
 	Ensembles []*ensemble.Ensemble
-	// Client is what all MCP servers are shown and offered. Server, Logger and
-	// Protocol are set for each.
+	// Client holds the options of the client that connects to each MCP server. Server,
+	// Logger and Protocol are set per server.
 	Client mcpadapter.ClientOptions
-	// Telemetry says where traces and metrics of the parts go; nil makes none.
-	// The secrets of the configuration are taken out of what they say, before
-	// its Redact sees it.
+	// Telemetry configures traces and metrics; nil disables them. Secrets of the
+	// configuration are redacted before Redact of these options is called.
 	Telemetry *telemetry.Options
 
-	redact func(text string) string // nil when there are no secrets
+	redact func(text string) string // nil if there are no secrets
 	seen   *telemetry.Telemetry     // nil without Telemetry
 	starts *ensemble.Starts
-	pinned map[string]*pins.File // those that are open, by path
+	pinned map[string]*pins.File // open pin files by path
 }
 
-// Assembly is what a configuration comes to. Each part may be used without the
+// Assembly holds the parts built from a configuration. Each part may be used without the
 // others, or changed before it is used.
 type Assembly struct {
-	// Model is nil when the configuration has none.
+	// Model is nil if the configuration has no model.
 	Model converse.Model
-	// Roster has the ensembles, those of the configuration sorted by name.
-	// Nothing is connected yet.
+	// Roster has the ensembles; those from the configuration are sorted by name. Nothing
+	// is connected yet.
 	Roster *ensemble.Roster
-	// Options are those of each conversation.
+	// Options are the options of each conversation.
 	Options *converse.Options
-	// Trusted is the table of that name, for calls that the program makes by
-	// itself and for an MCP client that is its own user; conversations with
-	// Options carry it already.
+	// Trusted holds the values of the [trusted] table. Use them for calls that the
+	// program makes itself, and for an MCP client that acts for the program's own user.
+	// Conversations with Options have them already.
 	Trusted []invoker.Value
-	// Audit keeps a record of each invocation; nil when the configuration wants
-	// none. It is in Options already.
+	// Audit records each invocation; nil if the configuration has no audit table. Options
+	// contains it already.
 	Audit *audit.Trail
-	// Serve are the options of a server of the roster. Whoever serves gives it
-	// a Version.
+	// Serve are the options of an MCP server for the roster. The caller must set Version.
 	Serve *mcpadapter.ServerOptions
-	// ServeGRPC are those of one over gRPC, for the same clients. Whoever serves
-	// gives it the server that has Serve as its MCP.
+	// ServeGRPC are the options of a gRPC server for the same clients. The caller must
+	// set MCP to the server created with Serve.
 	ServeGRPC *grpctool.ServerOptions
-	// Redact takes the secrets of the configuration out of a text, for whoever
-	// shows what neither a conversation nor a log of these parts has shown
-	// before: results of [ensemble.Tool.Invoke], say, or a
-	// [ensemble.Snapshot]. It is never nil and may be called concurrently.
+	// Redact removes the secrets of the configuration from a text. Use it for text that
+	// has not passed through a conversation or a log of these parts, for example results
+	// of [ensemble.Tool.Invoke] or a [ensemble.Snapshot]. It is never nil and may be
+	// called concurrently.
 	Redact func(text string) string
-	// Logger is that of the options, with the secrets of the configuration taken
-	// out of its lines, for what the program does with the parts. It is never nil.
+	// Logger is the logger of the options with the secrets of the configuration redacted.
+	// Use it for the program's own entries about the parts. It is never nil.
 	Logger *zap.Logger
-	// Telemetry makes the traces and the metrics; nil when there are none. The
-	// parts have it already; it is for calls that the program makes by itself
-	// ([telemetry.With]).
+	// Telemetry creates the traces and the metrics; nil if they are disabled. The parts
+	// use it already. Use it for calls that the program makes itself ([telemetry.With]).
 	Telemetry *telemetry.Telemetry
 
-	tool      *agenttool.Tool   // nil unless it is served
-	certified [][]invoker.Value // of the clients that are known by their certificates
-	closers   []func() error    // run in their reverse order, after the roster's
+	tool      *agenttool.Tool   // nil if the tool is not served
+	certified [][]invoker.Value // per client that is identified by a certificate
+	closers   []func() error    // run in reverse order, after the roster is closed
 
-	opening     sync.Mutex // guards what follows
+	opening     sync.Mutex // guards history and openHistory
 	history     history.Store
-	openHistory func(context.Context) (history.Store, error) // nil without a table
+	openHistory func(context.Context) (history.Store, error) // nil without a [history] table
 }
 
-// Assemble makes the model, the roster and the options of conversations from a
-// configuration. Nothing connects yet. The error, if any, names everything that
-// cannot be, by key; it is an [*Error] with the places of the keys if the
-// configuration was read by [Load] or [Parse].
+// Assemble builds the model, the roster and the conversation options from a
+// configuration. It connects to nothing. The error reports every problem with its key. If
+// the configuration was read by [Load] or [Parse], it is an [*Error] with the positions
+// of the keys.
 //
-// The secrets of the configuration, which docs/configuration.md defines, show
-// nowhere in what the parts put into a history, an event, a log or an error.
+// The secrets of the configuration, as docs/configuration.md defines them, never appear
+// in anything that the parts write to a history, an event, a log or an error.
 func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	var o AssembleOptions
 	if options != nil {
@@ -148,9 +146,9 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 	return assembly, nil
 }
 
-// Close closes the conversations that were served, the roster, the store of
-// conversations and the file of the audit trail, and frees what the model holds.
-// Close your own conversations, and the server, first.
+// Close closes the served conversations, the roster, the conversation store and the audit
+// file, and releases the resources of the model. Close your own conversations and the
+// server first.
 func (a *Assembly) Close(ctx context.Context) error {
 	var err error
 	if a.tool != nil {
@@ -159,7 +157,7 @@ func (a *Assembly) Close(ctx context.Context) error {
 	return redact.Error(errors.Join(err, a.Roster.Close(ctx), a.free()), a.Redact)
 }
 
-// free closes all but the roster.
+// free closes everything except the roster.
 func (a *Assembly) free() error {
 	var errs []error
 	for _, free := range slices.Backward(a.closers) {
@@ -168,7 +166,7 @@ func (a *Assembly) free() error {
 	return errors.Join(errs...)
 }
 
-// assembleTelemetry makes what the parts are seen by.
+// assembleTelemetry creates the telemetry of the parts.
 func (a *Assembly) assembleTelemetry(_ *Config, o *AssembleOptions) (err error) {
 	if o.Telemetry == nil {
 		return nil
@@ -205,7 +203,7 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 	return nil
 }
 
-// options returns m as the options of its package.
+// options converts m to [openaimodel.Options].
 func (m *Model) options() (*openaimodel.Options, error) {
 	if m.isOpenAI() && !m.hasCredentials() {
 		return nil, about("api_key", errors.New("OpenAI wants a key; set OPENAI_API_KEY, or give api_key, or the base_url of another server"))
@@ -251,8 +249,8 @@ func (m *Model) options() (*openaimodel.Options, error) {
 	return options, nil
 }
 
-// hasCredentials reports whether there is a key, or a header in its place. A
-// configuration made by hand may leave the key to the environment.
+// hasCredentials reports whether there is a key or an Authorization header. A Config that
+// was not read from a file may take the key from the environment.
 func (m *Model) hasCredentials() bool {
 	for name := range m.Headers {
 		if http.CanonicalHeaderKey(name) == "Authorization" {
@@ -262,8 +260,8 @@ func (m *Model) hasCredentials() bool {
 	return m.APIKey.Reveal() != "" || os.Getenv("OPENAI_API_KEY") != ""
 }
 
-// retries returns MaxRetries in the terms of openaimodel, where 0 is the
-// default and a negative number none.
+// retries converts MaxRetries for openaimodel, where 0 means the default and a negative
+// number means no retries.
 func (m *Model) retries() int {
 	switch {
 	case m.MaxRetries == nil:
@@ -298,17 +296,17 @@ func (a *Assembly) assembleRoster(config *Config, o *AssembleOptions) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// resourceTools is the name of the ensemble of tools for resources.
+// resourceTools is the name of the ensemble with the tools for resources.
 const resourceTools = "resources"
 
-// named is a server and where it stands.
+// named is a server with its table and name.
 type named struct {
 	table, name string
 	server      interface {
 		source(name string, o *AssembleOptions) (ensemble.Source, error)
 		options(o *AssembleOptions) *ensemble.Options
 	}
-	kept *Supervision // nil if there is no server
+	kept *Supervision // nil if the server is nil
 }
 
 func (n named) path() string { return n.table + "." + showKey(n.name) }
@@ -334,7 +332,7 @@ func (c *Config) servers() []named {
 	return all
 }
 
-// ensemble returns the server as an ensemble; nil if it is disabled.
+// ensemble returns an ensemble for the server; nil if the server is disabled.
 func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
 	if n.kept == nil {
 		return nil, errors.New("the server is nil")
@@ -354,7 +352,8 @@ func (n named) ensemble(o *AssembleOptions) (*ensemble.Ensemble, error) {
 	return ensemble.New(n.name, source, options), nil
 }
 
-// screen returns what compares the tools with their pins; nil if there are none.
+// screen returns the function that compares tools with their pins; nil without a pin
+// file.
 func (s *Supervision) screen(name string, o *AssembleOptions) (func([]*invoker.Definition) map[string]error, error) {
 	path := s.Pin.Reveal()
 	if path == "" {
@@ -374,14 +373,14 @@ func (s *Supervision) screen(name string, o *AssembleOptions) (func([]*invoker.D
 	}
 	return func(definitions []*invoker.Definition) map[string]error {
 		aside := look(definitions)
-		for tool, reason := range aside { // which can name the path
+		for tool, reason := range aside { // a reason may contain the path
 			aside[tool] = redact.Error(reason, o.redact)
 		}
 		return aside
 	}, nil
 }
 
-// options returns s as the options of its ensemble.
+// options converts s to the options of its ensemble.
 func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 	options := s.Supervision.options(o)
 	options.Fill = s.Trusted.Arguments
@@ -391,7 +390,7 @@ func (s *Server) options(o *AssembleOptions) *ensemble.Options {
 	return options
 }
 
-// options returns what all servers have of them.
+// options returns the ensemble options that all kinds of servers share.
 func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 	options := &ensemble.Options{
 		ConnectTimeout: s.ConnectTimeout,
@@ -419,7 +418,7 @@ func (s *Supervision) options(o *AssembleOptions) *ensemble.Options {
 	return options
 }
 
-// policies are what the file calls otherwise.
+// policies maps the names in the file to restart policies.
 var policies = map[Restart]ensemble.RestartPolicy{
 	"":            "",
 	RestartOnUse:  ensemble.RestartOnUse,
@@ -427,8 +426,8 @@ var policies = map[Restart]ensemble.RestartPolicy{
 	RestartNever:  ensemble.RestartNever,
 }
 
-// restart returns what is done about a loss in the terms of ensemble, where 0
-// tries are the default and a negative number parks never.
+// restart converts the restart settings for ensemble, where 0 tries mean the default and
+// a negative number never parks the server.
 func (s *Supervision) restart() ensemble.Restart {
 	restart := ensemble.Restart{Policy: policies[s.Restart], Window: s.ParkWindow}
 	switch {
@@ -441,7 +440,7 @@ func (s *Supervision) restart() ensemble.Restart {
 	return restart
 }
 
-// words reports words that mean nothing, in a server made by hand.
+// words reports unknown words in a server that was not read from a file.
 func (s *Supervision) words() error {
 	if _, ok := policies[s.Restart]; !ok {
 		return fmt.Errorf("unknown restart %q", s.Restart)
@@ -458,15 +457,15 @@ func (s *Supervision) words() error {
 	return fmt.Errorf("unknown pin policy %q", s.PinPolicy)
 }
 
-// allowSampling lets a server ask the models of calls, with tools or without.
+// allowSampling lets a server ask the model of a call, with or without tools.
 func allowSampling(client *mcpadapter.ClientOptions, allowed bool) {
 	client.SampleCalls = allowed
-	if client.Sample == nil { // else the program says whether its own takes tools
+	if client.Sample == nil { // otherwise the program decides about tools
 		client.SampleTools = allowed
 	}
 }
 
-// source returns what reaches s.
+// source returns the source that connects to s.
 func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
@@ -497,7 +496,7 @@ func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error
 	return nil, fmt.Errorf("unknown transport %q", s.Transport)
 }
 
-// reveal returns the texts of values; nil for none.
+// reveal returns the plain text of values; nil if there are none.
 func reveal(values map[string]Value) map[string]string {
 	if len(values) == 0 {
 		return nil
@@ -529,7 +528,7 @@ func (a *Assembly) assembleOptions(config *Config, o *AssembleOptions) (err erro
 	return err
 }
 
-// options returns c as the options of its package.
+// options converts c to [converse.Options].
 func (c *Conversation) options() *converse.Options {
 	options := &converse.Options{
 		Instructions: c.Instructions,

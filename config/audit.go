@@ -10,25 +10,24 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Audit says what is kept of each invocation, and where: in File, or in the log,
-// or in both.
+// Audit configures the audit trail: which parts of an invocation are recorded, and
+// whether records go to File, to the log, or to both.
 type Audit struct {
-	// File takes the records as lines of JSON, after those that it has; empty
-	// for none.
+	// File is the JSON Lines file that records are appended to; empty for none.
 	File Value
-	// NoSync does not wait until a record is on the disk; the key is
-	// sync = false.
+	// NoSync skips waiting until a record is on disk; the key is sync = false.
 	NoSync bool
-	// Log has the records logged, at level info, or warn where something was
+	// Log writes the records to the log at level info, or at warn if a trusted value was
 	// forged.
 	Log bool
-	// Identity are the names of the trusted values that a record shows. None
-	// that is secret ever is.
+	// Identity lists the names of the trusted values that a record shows. Secret values
+	// are never shown.
 	Identity []string
-	// Omit are globs over the names of arguments, at any depth, whose values
-	// are not recorded.
+	// Omit lists globs over argument names, at any depth. The values of matching
+	// arguments are not recorded.
 	Omit []string
-	// ArgumentBytes bounds the arguments of one record; 0 means 4096.
+	// ArgumentBytes limits the recorded arguments of one invocation, in bytes; 0 means
+	// 4096.
 	ArgumentBytes int
 }
 
@@ -43,8 +42,7 @@ func (a *Audit) fields() []field {
 	}
 }
 
-// check looks at the table as a whole, and at the level from which on is
-// logged.
+// check validates the table as a whole, and the log level.
 func (a *Audit) check(r *reader, n *node) {
 	if n.member("file") == nil {
 		if !a.Log {
@@ -59,7 +57,7 @@ func (a *Audit) check(r *reader, n *node) {
 	}
 }
 
-// isLow reports whether a level lets entries of level info through.
+// isLow reports whether a level includes entries of level info.
 func isLow(level *node) bool {
 	return level != nil && (level.value == string(LevelInfo) || level.value == string(LevelDebug))
 }
@@ -98,7 +96,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	return nil
 }
 
-// sinks are several, each of which gets every record.
+// sinks passes each record to several sinks.
 type sinks []audit.Sink
 
 func (to sinks) Record(ctx context.Context, record *audit.Record) error {

@@ -12,35 +12,35 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Budgets say what conversations may spend. The accounts are beside the
-// conversations that are kept, and otherwise in memory.
+// Budgets limit what conversations may spend. The accounts are stored together with the
+// conversations, or in memory if conversations are not stored.
 type Budgets struct {
-	// Caps hold all at once; there is at least one.
+	// Caps all apply at the same time; there is at least one.
 	Caps []Cap
-	// Prices are those of models, by name, for a million tokens each.
+	// Prices are the prices of a million tokens, by model name.
 	Prices map[string]Price
-	// Currency is that of all money, such as USD.
+	// Currency is the currency of all amounts, such as USD.
 	Currency string
-	// Roster names whose accounts the caps with that scope have; may be empty.
+	// Roster names the account of the caps with scope roster; may be empty.
 	Roster string
-	// AnswerTokens is how many tokens are reserved for an answer, and how many it
-	// may have; 0 means 8192.
+	// AnswerTokens is the number of tokens reserved for an answer, which is also the
+	// maximum of the answer; 0 means 8192.
 	AnswerTokens int64
-	// Step is how long an exchange, or the calls of one message, may take under
-	// a cap of time; 0 means 15 minutes.
+	// Step is how long an exchange, or the calls of one message, may take under a cap on
+	// time; 0 means 15 minutes.
 	Step time.Duration
 }
 
-// Cap is what may be spent in a window; 0 does not limit.
+// Cap limits spending in a window. A zero amount does not limit.
 type Cap struct {
 	Scope  budget.Scope  // required
-	Window budget.Window // empty is for ever
+	Window budget.Window // empty means no end
 	Tokens int64
 	Money  budget.Money
 	Time   time.Duration
 }
 
-// Price is what a million tokens cost.
+// Price is the price of a million tokens.
 type Price struct{ Input, Cached, Output budget.Money }
 
 func (b *Budgets) fields() []field {
@@ -92,7 +92,7 @@ func modelName(name string) string {
 	return ""
 }
 
-// money is an amount of the currency.
+// money is an amount in the currency.
 func money(to *budget.Money) value {
 	const kind = `an amount such as "2.50"`
 	return value{kind: "an amount", read: func(r *reader, n *node) {
@@ -110,8 +110,8 @@ func money(to *budget.Money) value {
 	}}
 }
 
-// check looks at the table as a whole; model is that of the conversations, if
-// it is known.
+// check validates the table as a whole. model is the model of the conversations, or nil
+// if it is not known.
 func (b *Budgets) check(r *reader, n *node, model *Model) {
 	caps, _ := n.member("caps").asList()
 	if len(caps) == 0 {
@@ -140,7 +140,7 @@ func (b *Budgets) check(r *reader, n *node, model *Model) {
 	}
 }
 
-// policy returns the budgets in the form of their package; nil for none.
+// policy converts b to a budget policy; nil if b is nil.
 func (b *Budgets) policy(ledger budget.Ledger, model string) (*budget.Policy, error) {
 	if b == nil {
 		return nil, nil
@@ -155,8 +155,7 @@ func (b *Budgets) policy(ledger budget.Ledger, model string) (*budget.Policy, er
 	return policy, policy.Check(model)
 }
 
-// keptLedger is the ledger of the store of conversations, which is opened when
-// there is something to spend.
+// keptLedger is the ledger of the conversation store, which is opened on first use.
 type keptLedger struct {
 	open func(context.Context) (history.Store, error)
 }
@@ -197,7 +196,7 @@ func (l keptLedger) Balances(ctx context.Context, accounts ...string) ([]budget.
 	return ledger.Balances(ctx, accounts...)
 }
 
-// assembleBudgets makes what conversations may spend.
+// assembleBudgets sets the budget of the conversations.
 func (a *Assembly) assembleBudgets(config *Config, _ *AssembleOptions) error {
 	if config.Budgets == nil {
 		return nil

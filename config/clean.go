@@ -15,12 +15,12 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// cleanSource keeps secrets out of what comes from a server, whoever asked
-// for it: those of the configuration, and the secret trusted values of a call.
-// How servers describe what they offer is left as it is.
+// cleanSource redacts secrets from everything that a server sends, regardless of the
+// caller: the secrets of the configuration and the secret trusted values of a call.
+// Descriptions of tools, resources and prompts are not changed.
 type cleanSource struct {
 	ensemble.Source
-	redact func(text string) string // nil for none of the configuration
+	redact func(text string) string // nil if the configuration has no secrets
 }
 
 // Spawns implements [ensemble.Spawner].
@@ -45,7 +45,7 @@ func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
 	return clean, nil
 }
 
-// connection is what those to all servers can do.
+// connection has the methods that connections to all kinds of servers have.
 type connection interface {
 	ensemble.Connection
 	ensemble.Pinger
@@ -72,7 +72,7 @@ func (c *cleanConnection) Late() int {
 	return 0
 }
 
-// cleanLibrary is a connection to a server of MCP, which has more than tools.
+// cleanLibrary is a connection to an MCP server, which has more than tools.
 type cleanLibrary struct {
 	*cleanConnection
 	ensemble.Library
@@ -147,8 +147,8 @@ func (c *cleanLibrary) Unsubscribe(ctx context.Context, uri string) error {
 	return cleanError(c.Library.Unsubscribe(ctx, uri), c.redact)
 }
 
-// cleanError keeps secrets out of an error, and of the failure in its chain,
-// which programs look into.
+// cleanError redacts secrets from an error and from the [invoker.Failure] in its chain,
+// which programs inspect.
 func cleanError(err error, clean func(string) string) error {
 	if err == nil || clean == nil {
 		return err
@@ -163,7 +163,8 @@ func cleanError(err error, clean func(string) string) error {
 	return &failedError{redact.Error(err, clean), cleanFailure(failure, clean)}
 }
 
-// failedError is an error about a failure, of which the chain has another form.
+// failedError is an error whose chain contains a redacted failure instead of the original
+// one.
 type failedError struct {
 	error
 	failure *invoker.Failure
@@ -197,8 +198,8 @@ func (i *cleanInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.
 	return output, nil
 }
 
-// cleanCall returns the call with secrets kept out of what the tool says while
-// it runs.
+// cleanCall returns the call with redaction of everything that the tool sends while it
+// runs.
 func cleanCall(call *invoker.Call, clean func(string) string) *invoker.Call {
 	if call == nil {
 		return nil
@@ -231,7 +232,7 @@ func cleanCall(call *invoker.Call, clean func(string) string) *invoker.Call {
 	return &own
 }
 
-// cleanSample returns what is asked of a model without secrets.
+// cleanSample returns a copy of a request to a model, without secrets.
 func cleanSample(request *invoker.SampleRequest, clean func(string) string) *invoker.SampleRequest {
 	asked := *request
 	asked.System = clean(asked.System)
@@ -259,7 +260,7 @@ func cleanSample(request *invoker.SampleRequest, clean func(string) string) *inv
 	return &asked
 }
 
-// cleanTexts returns texts without secrets.
+// cleanTexts returns a copy of texts, without secrets.
 func cleanTexts(texts []string, clean func(string) string) []string {
 	texts = slices.Clone(texts)
 	for i, text := range texts {

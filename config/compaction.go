@@ -9,25 +9,25 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 )
 
-// Compaction says what becomes of a conversation that outgrows its model. Zero
+// Compaction configures how a conversation that outgrows its model is shortened. Zero
 // means the default, as in converse.Compaction.
 type Compaction struct {
-	// Window is how many tokens the model takes in all; 0 waits until the model
-	// says that a request is too long.
+	// Window is the model's context window in tokens; 0 waits until the model rejects a
+	// request as too long.
 	Window int64
 	// At is the share of Window at which compaction begins; 0 means 0.8.
 	At float64
-	// Keep is how many exchanges at the end stay as they are; 0 means 4.
+	// Keep is how many of the last exchanges stay unchanged; 0 means 4.
 	Keep int
-	// Trim is to how many bytes results before these are cut first; nil means
-	// 2048, and 0 cuts none.
+	// Trim is the number of bytes to which older results are cut first; nil means 2048,
+	// and 0 cuts none.
 	Trim *int
-	// Model is the model of the same API that writes the summaries; empty means
-	// that of the conversation.
+	// Model is a model of the same API that writes the summaries; empty means the model
+	// of the conversation.
 	Model Value
-	// Instructions tell it how; empty means those of the library.
+	// Instructions tell the model how to summarize; empty means the library's own.
 	Instructions string
-	// MaxTokens bounds a summary; 0 means 4096.
+	// MaxTokens limits the length of a summary; 0 means 4096.
 	MaxTokens int64
 }
 
@@ -49,7 +49,7 @@ func (c *Compaction) check(r *reader, n *node) {
 	}
 }
 
-// assembleCompaction makes the compaction, and the model for it.
+// assembleCompaction creates the compaction and its model.
 func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error {
 	c := config.Compaction
 	if c == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads a program's configuration from TOML, checks it as a
-// whole, and makes model, roster and conversation options from it.
+// Package config reads a program's configuration from TOML, validates it, and builds the
+// model, the roster and the conversation options from it.
 //
 // Two calls lead from a file to a conversation:
 //
@@ -12,40 +12,37 @@
 //	defer parts.Close(ctx)
 //	talk := converse.New(parts.Model, parts.Roster, parts.Options)
 //
-// Between the two a program may change what it read, and after the second what
-// was made of it: [Config] is plain structs, and nothing connects before a
-// conversation needs it. A program may as well make a [Config] by hand. The
-// keys of the file are documented in docs/configuration.md.
+// A program may change the settings between the two calls, and the parts after the
+// second: [Config] consists of plain structs, and nothing connects before a conversation
+// needs it. A program may also build a [Config] itself. docs/configuration.md documents
+// the keys of the file.
 //
-// The same parts serve other MCP hosts:
+// The same parts can serve other MCP hosts:
 //
 //	server := mcpadapter.NewServer(parts.Roster, parts.Serve)
 //
 // # Problems
 //
-// [Load] and [Parse] report everything that is wrong at once: the error is an
-// [*Error] of [*Problem]s, each with file, line, column, key, what was expected
-// and the nearest right key. A problem names keys and variables, and never
-// quotes a value.
+// [Load] and [Parse] report all problems together. The error is an [*Error] of
+// [*Problem]s, each with file, line, column, key, the expected form and the most similar
+// valid key. A problem names keys and variables, and never quotes a value.
 //
 // # Secrets
 //
-// Strings in which environment variables are replaced are held as a [Value],
-// free tables as a [Table]. Printing either, by any verb and as JSON, shows
-// what stands in the file or [hidden]; Reveal gives the text to whoever asks
-// for it by name.
+// A string in which environment variables are replaced is a [Value], and a free-form
+// table is a [Table]. Printing either, with any verb or as JSON, shows the text in the
+// file or [hidden]. Reveal returns the real text.
 //
-// [Assemble] sees to it that secrets do not come back another way: what servers
-// and tools say of them is redacted before it enters a history, an event, a log
-// or an error. docs/configuration.md says what counts as a secret, and what is
-// not found. Assembly.Redact is for texts that a program shows by itself.
+// [Assemble] also redacts secrets from the output of servers and tools before it enters a
+// history, an event, a log or an error. docs/configuration.md defines what counts as a
+// secret, and what is not found. Use Assembly.Redact for text that the program shows
+// itself.
 //
 // # How a file is read
 //
-// A TOML document and an imported JSON document become the same tree of values
-// with their places (document.go, toml.go, json.go). One walker (reader.go)
-// takes a tree apart by lists of fields (keys.go, server.go, imports.go), each
-// of which binds a key to a kind of value (kinds.go) and to the place in a
-// struct where it goes. The lists are the whole grammar.
-// docs/decisions/0005-configuration.md says what was turned down.
+// A TOML document and an imported JSON document become the same tree of values with
+// positions (document.go, toml.go, json.go). One walker (reader.go) processes a tree with
+// lists of fields (keys.go, server.go, imports.go). Each field binds a key to a kind of
+// value (kinds.go) and to its destination in a struct. The lists are the whole grammar.
+// docs/decisions/0005-configuration.md lists the rejected alternatives.
 package config

@@ -11,10 +11,10 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// The bounds of a document.
+// The limits of a document.
 const (
 	maxFileBytes = 1 << 20
-	maxDepth     = 64 // tables and lists within each other
+	maxDepth     = 64 // nesting of tables and lists
 	maxKeyShown  = 80 // bytes of one key in a message
 )
 
@@ -24,8 +24,8 @@ type source struct {
 	data []byte
 }
 
-// position returns the line and the column of an offset, both from 1. An
-// offset within a character stands for the character.
+// position returns the line and the column of an offset, both counted from 1. An offset
+// inside a character counts as the start of that character.
 func (s *source) position(offset int) (line, column int) {
 	offset = min(max(offset, 0), len(s.data))
 	for offset > 0 && offset < len(s.data) && !utf8.RuneStart(s.data[offset]) {
@@ -36,7 +36,7 @@ func (s *source) position(offset int) (line, column int) {
 	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[start:])
 }
 
-// offset returns where the byte column of a line begins, both from 1.
+// offset returns the offset of a line and byte column, both counted from 1.
 func (s *source) offset(line, column int) int {
 	start := 0
 	for ; line > 1; line-- {
@@ -49,21 +49,20 @@ func (s *source) offset(line, column int) int {
 	return start + column - 1
 }
 
-// node is one value of a document, whether that is TOML or JSON, and where it
-// stands.
+// node is one value of a TOML or JSON document, with its position.
 type node struct {
 	parent *node
-	key    string // in the parent, if that is a table
-	index  int    // in the parent, if that is a list
-	keyAt  int    // offset of the key; that of the value in a list
+	key    string // in the parent, if it is a table
+	index  int    // in the parent, if it is a list
+	keyAt  int    // offset of the key; in a list, offset of the value
 	at     int    // offset of the value
-	// value is a string, int64, float64, bool, moment, list or *table; nil is
-	// JSON's null.
+	// value is a string, int64, float64, bool, moment, list or *table; nil is JSON's
+	// null.
 	value any
 }
 
 type (
-	moment string // a date, a time or both, as TOML writes it
+	moment string // a date, a time or both, as written in TOML
 	list   []*node
 	table  struct {
 		members []*node // in the order of the file
@@ -73,8 +72,8 @@ type (
 
 func newTable() *table { return &table{byKey: map[string]*node{}} }
 
-// member returns the member of that name if n is a table and has one. JSON's
-// null is as good as none.
+// member returns the member of that name if n is a table and has one. A member that is
+// null in JSON counts as missing.
 func (n *node) member(key string) *node {
 	t, ok := n.value.(*table)
 	if !ok {
@@ -94,7 +93,7 @@ func (n *node) members() []*node {
 	return nil
 }
 
-// asList returns the elements of n, if it is there and a list.
+// asList returns the elements of n. It reports false if n is nil or not a list.
 func (n *node) asList() (list, bool) {
 	if n == nil {
 		return nil, false
@@ -103,8 +102,8 @@ func (n *node) asList() (list, bool) {
 	return l, ok
 }
 
-// put adds child to the table n. If there is a member of that name already it
-// is kept, and returned.
+// put adds child to the table n. If the table already has a member of that name, put
+// keeps and returns it.
 func (n *node) put(child *node) (earlier *node) {
 	t := n.value.(*table)
 	if earlier = t.byKey[child.key]; earlier != nil {
@@ -123,7 +122,7 @@ func (n *node) push(child *node) {
 	n.value = append(l, child)
 }
 
-// path returns how people write where n stands: mcp.weather.command[0].
+// path returns the position of n as a user writes it: mcp.weather.command[0].
 func (n *node) path() string {
 	var parts []string
 	for ; n.parent != nil; n = n.parent {
@@ -144,7 +143,7 @@ func (n *node) path() string {
 	return b.String()
 }
 
-// under returns the path of a member of n, there or not.
+// under returns the path of a member of n, which need not exist.
 func (n *node) under(key string) string {
 	if n.parent == nil {
 		return showKey(key)
@@ -164,7 +163,7 @@ func showKey(key string) string {
 	return strconv.Quote(key)
 }
 
-// kind returns what n is, for people.
+// kind describes the kind of n for messages.
 func (n *node) kind() string {
 	switch n.value.(type) {
 	case string:
@@ -185,7 +184,7 @@ func (n *node) kind() string {
 	return "null"
 }
 
-// free returns the plain Go value of n and all below it, with each string and
+// free returns the plain Go value of n and everything below it, with each string and
 // float passed through leaf.
 func (n *node) free(leaf func(*node) any) any {
 	switch v := n.value.(type) {

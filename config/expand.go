@@ -11,14 +11,14 @@ import (
 // expansion is a text with its variables replaced.
 type expansion struct {
 	text  string
-	shown string // the text as it was written, without the defaults
-	used  bool   // there was a variable
-	// variables are those that were set; a default is in the file for all to
-	// see.
+	shown string // the text as written, without defaults
+	used  bool   // the text contained a variable
+	// variables are the variables that were set. Defaults are not included, since the
+	// file shows them anyway.
 	variables []variable
 }
 
-// value returns the text as a Value that shows something else.
+// value returns the text as a Value that is printed as shown.
 func (e *expansion) value(shown string) Value {
 	return Value{shown: shown, held: keep(held{text: e.text, variables: e.variables})}
 }
@@ -26,13 +26,13 @@ func (e *expansion) value(shown string) Value {
 // expander replaces environment variables in texts.
 type expander struct {
 	lookup func(name string) (string, bool)
-	// foreign keeps to what other hosts do in their own files: there is no
-	// env:NAME and no $${, but ${env:NAME} means the same as ${NAME}.
+	// foreign applies the syntax that other hosts use in their files: env:NAME and $${
+	// have no special meaning, but ${env:NAME} means the same as ${NAME}.
 	foreign bool
 }
 
-// expand replaces the variables in text. The errors name variables; they never
-// hold values, nor what is not a name.
+// expand replaces the variables in text. The errors name variables; they never contain
+// values or text that is not a valid name.
 func (x *expander) expand(text string) (expansion, []error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok && !x.foreign {
 		value, err := x.variable(name)
@@ -61,7 +61,7 @@ func (x *expander) expand(text string) (expansion, []error) {
 	}
 }
 
-// substitute adds what stands between ${ and }.
+// substitute adds the replacement for the text between ${ and }.
 func (x *expander) substitute(out *expansion, inside string) error {
 	name, fallback, hasFallback := strings.Cut(inside, ":-")
 	if x.foreign {
@@ -97,7 +97,7 @@ func (x *expander) variable(name string) (string, error) {
 	return value, nil
 }
 
-// quoting returns how to write a dollar sign that is no variable.
+// quoting returns a hint on how to write a literal dollar sign.
 func (x *expander) quoting() string {
 	if x.foreign {
 		return ""

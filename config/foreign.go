@@ -7,17 +7,16 @@ import (
 	"encoding/json"
 )
 
-// A foreignKey is a key that other MCP hosts use for something that has
-// another name here.
+// A foreignKey is a key of other MCP hosts that has a different name here.
 type foreignKey struct {
 	key    string
-	native string // the key of this configuration, in the same table
-	advice string // what to write; empty if native says it all
+	native string // the equivalent key here, in the same table
+	advice string // a hint for the user; empty if native is enough
 }
 
 const importAdvice = `a JSON file of another MCP host is read with import = ["FILE"]`
 
-// foreignKeys are the ones that people bring from other hosts.
+// foreignKeys lists the keys that users bring from other hosts.
 var foreignKeys = []foreignKey{
 	{"mcpServers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
 	{"mcp_servers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
@@ -32,8 +31,7 @@ var foreignKeys = []foreignKey{
 	{"autoApprove", "allow", "allow lists the tools to offer; approval without a question is a rule of [approval]"},
 }
 
-// foreign returns what is known of a key that the table of fields lacks; nil
-// if nothing is.
+// foreign returns the entry for a key that is not among fields; nil if there is none.
 func foreign(key string, fields []field) *foreignKey {
 	for i, f := range foreignKeys {
 		if f.key == key && find(fields, f.native) != nil {
@@ -43,8 +41,8 @@ func foreign(key string, fields []field) *foreignKey {
 	return nil
 }
 
-// commandLine is a program with its arguments, as a list. Other hosts and
-// shells take one string, so a string gets advice.
+// commandLine is a program with its arguments, as a list. Other hosts and shells take one
+// string, so a string gets its own hint.
 func commandLine(to *[]Value) value {
 	v := each(to, argument)
 	return value{kind: v.kind, read: func(r *reader, n *node) {
@@ -56,7 +54,7 @@ func commandLine(to *[]Value) value {
 	}}
 }
 
-// isJSON reports whether data is a JSON object, which TOML cannot be.
+// isJSON reports whether data is a JSON object, which is never valid TOML.
 func isJSON(data []byte) bool {
 	data = bytes.TrimSpace(data)
 	return bytes.HasPrefix(data, []byte("{")) && json.Valid(data)

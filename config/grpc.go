@@ -13,76 +13,76 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-// GRPCService is what a server speaks over gRPC.
+// GRPCService is the service that a gRPC server offers.
 type GRPCService string
 
-// What servers speak over gRPC.
+// The gRPC services.
 const (
 	GRPCTools GRPCService = "tools" // the tool service
-	GRPCMCP   GRPCService = "mcp"   // the messages of MCP, as frames of a stream
+	GRPCMCP   GRPCService = "mcp"   // MCP messages as frames of a stream
 )
 
 // GRPCServer is one server that is reached over gRPC; see package grpctool.
 type GRPCServer struct {
-	// Address is where the server is: HOST:PORT, or another target of gRPC,
-	// such as unix:/run/tools.sock. There is either Address or Dapr.
+	// Address is the address of the server: HOST:PORT, or another gRPC target such as
+	// unix:/run/tools.sock. Exactly one of Address and Dapr is set.
 	Address Value
-	// Dapr is the application that the Dapr sidecar of this program knows the
-	// server by. DAPR_GRPC_ENDPOINT, DAPR_GRPC_PORT and DAPR_API_TOKEN say where
-	// the sidecar is and what it is sent.
+	// Dapr is the app ID by which this program's Dapr sidecar knows the server.
+	// DAPR_GRPC_ENDPOINT and DAPR_GRPC_PORT locate the sidecar, DAPR_API_TOKEN is sent to
+	// it.
 	Dapr Value
-	// Service is what it speaks; empty means [GRPCTools].
+	// Service is the service that the server offers; empty means [GRPCTools].
 	Service GRPCService
-	// TLS says who vouches for the server, and for us. The zero value is TLS
-	// by the roots of the system.
+	// TLS configures the certificates of the server and of this client. The zero value is
+	// TLS with the root certificates of the system.
 	TLS GRPCTLS
 	// Token is the bearer token of each request; may be empty.
 	Token Value
 	// Metadata is sent with each request; may be nil.
 	Metadata map[string]Value
-	// Category asks for the tools of this category only, and Caller says for
-	// the server's audit who calls; both for [GRPCTools] only, and may be empty.
+	// Category requests only the tools of this category. Caller identifies the caller in
+	// the server's audit trail. Both are for [GRPCTools] only, and may be empty.
 	Category, Caller string
-	// MaxMessage bounds one message, in bytes; 0 means 16 MiB.
+	// MaxMessage limits the size of one message, in bytes; 0 means 16 MiB.
 	MaxMessage int64
-	// PingAfter is how long the connection may be silent during a call before
-	// an HTTP/2 ping asks whether the server is there, at least 10 s; 0 is
-	// never. KeepAlive does without HTTP/2, and between calls.
+	// PingAfter is how long the connection may be silent during a call before an HTTP/2
+	// ping is sent, at least 10 s; 0 means never. KeepAlive needs no HTTP/2 and also
+	// works between calls.
 	PingAfter time.Duration
-	// Roots are as those of a [Server], with the service of MCP.
+	// Roots are like the Roots of a [Server], for [GRPCMCP] only.
 	Roots []Root
-	// ClientRoots is as that of a [Server], with the service of MCP.
+	// ClientRoots is like ClientRoots of a [Server], for [GRPCMCP] only.
 	ClientRoots bool
-	// Sampling lets the server ask the conversation's model, and Protocol pins
-	// the protocol version; both for [GRPCMCP] only, as in [Server].
+	// Sampling lets the server ask the conversation's model. Protocol fixes the protocol
+	// version. Both are for [GRPCMCP] only, as in [Server].
 	Sampling bool
 	Protocol string
-	// Trusted says how trusted values reach its tools.
+	// Trusted configures how trusted values are passed to its tools.
 	Trusted GRPCPassing
 	Supervision
 }
 
-// GRPCTLS is the TLS of a client. The files hold PEM; a certificate and its key
-// are read anew for each connection.
+// GRPCTLS configures TLS for a client. All files are PEM. The certificate and its key are
+// read again for each connection.
 type GRPCTLS struct {
-	// CA is the file of the authorities that vouch for the server; empty means
-	// the roots of the system.
+	// CA is the file with the root certificates for verifying the server; empty means the
+	// root certificates of the system.
 	CA Value
-	// Certificate and Key are the files of this client's; both or neither.
+	// Certificate and Key are this client's files; set both or neither.
 	Certificate, Key Value
-	// Plaintext does without TLS.
+	// Plaintext disables TLS.
 	Plaintext bool
-	// PlaintextSecrets sends token, metadata and trusted values without TLS to
-	// other machines too, where others can read them.
+	// PlaintextSecrets allows sending the token, metadata and trusted values without TLS
+	// to other machines too, where others can read them.
 	PlaintextSecrets bool
 }
 
-// GRPCPassing says how trusted values reach the tools of a server over gRPC.
+// GRPCPassing configures how trusted values are passed to the tools of a gRPC server.
 type GRPCPassing struct {
-	// Arguments are as in [Passing].
+	// Arguments is like Arguments of [Passing].
 	Arguments map[string]string
-	// Metadata is sent with each call of a tool, each with the name of its
-	// trusted value; for [GRPCTools] only.
+	// Metadata maps metadata keys to the names of trusted values. They are sent with each
+	// tool call; for [GRPCTools] only.
 	Metadata map[string]string
 }
 
@@ -147,7 +147,7 @@ func (t *GRPCTLS) check(r *reader, n *node) {
 	}
 }
 
-// check looks at the table as a whole.
+// check validates the table as a whole.
 func (s *GRPCServer) check(r *reader, n *node) {
 	s.Supervision.check(r, n)
 	address, dapr := n.member("address"), n.member("dapr")
@@ -170,7 +170,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 	s.twice(r, n)
 }
 
-// speaks reports keys that mean nothing to what the server speaks.
+// speaks reports keys that have no meaning for the chosen service.
 func (s *GRPCServer) speaks(r *reader, n *node) {
 	strays := []*node{n.member("sampling"), n.member("protocol"), n.member("roots"), n.member("client_roots"), n.member("instructions")}
 	other := GRPCTools
@@ -187,8 +187,8 @@ func (s *GRPCServer) speaks(r *reader, n *node) {
 	}
 }
 
-// exposes sees to it that what others must not read does not leave the machine
-// in plain text unless somebody wants it so.
+// exposes reports secrets that would leave the machine in plain text, unless
+// PlaintextSecrets allows it.
 func (s *GRPCServer) exposes(r *reader, n, address *node) {
 	if address == nil || s.Address.held == nil || !s.TLS.Plaintext || s.TLS.PlaintextSecrets || grpctool.IsLocal(s.Address.Reveal()) {
 		return
@@ -199,7 +199,7 @@ func (s *GRPCServer) exposes(r *reader, n, address *node) {
 	}
 }
 
-// twice reports metadata that is set in two ways.
+// twice reports metadata that is set twice.
 func (s *GRPCServer) twice(r *reader, n *node) {
 	fixed := map[string]string{}
 	if n.member("token") != nil {
@@ -223,7 +223,7 @@ func (s *GRPCServer) twice(r *reader, n *node) {
 	}
 }
 
-// distinctServers sees to it that a name stands for one server.
+// distinctServers reports server names that are used twice.
 func distinctServers(r *reader, root *node) {
 	mcp, grpc := root.member("mcp"), root.member("grpc")
 	if mcp == nil || grpc == nil {
@@ -241,7 +241,7 @@ func distinctServers(r *reader, root *node) {
 	}
 }
 
-// grpcTarget is where a server of gRPC is.
+// grpcTarget is the address of a gRPC server.
 func grpcTarget(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		e, ok := r.replace(n)
@@ -255,7 +255,7 @@ func grpcTarget(to *Value) value {
 	}}
 }
 
-// grpcToken is a bearer token that gRPC can carry.
+// grpcToken is a bearer token that is valid in gRPC metadata.
 func grpcToken(to *Value) value {
 	v := secret(to)
 	return value{kind: v.kind, read: func(r *reader, n *node) {
@@ -265,7 +265,7 @@ func grpcToken(to *Value) value {
 	}}
 }
 
-// metadataValue is a secret that gRPC can carry (gRPC over HTTP/2, section
+// metadataValue is a secret that is valid in gRPC metadata (gRPC over HTTP/2, section
 // Requests).
 func metadataValue(to *Value) value {
 	v := secret(to)
@@ -288,7 +288,7 @@ func metadataName(name string) string {
 	return ""
 }
 
-// minPing is what gRPC makes of all shorter times.
+// minPing is the minimum that gRPC enforces; it raises shorter times to this.
 const minPing = 10 * time.Second
 
 func pingAfter(to *time.Duration) value {
@@ -300,14 +300,14 @@ func pingAfter(to *time.Duration) value {
 	}}
 }
 
-// options returns s as the options of its ensemble.
+// options converts s to the options of its ensemble.
 func (s *GRPCServer) options(o *AssembleOptions) *ensemble.Options {
 	options := s.Supervision.options(o)
 	options.Fill = s.Trusted.Arguments
 	return options
 }
 
-// source returns what reaches s.
+// source returns the source that connects to s.
 func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, error) {
 	options := &grpctool.Options{
 		Server:           name,

@@ -17,46 +17,45 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 )
 
-// StoreKind is what keeps conversations.
+// StoreKind is a kind of conversation store.
 type StoreKind string
 
 // The kinds of stores; empty means StoreSQLite.
 const (
 	StoreSQLite   StoreKind = "sqlite"   // a database in one file
-	StoreFiles    StoreKind = "files"    // a folder of lines that people can read
-	StorePostgres StoreKind = "postgres" // a PostgreSQL server, for several machines
-	StoreNone     StoreKind = "none"     // nothing is kept, also not by programs that otherwise would
+	StoreFiles    StoreKind = "files"    // a folder of human-readable lines
+	StorePostgres StoreKind = "postgres" // a PostgreSQL server, which several machines can share
+	StoreNone     StoreKind = "none"     // nothing is stored, even by programs that otherwise would
 )
 
-// History says where conversations are kept, and for how long.
+// History configures where and how long conversations are stored.
 type History struct {
-	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for
-	// these.
+	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for both.
 	Path Value
-	// DSN says where the server and the database of StorePostgres are, and may
-	// hold a password. Required for it.
+	// DSN locates the server and the database of StorePostgres, and may contain a
+	// password. Required for StorePostgres.
 	DSN Value
-	// Schema is that of its tables; empty means consort.
+	// Schema is the schema of the PostgreSQL tables; empty means consort.
 	Schema string
 	// Store is the kind; empty means StoreSQLite.
 	Store StoreKind
-	// Keep is how long a conversation is kept after it was last changed; 0 is
-	// for ever. Who opens the store sees to it, with [History.Retention].
+	// Keep is how long a conversation is kept after its last change; 0 means without
+	// limit. The program that opens the store must apply it, with [History.Retention].
 	Keep time.Duration
-	// Rules are exceptions, of which the first that fits decides.
+	// Rules are exceptions to Keep. The first matching rule decides.
 	Rules []KeepRule
-	// Doubt says what becomes of calls of which nobody knows whether they were
-	// made, since a process died; empty means converse.DoubtReport.
+	// Doubt says how to handle calls whose outcome is unknown because a process died;
+	// empty means converse.DoubtReport.
 	Doubt converse.Doubt
-	// PruneOpen lets those go too that do not end with an answer.
+	// PruneOpen also deletes conversations that do not end with an answer.
 	PruneOpen bool
 }
 
-// KeepRule is how long the conversations are kept that have the tag and the owner;
-// one of the two may be empty.
+// KeepRule sets how long conversations with the tag and the owner are kept. Tag or Owner
+// may be empty.
 type KeepRule struct {
 	Tag, Owner string
-	Keep       time.Duration // 0 is for ever
+	Keep       time.Duration // 0 means without limit
 }
 
 func (h *History) fields() []field {
@@ -109,12 +108,12 @@ func (h *History) check(r *reader, n *node) {
 	}
 }
 
-// Keeps reports whether conversations are kept: there is a [History], and it is
-// not StoreNone.
+// Keeps reports whether conversations are stored: History is set, and its Store is not
+// StoreNone.
 func (c *Config) Keeps() bool { return c.History != nil && c.History.Store != StoreNone }
 
-// Retention says how long conversations are kept, for [history.Retain]; for ever
-// where h is nil.
+// Retention returns how long conversations are kept, for [history.Retain]. If h is nil,
+// they are kept without limit.
 func (h *History) Retention() history.Retention {
 	if h == nil {
 		return history.Retention{}
@@ -126,9 +125,9 @@ func (h *History) Retention() history.Retention {
 	return retention
 }
 
-// OpenHistory opens the store of conversations, and makes it if there is none
-// yet; it is nil when nothing is kept. What it deletes loses its spilled results
-// too. The caller closes it.
+// OpenHistory opens the conversation store and creates it if necessary. It returns nil if
+// nothing is stored. Deleting a conversation from the store also deletes its spilled
+// results. The caller must close the store.
 func (c *Config) OpenHistory(ctx context.Context) (history.Store, error) {
 	if !c.Keeps() {
 		return nil, nil
@@ -167,7 +166,7 @@ func (h *History) open(ctx context.Context, clean func(string) string) (history.
 	return store, nil
 }
 
-// opened is a store, or none if there is an error.
+// opened returns store as an interface; nil if there is an error.
 func opened[S history.Store](store S, err error) (history.Store, error) {
 	if err != nil {
 		return nil, err
@@ -175,8 +174,8 @@ func opened[S history.Store](store S, err error) (history.Store, error) {
 	return store, nil
 }
 
-// Redact returns what takes the secrets of the configuration out of a text,
-// also concurrently. It is never nil.
+// Redact returns a function that removes the secrets of the configuration from a text. It
+// is never nil and may be called concurrently.
 func (c *Config) Redact() func(text string) string {
 	if clean := redact.New(c.secrets()...); clean != nil {
 		return clean
@@ -184,9 +183,8 @@ func (c *Config) Redact() func(text string) string {
 	return func(text string) string { return text }
 }
 
-// History returns the store of conversations, which the first call opens and
-// Close closes; nil when nothing is kept. A failed call may be
-// repeated. It may be called concurrently.
+// History returns the conversation store; nil if nothing is stored. The first call opens
+// it, and Close closes it. A failed call may be repeated. It may be called concurrently.
 func (a *Assembly) History(ctx context.Context) (history.Store, error) {
 	a.opening.Lock()
 	defer a.opening.Unlock()
@@ -200,7 +198,7 @@ func (a *Assembly) History(ctx context.Context) (history.Store, error) {
 	return a.history, nil
 }
 
-// closeHistory closes the store, and for good.
+// closeHistory closes the store permanently.
 func (a *Assembly) closeHistory() error {
 	a.opening.Lock()
 	defer a.opening.Unlock()

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// imports adds the servers of the files that the configuration names.
+// imports adds the servers of the imported files.
 func (c *Config) imports(r *reader, root *node, options *Options) {
 	member := root.member("import")
 	if member == nil {
@@ -16,7 +16,7 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 	for _, element := range elements {
 		written, ok := element.value.(string)
 		if !ok || written == "" {
-			continue // reported
+			continue // already reported
 		}
 		path := written
 		if !filepath.IsAbs(path) {
@@ -37,8 +37,8 @@ func (c *Config) imports(r *reader, root *node, options *Options) {
 	sortProblems(c.Ignored)
 }
 
-// importFile adds the servers of one file, which stand under mcpServers. What
-// else is in the file is its host's own.
+// importFile adds the servers under mcpServers in one file. The rest of the file belongs
+// to the other host.
 func (c *Config) importFile(r *reader, root *node) {
 	servers := root.member("mcpServers")
 	if servers == nil {
@@ -63,7 +63,7 @@ func (c *Config) importFile(r *reader, root *node) {
 	}
 }
 
-// hostServer is a server in the form of other MCP hosts.
+// hostServer is a server in the format of other MCP hosts.
 type hostServer struct {
 	Server
 	Type hostTransport
@@ -71,10 +71,10 @@ type hostServer struct {
 	Args []Value
 }
 
-// hostTransport is what other hosts call a transport.
+// hostTransport is the name of a transport in files of other hosts.
 type hostTransport string
 
-// transports are what their names mean.
+// transports maps these names to transports.
 var transports = map[hostTransport]Transport{
 	"stdio": Stdio, "http": HTTP, "sse": SSE,
 	"streamable-http": HTTP, "streamable_http": HTTP, "streamableHttp": HTTP,
@@ -116,7 +116,7 @@ func (s *hostServer) check(r *reader, n *node) {
 	s.reach(r, n, keys)
 }
 
-// server returns s in our own form.
+// server converts s to a Server.
 func (s *hostServer) server() *Server {
 	server := s.Server
 	if server.Transport == Stdio {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// jsonTree reads a JSON document. It returns nil if that is not what the text
-// is; what is wrong goes to ps.
+// jsonTree reads a JSON document. It returns nil if the text is not a valid document.
+// Problems are added to ps.
 func jsonTree(src *source, ps *problems) *node {
 	j := &jsonReader{source: src, problems: ps, decoder: json.NewDecoder(bytes.NewReader(src.data))}
 	j.decoder.UseNumber()
@@ -21,7 +21,7 @@ func jsonTree(src *source, ps *problems) *node {
 		at := len(src.data)
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			at = int(syntax.Offset) - 1 // it counts the bytes read
+			at = int(syntax.Offset) - 1 // Offset counts the bytes read
 		}
 		j.report(nil, at, "not valid JSON: %s", err)
 		return nil
@@ -40,7 +40,7 @@ type jsonReader struct {
 	decoder *json.Decoder
 }
 
-// fill reads one value into n. It returns false if it had to give up.
+// fill reads one value into n. It returns false if it cannot continue.
 func (j *jsonReader) fill(n *node, depth int) bool {
 	token, at := j.next()
 	n.at = at
@@ -116,7 +116,7 @@ func (j *jsonReader) next() (json.Token, int) {
 	}
 	token, err := j.decoder.Token()
 	if err != nil {
-		return nil, at // cannot be: the text is valid
+		return nil, at // impossible: the text is valid
 	}
 	return token, at
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fields is the grammar of a whole file.
+// fields returns the grammar of the whole file.
 func (c *Config) fields() []field {
 	return []field{
 		{"model", optional(&c.Model, func(m *Model) value { return tableOf(m.fields(), m.check) })},
@@ -36,7 +36,7 @@ func (c *Config) fields() []field {
 	}
 }
 
-// check sees to it that the name of the tools' ensemble is free.
+// check reports a server that has the same name as the ensemble of these tools.
 func (t *Tools) check(r *reader, n *node) {
 	for _, key := range []string{"mcp", "grpc"} {
 		servers := n.parent.member(key)
@@ -80,8 +80,8 @@ func (m *Model) fields() []field {
 	}
 }
 
-// check asks for a name, and takes the key from its usual place for the one
-// server that it belongs to.
+// check requires a name. For OpenAI's own API it takes a missing key from the
+// environment.
 func (m *Model) check(r *reader, n *node) {
 	if n.member("name") == nil {
 		r.missing(n, "name", `missing: expected the name of the model, such as name = "gpt-5-mini"`)
@@ -154,7 +154,7 @@ func (rule *Rule) check(r *reader, n *node) {
 	}
 }
 
-// baseURL is an address without credentials, which belong into api_key.
+// baseURL is an address without credentials, which belong in api_key.
 func baseURL(to *Value) value {
 	v := address(to)
 	return value{kind: v.kind, read: func(r *reader, n *node) {
@@ -165,7 +165,7 @@ func baseURL(to *Value) value {
 	}}
 }
 
-// extraBody is a free table that leaves alone what the model fills in itself.
+// extraBody is a free-form table without the members that the request sets itself.
 func extraBody(to *Table) value {
 	v := free(to)
 	return value{kind: v.kind, read: func(r *reader, n *node) {
@@ -178,7 +178,7 @@ func extraBody(to *Table) value {
 	}}
 }
 
-// headerValue is a secret that can stand in an HTTP header.
+// headerValue is a secret that is valid in an HTTP header.
 func headerValue(to *Value) value {
 	v := secret(to)
 	return value{kind: v.kind, read: func(r *reader, n *node) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// text is a string, taken literally. It may not be empty.
+// text is a string without variables. It must not be empty.
 func text[S ~string](to *S) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		s, ok := n.value.(string)
@@ -50,7 +50,7 @@ func choice[S ~string](to *S, choices ...S) value {
 	}}
 }
 
-// oneOf writes names as a choice: "a", "b" or "c".
+// oneOf formats names as alternatives: "a", "b" or "c".
 func oneOf(names []string) string {
 	var b strings.Builder
 	for i, name := range names {
@@ -65,8 +65,8 @@ func oneOf(names []string) string {
 	return b.String()
 }
 
-// expanded is a string in which variables are replaced, and which may not be
-// empty then. It is shown as it stands in the file.
+// expanded is a string in which variables are replaced. The result must not be empty. It
+// is printed as written in the file.
 func expanded(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
@@ -84,7 +84,7 @@ func argument(to *Value) value {
 	}}
 }
 
-// secret is a string in which variables are replaced, and which is never shown.
+// secret is a string in which variables are replaced. It is never printed.
 func secret(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
@@ -93,7 +93,7 @@ func secret(to *Value) value {
 	}}
 }
 
-// filled reports whether there is something in e, and complains if not.
+// filled reports whether e is not empty, and adds a problem if it is.
 func (r *reader) filled(n *node, e expansion) bool {
 	switch {
 	case e.text != "":
@@ -122,7 +122,7 @@ func address(to *Value) value {
 	}}
 }
 
-// withoutCredentials hides the parts of a URL that can hold some.
+// withoutCredentials hides the parts of a URL that can contain credentials.
 func withoutCredentials(shown string) string {
 	if i := strings.IndexAny(shown, "?#"); i >= 0 {
 		shown = shown[:i+1] + hiddenText
@@ -138,7 +138,7 @@ func withoutCredentials(shown string) string {
 	return shown
 }
 
-// duration is a span of time, longer than none.
+// duration is a positive duration.
 func duration(to *time.Duration) value {
 	const kind = `a duration such as "30s"`
 	return value{kind: "a duration", read: func(r *reader, n *node) {
@@ -164,7 +164,7 @@ func duration(to *time.Duration) value {
 	}}
 }
 
-// integer is a whole number from least on.
+// integer is an integer of at least least.
 func integer[I int | int64](to *I, least int64) value {
 	return value{kind: "an integer", read: func(r *reader, n *node) {
 		i, ok := n.value.(int64)
@@ -181,13 +181,13 @@ func integer[I int | int64](to *I, least int64) value {
 	}}
 }
 
-// units are the bytes of what may stand behind the number of a size.
+// units maps the unit suffixes of a size to bytes.
 var units = map[string]int64{
 	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }
 
-// size is a number of bytes, at least one.
+// size is a number of bytes, at least 1.
 func size(to *int64) value {
 	const kind = `a size such as "512MiB"`
 	return value{kind: "a size", read: func(r *reader, n *node) {
@@ -253,7 +253,7 @@ func boolean(to *bool) value {
 	}}
 }
 
-// not is true or false, stored the other way round.
+// not is true or false, stored inverted.
 func not(to *bool) value {
 	return value{kind: "a boolean", read: func(r *reader, n *node) {
 		on := !*to
@@ -262,7 +262,7 @@ func not(to *bool) value {
 	}}
 }
 
-// optional is a value whose absence means something.
+// optional is a value for which absence has a meaning.
 func optional[T any](to **T, of func(*T) value) value {
 	v := new(T)
 	inner := of(v)
@@ -289,8 +289,8 @@ func each[T any](to *[]T, of func(*T) value) value {
 	}}
 }
 
-// byName is a table of values under names of the file's own choosing. Check
-// returns what is wrong with a name, or "".
+// byName is a table of values under names that the user chooses. check returns an error
+// message about a name, or "".
 func byName[T any](to *map[string]T, of func(*T) value, check func(name string) string) value {
 	element := of(new(T))
 	kind := "a table of " + plural(element.kind)
@@ -320,7 +320,7 @@ func plural(kind string) string {
 	return kind + "s"
 }
 
-// free is a table that means something to others only. Variables in its
+// free is a free-form table whose content is not interpreted here. Variables in its
 // strings are replaced.
 func free(to *Table) value {
 	return value{kind: "a free table", read: func(r *reader, n *node) {
@@ -346,7 +346,7 @@ func free(to *Table) value {
 	}}
 }
 
-// tableOf is a table with fields of ours. Check looks at it as a whole; it may
+// tableOf is a table with the given fields. check validates the table as a whole; it may
 // be nil.
 func tableOf(fields []field, check func(r *reader, n *node)) value {
 	return value{kind: "a table", fields: fields, read: func(r *reader, n *node) {

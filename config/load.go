@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// Options are the choices of [Parse]. Nil, and the zero value of each field,
-// mean the default that the field names.
+// Options are the options of [Parse]. A nil pointer and the zero value of a field mean
+// the default.
 type Options struct {
-	// Lookup finds environment variables; default os.LookupEnv.
+	// Lookup returns the value of an environment variable; default os.LookupEnv.
 	Lookup func(name string) (string, bool)
-	// ReadFile reads files that are imported; default os.ReadFile, up to 1 MiB.
+	// ReadFile reads imported files; the default is os.ReadFile, up to 1 MiB.
 	ReadFile func(path string) ([]byte, error)
 }
 
-// Load reads the file at path, and the files that it imports. The error, if
-// any, is an [*Error] with all that is wrong.
+// Load reads the file at path and the files that it imports. The error, if any, is an
+// [*Error] with all problems.
 func Load(path string) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -32,9 +32,9 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data, nil)
 }
 
-// Parse reads the text of a file. Its name stands in problems, and relative
-// paths in it begin at the name's directory. The error, if any, is an [*Error]
-// with all that is wrong. Parse may be called concurrently.
+// Parse reads a configuration from data. name appears in problems, and relative paths in
+// data are relative to the directory of name. The error, if any, is an [*Error] with all
+// problems. Parse may be called concurrently.
 func Parse(name string, data []byte, options *Options) (*Config, error) {
 	if options == nil {
 		options = &Options{}
@@ -69,7 +69,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 
 var errTooLarge = fmt.Errorf("larger than %d bytes", maxFileBytes)
 
-// read reads a file that is imported.
+// read reads an imported file.
 func (o *Options) read(path string) ([]byte, error) {
 	read := o.ReadFile
 	if read == nil {
@@ -82,7 +82,7 @@ func (o *Options) read(path string) ([]byte, error) {
 	return withoutMark(data), err
 }
 
-// readFile reads no more of a file than may be there.
+// readFile reads a file up to maxFileBytes.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// fileFault says why a file cannot be read, without its path.
+// fileFault describes why a file cannot be read, without its path.
 func fileFault(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -105,10 +105,10 @@ func fileFault(err error) string {
 	return "cannot read the file: " + err.Error()
 }
 
-// withoutMark drops the byte order mark that some editors put first.
+// withoutMark removes the byte order mark that some editors write at the start.
 func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) }
 
-// isOpenAI reports whether the model's API is OpenAI's own, reached safely.
+// isOpenAI reports whether the model's API is OpenAI's own, over HTTPS.
 func (m *Model) isOpenAI() bool {
 	if m.BaseURL.Reveal() == "" {
 		return true

@@ -11,18 +11,18 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 )
 
-// keyError is an error about a key, found when its value is put to use.
+// keyError is an error about a key that was found after the file was read.
 type keyError struct {
-	key    string // the path, or its end, if the error is within that of a table
-	origin string // FILE:LINE of a table that another file has; empty if not known
+	key    string // path of the key, or its last part if a table's error wraps this one
+	origin string // FILE:LINE of a table from another file; empty if unknown
 	err    error
 }
 
 func (e *keyError) Error() string { return e.key + ": " + e.err.Error() }
 func (e *keyError) Unwrap() error { return e.err }
 
-// about returns err as an error about a key, or about a key in the table of that
-// name; nil if err is.
+// about wraps err as an error about a key. If err is a keyError already, key is prepended
+// to its path. It returns nil if err is nil.
 func about(key string, err error) error {
 	if err == nil {
 		return nil
@@ -33,8 +33,9 @@ func about(key string, err error) error {
 	return &keyError{key: key, err: err}
 }
 
-// Locate returns an error of [Config.OpenHistory] as an [*Error], which says where in
-// the file the key stands; as it is if the configuration was not read from a file.
+// Locate converts an error of [Config.OpenHistory] to an [*Error], with the position of
+// the key in the file. If the configuration was not read from a file, it returns err
+// unchanged.
 func (c *Config) Locate(err error) error {
 	if err == nil || c.root == nil {
 		return err
@@ -42,8 +43,8 @@ func (c *Config) Locate(err error) error {
 	return c.located(err, c.Redact())
 }
 
-// find returns the node of a key, or the last one on the way to it; nil if there is
-// none.
+// find returns the node of a key, or its nearest ancestor in the tree; nil if there is
+// neither.
 func (c *Config) find(key string) (found *node) {
 	for in := c.root; in != nil; {
 		next := (*node)(nil)
@@ -60,8 +61,8 @@ func (c *Config) find(key string) (found *node) {
 	return found
 }
 
-// located returns the error of putting the configuration to use: an [*Error] with the
-// places of the keys, if it was read from a file.
+// located converts an error from using the configuration. If the configuration was read
+// from a file, the result is an [*Error] with the positions of the keys.
 func (c *Config) located(err error, clean func(string) string) error {
 	if c.root == nil {
 		return redact.Error(fmt.Errorf("config: %w", err), clean)
@@ -71,9 +72,9 @@ func (c *Config) located(err error, clean func(string) string) error {
 	return found.err()
 }
 
-// collect adds the problems of which an error about a key consists.
+// collect adds the problems that make up an error about a key.
 func (c *Config) collect(found *problems, key, origin string, err error, clean func(string) string) {
-	if of, ok := err.(*keyError); ok { // itself, and not one in its chain
+	if of, ok := err.(*keyError); ok { // err itself, not an error in its chain
 		if key != "" {
 			of = about(key, of).(*keyError)
 		}
@@ -99,7 +100,7 @@ func (c *Config) collect(found *problems, key, origin string, err error, clean f
 	found.add(p)
 }
 
-// joinedErrors returns the errors that errors.Join has joined into err.
+// joinedErrors returns the errors in err if errors.Join created it.
 func joinedErrors(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
@@ -108,7 +109,7 @@ func joinedErrors(err error) []error {
 	return joined.Unwrap()
 }
 
-// cutOrigin takes FILE:LINE apart.
+// cutOrigin splits FILE:LINE.
 func cutOrigin(origin string) (file string, line int, ok bool) {
 	i := strings.LastIndexByte(origin, ':')
 	if i < 0 {

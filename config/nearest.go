@@ -8,8 +8,8 @@ import (
 	"github.com/consort-go/consort/internal/near"
 )
 
-// nearest returns the candidate that is most like word, or "" if none is like
-// it: at most a third of the longer word's letters, rounded, may differ.
+// nearest returns the candidate that is most similar to word, or "" if none is similar.
+// At most a third of the longer word's letters, rounded, may differ.
 func nearest(word string, candidates []string) string {
 	if len(word) > maxKeyShown {
 		return ""
@@ -27,7 +27,7 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// normal makes spellings alike that people mix up: callTimeout, call-timeout.
+// normal removes differences of spelling that users mix up: callTimeout, call-timeout.
 func normal(word string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(word))
 }

@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// ErrVariable is in the chain of each [Problem] that is about an environment
-// variable which is not set.
+// ErrVariable is in the chain of each [Problem] about an environment variable that is not
+// set.
 var ErrVariable = errors.New("the environment variable is not set")
 
-// Error is what is wrong with a configuration, all of it at once. Each
-// [*Problem] is in its chain, for errors.As; so are the causes, such as
-// [ErrVariable] and fs.ErrNotExist, for errors.Is.
+// Error reports all problems of a configuration. Its chain contains each [*Problem], for
+// errors.As, and the causes, such as [ErrVariable] and fs.ErrNotExist, for errors.Is.
 type Error struct {
 	// Problems are sorted by file, line and column. There is at least one.
 	Problems []*Problem
 }
 
-// Error returns the problems, one a line.
+// Error returns the problems, one per line.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -40,27 +39,27 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// Problem is one thing that is wrong, and where. It names keys and variables
+// Problem is one error in a configuration, with its position. It names keys and variables
 // but never quotes a value, which may be a secret.
 type Problem struct {
-	// File is the name of the file, as given to [Parse] or as the import says.
+	// File is the name of the file, as passed to [Parse] or as written in the import.
 	File string
-	// Line and Column count from 1, the column in characters. Both are 0 when
-	// the problem is with the file as a whole.
+	// Line and Column count from 1; Column counts characters. Both are 0 if the problem
+	// concerns the file as a whole.
 	Line, Column int
-	// Key is the path of the key in question, such as mcp.weather.command[0];
-	// empty when the problem is not about a key.
+	// Key is the path of the key, such as mcp.weather.command[0]; empty if the problem is
+	// not about a key.
 	Key string
-	// Message says what is wrong and what was expected.
+	// Message describes the problem and what was expected.
 	Message string
-	// Nearest is the right key or value that is most like what was found;
-	// empty when none is.
+	// Nearest is the valid key or value that is most similar to the one found; empty if
+	// none is similar.
 	Nearest string
 	// Err is the cause; may be nil.
 	Err error
 }
 
-// Error returns the problem in the form of a compiler's message:
+// Error formats the problem like a compiler message:
 //
 //	consort.toml:3:1: mcp.weather.comand: unknown key; did you mean "command"?
 func (p *Problem) Error() string {
@@ -82,13 +81,13 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// maxProblems bounds how many problems are kept: nobody reads more.
+// maxProblems limits how many problems are reported.
 const maxProblems = 1000
 
-// problems collects what is wrong with a configuration, over all its files.
+// problems collects the problems of a configuration, across all its files.
 type problems struct{ list []*Problem }
 
-// add keeps p and returns it, so that the caller can say more.
+// add adds p and returns it, so that the caller can set more fields.
 func (ps *problems) add(p *Problem) *Problem {
 	if len(ps.list) < maxProblems {
 		ps.list = append(ps.list, p)
@@ -96,7 +95,7 @@ func (ps *problems) add(p *Problem) *Problem {
 	return p
 }
 
-// err returns what was collected as one error, or nil.
+// err returns the collected problems as one error, or nil.
 func (ps *problems) err() error {
 	if len(ps.list) == 0 {
 		return nil
@@ -105,8 +104,8 @@ func (ps *problems) err() error {
 	return &Error{Problems: ps.list}
 }
 
-// sortProblems sorts by position; what stands at the same place stays in the
-// order in which it was found. Files stay in the order of their names.
+// sortProblems sorts by file name, line and column. Problems at the same position keep
+// the order in which they were found.
 func sortProblems(list []*Problem) {
 	slices.SortStableFunc(list, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -4,39 +4,39 @@ package config
 
 import "fmt"
 
-// A field says what may stand behind one key of a table. The lists of fields,
-// in keys.go, are the whole grammar of a configuration: reading, the search
-// for the nearest right key, and the test of docs/configuration.md go by them.
+// A field defines the value of one key of a table. The lists of fields, in keys.go, are
+// the whole grammar of a configuration. Reading, the search for the most similar key, and
+// the test of docs/configuration.md use them.
 type field struct {
 	key string
 	value
 }
 
-// A value says what may stand somewhere, and takes it from there.
+// A value defines which values are valid and where they are stored.
 type value struct {
-	// kind names it for people, as in "expected a string".
+	// kind describes the value in messages, as in "expected a string".
 	kind string
-	// read stores what n holds, or reports why it cannot.
+	// read stores the value of n, or reports why it cannot.
 	read func(r *reader, n *node)
-	// fields are those of a table; within says how its path goes on below the
-	// key: "" for one table, ".NAME" for tables by name, "[]" for a list.
+	// fields are the fields of a table. within says how its path continues after the key:
+	// "" for one table, ".NAME" for tables by name, "[]" for a list.
 	fields []field
 	within string
 }
 
-// reader takes one document apart and collects what is wrong with it.
+// reader reads one document and collects its problems.
 type reader struct {
 	*source
 	*problems
 	expander
-	// lenient says that variables may be missing, because nothing will come of
-	// what is being read: the server is disabled.
+	// lenient allows unset variables, because the table being read is not used: the
+	// server is disabled.
 	lenient bool
-	// ignored, if not nil, takes unknown keys in place of problems.
+	// ignored, if not nil, collects unknown keys, which then are not problems.
 	ignored *problems
 }
 
-// table reads the members of n by fields.
+// table reads the members of n according to fields.
 func (r *reader) table(n *node, fields []field) {
 	t, ok := n.value.(*table)
 	if !ok {
@@ -48,7 +48,7 @@ func (r *reader) table(n *node, fields []field) {
 		switch {
 		case f == nil:
 			r.unknown(member, fields)
-		case member.value != nil: // JSON's null is as good as nothing
+		case member.value != nil: // JSON's null counts as missing
 			f.read(r, member)
 		}
 	}
@@ -88,12 +88,12 @@ func (r *reader) missing(n *node, key, format string, args ...any) {
 	r.add(r.problem(n.keyAt, n.under(key), format, args...))
 }
 
-// wrong reports something about the value n.
+// wrong reports a problem with the value of n.
 func (r *reader) wrong(n *node, format string, args ...any) *Problem {
 	return r.add(r.problem(n.at, n.path(), format, args...))
 }
 
-// wrongKind reports that n is another kind of value than was expected.
+// wrongKind reports that n does not have the expected kind.
 func (r *reader) wrongKind(n *node, kind string) {
 	r.wrong(n, "expected %s, found %s", kind, n.kind())
 }
@@ -103,7 +103,7 @@ func (r *reader) problem(at int, key, format string, args ...any) *Problem {
 	return &Problem{File: r.name, Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)}
 }
 
-// replace expands the variables in the string that n holds.
+// replace expands the variables in the string n.
 func (r *reader) replace(n *node) (expansion, bool) {
 	text, ok := n.value.(string)
 	if !ok {

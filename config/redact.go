@@ -14,9 +14,8 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 )
 
-// secrets returns the texts that must not show: what variables stood for,
-// unless everybody may know it, and what stands in the file where credentials
-// belong.
+// secrets returns the texts that must not be shown: the values of variables that are not
+// public, and values in the file where credentials belong.
 func (c *Config) secrets() []string {
 	s := &secrets{public: c.PublicVariables}
 	if m := c.Model; m != nil {
@@ -25,7 +24,7 @@ func (c *Config) secrets() []string {
 		s.add(m.APIKey)
 		s.credential(m.APIKey.Reveal())
 		if m.APIKey.Reveal() == "" && m.isOpenAI() {
-			s.texts = append(s.texts, os.Getenv("OPENAI_API_KEY")) // which the model takes by itself
+			s.texts = append(s.texts, os.Getenv("OPENAI_API_KEY")) // the model reads it from the environment
 		}
 		s.named(m.Headers)
 		s.table(m.ExtraBody)
@@ -67,7 +66,7 @@ func (c *Config) secrets() []string {
 	return s.texts
 }
 
-// secrets collects texts that must not show.
+// secrets collects texts that must not be shown.
 type secrets struct {
 	public []string
 	texts  []string
@@ -86,18 +85,17 @@ func (s *secrets) add(values ...Value) {
 	}
 }
 
-// grpc adds what a server over gRPC is sent.
+// grpc adds the secrets that are sent to a gRPC server.
 func (s *secrets) grpc(server *GRPCServer) {
 	s.add(server.Address, server.Dapr, server.Token, server.TLS.CA, server.TLS.Certificate, server.TLS.Key)
 	s.credential(server.Token.Reveal())
 	s.named(server.Metadata)
 	if server.Dapr.Reveal() != "" {
-		s.texts = append(s.texts, os.Getenv("DAPR_API_TOKEN")) // which goes to the sidecar by itself
+		s.texts = append(s.texts, os.Getenv("DAPR_API_TOKEN")) // sent to the sidecar automatically
 	}
 }
 
-// trusted adds trusted values: the variables in them, and all of one that is
-// secret.
+// trusted adds the variables in trusted values, and the whole text of secret ones.
 func (s *secrets) trusted(values map[string]Trusted) {
 	for _, t := range values {
 		s.add(t.Value)
@@ -113,7 +111,7 @@ func (s *secrets) trusted(values map[string]Trusted) {
 	}
 }
 
-// leaves adds all strings of a JSON value.
+// leaves adds all strings in a JSON value.
 func (s *secrets) leaves(value any) {
 	switch value := value.(type) {
 	case string:
@@ -129,7 +127,7 @@ func (s *secrets) leaves(value any) {
 	}
 }
 
-// serve adds the tokens of those who are served, and what is known of them.
+// serve adds the tokens of served clients, and their trusted values.
 func (s *secrets) serve(served *Serve) {
 	if served == nil {
 		return
@@ -158,7 +156,7 @@ func (s *secrets) variables(variables []variable) {
 	}
 }
 
-// named adds values, and those that their names call secret as a whole.
+// named adds the variables in values, and the whole value if its name suggests a secret.
 func (s *secrets) named(values map[string]Value) {
 	for name, value := range values {
 		s.add(value)
@@ -168,7 +166,7 @@ func (s *secrets) named(values map[string]Value) {
 	}
 }
 
-// table does the same for a free table.
+// table does the same for a free-form table.
 func (s *secrets) table(t Table) {
 	if t.held != nil {
 		held := *t.held
@@ -194,8 +192,8 @@ func (s *secrets) member(name string, value any) {
 	}
 }
 
-// credential adds a key, or the value of a header such as Authorization, in
-// which a scheme may stand before the token (RFC 9110, section 11.4).
+// credential adds a key, or the value of a header such as Authorization, where a scheme
+// may precede the token (RFC 9110, section 11.4).
 func (s *secrets) credential(text string) {
 	s.texts = append(s.texts, text)
 	scheme, token, _ := strings.Cut(text, " ")
@@ -216,7 +214,7 @@ func (s *secrets) address(value Value) {
 	if password, ok := u.User.Password(); ok {
 		s.texts = append(s.texts, password)
 	} else {
-		s.texts = append(s.texts, u.User.Username()) // a token, then
+		s.texts = append(s.texts, u.User.Username()) // without a password, the user is a token
 	}
 	for name, values := range u.Query() {
 		if redact.Names(name) {
@@ -225,8 +223,8 @@ func (s *secrets) address(value Value) {
 	}
 }
 
-// database adds a DSN, and the passwords in it: it is a URL, or it has pairs as
-// libpq takes them, in quotes or not.
+// database adds a DSN and the passwords in it. A DSN is a URL, or pairs as libpq accepts
+// them, quoted or not.
 func (s *secrets) database(dsn Value) {
 	s.add(dsn)
 	s.texts = append(s.texts, dsn.Reveal())
@@ -241,8 +239,8 @@ var (
 	unquote  = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
 )
 
-// isPublic reports whether a variable is known to everybody: the servers that
-// are started get these anyway.
+// isPublic reports whether a variable is public: the servers that are started get these
+// variables anyway.
 func isPublic(name string) bool {
 	switch name {
 	case "HOME", "LOGNAME", "USER", "PATH", "PWD", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP",

@@ -10,14 +10,14 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// Root is a place that a server may work in, as it is told (MCP 2025-11-25,
-// client/roots). It bounds nothing by itself.
+// Root is a place that a server is told it may work in (MCP 2025-11-25, client/roots). It
+// does not restrict the server.
 type Root struct {
-	Path Value  // of a folder or file, absolute
-	Name string // for people; may be empty
+	Path Value  // absolute path of a folder or file
+	Name string // for display; may be empty
 }
 
-// root is one table of roots.
+// root is one table of the list roots.
 func root(to *Root) value {
 	return tableOf([]field{
 		{"path", directory(&to.Path)},
@@ -29,8 +29,8 @@ func root(to *Root) value {
 	})
 }
 
-// rootsOf returns the roots as the protocol has them, behind those that a program
-// has set for all servers; nil for none.
+// rootsOf converts roots to the form of the protocol and appends them to the roots that
+// the program has set for all servers; nil if there are none.
 func rootsOf(roots []Root, all []mcpadapter.Root) []mcpadapter.Root {
 	told := append([]mcpadapter.Root(nil), all...)
 	for _, root := range roots {

@@ -20,97 +20,95 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-// Serve says how the tools, resources and prompts of a configuration are
-// offered to other MCP hosts. Zero means the default, as in
-// mcpadapter.ServerOptions.
+// Serve configures how the tools, resources and prompts of a configuration are offered to
+// other MCP hosts. Zero means the default, as in mcpadapter.ServerOptions.
 type Serve struct {
-	// Name and Title are what the server calls itself; default consort, and
-	// none.
+	// Name and Title are the name and the title of the server. Name defaults to consort,
+	// and Title to none.
 	Name, Title string
 	// Instructions tell a client how to use the server; may be empty.
 	Instructions string
-	// OwnNames offers tools and prompts under their own names where those are
-	// unique, and not as NAME__TOOL.
+	// OwnNames offers tools and prompts under their own names if those are unique,
+	// instead of as NAME__TOOL.
 	OwnNames bool
-	// Converse offers the tool converse too, which talks with the model. Where
-	// [Config.Keeps] says so, whoever serves offers it, on an engine:
-	// [Assemble] does not.
+	// Converse also offers the tool converse, which holds conversations with the model.
+	// If [Config.Keeps] is true, [Assemble] does not offer it; the program that serves
+	// must offer it, on an engine.
 	Converse bool
-	// ShutdownTimeout is how long calls under way may take when the server is
-	// to end.
+	// ShutdownTimeout is how long running calls may take when the server shuts down.
 	ShutdownTimeout time.Duration
 	// PageSize is how many tools, resources or prompts one answer lists.
 	PageSize int
-	// Parallel is how many requests of a client may be under way at the same
-	// time, and MaxBody how many bytes one may have.
+	// Parallel is how many requests of one client may run at the same time. MaxBody is
+	// the maximum size of a request, in bytes.
 	Parallel int
 	MaxBody  int64
-	// MaxConnections is how many connections each address holds that is listened
-	// to, MaxConnectionsPerAddress how many of them one client address may have,
-	// and MaxBodies how many bytes the HTTP requests of all clients may take.
+	// MaxConnections limits the connections per listening address, and
+	// MaxConnectionsPerAddress how many of them one client address may have. MaxBodies
+	// limits the memory for HTTP requests of all clients together, in bytes.
 	MaxConnections, MaxConnectionsPerAddress int
 	MaxBodies                                int64
-	// Health is the address where the health of the servers is told over HTTP,
-	// as ensemble.HealthHandler does and to everybody; empty for none.
+	// Health is the address of an HTTP endpoint that reports the health of the servers,
+	// as ensemble.HealthHandler does. It requires no token. Empty disables it.
 	Health Value
 
-	// HTTP is the address, HOST:PORT, where clients are served over streamable
-	// HTTP, and GRPC the one where they are over gRPC: by the tool service, and
-	// by MCP in the frames of a stream. Without either, one client is served
-	// over standard input and output. The next three are for both.
+	// HTTP is the address, HOST:PORT, for streamable HTTP. GRPC is the address for gRPC,
+	// which offers the tool service and MCP in the frames of a stream. Without either,
+	// one client is served over standard input and output. The next three fields apply to
+	// both.
 	HTTP, GRPC Value
-	// GRPCTLS is the TLS of GRPC.
+	// GRPCTLS configures TLS for GRPC.
 	GRPCTLS ServeTLS
-	// Token is the bearer token of each request. Its clients have no trusted
+	// Token is the bearer token that each request must have. Its clients have no trusted
 	// values.
 	Token Value
-	// Clients have a token or a certificate each, and what is trusted of whoever
-	// shows it. There is either Token or Clients.
+	// Clients lists the clients, each with a token or a certificate, and with its trusted
+	// values. Token and Clients are mutually exclusive.
 	Clients []Client
-	// Open lets everybody call the tools who can reach an address that is not
-	// of this machine alone, without a token.
+	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
-	// Rate is how many requests a client may send in a second, and Burst how
-	// many at once.
+	// Rate is how many requests a client may send per second, and Burst how many at the
+	// same time.
 	Rate  float64
 	Burst int
-	// What follows is for HTTP. Hosts and Origins are the names that requests may be for, and the
-	// origins of web pages that may send some, against DNS rebinding. No Hosts
-	// means any with tokens, and otherwise the names of this machine; no Origins
-	// means pages of the host itself; * is any.
+	// The remaining fields are for HTTP. Hosts lists the host names that requests may be
+	// for, and Origins the origins of web pages that may send requests, against DNS
+	// rebinding. Empty Hosts allow any name if tokens are required, and otherwise the
+	// names of this machine. Empty Origins allow pages of the host itself. * allows any.
 	Hosts, Origins []string
-	// Stateless keeps nothing of a client between two requests.
+	// Stateless keeps no state of a client between two requests.
 	Stateless bool
-	// ResourceMetadata tells clients where tokens come from; nil for nothing.
+	// ResourceMetadata tells clients where to get tokens; nil publishes nothing.
 	ResourceMetadata *ResourceMetadata
 }
 
 // Client is a client that is served over HTTP or gRPC.
 type Client struct {
-	// Token is the bearer token that it is known by, and Certificate, over gRPC,
-	// the name that its certificate has: one of its alternative names (URI, DNS
-	// or email), or the common name if it has none. There is one of the two.
+	// Token is the client's bearer token. Certificate, for gRPC, is the name in the
+	// client's certificate: one of its alternative names (URI, DNS or email), or the
+	// common name if it has none. Exactly one of Token and Certificate is set.
 	Token       Value
 	Certificate string
-	// Name tells it from others in logs; may be empty.
+	// Name identifies the client in logs; may be empty.
 	Name string
-	// Trusted is what is known of it; may be nil.
+	// Trusted holds the trusted values of the client; may be nil.
 	Trusted map[string]Trusted
 }
 
-// ResourceMetadata is what a protected resource tells of itself (RFC 9728).
+// ResourceMetadata is the metadata of a protected resource (RFC 9728).
 type ResourceMetadata struct {
-	// Resource is the URL of the server, as its clients know it. Required.
+	// Resource is the URL of the server as clients use it. Required.
 	Resource Value
 	// AuthorizationServers are the issuers of its tokens.
 	AuthorizationServers []Value
-	// Scopes are those that a token may need; may be nil.
+	// Scopes are the scopes that a token may need; may be nil.
 	Scopes []string
 }
 
-// MayListen reports, as an error that says what to do, why s must not serve HTTP
-// at an address: other machines can reach it, while s asks for no token and does
-// not say that it is open; or nobody could tell the clients that there are.
+// MayListen returns an error if s must not serve HTTP at an address. Either other
+// machines can reach the address, while s requires no token and is not Open; or all
+// clients are identified by certificates, which HTTP does not request. The error says
+// what to change.
 func (s *Serve) MayListen(address string) error {
 	if len(s.Clients) > 0 && !s.byToken() {
 		return errors.New("the clients are known by their certificates, which HTTP does not ask for: give one of them a token, or serve gRPC alone")
@@ -118,8 +116,8 @@ func (s *Serve) MayListen(address string) error {
 	return s.mayListen(address, s.byToken())
 }
 
-// MayListenGRPC is [Serve.MayListen] for gRPC, where clients can have
-// certificates too.
+// MayListenGRPC is like [Serve.MayListen] for gRPC, where clients can also have
+// certificates.
 func (s *Serve) MayListenGRPC(address string) error {
 	return s.mayListen(address, s.byToken() || s.asksForCertificates())
 }
@@ -138,8 +136,8 @@ func (s *Serve) mayListen(address string, known bool) error {
 	return errors.New(`without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
 }
 
-// AnswersOnlyLoopbackNames reports whether HTTP is open to other machines while
-// requests by any name but those of the loopback are refused.
+// AnswersOnlyLoopbackNames reports whether HTTP is open to other machines but rejects
+// requests for any name other than the loopback names.
 func (s *Serve) AnswersOnlyLoopbackNames() bool {
 	return s.HTTP.Reveal() != "" && s.Open && len(s.Hosts) == 0 && !s.byToken()
 }
@@ -207,17 +205,17 @@ func (m *ResourceMetadata) check(r *reader, n *node) {
 	}
 }
 
-// Listens reports whether s serves at an address.
+// Listens reports whether s serves at an address, not over standard input and output.
 func (s *Serve) Listens() bool { return s.HTTP.Reveal() != "" || s.GRPC.Reveal() != "" }
 
-// overNetwork are the keys that mean something at an address only, and
-// overHTTP those that do over HTTP only.
+// overNetwork lists the keys that are valid only with an address, and overHTTP the keys
+// that are valid only with HTTP.
 var (
 	overNetwork = []string{"token", "clients", "open", "rate", "burst"}
 	overHTTP    = []string{"hosts", "origins", "max_bodies", "stateless", "resource_metadata"}
 )
 
-// strays reports the keys for which there is no address.
+// strays reports keys whose address is missing.
 func (s *Serve) strays(r *reader, n *node) {
 	http, grpc := n.member("http") != nil, n.member("grpc") != nil
 	for _, key := range overNetwork {
@@ -235,8 +233,7 @@ func (s *Serve) strays(r *reader, n *node) {
 	}
 }
 
-// check looks at the table as a whole; hasModel says that there is one to
-// converse with.
+// check validates the table as a whole. hasModel reports whether the file has a model.
 func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	s.strays(r, n)
 	token, clients, open := n.member("token"), n.member("clients"), n.member("open")
@@ -247,7 +244,7 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 		r.add(r.problem(open.keyAt, open.path(), "a server that asks for a token is not open"))
 	}
 	elements, _ := clients.asList()
-	// A token that is wrong is a problem by itself.
+	// An invalid token is reported separately.
 	tokens := token != nil || slices.ContainsFunc(elements, func(c *node) bool { return c.member("certificate") == nil })
 	for key, at := range map[string]struct {
 		Value
@@ -273,7 +270,7 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	}
 }
 
-// distinct sees to it that a token tells who a client is.
+// distinct reports tokens that several clients share.
 func (s *Serve) distinct(r *reader, clients *node) {
 	elements, _ := clients.asList()
 	if len(elements) != len(s.Clients) {
@@ -289,7 +286,7 @@ func (s *Serve) distinct(r *reader, clients *node) {
 	}
 }
 
-// listenAddress is where a server listens.
+// listenAddress is an address to listen at.
 func listenAddress(to *Value) value {
 	return value{kind: "an address", read: func(r *reader, n *node) {
 		e, ok := r.replace(n)
@@ -305,8 +302,8 @@ func listenAddress(to *Value) value {
 	}}
 }
 
-// minToken is the least length of a token that is hard to guess, and that
-// redaction finds.
+// minToken is the minimum length of a token, so that it is hard to guess and redaction
+// can find it.
 const minToken = 16
 
 // bearer is a token of RFC 6750, section 2.1.
@@ -325,11 +322,10 @@ func bearer(to *Value) value {
 	}}
 }
 
-// anybody stands for all hosts, or all origins.
+// anybody matches all hosts or all origins.
 const anybody = "*"
 
-// hostName is what stands in the Host header of a request, with or without a
-// port.
+// hostName is a value of the Host header, with or without a port.
 func hostName(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
@@ -339,7 +335,7 @@ func hostName(to *string) value {
 	}}
 }
 
-// origin is that of a web page (RFC 6454, section 6.2).
+// origin is the origin of a web page (RFC 6454, section 6.2).
 func origin(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
@@ -349,8 +345,8 @@ func origin(to *string) value {
 	}}
 }
 
-// assembleServe makes the options of servers. Those at an address come without
-// the table trusted: who may be reached by many does not know who they are.
+// assembleServe creates the server options. Servers at an address do not get the values
+// of the trusted table, because their clients can be different people.
 func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	s := config.Serve
 	if s == nil {
@@ -387,7 +383,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 		values, err := trustedValues(path+".trusted", client.Trusted)
 		if client.Certificate != "" {
 			a.certified = append(a.certified, values)
-			continue // see withTLS, which says what is wrong
+			continue // withTLS reports the problem
 		}
 		if client.Token.Reveal() == "" {
 			err = errors.Join(err, about(path+".token", errors.New("there is none")))
@@ -412,7 +408,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	return errors.Join(append(errs, s.withTLS(a.ServeGRPC))...)
 }
 
-// overGRPC returns what a server over gRPC has of those options.
+// overGRPC converts the options to those of a gRPC server.
 func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 	return &grpctool.ServerOptions{
 		Tools:           o.Tools,
@@ -433,8 +429,8 @@ func overGRPC(o *mcpadapter.ServerOptions) *grpctool.ServerOptions {
 	}
 }
 
-// offerConversations adds the tool converse. Its conversations act for whoever
-// calls it, and not for whoever runs the program.
+// offerConversations adds the tool converse. Its conversations use the trusted values of
+// the caller, not of the person who runs the program.
 func (a *Assembly) offerConversations(o *AssembleOptions) error {
 	tool, err := agenttool.New(a.OpenServed(nil), &agenttool.Options{Identity: a.Options.Identity, Logger: o.Logger})
 	if err != nil {

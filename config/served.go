@@ -11,20 +11,20 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// OwnerPrefix begins the [history.Info.Owner] of the conversations of those who
-// are served, as [Assembly.OwnerOf] makes it.
+// OwnerPrefix begins the [history.Info.Owner] of conversations of served clients, as
+// [Assembly.OwnerOf] creates it.
 const OwnerPrefix = "served-"
 
-// OwnerOf returns what stands for whoever calls, by the trusted values of ctx that
-// [Conversation].Identity names, and does not tell them: whose a conversation is.
+// OwnerOf returns an owner name for the caller's conversations. It is derived from the
+// trusted values of ctx that [Conversation].Identity names, and does not reveal them.
 func (a *Assembly) OwnerOf(ctx context.Context) (string, error) {
 	owner, err := converse.OwnerOf(ctx, a.Options.Identity)
 	return OwnerPrefix + owner, err
 }
 
-// ValuesOf returns the trusted values of whoever a conversation belongs to, for a
-// process that nobody has called. An error says that the configuration knows nobody
-// of that identity: a client is gone from it, or what is trusted of it is another.
+// ValuesOf returns the trusted values of the owner of a conversation, for a process
+// without a caller. It returns an error if no identity in the configuration matches: the
+// client was removed, or its trusted values have changed.
 func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Value, error) {
 	callers := append([][]invoker.Value{nil, a.Serve.Trusted}, a.certified...)
 	for _, known := range a.Serve.Tokens {
@@ -38,9 +38,9 @@ func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Val
 	return nil, fmt.Errorf("config: the conversation %q belongs to %q, whom the configuration does not know any more", info.ID, info.Owner)
 }
 
-// OpenServed returns what makes the conversations of those who are served, whose
-// trusted values come with each turn and are not those of whoever runs the program.
-// Log keeps them; nil keeps them in memory.
+// OpenServed returns a function that creates the conversations of served clients. Their
+// trusted values come with each turn and are not those of the person who runs the
+// program. log stores the conversations; nil keeps them in memory.
 func (a *Assembly) OpenServed(log history.Log) converse.OpenFunc {
 	return func(_ context.Context, id string) (*converse.Conversation, error) {
 		options := *a.Options

@@ -34,7 +34,7 @@ func (s *Server) fields() []field {
 	}...)
 }
 
-// check looks at the table as a whole.
+// check validates the table as a whole.
 func (s *Server) check(r *reader, n *node) {
 	s.reach(r, n, serverKeys{
 		transport: "transport",
@@ -47,16 +47,16 @@ func (s *Server) check(r *reader, n *node) {
 	s.Supervision.check(r, n)
 }
 
-// serverKeys are the names of the keys that say how a server is reached, the
-// main one of each way first, and how those two look.
+// serverKeys holds the names of the keys that define how a server is reached, the main
+// key of each way first, and examples of the two main keys.
 type serverKeys struct {
 	transport    string
 	stdio, http  []string
 	command, url string
 }
 
-// reach sees to it that n says in one way how its server is reached, and
-// infers the transport where n does not name it.
+// reach checks that n defines one way to reach its server, and infers the transport if n
+// does not name it.
 func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	command, url := n.member(keys.stdio[0]), n.member(keys.http[0])
 	named := n.member(keys.transport)
@@ -71,7 +71,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	case command == nil && url == nil && (named == nil || s.Transport == ""):
 		r.missing(n, keys.stdio[0], "missing: expected %s for a server that is started, or %s for one that is running", keys.stdio[0], keys.http[0])
 		return
-	case named != nil && s.Transport == "": // and reported
+	case named != nil && s.Transport == "": // already reported
 		return
 	case s.Transport == "" && command != nil:
 		s.Transport = Stdio
@@ -92,7 +92,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 	}
 }
 
-// hasCommand sees to it that there is a program to start.
+// hasCommand reports a missing program.
 func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 	if command == nil {
 		r.missing(n, keys.stdio[0], "missing: expected the program to start, such as %s", keys.command)
@@ -107,7 +107,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 	}
 }
 
-// environmentValue is a secret, and may be empty.
+// environmentValue is a secret that may be empty.
 func environmentValue(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok {
@@ -116,7 +116,7 @@ func environmentValue(to *Value) value {
 	}}
 }
 
-// directory is a path; one that is not absolute begins where the file is.
+// directory is a path. Relative paths start at the directory of the file.
 func directory(to *Value) value {
 	return value{kind: "a path", read: func(r *reader, n *node) {
 		e, ok := r.replace(n)
@@ -130,8 +130,8 @@ func directory(to *Value) value {
 	}}
 }
 
-// lenientIf returns v for a table that may lack variables if its member key
-// has the value off: nothing will come of it.
+// lenientIf returns v for a table that allows unset variables if its member key has the
+// value off, because the table is not used then.
 func (v value) lenientIf(key string, off bool) value {
 	read := v.read
 	v.read = func(r *reader, n *node) {

@@ -13,13 +13,13 @@ import (
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 )
 
-// ServeTLS is the TLS of a server over gRPC. The files hold PEM; the certificate
-// and its key are read anew for each connection. The zero value is no TLS.
+// ServeTLS configures TLS for a gRPC server. All files are PEM. The certificate and its
+// key are read again for each connection. The zero value disables TLS.
 type ServeTLS struct {
-	// Certificate and Key are the files of this server's; both or neither.
+	// Certificate and Key are this server's files; set both or neither.
 	Certificate, Key Value
-	// ClientCA is the file of the authorities that vouch for clients, which
-	// then cannot connect without a certificate; empty asks for none.
+	// ClientCA is the file with the root certificates for client certificates, which are
+	// then required; empty requests none.
 	ClientCA Value
 }
 
@@ -40,7 +40,7 @@ func (t *ServeTLS) check(r *reader, n *node) {
 	}
 }
 
-// asksForCertificates reports whether a client over gRPC must have one.
+// asksForCertificates reports whether gRPC clients must have a certificate.
 func (s *Serve) asksForCertificates() bool { return s.GRPCTLS.ClientCA.Reveal() != "" }
 
 // byToken reports whether a client can have a token.
@@ -48,12 +48,12 @@ func (s *Serve) byToken() bool {
 	return s.Token.Reveal() != "" || slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Token.Reveal() != "" })
 }
 
-// byCertificate reports whether a client is known by a certificate.
+// byCertificate reports whether a client is identified by a certificate.
 func (s *Serve) byCertificate() bool {
 	return slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Certificate != "" })
 }
 
-// certificates reports what does not go together with certificates of clients.
+// certificates reports clients whose certificate is not requested or not unique.
 func (s *Serve) certificates(r *reader, n, clients *node) {
 	elements, _ := clients.asList()
 	if len(elements) != len(s.Clients) {
@@ -74,7 +74,7 @@ func (s *Serve) certificates(r *reader, n, clients *node) {
 	}
 }
 
-// withTLS adds the certificates to the options of a server over gRPC.
+// withTLS adds the certificates to the options of a gRPC server.
 func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 	t := s.GRPCTLS
 	if s.GRPC.Reveal() == "" || t == (ServeTLS{}) {
@@ -91,7 +91,7 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 	case !s.asksForCertificates():
 	case s.byCertificate():
 		o.Certificate, err = s.knownCertificates()
-	case !s.byToken(): // the authorities vouch for all that there are
+	case !s.byToken(): // every verified certificate is accepted
 		o.Certificate = func(context.Context, *x509.Certificate) ([]invoker.Value, error) { return nil, nil }
 	}
 	return err
@@ -99,7 +99,7 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 
 var errUnknownCertificate = errors.New("the certificate is that of no client")
 
-// knownCertificates returns what finds a client by its certificate.
+// knownCertificates returns a function that finds a client by its certificate.
 func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) ([]invoker.Value, error), error) {
 	values := map[string][]invoker.Value{}
 	for i, client := range s.Clients {
@@ -122,8 +122,8 @@ func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) ([
 	}, nil
 }
 
-// namesOf returns whom a certificate is for: its alternative names (RFC 5280,
-// section 4.2.1.6), and the common name where there are none.
+// namesOf returns the names in a certificate: its alternative names (RFC 5280, section
+// 4.2.1.6), or the common name if it has none.
 func namesOf(certificate *x509.Certificate) []string {
 	var names []string
 	for _, uri := range certificate.URIs {

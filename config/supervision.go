@@ -9,8 +9,8 @@ import (
 	"github.com/consort-go/consort/ensemble/pins"
 )
 
-// Supervised returns how each server is kept, those of [Config.MCP] and
-// [Config.GRPC] alike, by name.
+// Supervised returns the supervision of each server in [Config.MCP] and [Config.GRPC], by
+// name.
 func (c *Config) Supervised() map[string]*Supervision {
 	kept := make(map[string]*Supervision, len(c.MCP)+len(c.GRPC))
 	for name, s := range c.MCP {
@@ -26,7 +26,7 @@ func (c *Config) Supervised() map[string]*Supervision {
 	return kept
 }
 
-// fields are those that the tables of all servers have.
+// fields returns the fields that the tables of all servers have.
 func (s *Supervision) fields() []field {
 	return []field{
 		{"connect_timeout", duration(&s.ConnectTimeout)},
@@ -51,7 +51,7 @@ func (s *Supervision) fields() []field {
 	}
 }
 
-// check looks at what all tables of servers have.
+// check validates the keys that all tables of servers have.
 func (s *Supervision) check(r *reader, n *node) {
 	s.originate(r, n)
 	s.parking(r, n)
@@ -60,7 +60,7 @@ func (s *Supervision) check(r *reader, n *node) {
 	}
 }
 
-// parking sees to it that nothing is counted where nothing comes of it.
+// parking reports keys about counting failures that have no effect.
 func (s *Supervision) parking(r *reader, n *node) {
 	after, window, restart := n.member("park_after"), n.member("park_window"), n.member("restart")
 	if after != nil && s.Restart == RestartNever {
@@ -73,7 +73,7 @@ func (s *Supervision) parking(r *reader, n *node) {
 	}
 }
 
-// originate notes where n stands.
+// originate records the position of n.
 func (s *Supervision) originate(r *reader, n *node) {
 	line, _ := r.position(n.keyAt)
 	s.Origin = fmt.Sprintf("%s:%d", r.name, line)

@@ -12,8 +12,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// tomlTree reads a TOML document. It returns nil if the text cannot be read to
-// its end; what is wrong goes to ps either way.
+// tomlTree reads a TOML document. It returns nil if the text cannot be read to the end.
+// In either case, problems are added to ps.
 func tomlTree(src *source, ps *problems) *node {
 	t := &tomlReader{source: src, problems: ps, before: len(ps.list), root: &node{value: newTable()}, headers: map[*node]bool{}}
 	t.current = t.root
@@ -22,9 +22,9 @@ func tomlTree(src *source, ps *problems) *node {
 		t.expression(t.parser.Expression())
 	}
 	whole := t.parser.Error() == nil
-	// The decoder has the last word on what is TOML: it knows rules about
-	// tables and dates that the parser leaves to it. It names one fault only,
-	// so it is asked only where nothing was found before.
+	// The decoder decides whether the text is valid TOML: it applies rules about tables
+	// and dates that the parser does not. It reports only one error, so it runs only if
+	// no other problem was found or the parser failed.
 	if len(ps.list) == t.before || !whole {
 		t.verdict()
 	}
@@ -38,7 +38,7 @@ func tomlTree(src *source, ps *problems) *node {
 type tomlReader struct {
 	*source
 	*problems
-	before  int // problems that other files have
+	before  int // problems in other files
 	parser  unstable.Parser
 	root    *node
 	current *node          // the table of the last header
@@ -60,7 +60,7 @@ func (t *tomlReader) expression(e *unstable.Node) {
 func (t *tomlReader) header(e *unstable.Node) {
 	parent, last := t.descend(t.root, e.Key())
 	if last == nil {
-		t.current = &node{value: newTable()} // for what cannot be placed
+		t.current = &node{value: newTable()} // for values that have no place
 		return
 	}
 	last.value = newTable()
@@ -76,7 +76,7 @@ func (t *tomlReader) header(e *unstable.Node) {
 	t.current = last
 }
 
-// listHeader opens one more table of a [[header]].
+// listHeader opens another table of a [[header]].
 func (t *tomlReader) listHeader(e *unstable.Node) {
 	parent, last := t.descend(t.root, e.Key())
 	element := &node{value: newTable()}
@@ -109,9 +109,9 @@ func (t *tomlReader) keyValue(in *node, e *unstable.Node) {
 	t.fill(last, e.Value(), t.afterKey(e))
 }
 
-// descend walks a dotted key down from in, making the tables on its way, and
-// returns the last table with an empty node for the last part of the key. The
-// node is nil if the way is blocked.
+// descend follows a dotted key from in and creates the tables on its way. It returns the
+// last table, and an empty node for the last part of the key. The node is nil if a value
+// on the way is not a table.
 func (t *tomlReader) descend(in *node, keys unstable.Iterator) (parent, last *node) {
 	parent = in
 	for keys.Next() {
@@ -140,7 +140,7 @@ func (t *tomlReader) descend(in *node, keys unstable.Iterator) (parent, last *no
 	return nil, nil
 }
 
-// fill gives n the value v, which stands at or after the offset at.
+// fill sets the value of n to v, whose text starts at or after the offset at.
 func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
 	n.at = at
 	if v.Raw.Length > 0 {
@@ -179,8 +179,8 @@ func (t *tomlReader) fill(n *node, v *unstable.Node, at int) {
 	}
 }
 
-// tooDeep reports whether the table or list n has more levels around it than
-// maxDepth, and complains if so.
+// tooDeep reports whether n is nested more than maxDepth levels deep, and adds a problem
+// if so.
 func (t *tomlReader) tooDeep(n *node) bool {
 	depth := 0
 	for p := n.parent; p != nil; p = p.parent {
@@ -233,7 +233,7 @@ func (t *tomlReader) report(n *node, at int, format string, args ...any) {
 	t.add(&Problem{File: t.name, Line: line, Column: column, Key: n.path(), Message: fmt.Sprintf(format, args...)})
 }
 
-// verdict adds what the decoder has against the document, unless that is said
+// verdict adds the error of the decoder, unless a problem on the same line was reported
 // already.
 func (t *tomlReader) verdict() {
 	var all any

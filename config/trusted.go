@@ -13,30 +13,30 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Trusted is a fact that tools may know and a model may neither see nor choose,
-// such as who the user is. Printing it shows none of it.
+// Trusted is a fact that tools may know and a model may neither see nor choose, such as
+// the identity of the user. Printing it never shows the value.
 type Trusted struct {
-	// Value is its text. It may not be empty.
+	// Value is the text. It must not be empty.
 	Value Value
-	// JSON says that the text is JSON, such as 42 or {"id": 42}; otherwise it
-	// is a string.
+	// JSON means that the text is JSON, such as 42 or {"id": 42}; otherwise it is a
+	// string.
 	JSON bool
-	// Secret is for tokens and the like: no policy can have it recorded, and
-	// it is taken out of what tools say.
+	// Secret is for tokens and the like: no setting can make the audit trail record it,
+	// and it is redacted from the output of tools.
 	Secret bool
 }
 
-// Passing says how trusted values reach the tools of an MCP server.
+// Passing configures how trusted values are passed to the tools of an MCP server.
 type Passing struct {
-	// Arguments are arguments of its tools, each with the name of the trusted
-	// value that fills it in. A model neither sees nor sends them.
+	// Arguments maps names of tool arguments to the names of the trusted values that fill
+	// them in. Models neither see nor send these arguments.
 	Arguments map[string]string
-	// Headers are headers of the requests that call a tool, each with the name
-	// of its trusted value; for [HTTP] and [SSE] only.
+	// Headers maps headers of the requests that call a tool to the names of trusted
+	// values; for [HTTP] and [SSE] only.
 	Headers map[string]string
 }
 
-// value returns t in the form of its package.
+// value converts t to an [invoker.Value].
 func (t Trusted) value(name string) (invoker.Value, error) {
 	text := json.RawMessage(t.Value.Reveal())
 	switch {
@@ -45,7 +45,7 @@ func (t Trusted) value(name string) (invoker.Value, error) {
 	case len(text) == 0:
 		return invoker.Value{}, errors.New("the value is empty")
 	case !t.JSON:
-		text, _ = json.Marshal(string(text)) // a string always has a form
+		text, _ = json.Marshal(string(text)) // strings can always be encoded
 	case !json.Valid(text):
 		return invoker.Value{}, errors.New("the value is not JSON")
 	}
@@ -56,7 +56,7 @@ func (t Trusted) value(name string) (invoker.Value, error) {
 	return value, nil
 }
 
-// trustedValues returns all of a table, sorted by name; path is that of the
+// trustedValues returns the values of a table, sorted by name. path is the path of the
 // table, for errors.
 func trustedValues(path string, table map[string]Trusted) ([]invoker.Value, error) {
 	var values []invoker.Value
@@ -72,7 +72,7 @@ func trustedValues(path string, table map[string]Trusted) ([]invoker.Value, erro
 	return values, errors.Join(errs...)
 }
 
-// trusted is a trusted value by itself, or a table that says more of it.
+// trusted is a trusted value itself, or a table with more settings.
 func trusted(to *Trusted) value {
 	fields := []field{
 		{"value", scalar(to)},
@@ -106,7 +106,7 @@ func scalar(to *Trusted) value {
 	}}
 }
 
-// check looks at a table as a whole.
+// check validates the table as a whole.
 func (t *Trusted) check(r *reader, n *node) {
 	v, asJSON := n.member("value"), n.member("json")
 	if v == nil {
@@ -148,8 +148,7 @@ func argumentName(name string) string {
 	return ""
 }
 
-// passing looks at what a server's trusted values have to do with the rest of
-// its table.
+// passing checks a server's trusted values against the rest of its table.
 func (s *Server) passing(r *reader, n *node) {
 	all := n.member("trusted")
 	if all == nil || all.member("headers") == nil {

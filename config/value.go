@@ -9,21 +9,20 @@ import (
 	"strings"
 )
 
-// hiddenText stands for what must not be shown.
+// hiddenText replaces text that must not be shown.
 const hiddenText = "[hidden]"
 
-// Value is a string that can hold a secret. Printing it, in any way, and
-// writing it as JSON shows what stands in the file, such as ${HOST}, or
-// [hidden] where the file itself may hold the secret; only [Value.Reveal]
-// gives the text. The zero Value is the empty string.
+// Value is a string that can contain a secret. Printing it, in any way, and encoding it
+// as JSON shows the text in the file, such as ${HOST}, or [hidden] if the file itself may
+// contain the secret. Only [Value.Reveal] returns the real text. The zero Value is the
+// empty string.
 type Value struct {
 	shown string
 	held  behind[held]
 }
 
-// behind is where a value is kept that must not be printed. Printing follows a
-// pointer to a struct or a map, but it does not follow two. The zero behind is
-// nil.
+// behind holds a value that must not be printed. Printing follows one pointer to a struct
+// or a map, but not two. The zero behind is nil.
 type behind[T any] **T
 
 func keep[T any](value T) behind[T] {
@@ -31,26 +30,26 @@ func keep[T any](value T) behind[T] {
 	return &pointer
 }
 
-// held is a text and what must not be shown of it.
+// held is a text with its secrets.
 type held struct {
 	text      string
-	secret    bool       // all of it
-	variables []variable // those that stand in it
+	secret    bool       // the whole text is secret
+	variables []variable // variables in the text
 }
 
-// variable is what an environment variable stood for.
+// variable is the name and the value of an environment variable.
 type variable struct{ name, text string }
 
-// Plain returns a Value that is shown as it is.
+// Plain returns a Value that is printed as it is.
 func Plain(text string) Value { return Value{shown: text, held: keep(held{text: text})} }
 
-// Hidden returns a Value that is shown as [hidden]. All of its text is a
-// secret, which [Assemble] takes out of whatever is shown.
+// Hidden returns a Value that is printed as [hidden]. The whole text is a secret, which
+// [Assemble] redacts.
 func Hidden(text string) Value {
 	return Value{shown: hiddenText, held: keep(held{text: text, secret: true})}
 }
 
-// Reveal returns the text itself.
+// Reveal returns the real text.
 func (v Value) Reveal() string {
 	if v.held == nil {
 		return ""
@@ -58,31 +57,30 @@ func (v Value) Reveal() string {
 	return (*v.held).text
 }
 
-// String returns the form that may be shown.
+// String returns the printable form.
 func (v Value) String() string { return v.shown }
 
-// Format writes the form that may be shown, whatever the verb; %q and %#v
-// quote it.
+// Format writes the printable form, whatever the verb; %q and %#v quote it.
 func (v Value) Format(state fmt.State, verb rune) { format(state, verb, v.shown) }
 
-// MarshalText returns the form that may be shown.
+// MarshalText returns the printable form.
 func (v Value) MarshalText() ([]byte, error) { return []byte(v.shown), nil }
 
-// Table is a free table: keys and values that mean something to others only,
-// such as a server's settings. Printing it and writing it as JSON shows its
-// keys, not its values, which can be secrets. The zero Table is empty.
+// Table is a free-form table: keys and values that are interpreted elsewhere, such as a
+// server's settings. Printing it and encoding it as JSON shows its keys but not its
+// values, which can be secrets. The zero Table is empty.
 type Table struct {
 	held behind[heldTable]
 }
 
-// heldTable is a table and the variables that stand in it.
+// heldTable is a table and the variables in it.
 type heldTable struct {
 	values    map[string]any
 	variables []variable
 }
 
 // NewTable returns a Table of values: strings, bool, int64, float64, []any and
-// map[string]any. The map is copied, the values are shared.
+// map[string]any. It copies the map but shares the values.
 func NewTable(values map[string]any) Table {
 	if len(values) == 0 {
 		return Table{}
@@ -90,7 +88,7 @@ func NewTable(values map[string]any) Table {
 	return Table{held: keep(heldTable{values: maps.Clone(values)})}
 }
 
-// Reveal returns the values; nil when there are none. The map is the caller's.
+// Reveal returns the values; nil if there are none. The caller may change the map.
 func (t Table) Reveal() map[string]any {
 	if t.held == nil {
 		return nil
