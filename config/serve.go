@@ -67,8 +67,7 @@ type Serve struct {
 	Clients []Client
 	// Open allows calls without a token at addresses that other machines can reach.
 	Open bool
-	// Rate is how many requests a client may send per second, and Burst how many at the
-	// same time.
+	// Rate is how many requests a client may send per second, and Burst how many at once.
 	Rate  float64
 	Burst int
 	// The remaining fields are for HTTP. Hosts lists the host names that requests may be

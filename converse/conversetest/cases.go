@@ -20,7 +20,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// never is a Wait that does not end.
+// never is a Wait channel that is never closed.
 var never = make(chan struct{})
 
 // half is long enough to be streamed in several pieces.
@@ -37,7 +37,7 @@ var dialogue = []Line{
 	{Text: "You are welcome."},
 }
 
-// cases are the rules that every model keeps.
+// cases are the rules that every model must follow.
 var cases = []testCase{
 	{"Answer/text", "an answer's deltas, one after another, are its text, and one Reply comes last", texts, answerText},
 	{"Answer/streamed", "a delta is yielded when it comes in, not when the answer is whole", []Line{{Text: half, Wait: never}}, answerStreamed},
@@ -93,7 +93,7 @@ var texts = []Line{
 	{Text: strings.Repeat("A long answer. ", 5_000)},
 }
 
-// calls are as odd as the calls of models.
+// calls have the oddities that calls of real models have.
 var calls = []Call{
 	{Name: "b__tool", Arguments: `{"n": 1, "text": "\u00e9 \"x\""}`, CallID: "call_1"},
 	{Name: "a__tool", Arguments: `{"n":2}`, CallID: "call_2"},
@@ -129,7 +129,7 @@ func answerStreamed(s *subject) {
 		ctx := s.context()
 		for event, err := range s.Model.Exchange(ctx, s.request(0)) {
 			if err == nil {
-				err = ctx.Err() // the pieces were kept until the end
+				err = ctx.Err() // the deltas were withheld until the end
 			}
 			if err != nil {
 				s.Errorf("after %q: %v", text, err)
@@ -260,7 +260,7 @@ func requestNoInvocations(s *subject) {
 	}
 }
 
-// withSettings gives a request settings of its own.
+// withSettings adds settings to a request.
 func withSettings(request *converse.Request) *converse.Request {
 	temperature := 0.625
 	request.MaxTokens, request.Temperature, request.Stop = 4321, &temperature, []string{"the end \"here\""}
@@ -350,7 +350,7 @@ func errorBusy(s *subject) {
 
 func errorBroken(s *subject) { s.modelError(s.lines[0]) }
 
-// modelError returns the error of an exchange that the server fails.
+// modelError returns the error of an exchange for which the server reports an error.
 func (s *subject) modelError(line Line) *converse.ModelError {
 	s.Helper()
 	err := s.failure(s.context(), s.request(0))
@@ -377,7 +377,7 @@ func endDuring(s *subject) {
 	defer cancel()
 	var failed error
 	s.soon("the end of the exchange", func() {
-		if s.Whole { // nothing tells that the server is at it
+		if s.Whole { // no event shows that the server is busy
 			time.AfterFunc(50*time.Millisecond, cancel)
 		}
 		for event, err := range s.Model.Exchange(ctx, s.request(0)) {
@@ -398,8 +398,8 @@ func endLeft(s *subject) {
 	s.compare(s.answer(s.Model, s.request(1)).reply, s.lines[1])
 }
 
-// leave begins an exchange that does not end and leaves it, at the first delta
-// if the model streams, and otherwise by ending its context.
+// leave begins an exchange that never ends and leaves it: at the first delta if the model
+// streams, otherwise by cancelling its context.
 func (s *subject) leave() {
 	ctx := s.context()
 	if s.Whole {
@@ -426,12 +426,12 @@ func endLeavesNothing(s *subject) {
 	if s.Whole {
 		round = func() { s.leave(); s.answer(s.Model, s.request(1)) }
 	}
-	round() // starts what is started once
+	round() // starts goroutines that are started only once
 	before := runtime.NumGoroutine()
 	for range rounds {
 		round()
 	}
-	for deadline := time.Now().Add(s.Patience); runtime.NumGoroutine() >= before+rounds/2; { // before may have had some that were about to end
+	for deadline := time.Now().Add(s.Patience); runtime.NumGoroutine() >= before+rounds/2; { // before may include goroutines that were about to end
 		if time.Now().After(deadline) {
 			s.Fatalf("%d goroutines after %d exchanges, %d before", runtime.NumGoroutine(), 3*rounds, before)
 		}
@@ -439,8 +439,8 @@ func endLeavesNothing(s *subject) {
 	}
 }
 
-// bindSame plays histories that grow, one that falls back, and one with
-// nothing in common with those before.
+// bindSame plays histories that grow, then a shorter one, then one that shares nothing
+// with the earlier ones.
 func bindSame(s *subject) {
 	binder, ok := s.Model.(converse.Binder)
 	if !ok {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversetest helps to test conversations: a scripted model, transcripts, and
-// the suite for models.
+// Package conversetest helps to test conversations. It has a scripted model, transcripts,
+// and a test suite for models.
 //
 // # A model that plays a script
 //
-// A [Script] is a model that says what the test wants, one [Line] for each
-// exchange, and fails when the conversation departs from it:
+// A [Script] is a model that gives the answers of a test, one [Line] per exchange. It
+// fails if the conversation departs from the script:
 //
 //	script := conversetest.NewScript(
 //		conversetest.Line{Calls: []conversetest.Call{{Name: "local__weather", Arguments: `{"city":"Oslo"}`}}},
@@ -18,15 +18,14 @@
 //		t.Error(err)
 //	}
 //
-// A line may look at the request before it answers, stream, break off, and
-// stand still until the test lets it go. Like every model API, the script
-// refuses a history that is not sound.
+// A line can check the request before it answers, stream, break off, and block until the
+// test releases it. Like every model API, the script rejects an invalid history.
 //
 // # Transcripts
 //
-// A [Recorder] stands before a conversation, of any model, and writes down what
-// happens. The [Transcript] is a txtar file for people to read and for tests to
-// compare, with [CompareFile]:
+// A [Recorder] wraps a conversation with any model and records its events. The
+// [Transcript] is a txtar file that people can read and that tests compare with
+// [CompareFile]:
 //
 //	record := conversetest.Record(talk, roster)
 //	for event, err := range record.Send(ctx, canister.Text("Is it cold?")) { ... }
@@ -34,13 +33,13 @@
 //	...
 //	conversetest.CompareFile(t, "testdata/cold.txtar", got, *update)
 //
-// [Transcript.Replay] plays a file again: the model says what it said then, and
-// the tools are those of a roster, or fakes that do what they did then. So a
-// conversation with a real model and real servers, recorded once, becomes a
-// test that needs neither.
+// [Transcript.Replay] replays a file. The model repeats its recorded answers, and the
+// tools come from a roster or are fakes that repeat their recorded results. A
+// conversation with a real model and real servers, recorded once, becomes a test that
+// needs neither.
 //
-// A file has the tools that were on offer and, for each turn, what was given
-// from outside, the events, and the canisters that entered the history:
+// A file contains the offered tools and, for each turn, the input from outside, the
+// events, and the canisters that were added to the history:
 //
 //	Free text about the conversation.
 //
@@ -57,27 +56,27 @@
 //	-- turn 1/canisters --
 //	{"kind":"assistant","id":"a1","content":[{"type":"text","text":"No."}],"finish":"stop"}
 //
-// Canisters and events have their documented forms, docs/canisters.md and
-// docs/events.md, without what differs from run to run:
+// Canisters and events have the forms of docs/canisters.md and docs/events.md, except for
+// everything that differs between runs:
 //
-//   - Identities are aliases by kind and place: u2 is the second message of the
-//     user, i3 the third invocation, r3 its result, and call3 its CallID. An
-//     event names its canister, unless the history has it otherwise.
-//   - Times and durations are left out.
-//   - Deltas that follow one another are one.
-//   - Between two other events, those of calls stand in the order of the calls,
-//     because calls run side by side: all of i1, then all of i2.
-//   - Lines with an exclamation mark say that the caller cancelled its context
-//     or left the loop, and what error the turn ended with.
+//   - IDs are aliases by kind and position: u2 is the second message of the user, i3
+//     the third invocation, r3 its result, and call3 its CallID. An event refers to
+//     its canister by alias, unless the canister in the history differs.
+//   - Times and durations are omitted.
+//   - Consecutive deltas are joined.
+//   - Between two other events, the events of calls are sorted by call, because calls
+//     run concurrently: all of i1, then all of i2.
+//   - Lines with an exclamation mark record that the caller cancelled its context or
+//     left the loop, and the error of the turn.
 //
-// Texts stay as they are. A caller that leaves or cancels while calls run side
-// by side gets the same transcript each time only if it does so when the same
-// has happened, and the tools that run on are sure to be interrupted.
+// Texts are not changed. If a caller leaves or cancels while calls run concurrently, the
+// transcript is the same each time only if the caller does so after the same events, and
+// if the running tools are certain to be interrupted.
 //
 // # The suite for models
 //
-// [TestModel] is the suite that every [converse.Model] must pass. The server behind the model is scripted with lines
-// too; what else the suite needs is in [Harness]:
+// [TestModel] is the suite that every [converse.Model] must pass. Lines also script the
+// server behind the model; [Harness] has everything else that the suite needs:
 //
 //	func TestSuite(t *testing.T) {
 //		conversetest.TestModel(t, func(t *testing.T, lines []conversetest.Line) conversetest.Harness {

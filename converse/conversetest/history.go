@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// tools are the tools that the suite's requests offer.
+// tools returns the tools that the suite's requests offer.
 func tools() *converse.Toolset {
 	return &converse.Toolset{Definitions: []*invoker.Definition{
 		{
@@ -29,8 +29,8 @@ func tools() *converse.Toolset {
 	}}
 }
 
-// historyOf returns a history with n assistant messages, which the next longer
-// one begins with. The first four are those of the lines in dialogue.
+// historyOf returns a history with n assistant messages. It is a prefix of each longer
+// history. The first four messages are the lines of dialogue.
 func historyOf(n int) []canister.Canister {
 	h := []canister.Canister{
 		canister.Supervisor{Head: head("s1"), Content: canister.Texts("Answer in one sentence.")},
@@ -47,8 +47,8 @@ func historyOf(n int) []canister.Canister {
 	return h
 }
 
-// appendLine appends what the model says in a line, what its tools answer, and
-// the user's next message when it asks for none.
+// appendLine appends the model's message of a line, the results of its tools, and the
+// user's next message if it has no calls.
 func appendLine(h []canister.Canister, i int, line Line) []canister.Canister {
 	message := canister.Assistant{Head: head(fmt.Sprintf("a%d", i)), Finish: canister.FinishStop}
 	if line.Text != "" {

@@ -15,17 +15,17 @@ import (
 	"github.com/consort-go/consort/converse/eventjson"
 )
 
-// aliases are names for the canisters of a history that are the same in every
-// run: u1, a1, i1 and so on, by kind and place.
+// aliases are names for the canisters of a history that are the same in every run: u1,
+// a1, i1 and so on, by kind and position.
 type aliases struct {
 	byID map[string]string
-	// forms are the JSON forms of the canisters under their aliases.
+	// forms are the JSON forms of the canisters, with aliases.
 	forms map[string][]byte
-	// number counts invocations by their ID, from 1.
+	// number has the numbers of invocations by ID, counted from 1.
 	number map[string]int
 }
 
-// letters begin the aliases of each kind.
+// letters are the prefixes of the aliases, by kind.
 var letters = map[canister.Kind]string{
 	canister.KindUser:       "u",
 	canister.KindAssistant:  "a",
@@ -58,8 +58,8 @@ func newAliases(history []canister.Canister) *aliases {
 	return a
 }
 
-// id returns the alias of a canister. A result is called after its invocation,
-// so that it has a name before it is in the history: r3 answers i3.
+// id returns the alias of a canister. The alias of a result comes from its invocation, so
+// it is known before the result is in the history: r3 answers i3.
 func (a *aliases) id(c canister.Canister) string {
 	if result, ok := c.(canister.Result); ok && a.number[result.Invocation] > 0 {
 		return fmt.Sprintf("r%d", a.number[result.Invocation])
@@ -74,8 +74,8 @@ func (a *aliases) of(id string) string {
 	return id
 }
 
-// canister returns c with aliases in place of identities, the CallID among
-// them, and without its time.
+// canister returns c with aliases instead of IDs, including the CallID, and without its
+// time.
 func (a *aliases) canister(c canister.Canister) canister.Canister {
 	head := c.Header()
 	head.ID, head.Time = a.id(c), time.Time{}
@@ -95,11 +95,11 @@ func (a *aliases) canister(c canister.Canister) canister.Canister {
 	return canister.WithHead(c, head)
 }
 
-// compactionKey is the member of metadata that names another canister; see
+// compactionKey is the member of metadata that contains the ID of another canister; see
 // docs/long-conversations.md.
 const compactionKey = "io.github.consort-go/compaction"
 
-// mark returns metadata with an alias in a mark.
+// mark replaces the ID in the compaction member of metadata with its alias.
 func (a *aliases) mark(metadata canister.Fields) canister.Fields {
 	var mark struct {
 		Through string `json:"through"`
@@ -111,13 +111,12 @@ func (a *aliases) mark(metadata canister.Fields) canister.Fields {
 	}
 	mark.Through = a.of(mark.Through)
 	metadata = maps.Clone(metadata)
-	metadata[compactionKey], _ = json.Marshal(mark) // a string and numbers
+	metadata[compactionKey], _ = json.Marshal(mark) // a string and numbers: cannot fail
 	return metadata
 }
 
-// lines returns the canonical lines of what happened: deltas that follow one
-// another are one, and what happens to the calls of one message stands in the
-// order of the calls.
+// lines returns the events as canonical lines. Consecutive deltas are joined, and the
+// events of the calls of one message are sorted by call.
 func (a *aliases) lines(happened []happening) ([]string, error) {
 	happened = joinDeltas(happened)
 	a.order(happened)
@@ -158,7 +157,7 @@ func joinDeltas(happened []happening) []happening {
 	return joined
 }
 
-// order sorts each run of events of calls by the call.
+// order sorts each sequence of call events by the number of the call.
 func (a *aliases) order(happened []happening) {
 	for begin := 0; begin < len(happened); begin++ {
 		end := begin
@@ -170,8 +169,7 @@ func (a *aliases) order(happened []happening) {
 	}
 }
 
-// call returns the number of the call that an event of a running batch is
-// about, or 0.
+// call returns the number of the call that a call event is about, or 0 for other events.
 func (a *aliases) call(h happening) int {
 	switch event := h.event.(type) {
 	case converse.InvocationStarted:
@@ -184,8 +182,8 @@ func (a *aliases) call(h happening) int {
 	return 0
 }
 
-// line returns the JSON form of an event without what differs from run to run.
-// A canister that stands in the history as it stands in the event is named.
+// line returns the JSON form of an event without the parts that differ between runs. If
+// the history has the same canister, the line has only its alias.
 func (a *aliases) line(event converse.Event) (string, error) {
 	var alias string
 	switch e := event.(type) {
@@ -223,7 +221,7 @@ func (a *aliases) line(event converse.Event) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The canister stands last, and no text holds a quote without a backslash.
+	// The canister is the last member, and quotes in texts are always escaped.
 	before, form, ok := bytes.Cut(line, []byte(`,"canister":`))
 	if ok && (a.forms[alias] == nil || bytes.Equal(bytes.TrimSuffix(form, []byte("}")), a.forms[alias])) {
 		return fmt.Sprintf(`%s,"canister":%q}`, before, alias), nil

@@ -13,49 +13,49 @@ import (
 	"github.com/consort-go/consort/ensemble"
 )
 
-// Recorder stands before a conversation and writes down what happens in it.
-// It does one thing at a time, as the conversation does.
+// Recorder wraps a conversation and records its turns. Like the conversation, it runs one
+// turn at a time.
 type Recorder struct {
 	talk   *converse.Conversation
 	roster *ensemble.Roster
 
 	tools []toolForm
 	turns []recorded
-	seen  int // how much of the history the turns account for
+	seen  int // length of the history that the recorded turns cover
 }
 
-// recorded is a turn as it was seen.
+// recorded is one recorded turn.
 type recorded struct {
 	happened           []happening
 	history            []canister.Canister // after the turn
-	begin, given, ends int                 // of what is new in it: from outside up to given
+	begin, given, ends int                 // new ones: [begin:given] from outside, [given:ends] by the turn
 }
 
-// happening is an event, or what the caller did.
+// happening is an event, or an action of the caller.
 type happening struct {
 	event converse.Event
 	did   string
 }
 
-// Record returns a recorder of the turns that talk makes from now on through
-// the recorder's Send and Continue. Roster is that of the conversation; it may
-// be nil, and then the transcript lacks its tools.
+// Record returns a recorder for the turns of talk that run through the recorder's Send
+// and Continue. roster is the roster of the conversation. If it is nil, the transcript
+// has no tools.
 func Record(talk *converse.Conversation, roster *ensemble.Roster) *Recorder {
 	return &Recorder{talk: talk, roster: roster}
 }
 
-// Send is that of the conversation.
+// Send calls Send of the conversation and records the turn.
 func (r *Recorder) Send(ctx context.Context, content ...canister.Content) iter.Seq2[converse.Event, error] {
 	return r.record(ctx, r.talk.Send(ctx, content...), true)
 }
 
-// Continue is that of the conversation.
+// Continue calls Continue of the conversation and records the turn.
 func (r *Recorder) Continue(ctx context.Context) iter.Seq2[converse.Event, error] {
 	return r.record(ctx, r.talk.Continue(ctx), false)
 }
 
-// Transcript returns what was recorded so far. The error is that of a canister
-// that has no JSON form.
+// Transcript returns the turns recorded so far. It returns an error if a canister has no
+// JSON form.
 func (r *Recorder) Transcript() (*Transcript, error) {
 	t := &Transcript{tools: slices.Clone(r.tools)}
 	for i, seen := range r.turns {
@@ -68,8 +68,8 @@ func (r *Recorder) Transcript() (*Transcript, error) {
 	return t, nil
 }
 
-// record passes the events of run on. Whatever way the caller takes out of the
-// loop, the turn is written down when run has ended.
+// record passes the events of run on. It completes the record of the turn when run has
+// ended, no matter how the caller leaves the loop.
 func (r *Recorder) record(ctx context.Context, run iter.Seq2[converse.Event, error], sends bool) iter.Seq2[converse.Event, error] {
 	return func(yield func(converse.Event, error) bool) {
 		r.noteTools(ctx)
@@ -94,7 +94,7 @@ func (r *Recorder) record(ctx context.Context, run iter.Seq2[converse.Event, err
 	}
 }
 
-// noteEnd notes that the caller has ended the context, once.
+// noteEnd records once that the caller has cancelled the context.
 func (r *recorded) noteEnd(ctx context.Context, noted bool) bool {
 	if !noted && ctx.Err() != nil {
 		r.happened = append(r.happened, happening{did: cancels})
@@ -103,8 +103,8 @@ func (r *recorded) noteEnd(ctx context.Context, noted bool) bool {
 	return noted
 }
 
-// close takes in what the turn left in the history. What Send put there itself
-// ends with the user's message.
+// close records the canisters that the turn added to the history. Those that Send added
+// itself end with the user's message.
 func (r *Recorder) close(turn *recorded, begin int, sends bool) {
 	turn.history = r.talk.History()
 	turn.given, turn.ends = begin, len(turn.history)
@@ -119,14 +119,14 @@ func (r *Recorder) close(turn *recorded, begin int, sends bool) {
 	r.seen = turn.ends
 }
 
-// noteTools writes down what the roster offers, once it does.
+// noteTools records the tools of the roster, as soon as they are available.
 func (r *Recorder) noteTools(ctx context.Context) {
 	if r.roster == nil || r.tools != nil {
 		return
 	}
 	catalog, err := r.roster.Catalog(ctx)
 	if err != nil {
-		return // the turn will say so
+		return // the turn reports it
 	}
 	for _, tool := range catalog.Tools() {
 		definition := tool.Definition()
@@ -143,7 +143,7 @@ func (r *Recorder) noteTools(ctx context.Context) {
 	}
 }
 
-// turn brings what was seen into the form in which it is the same every time.
+// turn converts the record to the form that is the same in every run.
 func (r *recorded) turn() (turn, error) {
 	names := newAliases(r.history)
 	lines, err := names.lines(r.happened)

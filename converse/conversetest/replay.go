@@ -18,24 +18,23 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// turnPatience is how long a turn may take when it is played again.
+// turnPatience is how long a replayed turn may take.
 const turnPatience = 30 * time.Second
 
-// Script returns the model's part of the transcript.
+// Script returns a script with the model's part of the transcript.
 func (t *Transcript) Script() *Script {
 	return NewScript(newPlayer(t).lines...)
 }
 
-// Replay plays the transcript again and returns what happened this time, for
-// [Diff]. The model says what it said, the user's messages and whatever else
-// was put into the history are those of the transcript, and the caller leaves
-// or cancels where it did. The tools are those of roster; if it is nil they are
-// fakes that do what the tools of the transcript did, once for each call.
+// Replay replays the transcript and returns the transcript of this run, for [Diff]. The
+// model repeats its recorded answers. The user's messages and everything else that was
+// added to the history from outside come from the transcript. The caller leaves or
+// cancels at the recorded places. The tools are those of roster; if roster is nil, they
+// are fakes that repeat the recorded behaviour, once for each call.
 //
-// Options are those of the conversation as it was recorded; Instructions and
-// History are not used, because the transcript has them. A turn is cancelled
-// after 30 seconds. The error is one of putting the conversation together, and
-// not of anything that happens in a turn.
+// options are the options of the recorded conversation. Instructions and History are
+// ignored, because the transcript contains them. A turn is cancelled after 30 seconds.
+// The error concerns the setup of the conversation, never the events of a turn.
 func (t *Transcript) Replay(ctx context.Context, roster *ensemble.Roster, options *converse.Options) (*Transcript, error) {
 	p := newPlayer(t)
 	if roster == nil {
@@ -65,8 +64,8 @@ func (t *Transcript) Replay(ctx context.Context, roster *ensemble.Roster, option
 	return recorder.Transcript()
 }
 
-// playTurn carries the conversation on, and leaves or cancels where the
-// recorded caller did: when just the same has happened.
+// playTurn runs one turn. It leaves or cancels when exactly the same lines have happened
+// as when the recorded caller did.
 func playTurn(ctx context.Context, recorder *Recorder, turn turn) {
 	ctx, cancel := context.WithTimeout(ctx, turnPatience)
 	defer cancel()
@@ -92,31 +91,31 @@ func playTurn(ctx context.Context, recorder *Recorder, turn turn) {
 	}
 }
 
-// soFar returns the lines of the turn that is under way.
+// soFar returns the lines of the current turn.
 func (r *Recorder) soFar() ([]string, error) {
 	turn := r.turns[len(r.turns)-1]
 	return newAliases(r.talk.History()).lines(turn.happened)
 }
 
-// player holds what a transcript is played again with.
+// player holds the data for replaying a transcript.
 type player struct {
 	transcript *Transcript
 	lines      []Line
 	calls      map[string]*playedCall // by the alias of the invocation
 
 	mu    sync.Mutex
-	alias map[string]string // of the invocations of this time, by ID
+	alias map[string]string // alias of each invocation of this run, by ID
 }
 
-// playedCall is what a recorded tool did.
+// playedCall is the recorded behaviour of one call.
 type playedCall struct {
 	arguments   string
 	progress    []invoker.Progress
 	result      canister.Result
-	interrupted bool // by the end of the turn
+	interrupted bool // interrupted by the end of the turn
 }
 
-// eventForm is what the player reads of an event.
+// eventForm has the members of an event that the player reads.
 type eventForm struct {
 	Event      string
 	Name       string
@@ -149,7 +148,7 @@ func newPlayer(t *Transcript) *player {
 	return p
 }
 
-// readCanisters learns the calls and their results.
+// readCanisters collects the calls and their results.
 func (p *player) readCanisters(turn turn) {
 	for _, c := range turn.added {
 		switch c := c.(type) {
@@ -164,7 +163,7 @@ func (p *player) readCanisters(turn turn) {
 	}
 }
 
-// cut reports whether something ended the turn while calls may have run.
+// cut reports whether the turn was ended while calls may have been running.
 func (t turn) cut() bool {
 	if len(t.events) == 0 {
 		return true
@@ -173,9 +172,9 @@ func (t turn) cut() bool {
 	return err != nil || last.Event != "turn_completed" || last.Reason == converse.ReasonTime
 }
 
-// readEvents makes the lines of the model, one for each exchange.
+// readEvents creates the lines of the model, one for each exchange.
 func (p *player) readEvents(turn turn) {
-	var line *Line // of the exchange that is under way
+	var line *Line // line of the current exchange
 	for _, text := range turn.events {
 		if message, ok := strings.CutPrefix(text, failed); ok && line != nil {
 			line.Err = errors.New(message)
@@ -205,7 +204,7 @@ func (p *player) readEvents(turn turn) {
 	p.lines = append(p.lines, *line)
 }
 
-// progress is what a tool reports so that the event happens.
+// progress returns the progress report that causes the event.
 func (e eventForm) progress() invoker.Progress {
 	p := invoker.Progress{Done: e.Done, Total: e.Total, Message: e.Message}
 	if e.Partial == nil {
@@ -221,7 +220,7 @@ func (e eventForm) progress() invoker.Progress {
 	return p
 }
 
-// modelEvents are what a model yields so that the event happens.
+// modelEvents returns the model events that cause the event.
 func (e eventForm) modelEvents() []converse.ModelEvent {
 	switch e.Event {
 	case "text_delta":
@@ -236,12 +235,12 @@ func (e eventForm) modelEvents() []converse.ModelEvent {
 	return nil
 }
 
-// replyOf returns the message of that alias and its calls.
+// replyOf returns the message with that alias and its calls.
 func (p *player) replyOf(turn turn, alias json.RawMessage) *converse.Reply {
 	reply := &converse.Reply{}
 	var id string
 	if err := json.Unmarshal(alias, &id); err != nil {
-		return reply // the event had another message than the history
+		return reply // the event's message differs from the one in the history
 	}
 	for _, c := range turn.added {
 		switch c := c.(type) {
@@ -258,7 +257,7 @@ func (p *player) replyOf(turn turn, alias json.RawMessage) *converse.Reply {
 	return reply
 }
 
-// name remembers which recorded calls those of a reply are.
+// name maps the calls of a reply to the recorded calls.
 func (p *player) name(was, is converse.Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,7 +266,7 @@ func (p *player) name(was, is converse.Reply) {
 	}
 }
 
-// roster makes the fakes.
+// roster returns a roster with the fakes.
 func (p *player) roster() (*ensemble.Roster, error) {
 	var names []string
 	tools := map[string][]invoker.Invoker{}
@@ -294,7 +293,7 @@ func (p *player) roster() (*ensemble.Roster, error) {
 	return ensemble.NewRoster(ensembles...)
 }
 
-// playedTool is a fake that does what the recorded tool did.
+// playedTool is a fake that repeats the recorded behaviour of a tool.
 type playedTool struct {
 	player     *player
 	definition invoker.Definition
@@ -318,7 +317,7 @@ func (t *playedTool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Ou
 	}
 	content := played.result.Content
 	if asked := strings.TrimSpace(played.arguments); asked != "" && asked != string(call.Arguments) && len(content) > 0 {
-		content = content[1:] // the line that says that the arguments were changed
+		content = content[1:] // without the note that the arguments were changed
 	}
 	if code := played.result.Code; code != "" {
 		return invoker.Output{}, &invoker.Failure{

@@ -15,47 +15,46 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// Line is one exchange of a script: what the model is expected to be asked and
-// what it says. The zero value expects anything and says nothing.
+// Line is one exchange of a script: the expected request and the answer. The zero value
+// accepts any request and gives an empty answer.
 type Line struct {
-	// Expect, if not nil, looks at the request; its error fails the exchange.
+	// Expect, if not nil, checks the request. Its error fails the exchange.
 	Expect func(*converse.Request) error
-	// Reasoning is streamed in pieces of a few bytes, ahead of Text.
+	// Reasoning is streamed before Text, in pieces of a few bytes.
 	Reasoning string
-	// Text is streamed in pieces of a few bytes, and is the answer.
+	// Text is the answer. It is streamed in pieces of a few bytes.
 	Text string
-	// Calls are the tools to ask for.
+	// Calls are the calls in the answer.
 	Calls []Call
-	// Finish defaults to FinishInvocations if there are Calls, else to
-	// FinishStop.
+	// Finish defaults to FinishInvocations if there are Calls, otherwise to FinishStop.
 	Finish canister.Finish
-	// Usage is what the exchange costs; nil for not known.
+	// Usage is the usage of the exchange; nil if unknown.
 	Usage *canister.Usage
-	// Retries are yielded before anything else.
+	// Retries are yielded first.
 	Retries []converse.Retry
-	// Wait, if not nil, delays the reply, after the text was streamed, until
-	// the channel is closed or the exchange is cancelled.
+	// Wait, if not nil, delays the reply after the text was streamed, until the channel
+	// is closed or the exchange is cancelled.
 	Wait <-chan struct{}
 	// Err fails the exchange after the text was streamed.
 	Err error
 
-	// Those of a transcript have these in place of the above.
-	events   []converse.ModelEvent        // before the reply
-	recorded *converse.Reply              // with identities of the transcript
-	answered func(was, is converse.Reply) // told of the new identities
+	// Lines of a transcript use the following fields instead of those above.
+	events   []converse.ModelEvent        // yielded before the reply
+	recorded *converse.Reply              // with the IDs of the transcript
+	answered func(was, is converse.Reply) // receives the reply with its new IDs
 	endless  bool                         // the reply never comes
 }
 
 // Call is a tool that a scripted model asks for.
 type Call struct {
-	Name      string // under which the model knows the tool
+	Name      string // name of the tool for the model
 	Arguments string // any text; a model can write anything
-	CallID    string // made up when empty, or that of another call of the line
+	CallID    string // generated if empty, or if another call of the line has it
 }
 
-// Script is a model that plays lines, each exchange the next one. An exchange
-// that the script does not have fails, as does one that departs from its
-// Expect; [Script.Err] tells afterwards.
+// Script is a model that plays one line per exchange. An exchange beyond the last line
+// fails, and so does one whose Expect returns an error. [Script.Err] reports it
+// afterwards.
 type Script struct {
 	lines []Line
 
@@ -69,8 +68,8 @@ var _ converse.Describer = (*Script)(nil)
 // NewScript returns a model that plays the lines.
 func NewScript(lines ...Line) *Script { return &Script{lines: lines} }
 
-// Err returns the first departure from the script, or an error that counts the
-// lines which were not played, or nil.
+// Err returns the first departure from the script. If there was none but lines were left
+// unplayed, it returns an error with their number; otherwise nil.
 func (s *Script) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,17 +79,17 @@ func (s *Script) Err() error {
 	return s.err
 }
 
-// Describe implements [converse.Describer]: it is the model "script" of the
-// provider "conversetest".
+// Describe implements [converse.Describer]. The model is "script" of the provider
+// "conversetest".
 func (s *Script) Describe() telemetry.ModelInfo {
 	return telemetry.ModelInfo{Provider: "conversetest", Name: scriptName}
 }
 
-// scriptName is the name of a model that plays a script.
+// scriptName is the name of the model.
 const scriptName = "script"
 
-// Exchange plays the next line. It checks the request as every model API does:
-// a history that [canister.Check] finds fault with fails the exchange.
+// Exchange plays the next line. Like every model API it checks the request: the exchange
+// fails if [canister.Check] finds a problem in the history.
 func (s *Script) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
 		line, number, err := s.take(request)
@@ -102,7 +101,7 @@ func (s *Script) Exchange(ctx context.Context, request *converse.Request) iter.S
 	}
 }
 
-// take claims the next line.
+// take returns the next line and marks it as played.
 func (s *Script) take(request *converse.Request) (Line, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +132,7 @@ func (s *Script) check(number int, request *converse.Request) error {
 	return nil
 }
 
-// play yields what the line says.
+// play yields the events of the line.
 func (l Line) play(ctx context.Context, number int, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
 	for event := range l.stream() {
 		if ctx.Err() != nil {
@@ -158,7 +157,7 @@ func (l Line) play(ctx context.Context, number int, request *converse.Request, y
 	}
 }
 
-// stream yields what comes before the reply.
+// stream yields the events before the reply.
 func (l Line) stream() iter.Seq[converse.ModelEvent] {
 	if l.events != nil {
 		return slices.Values(l.events)
@@ -182,7 +181,7 @@ func (l Line) stream() iter.Seq[converse.ModelEvent] {
 	}
 }
 
-// wait returns the channel whose closing lets the reply go.
+// wait returns a channel that is closed when the reply may be sent.
 func (l Line) wait() <-chan struct{} {
 	if l.Wait != nil || l.endless {
 		return l.Wait
@@ -228,7 +227,7 @@ func (l Line) reply(number int, request *converse.Request) converse.Reply {
 	return reply
 }
 
-// withNewIDs returns a reply with identities of its own.
+// withNewIDs returns a copy of reply with new IDs.
 func withNewIDs(reply converse.Reply, newID func() string) converse.Reply {
 	reply.Message.ID = newID()
 	reply.Invocations = slices.Clone(reply.Invocations)

@@ -16,46 +16,45 @@ import (
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// Harness is a model under test, with what the suite needs to know of it.
+// Harness is a model under test, with the facts that the suite needs.
 type Harness struct {
-	// Model is the model. The server behind it answers as [TestModel] says.
+	// Model is the model. The server behind it must answer as [TestModel] describes.
 	Model converse.Model
-	// Received, if not nil, returns what the server got with the latest
-	// request: the bytes of its body, or whatever says the same.
+	// Received, if not nil, returns the latest request that the server received: the
+	// bytes of its body, or an equivalent text.
 	Received func() string
-	// Whole says that the model does not stream: its deltas, if any, come with
+	// Whole means that the model does not stream. Its deltas, if any, come together with
 	// the reply.
 	Whole bool
-	// Patience is how long the suite waits for what ought to happen soon;
-	// default 10 s.
+	// Patience is how long the suite waits for things that should happen soon; default 10
+	// s.
 	Patience time.Duration
 }
 
-// TestModel runs the suite that every [converse.Model] must pass. It makes a
-// fresh harness for each case; what that starts is ended with t.Cleanup. Each
-// case is a subtest, and says when it fails what the rule is.
+// TestModel runs the suite that every [converse.Model] must pass. It calls newHarness for
+// each case; newHarness must clean up with t.Cleanup. Each case is a subtest, which logs
+// its rule if it fails.
 //
-// The server behind the model is scripted. A request whose history holds n
-// assistant messages is answered as lines[n] says, however often and by how
-// many conversations at the same time it is sent:
+// The server behind the model is scripted. It answers a request whose history has n
+// assistant messages with lines[n]. Requests can be repeated, and can come from several
+// conversations at the same time:
 //
-//   - Text is the answer; if Finish is refusal it is sent as the API sends
-//     refusals. It is streamed in several pieces when the model streams.
-//   - Calls are asked for in this order, with these names and arguments as they
-//     stand. A CallID that is empty is sent as an empty one, or left out, and
-//     equal ones are sent equal, as far as the API allows it.
-//   - Finish is the API's word for it; if it is empty, the one that goes with
-//     the rest.
-//   - Usage is reported as it is: not at all when it is nil.
-//   - Wait, if not nil, keeps the server from sending anything after Text. It
-//     is never closed: the server waits until the client has gone.
-//   - Err is a [*converse.ModelError] with a Message, a Status and Retryable.
-//     Without Text the server refuses the request with this status and
-//     message, however often it is tried; with Text the answer breaks off
-//     after it, and only Retryable counts.
+//   - Text is the answer. If Finish is refusal, it is sent in the API's form for
+//     refusals. It is streamed in several pieces if the model streams.
+//   - Calls are sent in this order, with unchanged names and arguments. An empty
+//     CallID is sent as empty or left out, and equal ones are sent as equal, as far
+//     as the API allows it.
+//   - Finish is sent as the API's value for it. If it is empty, the server sends the
+//     value that fits the rest of the line.
+//   - Usage is reported unchanged, and not at all if it is nil.
+//   - Wait, if not nil, stops the server from sending anything after Text. It is
+//     never closed: the server waits until the client disconnects.
+//   - Err is a [*converse.ModelError] with a Message, a Status and Retryable. Without
+//     Text, the server rejects the request with this status and message, on every
+//     attempt. With Text, the answer breaks off after it, and only Retryable matters.
 //
-// Lines have nothing else. Models that try again by themselves should be set
-// up to do so quickly, or not at all.
+// The other fields of the lines are not set. A model that retries should be configured to
+// retry quickly or not at all.
 func TestModel(t *testing.T, newHarness func(t *testing.T, lines []Line) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,14 +71,14 @@ func TestModel(t *testing.T, newHarness func(t *testing.T, lines []Line) Harness
 	}
 }
 
-// testCase is one rule and how it is checked.
+// testCase is one rule with its check.
 type testCase struct {
 	name, rule string
 	lines      []Line
 	check      func(*subject)
 }
 
-// subject is a harness while a case runs.
+// subject is the harness of a running case.
 type subject struct {
 	*testing.T
 	Harness
@@ -87,25 +86,25 @@ type subject struct {
 	ids   atomic.Int64
 }
 
-// newID makes identities, and remembers how many.
+// newID returns a new ID.
 func (s *subject) newID() string { return fmt.Sprintf("made-%d", s.ids.Add(1)) }
 
-// context returns a context that ends when the suite's patience does.
+// context returns a context that ends after Patience.
 func (s *subject) context() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	s.Cleanup(cancel)
 	return ctx
 }
 
-// request asks for line n.
+// request returns a request that the server answers with line n.
 func (s *subject) request(n int) *converse.Request {
 	return &converse.Request{History: historyOf(n), Tools: tools(), NewID: s.newID}
 }
 
-// exchanged is what came of an exchange.
+// exchanged is the outcome of an exchange.
 type exchanged struct {
-	text    string // of the deltas
-	deltas  int    // that hold text
+	text    string // text of the deltas
+	deltas  int    // deltas with text
 	reply   converse.Reply
 	replies int
 	after   int // events after the first reply
@@ -140,7 +139,7 @@ func (s *subject) exchange(ctx context.Context, model converse.Model, request *c
 	return x
 }
 
-// answer returns what came of an exchange that has to succeed.
+// answer returns the outcome of an exchange that must succeed.
 func (s *subject) answer(model converse.Model, request *converse.Request) exchanged {
 	s.Helper()
 	x := s.exchange(s.context(), model, request)
@@ -155,7 +154,7 @@ func (s *subject) answer(model converse.Model, request *converse.Request) exchan
 	return x
 }
 
-// failure returns the error of an exchange that has to fail soon.
+// failure returns the error of an exchange that must fail soon.
 func (s *subject) failure(ctx context.Context, request *converse.Request) error {
 	s.Helper()
 	var x exchanged
@@ -171,7 +170,7 @@ func (s *subject) failure(ctx context.Context, request *converse.Request) error 
 	return x.err
 }
 
-// soon calls f and fails when that takes longer than the suite's patience.
+// soon calls f and fails the test if that takes longer than Patience.
 func (s *subject) soon(what string, f func()) {
 	s.Helper()
 	done := make(chan struct{})
@@ -186,7 +185,7 @@ func (s *subject) soon(what string, f func()) {
 	}
 }
 
-// compare checks a reply against the line that the server answered with.
+// compare compares a reply with the line that the server sent.
 func (s *subject) compare(reply converse.Reply, line Line) {
 	s.Helper()
 	if text := canister.TextOf(reply.Message.Content); text != line.Text {

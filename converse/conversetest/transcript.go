@@ -14,21 +14,21 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Transcript is what happened in a conversation, turn by turn, in a form that
-// is the same for every run of the same conversation: see the package comment.
-// [Record] makes one, [Transcript.Replay] plays it again, [Diff] compares two.
+// Transcript is a record of a conversation, turn by turn, in a form that is the same for
+// every run of the same conversation; see the package comment. [Record] creates one,
+// [Transcript.Replay] replays it, and [Diff] compares two.
 type Transcript struct {
-	// Comment is the prose at the head of the file, which is not compared. No
-	// line of it looks like the head of a section.
+	// Comment is the text at the start of the file. It is not compared. No line of it may
+	// look like the header of a section.
 	Comment string
 
 	tools []toolForm
 	turns []turn
 }
 
-// toolForm is a tool that was on offer.
+// toolForm is a tool that was offered.
 type toolForm struct {
-	Name        string `json:"name"` // for the model
+	Name        string `json:"name"` // name for the model
 	Ensemble    string `json:"ensemble"`
 	Tool        string `json:"tool"`
 	ReadOnly    bool   `json:"read_only,omitzero"`
@@ -38,14 +38,14 @@ type toolForm struct {
 	Exclusive   bool   `json:"exclusive,omitzero"`
 }
 
-// turn is one piece of work of a conversation.
+// turn is one turn of a conversation.
 type turn struct {
-	given  []canister.Canister // what was put in from outside before it
-	events []string            // lines; see package comment
-	added  []canister.Canister // what entered the history during it
+	given  []canister.Canister // canisters added from outside before the turn
+	events []string            // lines; see the package comment
+	added  []canister.Canister // canisters added to the history during the turn
 }
 
-// Lines of events that say what the caller did, or was told.
+// Lines for actions of the caller, and for the error that the caller received.
 const (
 	leaves  = "! the caller leaves"
 	cancels = "! the caller cancels"
@@ -61,7 +61,7 @@ func (t *Transcript) Format() []byte {
 	return txtar.Format(archive)
 }
 
-// sections are the files of the archive.
+// sections returns the files of the archive.
 func (t *Transcript) sections() []txtar.File {
 	var files []txtar.File
 	add := func(name string, lines []string) {
@@ -71,13 +71,13 @@ func (t *Transcript) sections() []txtar.File {
 	}
 	var tools []string
 	for _, tool := range t.tools {
-		line, _ := json.Marshal(tool) // texts alone: cannot fail
+		line, _ := json.Marshal(tool) // strings and booleans: cannot fail
 		tools = append(tools, string(line))
 	}
 	add("tools", tools)
 	for i, turn := range t.turns {
 		add(fmt.Sprintf("turn %d/given", i+1), canisterLines(turn.given))
-		// A turn without events would otherwise not be there.
+		// Written even without events, so that the turn is not lost.
 		files = append(files, txtar.File{Name: fmt.Sprintf("turn %d/events", i+1)})
 		if len(turn.events) > 0 {
 			files[len(files)-1].Data = []byte(strings.Join(turn.events, "\n") + "\n")
@@ -87,7 +87,7 @@ func (t *Transcript) sections() []txtar.File {
 	return files
 }
 
-// canisterLines are the forms of canisters that are known to have one.
+// canisterLines returns the JSON forms of canisters that are known to have one.
 func canisterLines(canisters []canister.Canister) []string {
 	var lines []string
 	for _, c := range canisters {
@@ -100,10 +100,10 @@ func canisterLines(canisters []canister.Canister) []string {
 	return lines
 }
 
-// ParseTranscript reads what [Transcript.Format] writes. Blank lines are passed
-// over. The error names the section and the line.
+// ParseTranscript reads the output of [Transcript.Format]. It ignores blank lines. Errors
+// name the section and the line.
 func ParseTranscript(data []byte) (*Transcript, error) {
-	// With its end the last line is what it would be in front of others.
+	// A final newline, so that the last line is parsed like the others.
 	archive := txtar.Parse(append(bytes.TrimSuffix(bytes.Clone(data), []byte("\n")), '\n'))
 	t := &Transcript{Comment: strings.Trim(string(archive.Comment), "\n")}
 	for _, file := range archive.Files {
@@ -116,7 +116,7 @@ func ParseTranscript(data []byte) (*Transcript, error) {
 	return t, nil
 }
 
-// parse takes in one line of a section, which may be empty.
+// parse adds one line of a section, which may be empty.
 func (t *Transcript) parse(section, line string) error {
 	if section == "tools" {
 		var tool toolForm
@@ -169,8 +169,8 @@ func (t *turn) parse(part, line string) error {
 	return nil
 }
 
-// Diff describes the first difference between two transcripts, or returns the
-// empty text if there is none.
+// Diff describes the first difference between two transcripts, or returns "" if there is
+// none.
 func Diff(want, got *Transcript) string {
 	wanted, found := want.sections(), got.sections()
 	for i := range max(len(wanted), len(found)) {
@@ -189,15 +189,15 @@ func Diff(want, got *Transcript) string {
 	return ""
 }
 
-// firstDifference returns the number of the first line that differs, or 0, and
-// the line on both sides.
+// firstDifference returns the number of the first line that differs, or 0, and both
+// versions of the line.
 func firstDifference(want, got []byte) (line int, a, b string) {
 	if bytes.Equal(want, got) {
 		return 0, "", ""
 	}
 	wanted, found := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
 	at := func(lines []string, i int) string {
-		if i >= len(lines)-1 { // what follows the last newline is nothing
+		if i >= len(lines)-1 { // the element after the last newline is empty
 			return "(nothing)"
 		}
 		return lines[i]
@@ -208,9 +208,9 @@ func firstDifference(want, got []byte) (line int, a, b string) {
 	return line + 1, at(wanted, line), at(found, line)
 }
 
-// CompareFile fails the test unless the file at path holds the transcript. If
-// update is true it writes the file instead, and keeps the comment of the one
-// that was there. Tests get update from a flag of their own:
+// CompareFile fails the test unless the file at path contains the transcript got. If
+// update is true, it writes the file instead and keeps the comment of an existing file.
+// Tests usually take update from a flag:
 //
 //	var update = flag.Bool("update", false, "rewrite the transcripts")
 func CompareFile(t testing.TB, path string, got *Transcript, update bool) {

@@ -12,33 +12,33 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxCalls bounds the calls of one answer.
+// maxCalls limits the calls of one answer.
 const maxCalls = 512
 
-// accumulator puts an answer together from the chunks of a stream, or from an
-// answer in one piece, which is one large chunk. It knows the dialects of the
-// servers that call themselves compatible; see the package comment.
+// accumulator assembles an answer from the chunks of a stream, or from an answer in one
+// piece, which is one large chunk. It handles the dialects of servers that claim to be
+// compatible; see the package comment.
 type accumulator struct {
 	emit  func(converse.Delta)
-	tools *converse.Toolset // on offer; may be nil
+	tools *converse.Toolset // offered tools; may be nil
 
 	text      []byte
 	refusal   []byte
-	thought   []byte  // reasoning_content, which its server wants to see again
-	details   details // reasoning_details, for the same reason
+	thought   []byte  // reasoning_content, which some servers require in later requests
+	details   details // reasoning_details, likewise
 	calls     []*call
-	byIndex   map[int64]*call // the latest call of an index
-	delta     int             // counts deltas, to tell calls of the same one
-	finish    string          // the last that was not empty
+	byIndex   map[int64]*call // latest call of each index
+	delta     int             // number of deltas, to recognise calls in the same delta
+	finish    string          // last non-empty finish reason
 	usage     *canister.Usage
 	model     string
-	overflown bool         // there were more than maxCalls
-	began     bool         // something of an answer has come
-	chosen    bool         // a choice has come, perhaps an empty one
-	fault     gjson.Result // an error in the place of an answer
+	overflown bool         // more than maxCalls calls
+	began     bool         // part of an answer has arrived
+	chosen    bool         // a choice has arrived, possibly empty
+	fault     gjson.Result // an error instead of an answer
 }
 
-// call is one call as it streams in.
+// call is one call as it arrives in the stream.
 type call struct {
 	id, name  string
 	arguments []byte
@@ -48,7 +48,7 @@ type call struct {
 	announced bool
 }
 
-// add takes in a chunk, a JSON object.
+// add processes a chunk, which is a JSON object.
 func (a *accumulator) add(chunk gjson.Result) {
 	chunk.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -66,19 +66,18 @@ func (a *accumulator) add(chunk gjson.Result) {
 			}
 		case "model":
 			if value.Type == gjson.String && value.Str != "" {
-				a.model = strings.Clone(value.Str) // not all of the chunk
+				a.model = strings.Clone(value.Str) // does not keep the whole chunk in memory
 			}
 		}
 		return true
 	})
 }
 
-// brokenOff are reasons to finish that are none: the answer is not whole.
-// OpenRouter, DeepSeek and Zhipu give them.
+// brokenOff has the finish reasons that report a failure: the answer is incomplete.
+// OpenRouter, DeepSeek and Zhipu send them.
 var brokenOff = map[string]bool{"error": true, "insufficient_system_resource": true, "network_error": true}
 
-// choices takes in the choice that was asked for. A server that sends several
-// numbers them.
+// choices processes the requested choice. Servers that send several number them.
 func (a *accumulator) choices(list gjson.Result) {
 	if !list.IsArray() {
 		return
@@ -93,7 +92,7 @@ func (a *accumulator) choices(list gjson.Result) {
 			switch key.Str {
 			case "delta":
 				a.message(value, true)
-			case "message": // below
+			case "message": // see whole
 			case "finish_reason":
 				if value.Type == gjson.String && value.Str != "" {
 					a.finish, a.began = strings.Clone(value.Str), true
@@ -108,8 +107,9 @@ func (a *accumulator) choices(list gjson.Result) {
 	})
 }
 
-// whole takes in the message of a choice, if it has not come in pieces: MiniMax ends a
-// stream with all of it, and Perplexity repeats all so far beside each delta.
+// whole processes the message of a choice, unless it came in pieces. MiniMax ends a
+// stream with the whole message, and Perplexity repeats the message so far with each
+// delta.
 func (a *accumulator) whole(choice gjson.Result) {
 	said := len(a.text) > 0 || len(a.refusal) > 0 || len(a.calls) > 0
 	if said || choice.Get("delta").IsObject() && choice.Get("finish_reason").Str == "" {
@@ -118,7 +118,7 @@ func (a *accumulator) whole(choice gjson.Result) {
 	a.message(choice.Get("message"), false)
 }
 
-// message takes in a piece of the message, or all of it.
+// message processes a piece of the message, or the whole message.
 func (a *accumulator) message(delta gjson.Result, piece bool) {
 	if !delta.IsObject() {
 		return
@@ -135,7 +135,7 @@ func (a *accumulator) message(delta gjson.Result, piece bool) {
 		case "refusal":
 			refusal = stringOf(value)
 		case "reasoning_content", "reasoning":
-			if reasoning == "" { // some send the same under both names
+			if reasoning == "" { // some servers send the same text under both names
 				reasoning = stringOf(value)
 			}
 			if key.Str == "reasoning_content" {
@@ -178,7 +178,7 @@ func (a *accumulator) say(to *[]byte, text string) {
 	}
 }
 
-// fragment takes in a piece of a call.
+// fragment processes a piece of a call.
 func (a *accumulator) fragment(piece, function gjson.Result) {
 	id, name := stringOf(piece.Get("id")), stringOf(function.Get("name"))
 	arguments := function.Get("arguments")
@@ -209,8 +209,8 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 	}
 }
 
-// callFor returns the call that a fragment belongs to, which it makes if there
-// is none; nil when there is nothing to make one of, or are too many.
+// callFor returns the call that a fragment belongs to, and creates it if necessary. It
+// returns nil if the fragment is empty or there are too many calls.
 func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments string) *call {
 	var c *call
 	if numbered {
@@ -230,7 +230,7 @@ func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments st
 	}
 	fresh := &call{}
 	if c != nil && name == "" {
-		fresh.name = c.name // the name came before, as a repetition
+		fresh.name = c.name // the name came earlier, as a repetition
 	}
 	a.calls, a.began = append(a.calls, fresh), true
 	if numbered {
@@ -242,7 +242,7 @@ func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments st
 	return fresh
 }
 
-// byID returns the last call with that identity.
+// byID returns the last call with that ID.
 func (a *accumulator) byID(id string) *call {
 	for i := len(a.calls) - 1; i >= 0 && id != ""; i-- {
 		if a.calls[i].id == id {
@@ -252,23 +252,23 @@ func (a *accumulator) byID(id string) *call {
 	return nil
 }
 
-// ends reports whether a fragment that looks like more of the call begins
-// another one. Servers number all calls 0, or none; give all of them the same
-// identity, or each fragment a new one; and repeat the name in each fragment.
+// ends reports whether a fragment that looks like part of the call begins another one.
+// Some servers number all calls 0, or none. Some give all calls the same ID, or each
+// fragment a new one. Some repeat the name in each fragment.
 func (c *call) ends(delta int, numbered bool, id, name, arguments string) bool {
 	switch {
 	case id != "" && c.id != "" && id != c.id:
 		return name != "" || c.state.finished || !numbered
 	case name != "" && c.name != "" && c.delta == delta:
-		return true // nobody splits a name within one delta
+		return true // no server splits a name within one delta
 	case name != "" && c.state.started && name != c.name:
 		return true
 	}
-	// More after the arguments are whole can only be those of the next call.
+	// After the arguments are complete, more text can only belong to the next call.
 	return c.state.finished && strings.TrimSpace(arguments) != ""
 }
 
-// rename takes in a piece of the name, or a repetition of it.
+// rename processes a piece of the name, or a repetition of it.
 func (c *call) rename(name string) {
 	switch {
 	case name == "" || c.state.started && c.name != "":
@@ -279,9 +279,9 @@ func (c *call) rename(name string) {
 	}
 }
 
-// toolName returns the name of the tool that a call means: gpt-oss and Kimi write the
-// namespace of their prompt format before it, as in functions.weather, and some servers
-// leave it there. A name that is on offer as it stands is left alone.
+// toolName returns the name of the tool that a call refers to. gpt-oss and Kimi prefix
+// the name with the namespace of their prompt format, as in functions.weather, and some
+// servers do not remove it. A name that is offered as it is stays unchanged.
 func (a *accumulator) toolName(name string) string {
 	if bare, found := strings.CutPrefix(name, "functions."); found && !a.offers(name) && a.offers(bare) {
 		return bare
@@ -293,8 +293,8 @@ func (a *accumulator) offers(name string) bool {
 	return a.tools != nil && slices.ContainsFunc(a.tools.Definitions, func(d *invoker.Definition) bool { return d.Name == name })
 }
 
-// count takes in the usage. Servers send it once, or in each chunk the sum so
-// far, or zeros until the end: the last that is not zero counts.
+// count processes the usage. Servers send it once, or the sum so far in each chunk, or
+// zeros until the end. The last usage that is not zero counts.
 func (a *accumulator) count(usage gjson.Result) {
 	if !usage.IsObject() {
 		return
@@ -313,7 +313,7 @@ func (a *accumulator) count(usage gjson.Result) {
 	}
 }
 
-// isFault tells an error from the empty places that some servers leave for one.
+// isFault distinguishes an error from the empty members that some servers send.
 func isFault(value gjson.Result) bool {
 	switch value.Type {
 	case gjson.String:
@@ -329,7 +329,7 @@ func isFault(value gjson.Result) bool {
 	return value.Type == gjson.True || value.Type == gjson.Number
 }
 
-// stringOf returns a JSON string, and nothing for null or another value.
+// stringOf returns a JSON string, and "" for null and other values.
 func stringOf(value gjson.Result) string {
 	if value.Type == gjson.String {
 		return value.Str
@@ -337,8 +337,8 @@ func stringOf(value gjson.Result) string {
 	return ""
 }
 
-// contentOf returns the text of a message's content, which is a string, null,
-// or a list of parts, and what is marked as thought among the parts.
+// contentOf returns the text of a message's content, which is a string, null or a list of
+// parts, and the text of the parts that are marked as thinking.
 func contentOf(value gjson.Result) (text, thought string) {
 	if !value.IsArray() {
 		return stringOf(value), ""
@@ -357,17 +357,16 @@ func contentOf(value gjson.Result) (text, thought string) {
 	return text, thought
 }
 
-// jsonState follows a JSON object as it streams in, without looking at any
-// byte twice.
+// jsonState tracks a JSON object as it arrives, reading each byte only once.
 type jsonState struct {
 	depth    int
-	quoted   bool // inside of a string
-	escaped  bool // behind a backslash
-	started  bool // something but space has come
+	quoted   bool // inside a string
+	escaped  bool // after a backslash
+	started  bool // a byte other than white space has arrived
 	finished bool // the outermost value has ended
 }
 
-// add follows more of the text.
+// add reads more of the text.
 func (s *jsonState) add(text string) {
 	for i := range len(text) {
 		switch b := text[i]; {

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// afterFinish bounds the wait for the end of a stream whose answer is
-	// whole: the usage may still come.
+	// afterFinish limits the wait for the end of a stream whose answer is complete. The
+	// usage may still follow.
 	afterFinish = 10 * time.Second
-	// afterDone bounds the wait for the end of a response behind [DONE]: the
-	// connection can be used again only if the end has been read.
+	// afterDone limits the wait for the end of a response after [DONE]. The connection
+	// can be reused only if the response was read to its end.
 	afterDone = 50 * time.Millisecond
 )
 
 var errAnswerTooLarge = errors.New("the answer is larger than MaxAnswerBytes")
 
-// read reads an answer, in one piece or as a stream. What the server says of
-// its type does not count, as too often it is wrong.
+// read reads an answer, in one piece or as a stream. It ignores the content type, which
+// is often wrong.
 func (x *exchange) read(res *http.Response) (converse.Reply, error) {
 	in := &answerBody{x: x, in: res.Body, left: x.m.opts.MaxAnswerBytes, limit: x.m.opts.IdleTimeout}
 	events := sse.NewReader(in, x.m.opts.MaxEventBytes)
@@ -55,7 +55,7 @@ func (x *exchange) read(res *http.Response) (converse.Reply, error) {
 	return reply, nil
 }
 
-// readWhole takes in an answer that is one JSON object.
+// readWhole reads an answer that is one JSON object.
 func (x *exchange) readWhole(res *http.Response, answer *accumulator, in io.Reader) error {
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -74,7 +74,7 @@ func (x *exchange) readWhole(res *http.Response, answer *accumulator, in io.Read
 	return nil
 }
 
-// readEvents takes in an answer that is a stream of events.
+// readEvents reads an answer that is a stream of events.
 func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *sse.Reader, in *answerBody) error {
 	for !x.left {
 		event, err := events.Next()
@@ -90,7 +90,7 @@ func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *s
 			return nil
 		}
 		if len(data) == 0 || event.IsPartial && !json.Valid(data) {
-			continue // and the end of the stream comes next
+			continue // the end of the stream follows
 		}
 		if !json.Valid(data) {
 			return x.m.broken(res, true, "an event of the stream is not JSON; it begins: %s", plain(string(clipBytes(data))))
@@ -106,8 +106,8 @@ func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *s
 	return nil
 }
 
-// cut says what it means that an answer came to its end in this way: nothing,
-// if the model had said why it stopped.
+// cut returns the error for an answer that ended with err. It is nil if the server had
+// sent a finish reason.
 func (x *exchange) cut(res *http.Response, answer *accumulator, err error) error {
 	var quiet *silence
 	silent := errors.As(context.Cause(x.ctx), &quiet)
@@ -124,8 +124,7 @@ func (x *exchange) cut(res *http.Response, answer *accumulator, err error) error
 	return x.m.broken(res, true, "the answer broke off: %w", err)
 }
 
-// fault describes an error that came in the place of an answer, or in the
-// middle of one.
+// fault describes an error that the server sent instead of an answer, or within one.
 func (x *exchange) fault(res *http.Response, text []byte) error {
 	message, code := explain(text)
 	code = contextCode(0, message, code)
@@ -134,8 +133,7 @@ func (x *exchange) fault(res *http.Response, text []byte) error {
 	return failed
 }
 
-// answerBody is the body of a response, of which each read has a time limit
-// and all of them have one of bytes.
+// answerBody is a response body with a time limit for each read and a limit on its size.
 type answerBody struct {
 	x     *exchange
 	in    io.Reader
@@ -154,14 +152,14 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost shortens the time limit.
+// atMost reduces the time limit.
 func (b *answerBody) atMost(limit time.Duration) {
 	if b.limit <= 0 || b.limit > limit {
 		b.limit = limit
 	}
 }
 
-// drain reads to the end, if it is near.
+// drain reads to the end of the body if it is near.
 func (b *answerBody) drain() {
 	b.atMost(afterDone)
 	var rest [512]byte
@@ -172,5 +170,5 @@ func (b *answerBody) drain() {
 	}
 }
 
-// clipBytes returns the beginning of text, enough for [plain].
+// clipBytes returns the beginning of text, long enough for [plain].
 func clipBytes(text []byte) []byte { return text[:min(len(text), 1000)] }

@@ -14,16 +14,16 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// part is one part of a message's content: text, an image or sound.
+// part is one part of a message's content: text, an image or audio.
 type part struct {
 	text  string
-	url   string // of an image that the server fetches
-	data  []byte // of an image or of sound
+	url   string // of an image; the server downloads it
+	data  []byte // of an image or of audio
 	mime  string // of data, for an image
-	sound string // the format of data, for sound
+	sound string // the format of data, for audio
 }
 
-// append appends the part as the API wants it.
+// append appends the part in the form of the API.
 func (p part) append(dst []byte) []byte {
 	dst = append(dst, '{')
 	switch {
@@ -48,7 +48,7 @@ func (p part) append(dst []byte) []byte {
 // isText reports whether the part is text.
 func (p part) isText() bool { return p.sound == "" && p.mime == "" && p.url == "" }
 
-// onlyText returns the texts of parts, line after line, if they are all text.
+// onlyText returns the texts of parts, joined by newlines, if all of them are text.
 func onlyText(parts []part) (string, bool) {
 	if len(parts) == 1 && parts[0].isText() {
 		return parts[0].text, true
@@ -63,20 +63,20 @@ func onlyText(parts []part) (string, bool) {
 	return strings.Join(texts, "\n"), true
 }
 
-// fetched are the URLs of images that servers take.
+// fetched matches the image URLs that servers accept.
 var fetched = regexp.MustCompile(`(?i)^(https?://|data:image/)`)
 
-// imageTypes are the pictures that the API takes.
+// imageTypes are the image types that the API accepts.
 var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// soundFormats are the kinds of sound that the API takes, by media type.
+// soundFormats are the audio formats of the API, by media type.
 var soundFormats = map[string]string{
 	"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/vnd.wave": "wav",
 	"audio/mpeg": "mp3", "audio/mp3": "mp3",
 }
 
-// render returns contents as parts. Nothing is dropped in silence: a line
-// stands for what the API cannot carry.
+// render returns contents as parts. Content that the API cannot carry becomes a line of
+// text; nothing is dropped silently.
 func (w *messageWriter) render(contents []canister.Content) []part {
 	parts := make([]part, 0, len(contents))
 	for _, c := range contents {
@@ -103,7 +103,7 @@ func (w *messageWriter) renderOne(c canister.Content) []part {
 	return []part{{text: fmt.Sprintf("[%T, left out: not known here]", c)}}
 }
 
-// lines returns contents as text for a message that holds text alone.
+// lines returns contents as text, for messages that can only contain text.
 func (w *messageWriter) lines(contents []canister.Content) string {
 	if len(contents) == 1 {
 		if text, ok := contents[0].(canister.TextContent); ok {
@@ -117,8 +117,8 @@ func (w *messageWriter) lines(contents []canister.Content) string {
 	return strings.Join(texts, "\n")
 }
 
-// line returns the text of a part, and for another what it is and what became
-// of it.
+// line returns the text of a part. For other parts it returns a line that describes the
+// part and gives the reason why it was left out.
 func (p part) line(fate string) string {
 	switch {
 	case p.isText():
@@ -131,8 +131,8 @@ func (p part) line(fate string) string {
 	return leftOut(p.mime, len(p.data), fate)
 }
 
-// result returns the text of a tool's message, and the parts that go into a
-// user message after it, as a tool's message carries text alone.
+// result returns the text of a tool message, which can only contain text, and the parts
+// for the user message that follows.
 func (w *messageWriter) result(call canister.Invocation, r canister.Result) (string, []part) {
 	if len(r.Content) == 1 {
 		if text, ok := r.Content[0].(canister.TextContent); ok && text.Text != "" {
@@ -168,7 +168,7 @@ func (p part) noun() string {
 	return "image"
 }
 
-// document returns reference material with what says whose words these are.
+// document returns reference material in a frame that names its title and URI.
 func (w *messageWriter) document(d canister.Document) []part {
 	head := "<document"
 	for _, attribute := range [][2]string{{"title", d.Title}, {"uri", d.URI}} {
@@ -190,7 +190,7 @@ func (w *messageWriter) image(c canister.ImageContent) part {
 		return part{url: c.URL}
 	case w.m.opts.NoImages:
 		return part{text: leftOut(c.MIME, len(c.Data), "the model cannot see")}
-	case !imageTypes[kind] || len(c.Data) == 0: // servers refuse the whole history for these
+	case !imageTypes[kind] || len(c.Data) == 0: // servers would reject the whole history
 		return part{text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
 	default:
 		return part{data: c.Data, mime: kind}
@@ -208,8 +208,8 @@ func (w *messageWriter) audio(c canister.AudioContent) part {
 	return part{data: c.Data, sound: format}
 }
 
-// resource returns an embedded resource: its text, or the picture or sound
-// that it is, after a line that names it.
+// resource returns an embedded resource: its text, or its image or audio after a line
+// with its URI.
 func (w *messageWriter) resource(c canister.ResourceContent) []part {
 	kind := mediaType(c.MIME)
 	if c.Blob == nil {
@@ -230,7 +230,7 @@ func (w *messageWriter) resource(c canister.ResourceContent) []part {
 		strings.TrimPrefix(leftOut(c.MIME, len(c.Blob), "the model's API cannot carry it"), "[")}}
 }
 
-// linkLine says where a resource is.
+// linkLine describes a link to a resource.
 func linkLine(c canister.LinkContent) string {
 	line := "[link " + c.URI
 	for _, text := range []string{c.Title, c.Name, c.Description, c.MIME} {
@@ -244,7 +244,7 @@ func linkLine(c canister.LinkContent) string {
 	return line + "]"
 }
 
-// leftOut is the line for data that is not sent.
+// leftOut returns the line for data that is not sent.
 func leftOut(kind string, size int, why string) string {
 	if kind == "" {
 		kind = "data of no known type"
@@ -262,7 +262,7 @@ func byteCount(n int) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// mediaType returns a media type without its parameters, in lower case.
+// mediaType returns a media type in lower case, without its parameters.
 func mediaType(text string) string {
 	if kind, _, err := mime.ParseMediaType(text); err == nil {
 		return kind
@@ -271,7 +271,7 @@ func mediaType(text string) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// shortURL returns a URL as a line can show it: a data URL is all data.
+// shortURL returns a URL in a form for display; the data of a data URL is removed.
 func shortURL(url string) string {
 	if strings.HasPrefix(url, "data:") {
 		head, _, _ := strings.Cut(url, ",")

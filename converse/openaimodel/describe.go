@@ -11,14 +11,14 @@ import (
 	"github.com/consort-go/consort/invoker/telemetry"
 )
 
-// Describe returns what traces say of the model: its name, who provides it and
-// where, and how it is asked. See [Options].Provider.
+// Describe returns the description of the model for traces: its name, provider, address
+// and settings. See [Options].Provider.
 func (m *Model) Describe() telemetry.ModelInfo { return m.info }
 
-// Describe is that of the model.
+// Describe describes the underlying model.
 func (b *bound) Describe() telemetry.ModelInfo { return b.model.Describe() }
 
-// describe makes it from the options.
+// describe builds the description from the options.
 func (m *Model) describe(base *url.URL) telemetry.ModelInfo {
 	o := &m.opts
 	info := telemetry.ModelInfo{
@@ -60,12 +60,12 @@ func portOf(base *url.URL) int {
 	return 443
 }
 
-// compatible is the provider of a server that nobody has named: it speaks as
-// OpenAI's does, and who runs it is not known.
+// compatible is the provider name for unknown hosts: the server is compatible with
+// OpenAI's API, but its operator is unknown.
 const compatible = "openai_compatible"
 
-// providers are the names that the conventions have for the owners of hosts,
-// and of the hosts below.
+// providers maps hosts to the provider names of the OpenTelemetry conventions. They also
+// apply to subdomains.
 var providers = map[string]string{
 	"api.openai.com":                    "openai",
 	"openai.azure.com":                  "azure.ai.openai",
@@ -84,7 +84,7 @@ var providers = map[string]string{
 	"api.moonshot.cn":                   "moonshot_ai",
 }
 
-// providerOf returns the name of whoever runs a server, by its host.
+// providerOf returns the provider name for the host of a server.
 func providerOf(base *url.URL) string {
 	for host, more := strings.ToLower(base.Hostname()), true; more; {
 		if name := providers[host]; name != "" {
@@ -95,17 +95,17 @@ func providerOf(base *url.URL) string {
 	return compatible
 }
 
-// inject puts the context of the trace into a request, if that is wanted.
+// inject adds the trace context to a request if TraceHeaders is set.
 func (x *exchange) inject(req *http.Request) {
 	if x.m.opts.TraceHeaders {
 		telemetry.Inject(req.Context(), carrier{req.Header})
 	}
 }
 
-// carrier is how a trace is written into headers.
+// carrier lets a propagator write headers.
 type carrier struct{ http.Header }
 
-// Keys lists the names.
+// Keys returns the names of the headers.
 func (c carrier) Keys() []string {
 	var names []string
 	for name := range c.Header {

@@ -10,21 +10,21 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// details are the reasoning_details of a message, which OpenRouter wants to see again
-// unchanged and in order when the results of calls are sent
-// (openrouter.ai/docs, Reasoning Tokens, Preserving Reasoning).
+// details are the reasoning_details of a message. OpenRouter requires them unchanged and
+// in order when the results of calls are sent (openrouter.ai/docs, Reasoning Tokens,
+// Preserving Reasoning).
 type details struct{ list []*detail }
 
-// detail is one of them, whose pieces share its kind, its index and its id.
+// detail is one element. Its pieces have the same kind, index and ID.
 type detail struct {
 	kind, index, id string
 	members         map[string]any
 }
 
-// payloads are the members whose pieces are put together.
+// payloads are the members whose pieces are concatenated.
 var payloads = map[string]bool{"text": true, "summary": true, "data": true}
 
-// add takes in details, pieces of which belong to those before.
+// add adds details. If piece is true, they can continue earlier ones.
 func (d *details) add(value gjson.Result, piece bool) {
 	if !value.IsArray() {
 		return
@@ -67,7 +67,7 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 	})
 }
 
-// text returns them as JSON; nil if there are none.
+// text returns the details as JSON; nil if there are none.
 func (d *details) text() []byte {
 	if len(d.list) == 0 {
 		return nil

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openaimodel is a [converse.Model] for servers that speak OpenAI's
-// Chat Completions: OpenAI itself, and the many that call themselves
-// compatible. It is the one doorway to openai-go.
+// Package openaimodel is a [converse.Model] for servers with OpenAI's Chat Completions
+// API: OpenAI itself, and the many servers that claim to be compatible. It is the only
+// package that uses openai-go.
 //
-// The smallest use takes the key from OPENAI_API_KEY:
+// The simplest use takes the key from OPENAI_API_KEY:
 //
 //	model, err := openaimodel.New("gpt-5-mini", nil)
 //
-// and another server is a matter of its base URL:
+// For another server, set its base URL:
 //
 //	model, err := openaimodel.New("qwen3", &openaimodel.Options{BaseURL: "http://localhost:8080/v1"})
 //
@@ -16,65 +16,61 @@
 //
 // # Keys
 //
-// The SDK takes keys, organization, project, headers and the base URL from the
-// environment and sends them to whatever host it is pointed at. This package
-// takes one thing from there, OPENAI_API_KEY, and only when the base URL is
-// OpenAI's own. Redirections are followed within the origin of the base URL and
-// nowhere else, and errors do not repeat what a model was given as a secret.
+// The SDK reads keys, organization, project, headers and the base URL from the
+// environment, and sends them to any host. This package reads only OPENAI_API_KEY, and
+// only if the base URL is OpenAI's own. It follows redirects only within the origin of
+// the base URL. Errors do not contain the secrets that were given to the model.
 //
 // # What is sent
 //
-// Canisters become messages so that nothing is dropped in silence: a line
-// stands for what the API cannot carry. A Supervisor is a system message, a
-// Document a user message with a frame, an Assistant and its Invocations one
-// assistant message, and each Result a tool message. As those carry text
-// alone, the images of results follow in a user message behind the last of
-// them. What a result says as text and as structured content too is sent once,
-// in whatever shape it comes; a long text stays as it is, and the structured
-// content refers to it. Arguments that are no JSON object go back inside of one,
-// as malformed_arguments, because many servers parse the history and refuse it
-// whole. For the same reason, characters that no tool's name can have go back as
-// underscores.
+// Canisters become messages. Nothing is dropped silently: content that the API cannot
+// carry becomes a line of text. A Supervisor is a system message, a Document is a user
+// message with a frame, an Assistant and its Invocations are one assistant message, and
+// each Result is a tool message. Tool messages can only contain text, so images of
+// results are sent in a user message after the last of them. If a result has the same
+// content as text and as structured content, it is sent once, in whatever form it has; a
+// long text stays as it is, and the structured content refers to it. Arguments that are
+// not a JSON object are wrapped in one, as malformed_arguments, because many servers
+// parse the history and reject it as a whole. For the same reason, characters that are
+// not allowed in tool names become underscores.
 //
-// What a server wants to see again is kept in metadata, with the host, and goes
-// back to that host alone: what it sends along with a call, such as Gemini's
-// thought signatures, as openaimodel.extra_content of the Invocation, and the
-// reasoning_content of a message, without which DeepSeek and Kimi refuse the
-// history, as openaimodel.reasoning_content of the Assistant.
+// Some servers require data from earlier answers. It is stored in metadata together with
+// the host, and sent back only to that host. Data of a call, such as Gemini's thought
+// signatures, is stored as openaimodel.extra_content of the Invocation. The
+// reasoning_content of a message, without which DeepSeek and Kimi reject the history, is
+// stored as openaimodel.reasoning_content of the Assistant.
 //
-// The same history and tools give the same bytes, always. A conversation uses
-// the model that [Model.Bind] returns, which keeps the messages that it has
-// sent and adds to them, so that an exchange costs what is new in it.
+// The same history and tools always produce the same bytes. A conversation uses the model
+// that [Model.Bind] returns. It keeps the messages that it has sent and appends to them,
+// so that an exchange encodes only the new messages.
 //
-// Nothing of a trace is sent to a server that Options.TraceHeaders does not
-// name as one that takes part.
+// Trace headers are sent only if Options.TraceHeaders is set for the server.
 //
 // # Tools
 //
-// Schemas are sent as the tool gave them where the API takes them, in canonical
-// form. Where it does not, they are adapted, and accept at least what they
-// accepted before: a root without properties gets some, allOf at the root is
-// merged, anyOf and oneOf become one object with the members of all and a
-// sentence that says the rest, $schema and $id go, local references are
-// written out for servers that do not follow them (see Options.InlineRefs).
-// strict is never sent, as it would make optional arguments mandatory. Where
-// neither works, [Model.Screen] says why: arguments that are not an object, a
-// reference to somewhere else, a schema that is too deep or too large.
+// Schemas that the API accepts are sent unchanged, in canonical form. Other schemas are
+// adapted so that they accept at least the same arguments: a root without properties gets
+// some, allOf at the root is merged, anyOf and oneOf become one object with the members
+// of all branches and a sentence that states the remaining conditions, $schema and $id
+// are removed, and local references are inlined for servers that do not follow them (see
+// Options.InlineRefs). strict is never sent, as it would make optional arguments
+// mandatory. If a schema cannot be adapted, [Model.Screen] returns the reason: arguments
+// that are not an object, a reference outside the schema, a schema that is too deep or
+// too large.
 //
 // # What comes back
 //
-// Streams are read by this package and not by the SDK, whose accumulator merges
-// or loses calls of several servers. Calls are told apart by index, identity,
-// name and whether the arguments before are whole; they count as calls
-// whatever the finish reason says. The prefix functions. of a name is left off if the
-// rest is a tool on offer and the whole is not. An answer is whole when the server said why
-// the model stopped, or sent [DONE]; anything else is an error, never half a
-// message, and so is a reason that says that the server failed. Arguments that were cut off at the limit of tokens stay as they are,
-// which is not valid JSON; a line that says so, and is not JSON either, stands
-// for those of a call that was cut off before them. Neither call runs, and the
-// model learns of it.
+// This package reads streams itself, because the SDK's accumulator merges or loses calls
+// of several servers. It separates calls by index, ID, name, and whether the earlier
+// arguments are complete. Calls count whatever the finish reason is. The prefix
+// functions. of a name is removed if the rest is an offered tool and the full name is
+// not. An answer is complete if the server sent a finish reason or [DONE]. Anything else
+// is an error, never a partial message, and so is a finish reason that reports a failure.
+// Arguments that were cut off at the token limit stay as they are, which is not valid
+// JSON. If a call was cut off before its arguments, a line that says so, and that is not
+// JSON either, replaces them. In both cases the call does not run, and the model is told.
 //
-// Failed attempts are tried again by the SDK, and each is a [converse.Retry]
-// before the wait. A stream that breaks off is tried again only as long as it
-// has said nothing. A server that falls silent is not: the wait was long enough.
+// The SDK retries failed attempts, and each is reported as a [converse.Retry] before the
+// wait. A stream that breaks off is retried only if it has yielded nothing so far. If a
+// server stops responding, the exchange is not retried, because the wait was long enough.
 package openaimodel

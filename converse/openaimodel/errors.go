@@ -20,8 +20,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxErrorBody bounds how much of an error's body is read, in bytes, and
-// maxErrorText how much of it enters a message.
+// maxErrorBody limits how much of an error's body is read, in bytes, and maxErrorText how
+// much of it goes into a message.
 const (
 	maxErrorBody = 64 << 10
 	maxErrorText = 1000
@@ -32,15 +32,15 @@ var (
 	errLeft     = errors.New("openaimodel: the consumer left the loop")
 )
 
-// silence is the cause of an exchange that was given up because nothing came.
+// silence is the cause of an exchange that timed out because the server sent nothing.
 type silence struct{ limit time.Duration }
 
 func (s *silence) Error() string {
 	return fmt.Sprintf("the model's server sent nothing for %v", s.limit)
 }
 
-// failure describes a response whose status says that it failed. The body is
-// the beginning of what the server said.
+// failure describes a response with an error status. body is the beginning of the
+// response.
 func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
 	message, code := explain(body)
 	code = contextCode(res.StatusCode, message, code)
@@ -51,7 +51,7 @@ func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
 		Retryable: retryable(res.StatusCode, code),
 	}
 	if said, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")); err == nil {
-		failed.Retryable = said // a header of OpenAI's
+		failed.Retryable = said // a header of OpenAI
 	}
 	if res.StatusCode < 400 {
 		failed.Message = "the server answers with a redirection that is not followed, as credentials stay with the host they are for; set BaseURL to where the API is"
@@ -68,7 +68,7 @@ func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
 func (m *Model) unreachable(err error) *converse.ModelError {
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		err = outer.Err // without the URL, whose query can hold a key
+		err = outer.Err // without the URL, whose query can contain a key
 	}
 	var certificate *tls.CertificateVerificationError
 	return &converse.ModelError{
@@ -78,7 +78,7 @@ func (m *Model) unreachable(err error) *converse.ModelError {
 	}
 }
 
-// broken describes an answer that began and cannot be used.
+// broken describes an answer that began but cannot be used.
 func (m *Model) broken(res *http.Response, retry bool, format string, args ...any) *converse.ModelError {
 	err := fmt.Errorf(format, args...)
 	return &converse.ModelError{
@@ -90,8 +90,8 @@ func (m *Model) broken(res *http.Response, retry bool, format string, args ...an
 	}
 }
 
-// givenUp tells an exchange that ended because its context did, by the caller
-// or by our own watch, from one that failed otherwise; nil for the latter.
+// givenUp returns the error of an exchange whose context ended, because of the caller or
+// of our own watch. It returns nil if the exchange failed in another way.
 func givenUp(outer, inner context.Context) error {
 	if err := outer.Err(); err != nil {
 		return fmt.Errorf("openaimodel: the exchange was given up: %w", err)
@@ -103,14 +103,14 @@ func givenUp(outer, inner context.Context) error {
 	return nil
 }
 
-// explain finds the message and the code in the body of an error, in the
-// shapes that servers use.
+// explain finds the message and the code in the body of an error. It knows the forms that
+// servers use.
 func explain(body []byte) (message, code string) {
 	if !json.Valid(body) {
 		return plain(string(body)), ""
 	}
 	root := gjson.ParseBytes(bytes.ToValidUTF8(body, []byte("\uFFFD")))
-	if root.IsArray() { // as some gateways wrap it
+	if root.IsArray() { // some gateways wrap it
 		root = root.Get("0")
 	}
 	fault := root.Get("error")
@@ -128,7 +128,7 @@ func explain(body []byte) (message, code string) {
 	return plain(string(body)), codeOf(fault)
 }
 
-// codeOf returns the most telling name of a fault.
+// codeOf returns the most specific name of an error.
 func codeOf(fault gjson.Result) string {
 	for _, name := range []string{"code", "type", "status"} {
 		if text := fault.Get(name).String(); text != "" {
@@ -138,18 +138,18 @@ func codeOf(fault gjson.Result) string {
 	return ""
 }
 
-// retryable says whether the same request can succeed later, by the status
-// and the server's name for the failure. Without a status, in the place of an
-// answer that had begun, it can unless the name says otherwise.
+// retryable reports whether the same request can succeed later, based on the status and
+// the server's code. Without a status, for an error within an answer, it can unless the
+// code says otherwise.
 func retryable(status int, code string) bool {
 	if status == 0 {
 		status, _ = strconv.Atoi(code)
 	}
 	switch code {
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active":
-		return false // a 429 that waiting does not cure
+		return false // a 429 that waiting does not fix
 	case converse.CodeContextLength:
-		return false // llama.cpp says it with a 500
+		return false // llama.cpp sends it with a 500
 	case "content_filter", "invalid_request_error", "invalid_api_key",
 		"authentication_error", "permission_error", "not_found_error", "model_not_found":
 		return status >= http.StatusInternalServerError
@@ -158,10 +158,10 @@ func retryable(status int, code string) bool {
 		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// plain makes one short line of text that was not meant for people.
+// plain turns text that was not meant for people into one short line.
 func plain(text string) string {
 	return textcut.Bytes(strings.Join(strings.Fields(valid(text)), " "), 300)
 }
 
-// valid replaces what is not UTF-8.
+// valid replaces invalid UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

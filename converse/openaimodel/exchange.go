@@ -15,8 +15,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// exchange is one exchange while it runs, on the goroutine of the caller's
-// loop.
+// exchange is one running exchange, on the goroutine of the caller's loop.
 type exchange struct {
 	m       *Model
 	request *converse.Request
@@ -29,7 +28,7 @@ type exchange struct {
 	attempts int  // requests sent so far
 	spoken   bool // a delta has been yielded
 	left     bool // the caller has left the loop
-	// failed is what became of the last request, if it failed.
+	// failed is the error of the last request; nil if it succeeded.
 	failed *converse.ModelError
 }
 
@@ -93,8 +92,8 @@ func (x *exchange) attempt(body []byte) error {
 	return nil
 }
 
-// again prepares another attempt after an answer that broke off before it had
-// said anything. What the SDK has given up on stays given up.
+// again prepares another attempt after an answer that broke off before it yielded
+// anything. It does not retry requests that the SDK has stopped retrying.
 func (x *exchange) again(err error) bool {
 	var failed *converse.ModelError
 	if x.failed != nil || x.spoken || x.attempts > x.m.opts.MaxRetries ||
@@ -114,8 +113,8 @@ func (x *exchange) again(err error) bool {
 	}
 }
 
-// withoutUsage reports whether the server has refused stream_options, which the
-// model then sends no more. Where the caller gives them himself, the error says so.
+// withoutUsage reports whether the server rejected stream_options, which the model then
+// no longer sends. If the caller sets stream_options explicitly, the error says so.
 func (x *exchange) withoutUsage(err error) bool {
 	failed, ok := errors.AsType[*converse.ModelError](err)
 	if !ok || failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity ||
@@ -129,8 +128,8 @@ func (x *exchange) withoutUsage(err error) bool {
 	return x.emit(converse.Retry{Attempt: x.attempts, Err: failed})
 }
 
-// emit yields an event unless the caller has left, and reports whether it is
-// still there. When it leaves, everything ends.
+// emit yields an event unless the caller has left the loop, and reports whether the
+// caller continues. When the caller leaves, the exchange is cancelled.
 func (x *exchange) emit(event converse.ModelEvent) bool {
 	if !x.left && !x.yield(event, nil) {
 		x.left = true
@@ -144,9 +143,9 @@ func (x *exchange) delta(d converse.Delta) {
 	x.emit(d)
 }
 
-// observe stands between the SDK's retries and the connection. The SDK calls
-// it for each attempt, on the goroutine of the exchange, and says nothing
-// itself of those that fail.
+// observe is middleware between the SDK's retries and the connection. The SDK calls it
+// for each attempt, on the goroutine of the exchange, and does not report failed attempts
+// itself.
 func (x *exchange) observe(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	x.attempts++
 	x.failed = nil
@@ -165,7 +164,7 @@ func (x *exchange) observe(req *http.Request, next option.MiddlewareNext) (*http
 		begin, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 		x.watch.stop()
 		_ = res.Body.Close()
-		res.Body = io.NopCloser(bytes.NewReader(begin)) // the SDK reads it without bound
+		res.Body = io.NopCloser(bytes.NewReader(begin)) // the SDK reads it without a limit
 		x.failed = x.m.failure(res, begin)
 	}
 	if wait, again := x.sdkWait(res); again {

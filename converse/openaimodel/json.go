@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// This file writes JSON by appending: requests are built in one growing buffer,
-// so that nothing is allocated or copied for a message but its own bytes.
+// This file writes JSON by appending. Requests are built in one growing buffer, so that a
+// message costs no allocation or copy apart from its own bytes.
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD, as RFC 8259 section 8.1 wants UTF-8 alone.
+// appendString appends s as a JSON string. Invalid UTF-8 is replaced by U+FFFD, because
+// RFC 8259 section 8.1 requires UTF-8.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -40,8 +40,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// appendEscape appends the escape of an ASCII byte that a JSON string cannot
-// hold as it is.
+// appendEscape appends the escape of an ASCII byte that a JSON string must not contain
+// unescaped.
 func appendEscape(dst []byte, b byte) []byte {
 	switch b {
 	case '"', '\\':
@@ -56,14 +56,14 @@ func appendEscape(dst []byte, b byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&0xf])
 }
 
-// appendMember appends a member of an object whose value is a string, with a
-// comma before it unless it is the first.
+// appendMember appends an object member with a string value, preceded by a comma unless
+// it is the first.
 func appendMember(dst []byte, name, value string) []byte {
 	return appendString(appendName(dst, name), value)
 }
 
-// appendName appends the name of an object's member, with a comma before it
-// unless it is the first. Names are our own and need no escapes.
+// appendName appends the name of an object member, preceded by a comma unless it is the
+// first. Names are constants and need no escapes.
 func appendName(dst []byte, name string) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
@@ -72,8 +72,8 @@ func appendName(dst []byte, name string) []byte {
 	return append(dst, ':')
 }
 
-// canonical returns v as JSON text that is the same whenever the value is:
-// members sorted, no spaces, nothing escaped that need not be.
+// canonical returns the JSON encoding of v, the same for equal values: sorted members, no
+// spaces, no unnecessary escapes.
 func canonical(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -84,7 +84,7 @@ func canonical(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// decode parses one JSON text, keeping numbers as they are written.
+// decode parses one JSON text and keeps numbers as written.
 func decode(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

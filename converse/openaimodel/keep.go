@@ -8,10 +8,9 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// The members of metadata that hold what a server wants to see again: with an
-// invocation, extra_content, such as Gemini's thought signatures; with a
-// message, the reasoning_content that DeepSeek and Kimi refuse to go on
-// without, and the reasoning_details of OpenRouter.
+// Members of metadata for data that servers require in later requests. An invocation has
+// extra_content, such as Gemini's thought signatures. A message has the reasoning_content
+// that DeepSeek and Kimi require, and the reasoning_details of OpenRouter.
 const (
 	extraKey     = "openaimodel.extra_content"
 	reasoningKey = "openaimodel.reasoning_content"
@@ -20,11 +19,11 @@ const (
 
 // keepsake is the value of such a member.
 type keepsake struct {
-	Host  string          `json:"host"` // whose it is: others would refuse it
+	Host  string          `json:"host"` // the origin; other hosts would reject it
 	Value json.RawMessage `json:"value"`
 }
 
-// keep returns metadata with what this model's server wants to see again.
+// keep returns metadata with data that this model's server requires later.
 func (m *Model) keep(key string, value []byte) canister.Fields {
 	kept, err := json.Marshal(keepsake{Host: m.host, Value: value})
 	if err != nil {
@@ -33,7 +32,7 @@ func (m *Model) keep(key string, value []byte) canister.Fields {
 	return canister.Fields{key: kept}
 }
 
-// kept returns what keep kept, if it came from this model's server.
+// kept returns the value that keep stored, if it came from this model's server.
 func (m *Model) kept(metadata canister.Fields, key string) []byte {
 	member, ok := metadata[key]
 	if !ok {

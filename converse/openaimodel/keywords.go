@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// This file knows the keywords of JSON Schema (draft 2020-12, and what older
-// drafts wrote differently): where schemas stand in schemas, and which values
-// servers refuse.
+// This file defines the keywords of JSON Schema (draft 2020-12, and the different forms
+// of older drafts): which keywords contain schemas, and which values servers reject.
 
-// The keywords with schemas in them: one, a list, or several by name.
+// The keywords that contain schemas: one schema, a list, or schemas by name.
 var (
 	holdsOne = []string{
 		"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
@@ -25,8 +24,8 @@ var (
 	holdsNamed = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// eachSchema calls f for each schema that stands directly in node, with its
-// place: the keyword, and behind a slash the index or name. Order is fixed.
+// eachSchema calls f for each direct subschema of node, with its place: the keyword,
+// followed by a slash and the index or name if there are several. The order is fixed.
 func eachSchema(node map[string]any, f func(place string, sub any) error) error {
 	for _, keyword := range holdsOne {
 		if sub, ok := node[keyword]; ok {
@@ -61,7 +60,7 @@ func eachSchema(node map[string]any, f func(place string, sub any) error) error 
 	return nil
 }
 
-// replace puts sub into the place that eachSchema named.
+// replace stores sub at a place that eachSchema returned.
 func replace(node map[string]any, place string, sub any) {
 	keyword, at, _ := strings.Cut(place, "/")
 	switch holder := node[keyword].(type) {
@@ -84,8 +83,8 @@ var kinds = map[string]bool{
 	"array": true, "boolean": true, "integer": true, "null": true, "number": true, "object": true, "string": true,
 }
 
-// repair returns a copy of node, deep enough to put other schemas into it,
-// without what servers refuse. Nothing in it accepts less than before.
+// repair returns a copy of node without the parts that servers reject. The copy is deep
+// enough to replace its subschemas. It never accepts less than node.
 func repair(node map[string]any) map[string]any {
 	out := maps.Clone(node)
 	for _, keyword := range []string{"$schema", "$id", "$anchor", "$comment", "$vocabulary", "$dynamicAnchor", "$recursiveAnchor"} {
@@ -117,7 +116,7 @@ func repair(node map[string]any) map[string]any {
 	return out
 }
 
-// repairValues mends the values of keywords that hold no schemas.
+// repairValues corrects the values of keywords that contain no schemas.
 func repairValues(out map[string]any) {
 	if kind, ok := out["type"]; ok && !knownKinds(kind) {
 		delete(out, "type")
@@ -133,7 +132,7 @@ func repairValues(out map[string]any) {
 		delete(out, "enum")
 	}
 	for exclusive, limit := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
-		if on, ok := out[exclusive].(bool); ok { // as draft-04 has it
+		if on, ok := out[exclusive].(bool); ok { // the form of draft-04
 			delete(out, exclusive)
 			if value, ok := out[limit].(json.Number); ok && on {
 				out[exclusive] = value
@@ -143,8 +142,8 @@ func repairValues(out map[string]any) {
 	}
 }
 
-// repairItems writes the tuples of older drafts as today's, and gives arrays
-// without items the ones that they mean: any.
+// repairItems converts tuples of older drafts to the current form. Arrays without items
+// get their implicit meaning: any items.
 func repairItems(out map[string]any) {
 	if tuple, ok := out["items"].([]any); ok {
 		delete(out, "items")
@@ -161,7 +160,7 @@ func repairItems(out map[string]any) {
 	}
 }
 
-// repairDependencies writes those of older drafts as today's.
+// repairDependencies converts dependencies of older drafts to the current form.
 func repairDependencies(out map[string]any) {
 	old, ok := out["dependencies"].(map[string]any)
 	delete(out, "dependencies")
@@ -186,7 +185,7 @@ func repairDependencies(out map[string]any) {
 	}
 }
 
-// with returns m with a member, made if it is nil.
+// with sets a member of m and returns m, which is created if it is nil.
 func with(m map[string]any, name string, value any) map[string]any {
 	if m == nil {
 		m = map[string]any{}
@@ -195,8 +194,8 @@ func with(m map[string]any, name string, value any) map[string]any {
 	return m
 }
 
-// weight returns about how many bytes of JSON a node has without the schemas
-// in it.
+// weight returns the approximate size of a node as JSON, in bytes, without its
+// subschemas.
 func weight(node map[string]any) int {
 	total := 2
 	for keyword, value := range node {
@@ -227,11 +226,11 @@ func bytesOf(value any) int {
 	return total
 }
 
-// widen lets a node accept more when schemas in it do, under these keywords:
-// some keywords accept the less for it.
+// widen makes a node accept more if the subschemas of these keywords accept more. Some
+// keywords accept less when their subschemas accept more.
 func widen(node map[string]any, wide map[string]bool) {
 	if wide["oneOf"] {
-		if list, ok := node["anyOf"]; ok { // which steps aside
+		if list, ok := node["anyOf"]; ok { // an existing anyOf moves into allOf
 			node["allOf"] = append(slices.Clone(listOf(node["allOf"])), map[string]any{"anyOf": list})
 		}
 		node["anyOf"] = node["oneOf"]
@@ -248,12 +247,12 @@ func widen(node map[string]any, wide map[string]bool) {
 	if wide["contains"] {
 		delete(node, "maxContains")
 	}
-	// These go by which of the others accepted a member or an element.
+	// These depend on which subschemas accepted a member or an element.
 	delete(node, "unevaluatedProperties")
 	delete(node, "unevaluatedItems")
 }
 
-// knownKinds reports whether the value of a type keyword is a good one.
+// knownKinds reports whether the value of a type keyword is valid.
 func knownKinds(value any) bool {
 	if list, ok := value.([]any); ok {
 		for i, kind := range list {
@@ -268,7 +267,7 @@ func knownKinds(value any) bool {
 	return ok && kinds[text]
 }
 
-// point follows a JSON pointer (RFC 6901) as it stands in a URI.
+// point resolves a JSON pointer (RFC 6901) in its URI form.
 func point(value any, pointer string) (any, bool) {
 	pointer, err := url.PathUnescape(pointer)
 	if err != nil || pointer != "" && pointer[0] != '/' {
@@ -301,13 +300,13 @@ func point(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// listOf returns a list, and nothing for any other value.
+// listOf returns value if it is a list, and nil otherwise.
 func listOf(value any) []any {
 	list, _ := value.([]any)
 	return list
 }
 
-// stringsOf returns the strings of a list, each once, and nil for what is no
+// stringsOf returns the strings of a list without duplicates, and nil if value is not a
 // list.
 func stringsOf(value any) []any {
 	list, ok := value.([]any)
@@ -323,7 +322,7 @@ func stringsOf(value any) []any {
 	return names
 }
 
-// kindOf names the JSON type of a value.
+// kindOf returns the name of the JSON type of a value.
 func kindOf(value any) string {
 	switch value.(type) {
 	case nil:

@@ -12,33 +12,34 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// limits are what a server takes in one request. 0 is no limit that is known.
+// limits are the limits of a server for one request. 0 means that no limit is known.
 type limits struct {
-	tools       int  // definitions
-	description int  // characters of one, as UTF-16 counts them
-	letterFirst bool // a name begins with a letter or an underscore
+	tools       int  // number of definitions
+	description int  // characters per description, in UTF-16 code units
+	letterFirst bool // names must begin with a letter or an underscore
 }
 
-// providerLimits are those of the servers in [providers], by the name there. Names
-// of at most 64 characters, of letters, digits, "_" and "-", are everybody's; that
-// is seen to by ensemble.NameFor. Sources, looked up on 2026-11-22:
+// providerLimits has the limits of servers, by provider name as in [providers]. All
+// servers limit names to 64 characters: letters, digits, "_" and "-". ensemble.NameFor
+// ensures this. Sources, looked up on 2026-11-22:
 //
 //   - openai: the errors array_above_max_length of "tools" and
 //     string_above_max_length of "function.description" (getsentry/sentry-mcp#106,
 //     zed-industries/zed#32946); openai/openai-openapi#76
-//   - azure.ai.openai, azure.ai.inference: the same API; Azure OpenAI, Quotas and limits
+//   - azure.ai.openai, azure.ai.inference: the same API; Azure OpenAI, Quotas and
+//     limits
 //   - groq: "'tools' : maximum number of items is 128" (gsd-build/gsd-2#4376)
 //   - deepseek: API reference, Create Chat Completion, tools
 //   - x_ai: "the maximum is 200" (anomalyco/opencode#28911)
-//   - gcp.gemini: "At most 512 function declarations" (google-gemini/gemini-cli#19083),
-//     and names (kaitranntt/ccs#25)
+//   - gcp.gemini: "At most 512 function declarations"
+//     (google-gemini/gemini-cli#19083), and names (kaitranntt/ccs#25)
 //   - gcp.vertex_ai: googleapis/google-cloud-dotnet#13783
 //
-// None was found of the others that the table of providers has, in their references
-// or in reports of refused requests: of Anthropic only that names may have 128
-// characters (anthropics/claude-code#96152) and that strict tools, which are not sent
-// to it, are limited (camel-ai/camel#4171), of Mistral and OpenRouter nothing. OpenRouter
-// passes a request on to a provider that has its own limits.
+// No limits were found for the other providers in the table, neither in their references
+// nor in reports of rejected requests. For Anthropic it is only known that names may have
+// 128 characters (anthropics/claude-code#96152) and that strict tools, which are not sent
+// to it, are limited (camel-ai/camel#4171). For Mistral and OpenRouter nothing is known.
+// OpenRouter forwards requests to providers that have their own limits.
 var providerLimits = map[string]limits{
 	"openai":             {tools: 128, description: 1024},
 	"azure.ai.openai":    {tools: 128, description: 1024},
@@ -50,8 +51,8 @@ var providerLimits = map[string]limits{
 	"gcp.vertex_ai":      {tools: 128, letterFirst: true},
 }
 
-// limitsOf returns the limits of the server at base, or those that the options have
-// in their place.
+// limitsOf returns the limits of the server at base. Limits in the options take
+// precedence.
 func limitsOf(o *Options, base *url.URL) limits {
 	l := providerLimits[providerOf(base)]
 	l.tools = max(0, cmp.Or(o.MaxTools, l.tools))
@@ -59,12 +60,12 @@ func limitsOf(o *Options, base *url.URL) limits {
 	return l
 }
 
-// MaxTools returns how many tools the server takes in a request; 0 if no limit is
+// MaxTools returns how many tools the server accepts in a request; 0 if no limit is
 // known. See [Options].MaxTools.
 func (m *Model) MaxTools() int { return m.limits.tools }
 
-// Shortened returns what of a tool is shortened for the server, as a clause, and
-// nothing if all of it is sent.
+// Shortened describes what is shortened in a tool for the server, as a clause. It returns
+// "" if the whole tool is sent.
 func (m *Model) Shortened(definition *invoker.Definition) string {
 	_, note, err := adapt(definition.InputSchema, *m.opts.InlineRefs)
 	if err != nil {
@@ -77,7 +78,7 @@ func (m *Model) Shortened(definition *invoker.Definition) string {
 	return fmt.Sprintf("its description is too long for the model's server, which takes %d characters (max_description): %d are left out", m.limits.description, cut)
 }
 
-// checkName returns why the server does not take the name of a tool.
+// checkName returns the reason why the server does not accept the name of a tool.
 func (l limits) checkName(name string) error {
 	if l.letterFirst && (name == "" || name[0] >= '0' && name[0] <= '9' || name[0] == '-') {
 		return errors.New("the model's server wants its name to begin with a letter or an underscore; give its server another name")
@@ -85,11 +86,11 @@ func (l limits) checkName(name string) error {
 	return nil
 }
 
-// longNote stands for the conditions of a schema that have no room.
+// longNote replaces the conditions of a schema if they are too long.
 const longNote = "The arguments must meet further conditions, which are too long to be given here."
 
-// describe returns the description of a tool with the note about its schema, and
-// how many characters of it had to be left out, which it then says at the place.
+// describe returns the description of a tool with the note about its schema, and the
+// number of characters that were left out. The text says where it was cut.
 func (l limits) describe(definition *invoker.Definition, note string) (text string, cut int) {
 	text = cmp.Or(definition.Description, definition.Title)
 	if l.description == 0 {
@@ -119,8 +120,8 @@ func joined(text, note string) string {
 	return text + "\n\n" + note
 }
 
-// cutDescription returns as much of a text as there is room for with what says how
-// much is left out.
+// cutDescription cuts a text to room code units, including a mark with the number of
+// characters that were left out.
 func cutDescription(text string, room int) (string, int) {
 	const mark = " [cut: %d characters left out]"
 	all := units(text)
@@ -140,7 +141,7 @@ func cutDescription(text string, room int) (string, int) {
 	return text, all - kept
 }
 
-// units counts the UTF-16 code units of a text: no server counts more characters.
+// units counts the UTF-16 code units of a text. No server counts more characters.
 func units(text string) (n int) {
 	for _, r := range text {
 		n += max(1, utf16.RuneLen(r))

@@ -14,18 +14,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// messageWriter writes canisters as messages of the API. What it writes
-// depends on the canisters and the model's options alone.
+// messageWriter writes canisters as messages of the API. The output depends only on the
+// canisters and the model's options.
 type messageWriter struct {
 	m   *Model
 	dst []byte
-	// settled is the length of dst up to where no canister that may follow
-	// changes what was written.
+	// settled is the length of the part of dst that later canisters cannot change.
 	settled int
 }
 
-// write appends the messages of a history, or of the rest of one from the
-// beginning of a message on, and returns how many of the canisters are settled.
+// write appends the messages of a history, or of the rest of one that starts at a
+// message. It returns how many canisters are settled.
 func (w *messageWriter) write(history []canister.Canister) (int, error) {
 	done := 0
 	for i := 0; i < len(history); {
@@ -57,7 +56,7 @@ func (w *messageWriter) write(history []canister.Canister) (int, error) {
 	return done, nil
 }
 
-// group is a message of the model with its calls and their results.
+// group is an assistant message with its calls and their results.
 type group struct {
 	message     canister.Assistant
 	invocations []canister.Invocation
@@ -66,7 +65,7 @@ type group struct {
 
 func (g *group) size() int { return 1 + len(g.invocations) + len(g.results) }
 
-// groupAt returns the group whose message stands at i.
+// groupAt returns the group whose message is at index i.
 func groupAt(history []canister.Canister, i int) (*group, error) {
 	g := &group{message: history[i].(canister.Assistant)}
 	for _, c := range history[i+1:] {
@@ -86,8 +85,8 @@ func groupAt(history []canister.Canister, i int) (*group, error) {
 	return g, nil
 }
 
-// group writes the message, a message for each result, and one for what the
-// results hold that theirs cannot carry.
+// group writes the assistant message, a tool message for each result, and a user message
+// for parts of the results that tool messages cannot contain.
 func (w *messageWriter) group(g *group) {
 	w.begin("assistant")
 	text := w.lines(g.message.Content)
@@ -128,7 +127,7 @@ func (w *messageWriter) group(g *group) {
 	}
 }
 
-// call writes one call of an assistant's message.
+// call writes one call of an assistant message.
 func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(w.dst, '{')
 	w.dst = appendMember(w.dst, "id", callID(call))
@@ -142,20 +141,20 @@ func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(w.dst, '}')
 }
 
-// plain writes a message that can hold text alone.
+// plain writes a message that can only contain text.
 func (w *messageWriter) plain(role string, contents []canister.Content) {
 	w.begin(role)
 	w.content(w.lines(contents))
 	w.dst = append(w.dst, '}')
 }
 
-// content writes a content that is one text. Servers refuse an empty one, and
-// with it the whole history, for ever.
+// content writes content that is a single text. Servers reject empty content, and with it
+// the whole history, on every later request.
 func (w *messageWriter) content(text string) {
 	w.dst = appendMember(w.dst, "content", cmp.Or(text, "[empty]"))
 }
 
-// message writes a message of parts: as one text if that is all.
+// message writes a message of parts, as one text if all parts are text.
 func (w *messageWriter) message(role string, parts []part) {
 	w.begin(role)
 	if text, ok := onlyText(parts); ok {
@@ -166,7 +165,7 @@ func (w *messageWriter) message(role string, parts []part) {
 	w.dst = append(appendName(w.dst, "content"), '[')
 	for _, p := range parts {
 		if p.isText() && p.text == "" {
-			continue // which servers refuse as a part
+			continue // servers reject an empty text part
 		}
 		if w.dst[len(w.dst)-1] != '[' {
 			w.dst = append(w.dst, ',')
@@ -184,7 +183,7 @@ func (w *messageWriter) begin(role string) {
 	w.dst = appendMember(append(w.dst, '{'), "role", role)
 }
 
-// callID returns the name of a call that its result repeats.
+// callID returns the ID that links a call and its result.
 func callID(call canister.Invocation) string {
 	if call.CallID != "" {
 		return call.CallID
@@ -192,16 +191,16 @@ func callID(call canister.Invocation) string {
 	return madeCallID(call.ID)
 }
 
-// madeCallID returns a name for a call that has none, in the form and within
-// the 40 characters that servers expect.
+// madeCallID returns an ID for a call that has none. It has the form that servers expect,
+// with at most 40 characters.
 func madeCallID(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// legalName returns the name of a called tool as the API accepts it. Only a
-// name that the model made up is not that already; the server would refuse the
-// whole history for it.
+// legalName returns the name of a called tool in a form that the API accepts. Only names
+// that the model invented can be invalid. The server would reject the whole history
+// because of one.
 func legalName(name string) string {
 	legal := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -215,10 +214,9 @@ func legalName(name string) string {
 	return legal[:min(len(legal), 64)]
 }
 
-// legalArguments returns the arguments of a call as servers accept them again.
-// Many parse what the model wrote, and refuse the whole history if it is not
-// an object; such text goes back inside of one, so that the model still sees
-// what it did.
+// legalArguments returns the arguments of a call in a form that servers accept. Many
+// servers parse them, and reject the whole history if they are not an object. Invalid
+// text is wrapped in an object, so that the model still sees what it wrote.
 func legalArguments(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "{}"

@@ -23,22 +23,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// Model is a language model behind an API of OpenAI's Chat Completions kind.
-// It is safe for concurrent use.
+// Model is a language model behind an API of the OpenAI Chat Completions kind. It is safe
+// for concurrent use.
 type Model struct {
 	name   string
 	opts   Options
-	host   string // of the API, for messages and for what is only for it
+	host   string // host of the API, for messages and to bind data to it
 	client openai.Client
-	own    *http.Transport          // nil when the caller gave an HTTP client
-	redact func(text string) string // takes out what the model was given as a secret
+	own    *http.Transport          // nil if the caller supplied an HTTP client
+	redact func(text string) string // removes the secrets that were given to the model
 	log    *zap.Logger
 	info   telemetry.ModelInfo
 
-	limits limits // of the server
-	// usageRefused is set when the server has refused stream_options.
+	limits limits // limits of the server
+	// usageRefused is set when the server has rejected stream_options.
 	usageRefused atomic.Bool
-	fields       string // the members of a request that has no settings of its own
+	fields       string // members of a request without settings of its own
 	tools        toolCache
 }
 
@@ -49,8 +49,8 @@ var (
 	_ converse.Limiter   = (*Model)(nil)
 )
 
-// New returns the model of that name, which the server knows it by. Nothing is
-// sent before the first exchange. The error names the options that cannot be.
+// New returns the model with that name on the server. It sends nothing before the first
+// exchange. The error lists the invalid options.
 func New(name string, options *Options) (*Model, error) {
 	if name == "" {
 		return nil, errors.New("openaimodel: the model has no name")
@@ -72,9 +72,8 @@ func New(name string, options *Options) (*Model, error) {
 // Name returns the name of the model.
 func (m *Model) Name() string { return m.name }
 
-// Close frees the connections that the model keeps open for later exchanges;
-// without it they are closed when they have been idle for a while. Exchanges
-// that run are not disturbed, and later ones still work.
+// Close closes the idle connections of the model. Without Close they are closed after
+// being idle for a while. Running exchanges are not affected, and later ones still work.
 func (m *Model) Close() error {
 	if m.own != nil {
 		m.own.CloseIdleConnections()
@@ -89,21 +88,21 @@ func (m *Model) Exchange(ctx context.Context, request *converse.Request) iter.Se
 	}
 }
 
-// Bind returns a model for one conversation, which keeps the messages that it
-// has sent in the form in which they are sent: an exchange then costs what is
-// new in it, and the sending. It holds about as many bytes as the largest
-// request.
+// Bind returns a model for one conversation. It keeps the encoded messages that it has
+// sent, so that an exchange only encodes the new ones. It uses about as many bytes as the
+// largest request.
 func (m *Model) Bind() converse.Model { return &bound{model: m} }
 
 // bound is a [Model] for one conversation.
 type bound struct {
 	model      *Model
 	busy       atomic.Bool
-	transcript transcript // of the exchange that holds busy
+	transcript transcript // belongs to the exchange that holds busy
 }
 
-// Exchange is that of the model. Of two at the same time, which Bind does not
-// ask for, one goes without what the other keeps.
+// Exchange is like [Model.Exchange] but reuses the transcript. If two exchanges run at
+// the same time, which the contract of Bind does not require, one runs without the
+// transcript.
 func (b *bound) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
 		if !b.busy.CompareAndSwap(false, true) {
@@ -115,17 +114,16 @@ func (b *bound) Exchange(ctx context.Context, request *converse.Request) iter.Se
 	}
 }
 
-// Screen returns why the model cannot be offered a tool: its input schema is
-// one that no adaptation makes fit, or its server does not take its name. See the
-// package comment.
+// Screen returns the reason why the model cannot be offered a tool: its input schema
+// cannot be adapted, or the server does not accept its name. See the package comment.
 func (m *Model) Screen(definition *invoker.Definition) error {
 	_, err := m.appendTool(nil, definition)
 	return err
 }
 
-// clientOptions sets the SDK's client up. The client is made without its
-// constructor, which would put the environment's keys, organization, project,
-// base URL and custom headers into requests to whatever host.
+// clientOptions configures the SDK's client. The client is created without its
+// constructor, which would add keys, organization, project, base URL and custom headers
+// from the environment to requests to any host.
 func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 	endpoint := *base
 	endpoint.RawQuery = ""
@@ -153,15 +151,15 @@ func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 	return options
 }
 
-// httpClient returns a client that stays within the origin of a request.
+// httpClient returns a client that follows redirects only within the origin of a request.
 func (m *Model) httpClient() *http.Client {
 	var client http.Client
 	if m.opts.HTTPClient != nil {
 		client = *m.opts.HTTPClient
 	} else if transport, ok := http.DefaultTransport.(*http.Transport); ok {
 		m.own = transport.Clone()
-		// Conversations side by side would otherwise open a connection for
-		// each exchange: the default keeps two, for a minute and a half.
+		// With the default of two idle connections, kept for a minute and a half,
+		// concurrent conversations would open a connection for each exchange.
 		m.own.MaxIdleConns, m.own.MaxIdleConnsPerHost = 0, 1000
 		client.Transport = m.own
 	}
@@ -179,9 +177,9 @@ func (m *Model) httpClient() *http.Client {
 	return &client
 }
 
-// redactorOf returns a function that takes this model's secrets out of a text: its
-// key, the values of its headers, and those of its URL's query. A server can repeat a
-// key in its error.
+// redactorOf returns a function that removes this model's secrets from a text: its key,
+// the values of its headers, and the values in its URL's query. A server can repeat a key
+// in an error.
 func redactorOf(o *Options, base *url.URL) func(text string) string {
 	secrets := append(slices.Collect(maps.Values(o.Headers)), o.APIKey)
 	for _, values := range base.Query() {
@@ -190,8 +188,8 @@ func redactorOf(o *Options, base *url.URL) func(text string) string {
 	return redact.Sent(secrets...)
 }
 
-// toolCache keeps the encoded forms of the last few toolsets.
+// toolCache caches the encoded forms of recent toolsets.
 type toolCache struct {
 	mu      sync.Mutex
-	entries []*encodedTools // the newest last
+	entries []*encodedTools // newest last
 }

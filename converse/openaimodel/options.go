@@ -29,137 +29,131 @@ const (
 	defaultMaxAnswerBytes  = 64 << 20
 )
 
-// Options are the choices of a model. Nil, and the zero value of each field,
-// mean the default that the field names. Fields that are pointers are sent
-// only when they are set, as their zero means something.
+// Options are the options of a model. A nil pointer and the zero value of a field mean
+// the default. Pointer fields are sent only if they are set, because zero is a valid
+// value.
 type Options struct {
-	// BaseURL is where the API is, up to what stands before
-	// /chat/completions; default "https://api.openai.com/v1". It is http or https. No
-	// environment variable changes it.
+	// BaseURL is the URL of the API without /chat/completions; default
+	// "https://api.openai.com/v1". The scheme is http or https. No environment variable
+	// changes it.
 	BaseURL string
-	// APIKey is sent as a bearer token. If it is empty and BaseURL is
-	// OpenAI's, it comes from OPENAI_API_KEY; a server elsewhere gets only
-	// the key that is given here.
+	// APIKey is sent as a bearer token. If it is empty and BaseURL is OpenAI's, it is
+	// read from OPENAI_API_KEY. Other servers only get a key that is set here.
 	APIKey string
-	// Organization and Project are sent as OpenAI's headers of these names.
-	// They are never taken from the environment.
+	// Organization and Project are sent in OpenAI's headers of these names. They are
+	// never read from the environment.
 	Organization, Project string
-	// Headers are sent with each request, in place of the SDK's own of the
-	// same name.
+	// Headers are sent with each request. They replace headers of the SDK with the same
+	// name.
 	Headers map[string]string
 
-	// NoStream asks for the answer in one piece. Deltas then come all at once.
+	// NoStream requests the answer in one piece. All deltas then come together.
 	NoStream bool
-	// NoStreamUsage leaves out stream_options, for servers that refuse it; the
-	// usage of a streamed exchange is then mostly not known.
+	// NoStreamUsage omits stream_options, for servers that reject it. The usage of a
+	// streamed exchange is then usually unknown.
 	NoStreamUsage bool
 
-	// Temperature and TopP choose how bold the sampling is. A request's own
-	// temperature stands in place of this one.
+	// Temperature and TopP control the randomness of the sampling. A temperature in a
+	// request takes precedence.
 	Temperature, TopP *float64
-	// MaxTokens bounds the tokens of one answer; 0 leaves it to the server. Of
-	// it and a request's own bound, the lesser is sent.
+	// MaxTokens limits the tokens of one answer; 0 leaves it to the server. If a request
+	// has a limit too, the lower one is sent.
 	MaxTokens int
-	// MaxTokensField is the field for MaxTokens. The default is
-	// max_completion_tokens for OpenAI and Azure, where the newer models
-	// insist on it, and max_tokens elsewhere, where some servers know no other.
+	// MaxTokensField is the name of the field for MaxTokens. The default is
+	// max_completion_tokens for OpenAI and Azure, where newer models require it, and
+	// max_tokens elsewhere, where some servers know no other.
 	MaxTokensField string
-	// Stop are texts at which the model stops. Those of a request stand in
-	// their place.
+	// Stop are texts at which the model stops. The Stop of a request replaces them.
 	Stop []string
-	// Seed asks for the same answer to the same request, as far as the server
-	// can.
+	// Seed requests the same answer for the same request, as far as the server supports
+	// it.
 	Seed *int64
-	// ToolChoice is auto, none, required or the name of a tool that must be
-	// called; empty leaves it to the server, which means auto. Mind that a
-	// model that must call a tool every time ends only at the limits of the
-	// conversation. It is none where the request asks for no invocations.
+	// ToolChoice is auto, none, required or the name of a tool that must be called. Empty
+	// leaves it to the server, which means auto. A model that must call a tool every time
+	// stops only at the limits of the conversation. If a request forbids invocations,
+	// none is sent.
 	ToolChoice string
-	// ParallelToolCalls allows or forbids several calls in one answer. Some
-	// models and servers refuse the field, whatever its value.
+	// ParallelToolCalls allows or forbids several calls in one answer. Some models and
+	// servers reject the field, whatever its value.
 	ParallelToolCalls *bool
-	// ReasoningEffort is how much the model thinks: none, minimal, low,
-	// medium, high or what else the server knows.
+	// ReasoningEffort is how much the model thinks: none, minimal, low, medium, high or
+	// another value that the server knows.
 	ReasoningEffort string
-	// ResponseFormat asks for answers in JSON.
+	// ResponseFormat requests answers in JSON.
 	ResponseFormat *ResponseFormat
-	// ExtraBody are further members of the request's body, for fields that are
-	// not here and for what other servers know. They stand in place of a
-	// member of the same name that the other options, or a request, would
-	// give; with max_tokens or max_completion_tokens among them, a request's
-	// bound is not sent at all. The names
-	// model, messages, tools and stream cannot be given.
+	// ExtraBody holds additional members of the request body, for fields without an
+	// option and for other servers. They replace members of the same name from other
+	// options or from a request. If they include max_tokens or max_completion_tokens, the
+	// limit of a request is not sent. The names model, messages, tools and stream are not
+	// allowed.
 	ExtraBody map[string]any
 
-	// SupervisorRole is the role of Supervisor canisters; default system,
-	// which OpenAI takes as developer where a model wants that.
+	// SupervisorRole is the role of Supervisor canisters; default system, which OpenAI
+	// treats as developer for models that require it.
 	SupervisorRole string
-	// NoImages is for models that cannot see: a line stands for each image.
+	// NoImages is for models that do not accept images: a line of text replaces each
+	// image.
 	NoImages bool
-	// Audio is for models that can hear, which most refuse to do: WAV and MP3
-	// are sent. Otherwise a line stands for each piece of sound.
+	// Audio is for models that accept audio, which most reject. WAV and MP3 are sent. If
+	// Audio is false, a line of text replaces each piece of audio.
 	Audio bool
-	// InlineRefs says whether local references in tool schemas are written
-	// out. The default is to do it for servers other than OpenAI's and
-	// Azure's, many of which do not follow them.
+	// InlineRefs inlines local references in tool schemas. The default is to do so for
+	// servers other than OpenAI's and Azure's, many of which do not follow references.
 	InlineRefs *bool
 
 	// MaxTools is how many tools a request may have, and MaxDescription how many
-	// characters the description of each: a conversation sets aside the tools that
-	// are too many, and a longer description is cut, and says so. The default is
-	// what is known of the server by its host, such as 128 and 1024 for OpenAI;
-	// negative is no limit.
+	// characters each description may have. A conversation sets surplus tools aside. A
+	// longer description is cut and says so. The default is the known limit of the
+	// server's host, such as 128 and 1024 for OpenAI; negative means no limit.
 	MaxTools, MaxDescription int
 
-	// MaxRetries is how often a failed exchange is tried again, counting
-	// broken streams that had not said anything yet; default 2, negative
-	// means never. The waits are those of the SDK: what the server asks for up
-	// to two minutes, else half a second, doubling up to 8 seconds.
+	// MaxRetries is how often a failed exchange is retried, including streams that broke
+	// off before they yielded anything; default 2, negative means never. The waits are
+	// those of the SDK: the time that the server requests, up to two minutes, otherwise
+	// half a second, doubling up to 8 seconds.
 	MaxRetries int
-	// ResponseTimeout bounds the wait for the head of a response, and
-	// IdleTimeout the wait for more of its body; default 10 and 5 minutes.
-	// Models think in silence. A negative value is no bound.
+	// ResponseTimeout limits the wait for the response header, and IdleTimeout the wait
+	// for more of the body; default 10 and 5 minutes. Models can be silent while they
+	// think. A negative value means no limit.
 	ResponseTimeout, IdleTimeout time.Duration
-	// MaxEventBytes bounds one event of a stream, and MaxAnswerBytes a whole
-	// response; default 8 MiB and 64 MiB.
+	// MaxEventBytes limits one event of a stream, and MaxAnswerBytes a whole response;
+	// default 8 MiB and 64 MiB.
 	MaxEventBytes, MaxAnswerBytes int
 
-	// Provider is who runs the server, in traces and measurements: a name of
-	// OpenTelemetry's conventions for gen_ai.provider.name, such as openai, or
-	// another. The default is known by the host for those whom the conventions
-	// name, and is openai_compatible elsewhere.
+	// Provider names the operator of the server in traces and metrics: a name of
+	// OpenTelemetry's conventions for gen_ai.provider.name, such as openai, or another
+	// name. The default depends on the host if the conventions name its provider, and is
+	// openai_compatible otherwise.
 	Provider string
-	// TraceHeaders sends the context of the trace with each request (W3C Trace
-	// Context: traceparent and tracestate), for a server that takes part in
-	// traces. The default is not to: whoever runs the server could tell which
-	// requests belong together, and reads what others wrote into tracestate.
+	// TraceHeaders sends the trace context with each request (W3C Trace Context:
+	// traceparent and tracestate), for a server that takes part in traces. It is off by
+	// default, because the operator of the server could see which requests belong
+	// together, and could read values that others wrote into tracestate.
 	TraceHeaders bool
 
-	// HTTPClient sends the requests. The default has its own connections,
-	// which [Model.Close] frees. A client that is given is copied, and follows
-	// redirections only within the origin of BaseURL. Its Timeout, if any,
-	// cuts long answers off.
+	// HTTPClient sends the requests. The default has its own connections, which
+	// [Model.Close] closes. A given client is copied, and follows redirects only within
+	// the origin of BaseURL. Its Timeout, if set, cuts long answers off.
 	HTTPClient *http.Client
-	// Logger takes what is worth knowing beside the events; nil is silent.
+	// Logger receives log entries in addition to the events; nil logs nothing.
 	Logger *zap.Logger
 }
 
-// ResponseFormat asks for answers that are JSON.
+// ResponseFormat requests answers in JSON.
 type ResponseFormat struct {
-	// Name names the schema to the model; default answer.
+	// Name is the name of the schema, which the model sees; default answer.
 	Name string
-	// Description says what the answer is for; may be empty.
+	// Description explains the purpose of the answer; may be empty.
 	Description string
-	// Schema is the JSON Schema of the answer. If it is empty the answer is
-	// any JSON object, and the instructions must ask for JSON too.
+	// Schema is the JSON Schema of the answer. If it is empty, the answer is any JSON
+	// object, and the instructions must also ask for JSON.
 	Schema json.RawMessage
-	// Strict makes the server keep to Schema exactly, which OpenAI does only
-	// for schemas of a narrow form.
+	// Strict makes the server follow Schema exactly. OpenAI supports this only for
+	// schemas of a restricted form.
 	Strict bool
 }
 
-// settle returns the options with their defaults filled in, and the parsed
-// base URL.
+// settle returns the options with defaults filled in, and the parsed base URL.
 func settle(given *Options) (Options, *url.URL, error) {
 	var o Options
 	if given != nil {
@@ -195,7 +189,7 @@ func settle(given *Options) (Options, *url.URL, error) {
 	return o, base, o.check()
 }
 
-// check returns what is wrong with the options, all at once.
+// check returns all problems of the options as one error.
 func (o *Options) check() error {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -231,8 +225,8 @@ func (o *Options) check() error {
 	return errors.Join(wrong...)
 }
 
-// parseBase checks a base URL. Its errors do not repeat it, as it can hold
-// what nobody should read.
+// parseBase checks a base URL. Its errors do not quote the URL, which can contain
+// secrets.
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
 	if err != nil {
@@ -247,13 +241,13 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// isOpenAI reports whether a URL is of OpenAI itself, in any of its regions.
+// isOpenAI reports whether a URL belongs to OpenAI itself, in any of its regions.
 func isOpenAI(base *url.URL) bool {
 	host := strings.ToLower(base.Hostname())
 	return base.Scheme == "https" && (host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com"))
 }
 
-// isAzure reports whether a URL is of OpenAI's models on Azure.
+// isAzure reports whether a URL belongs to OpenAI's models on Azure.
 func isAzure(base *url.URL) bool {
 	host := strings.ToLower(base.Hostname())
 	return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".services.ai.azure.com")

@@ -8,21 +8,21 @@ import (
 	"github.com/consort-go/consort/converse"
 )
 
-// This file says which of a model's options go with a request. Most say how the
-// model works and belong to every request; some say what an answer of the
-// conversation looks like, and would spoil a summary or the answer to a tool.
+// This file decides which of a model's options apply to a request. Most configure the
+// model and apply to every request. Some describe the answers of the conversation, and
+// would spoil a summary or the answer to a tool.
 
-// answerMembers are the members of a request that only one for an answer of the
-// conversation has, whether an option or Options.ExtraBody gives them. All others
-// go with every request.
+// answerMembers are the members that are sent only in requests for an answer of the
+// conversation, whether an option or Options.ExtraBody sets them. All others are sent
+// with every request.
 var answerMembers = map[string]bool{
-	"response_format":     true, // a summary would be an object of that schema
-	"stop":                true, // and would end at the first of these texts
+	"response_format":     true, // otherwise a summary would be an object of that schema
+	"stop":                true, // otherwise a summary would end at one of these texts
 	"tool_choice":         true,
 	"parallel_tool_calls": true,
 	"functions":           true,
 	"function_call":       true,
-	"modalities":          true, // an answer in sound, and its voice
+	"modalities":          true, // audio answers, with a voice
 	"audio":               true,
 	"prediction":          true,
 
@@ -33,7 +33,7 @@ var answerMembers = map[string]bool{
 	"regex":  true, "ebnf": true, // SGLang
 }
 
-// optionsFor returns the options that go with a request of a purpose.
+// optionsFor returns the options that apply to a request with a purpose.
 func (m *Model) optionsFor(purpose converse.Purpose) *Options {
 	if purpose.Answers() {
 		return &m.opts
@@ -45,7 +45,7 @@ func (m *Model) optionsFor(purpose converse.Purpose) *Options {
 	return &o
 }
 
-// extra reports whether the caller gives a member of the body himself.
+// extra reports whether the caller sets a member of the body in ExtraBody.
 func (o *Options) extra(name string) bool {
 	_, given := o.ExtraBody[name]
 	return given

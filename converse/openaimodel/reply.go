@@ -12,12 +12,12 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// noArguments stands for the arguments of a call that was cut off before them.
-// It is not JSON, so that the tool does not run as if it had been called
-// without any, and the model learns what became of its call.
+// noArguments replaces the arguments of a call that was cut off before them. It is not
+// JSON, so that the tool does not run as if it had been called without arguments, and the
+// model learns that its call was cut off.
 const noArguments = "[cut off before the arguments]"
 
-// reply returns the whole answer.
+// reply returns the complete answer.
 func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, error) {
 	if a.overflown {
 		return converse.Reply{}, errors.New("the answer holds more than 512 calls")
@@ -71,8 +71,8 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 	return reply, nil
 }
 
-// reason says why the model stopped. Calls are calls whatever the server names
-// as the reason, unless the answer was cut off or held back.
+// reason returns the reason why the model stopped. If there are calls, it is
+// FinishInvocations whatever the server sent, unless the answer was cut off or filtered.
 func (a *accumulator) reason() canister.Finish {
 	switch a.finish {
 	case "length", "max_tokens", "model_length":

@@ -19,10 +19,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// This file writes the members of a request's body that follow the messages.
+// This file writes the members of a request body after the messages.
 
-// fieldsFor returns the members of a request behind its messages, apart from
-// the tools.
+// fieldsFor returns the members of a request after its messages, except the tools.
 func (m *Model) fieldsFor(request *converse.Request) (string, error) {
 	if !m.usageRefused.Load() && request.Purpose.Answers() && request.MaxTokens <= 0 && request.Temperature == nil && len(request.Stop) == 0 {
 		return m.fields, nil
@@ -41,8 +40,8 @@ func (m *Model) fieldsFor(request *converse.Request) (string, error) {
 	return o.fields(m.name)
 }
 
-// fields returns the members of a request that the options give, each with a
-// comma before it, in an order of their own.
+// fields returns the members of a request that the options set, each preceded by a comma,
+// in a fixed order.
 func (o *Options) fields(model string) (string, error) {
 	fields := map[string]any{}
 	if !o.NoStream && !o.NoStreamUsage {
@@ -105,8 +104,8 @@ func (f *ResponseFormat) field() any {
 	return map[string]any{"type": "json_schema", "json_schema": schema}
 }
 
-// appendTail appends the rest of a body behind its messages, which begins with
-// fields. Tools are nil when none are on offer.
+// appendTail appends the rest of a body after its messages, beginning with fields. tools
+// is nil if no tools are offered.
 func (m *Model) appendTail(dst []byte, request *converse.Request, fields string, tools *encodedTools) []byte {
 	dst = append(append(dst, ']'), fields...)
 	if tools == nil {
@@ -132,19 +131,19 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 	return append(dst, '}')
 }
 
-// maxToolCache bounds the toolsets whose encoded form a model keeps: one that
-// serves several rosters has a few at a time.
+// maxToolCache limits the number of cached toolsets. A model that serves several rosters
+// uses a few at a time.
 const maxToolCache = 8
 
 // encodedTools is the tools member of a request for one toolset.
 type encodedTools struct {
 	set  *converse.Toolset
-	text []byte // with a comma before it
+	text []byte // begins with a comma
 }
 
-// encode returns the encoded form of the tools of a request; nil if there are none.
-// The tools of a request of sampling are new each time. In the cache they would take
-// the room of the toolsets of conversations.
+// encode returns the encoded tools of a request; nil if there are none. The tools of a
+// sampling request are new each time. They are not cached, because they would displace
+// the toolsets of conversations.
 func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedTools {
 	set := request.Tools
 	if set == nil || len(set.Definitions) == 0 {
@@ -162,8 +161,8 @@ func (m *Model) encode(ctx context.Context, request *converse.Request) *encodedT
 	return encoded
 }
 
-// of returns the encoded form of a toolset. A toolset of the same definitions is as
-// good as the same toolset.
+// of returns the encoded form of a toolset. Toolsets with equal definitions share an
+// entry.
 func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *encodedTools {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,9 +179,8 @@ func (c *toolCache) of(ctx context.Context, m *Model, set *converse.Toolset) *en
 	return c.entries[i]
 }
 
-// appendTools appends the tools member for a set. A tool that Screen refuses,
-// and that is offered all the same, is left out and logged: a request with it
-// would fail as a whole.
+// appendTools appends the tools member for a set. A tool that Screen rejects but that is
+// offered anyway is left out and logged, because a request with it would fail as a whole.
 func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Toolset) []byte {
 	dst = append(dst, `,"tools":[`...)
 	empty := len(dst)
@@ -204,8 +202,8 @@ func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Tools
 	return append(dst, ']')
 }
 
-// appendTool appends one tool. Its schema is adapted; strict is never sent, as
-// it would make optional arguments mandatory.
+// appendTool appends one tool with its adapted schema. strict is never sent, as it would
+// make optional arguments mandatory.
 func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, error) {
 	if err := m.limits.checkName(definition.Name); err != nil {
 		return dst, err
@@ -224,8 +222,8 @@ func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, 
 	return append(dst, "}}"...), nil
 }
 
-// compactJSON returns text without the spaces between its tokens, and as it is
-// when it is not JSON.
+// compactJSON returns text without spaces between its tokens. It returns text unchanged
+// if it is not JSON.
 func compactJSON(text []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {

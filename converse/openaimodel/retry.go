@@ -10,18 +10,16 @@ import (
 	"time"
 )
 
-// This file foresees what the SDK does after a failed attempt, so that the
-// event about it can come before the wait. What cannot be foreseen, as it is
-// chosen by chance, is chosen here and put into the response, where the SDK
-// finds it as the server's word.
+// This file predicts what the SDK does after a failed attempt, so that the event about it
+// can be sent before the wait. Random values cannot be predicted: they are chosen here
+// and put into the response, where the SDK reads them as the server's answer.
 
-// maxAskedWait is the longest wait that the SDK lets a server ask for; when it
-// asks for more, the failure is final.
+// maxAskedWait is the longest wait that the SDK accepts from a server. If the server asks
+// for more, the failure is final.
 const maxAskedWait = 2 * time.Minute
 
-// sdkWait says whether the SDK will try again, and how long it waits first.
-// The response is nil when there was none; the SDK then waits up to a quarter
-// less.
+// sdkWait reports whether the SDK will retry, and how long it waits first. res is nil if
+// there was no response; the SDK's wait is then up to a quarter shorter.
 func (x *exchange) sdkWait(res *http.Response) (time.Duration, bool) {
 	last := x.attempts > x.m.opts.MaxRetries
 	if res == nil {
@@ -39,8 +37,8 @@ func (x *exchange) sdkWait(res *http.Response) (time.Duration, bool) {
 	return wait, wait <= maxAskedWait
 }
 
-// askedWait returns the wait that a server asks for: in OpenAI's own header,
-// or as of RFC 9110, section 10.2.3, in seconds or as a date.
+// askedWait returns the wait that a server asks for, in OpenAI's own header or in the
+// header of RFC 9110, section 10.2.3, in seconds or as a date.
 func askedWait(header http.Header, now time.Time) (time.Duration, bool) {
 	for _, form := range []struct {
 		header string
@@ -57,27 +55,27 @@ func askedWait(header http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// backoff is the SDK's wait after that many failed attempts.
+// backoff returns the SDK's wait after that many failed attempts.
 func backoff(failed int) time.Duration {
 	wait := longestBackoff(failed)
 	return wait - rand.N(wait/4)
 }
 
-// longestBackoff is that wait before chance shortens it.
+// longestBackoff returns the wait before it is randomly shortened.
 func longestBackoff(failed int) time.Duration {
 	return min(500*time.Millisecond<<min(failed-1, 10), 8*time.Second)
 }
 
-// watch ends an exchange when it waits too long for the server. It looks only
-// while something is awaited, so that a slow consumer costs nothing.
+// watch cancels an exchange that waits too long for the server. The timer runs only while
+// the exchange waits, so a slow consumer does not matter.
 type watch struct {
 	end   context.CancelCauseFunc
 	timer *time.Timer
-	limit time.Duration // of timer
+	limit time.Duration // duration of timer
 }
 
-// within lets the exchange end unless stop is called in time. A limit that is
-// not positive is none.
+// within cancels the exchange after limit unless stop is called first. A limit that is
+// not positive means no limit.
 func (w *watch) within(limit time.Duration) {
 	w.stop()
 	switch {

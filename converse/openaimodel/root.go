@@ -10,25 +10,25 @@ import (
 	"slices"
 )
 
-// This file makes the root of a schema an object without a composition, as the
-// API wants it: references at the root are followed, allOf is merged, anyOf and
-// oneOf become one object that has the members of all, and what an object
-// cannot say is said in words.
+// This file converts the root of a schema to an object without composition, as the API
+// requires. References at the root are followed, allOf is merged, and anyOf and oneOf
+// become one object with the members of all branches. Conditions that an object cannot
+// express are stated in words.
 
-// maxNote bounds the words, in bytes.
+// maxNote limits the note with these conditions, in bytes.
 const maxNote = 4 << 10
 
-// maxMerged bounds the schemas that one root is made of.
+// maxMerged limits the number of schemas that are merged into one root.
 const maxMerged = 1000
 
-// flat is a root without a composition.
+// flat is a root without composition.
 type flat struct {
 	schema map[string]any
-	// unsaid are the keywords that the schema no longer holds.
+	// unsaid are the keywords that were removed from the schema.
 	unsaid []map[string]any
 }
 
-// note returns what is not in the schema any more as a sentence.
+// note states the removed conditions in a sentence.
 func (f *flat) note() string {
 	var conditions []any
 	for _, condition := range f.unsaid {
@@ -48,10 +48,10 @@ func (f *flat) note() string {
 	return "The arguments as a whole must also match this JSON Schema: " + string(text)
 }
 
-// errNoObject means that a schema accepts no object at all.
+// errNoObject means that a schema accepts no objects.
 var errNoObject = errors.New("its arguments are not an object")
 
-// flatten returns the root, or a branch of it, as one object.
+// flatten converts the root, or a branch of it, to one object.
 func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 	if a.merged++; depth > 16 || a.merged > maxMerged {
 		return nil, fmt.Errorf("the root of its input schema refers to itself, or is composed 16 deep or of %d schemas", maxMerged)
@@ -89,18 +89,18 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 		}
 		delete(out.schema, keyword)
 	}
-	delete(out.schema, "unevaluatedProperties") // it looked into the branches
+	delete(out.schema, "unevaluatedProperties") // it depended on the branches
 	return out, nil
 }
 
-// flattenRef puts what a reference at the root points at in its place.
+// flattenRef replaces a reference at the root with its target.
 func (a *adapter) flattenRef(f *flat, depth int) error {
 	ref, ok := f.schema["$ref"].(string)
 	delete(f.schema, "$ref")
 	if !ok {
 		return nil
 	}
-	if a.legacy { // what stands beside a reference does not count
+	if a.legacy { // keywords next to a reference have no effect
 		maps.DeleteFunc(f.schema, func(name string, _ any) bool {
 			return !annotations[name] && name != "$defs" && name != "definitions"
 		})
@@ -112,7 +112,7 @@ func (a *adapter) flattenRef(f *flat, depth int) error {
 	return a.join(f, target, depth)
 }
 
-// composed reports whether a root is not an object by itself.
+// composed reports whether a root has keywords that compose schemas.
 func composed(root map[string]any) bool {
 	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"} {
 		if _, ok := root[keyword]; ok {
@@ -122,7 +122,7 @@ func composed(root map[string]any) bool {
 	return false
 }
 
-// take moves keywords out of the schema and into what is unsaid.
+// take moves keywords from the schema to unsaid.
 func (f *flat) take(keywords ...string) bool {
 	taken := map[string]any{}
 	for _, keyword := range keywords {
@@ -137,7 +137,7 @@ func (f *flat) take(keywords ...string) bool {
 	return len(taken) > 0
 }
 
-// join adds to f what another schema asks for besides.
+// join adds the conditions of another schema to f.
 func (a *adapter) join(f *flat, schema any, depth int) error {
 	node, ok := schema.(map[string]any)
 	if !ok {
@@ -155,7 +155,7 @@ func (a *adapter) join(f *flat, schema any, depth int) error {
 	return nil
 }
 
-// merge adds the keywords of an object schema to those of f: both must hold.
+// merge adds the keywords of an object schema to f, so that both must hold.
 func (f *flat) merge(more map[string]any) {
 	for _, keyword := range slices.Sorted(maps.Keys(more)) {
 		theirs := more[keyword]
@@ -176,7 +176,7 @@ func (f *flat) merge(more map[string]any) {
 	}
 }
 
-// mergeNamed returns the schemas of both maps, and both for a name in both.
+// mergeNamed returns the schemas of both maps. If a name is in both, both schemas apply.
 func mergeNamed(a, b any) any {
 	ours, ok := a.(map[string]any)
 	theirs, ok2 := b.(map[string]any)
@@ -196,7 +196,7 @@ func mergeNamed(a, b any) any {
 	return out
 }
 
-// allOf returns a schema that means both.
+// allOf returns a schema that requires both.
 func allOf(a, b any) any {
 	switch {
 	case a == false || b == true || reflect.DeepEqual(a, b):
@@ -207,8 +207,8 @@ func allOf(a, b any) any {
 	return map[string]any{"allOf": []any{a, b}}
 }
 
-// either returns one object schema that accepts whatever one of the branches
-// does.
+// either returns one object schema that accepts everything that any of the branches
+// accepts.
 func (a *adapter) either(branches []any, depth int) (map[string]any, error) {
 	var objects []map[string]any
 	var why error
@@ -216,7 +216,7 @@ func (a *adapter) either(branches []any, depth int) (map[string]any, error) {
 		one := &flat{schema: map[string]any{}}
 		if err := a.join(one, branch, depth); errors.Is(err, errNoObject) {
 			why = err
-			continue // which no arguments will ever satisfy
+			continue // no arguments can match it
 		} else if err != nil {
 			return nil, err
 		}
@@ -231,11 +231,12 @@ func (a *adapter) either(branches []any, depth int) (map[string]any, error) {
 	return unite(objects), nil
 }
 
-// unite returns the members of all objects, required where all require them.
+// unite returns the members of all objects. A member is required if all objects require
+// it.
 func unite(objects []map[string]any) map[string]any {
 	properties := map[string]any{}
 	required := stringsOf(objects[0]["required"])
-	var rest []any // what the objects say of other members
+	var rest []any // schemas of the objects for other members
 	closed := true
 	for _, object := range objects {
 		for _, name := range slices.Sorted(maps.Keys(named(object))) {
@@ -261,7 +262,7 @@ func unite(objects []map[string]any) map[string]any {
 	return out
 }
 
-// alternatives returns what each of the objects allows for a member.
+// alternatives returns the schemas that the objects have for a member.
 func alternatives(objects []map[string]any, name string) []any {
 	var out []any
 	for _, object := range objects {
@@ -276,15 +277,15 @@ func alternatives(objects []map[string]any, name string) []any {
 	return out
 }
 
-// named returns the properties of an object schema. Other constraints on them
-// do not matter here: they only narrow.
+// named returns the properties of an object schema. Other constraints on them can be
+// ignored here, because they only narrow.
 func named(object map[string]any) map[string]any {
 	properties, _ := object["properties"].(map[string]any)
 	return properties
 }
 
-// additional returns what an object schema says of members that it does not
-// name: true when they can be anything.
+// additional returns the schema for members that an object schema does not name; true if
+// they can be anything.
 func additional(object map[string]any) any {
 	if _, patterns := object["patternProperties"]; patterns {
 		return true
@@ -295,8 +296,9 @@ func additional(object map[string]any) any {
 	return true
 }
 
-// anyOf returns a schema that accepts what one of the list does. One that
-// accepts all comes last, so that the others still tell what is usual.
+// anyOf returns a schema that accepts everything that any schema of the list accepts. A
+// schema that accepts everything comes last, so that the others still show the usual
+// form.
 func anyOf(list []any) any {
 	var some []any
 	all := false

@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// The bounds of a schema that is sent to a model, which reads every byte of it
-// in every exchange.
+// The limits of a schema that is sent to a model, which reads all of it in every
+// exchange.
 const (
 	maxSchemaBytes = 256 << 10
 	maxSchemaDepth = 64
@@ -21,24 +21,25 @@ const (
 
 var errSchemaTooLarge = fmt.Errorf("its input schema has more than %d KiB with its references written out", maxSchemaBytes>>10)
 
-// adapter makes one schema into what the API takes. Whatever it does, arguments
-// that the tool's own schema accepts are accepted by the result too: where the
-// meaning cannot be kept it is widened, and said in words.
+// adapter converts one schema to a form that the API accepts. The result always accepts
+// the arguments that the tool's own schema accepts. If the exact meaning cannot be kept,
+// the schema is widened and the condition is stated in words.
 type adapter struct {
-	root    map[string]any // as the tool gave it; nothing in it is changed
-	id      string         // the root's own URI, without a fragment; may be empty
+	root    map[string]any // the tool's schema; never modified
+	id      string         // URI of the root, without a fragment; may be empty
 	anchors map[string]any
-	legacy  bool     // of a draft in which $ref stands alone (up to draft-07)
-	inline  bool     // write references out
-	open    []string // the references that are being written out
-	widened int      // how often a schema was replaced by one that accepts more
-	left    int      // bytes that may still be written, roughly
-	merged  int      // schemas that the root has been made of
+	legacy  bool     // a draft in which keywords next to $ref are ignored (up to draft-07)
+	inline  bool     // inline references
+	open    []string // references that are being inlined
+	widened int      // how often a schema was replaced by a wider one
+	left    int      // remaining output in bytes, approximately
+	merged  int      // number of schemas merged into the root
 }
 
-// adapt returns the schema as the API takes it, in canonical form, and what it
-// cannot say as a sentence for the description of the tool. The error is why
-// there is no such form, and reads well after "set aside: ".
+// adapt returns the schema in a form that the API accepts, in canonical form, and a
+// sentence for the tool's description with the conditions that the schema cannot express.
+// The error is the reason why there is no such form. It is written to follow "set aside:
+// ".
 func adapt(schema json.RawMessage, inline bool) (parameters []byte, note string, err error) {
 	if len(schema) == 0 {
 		return []byte(`{"properties":{},"type":"object"}`), "", nil
@@ -69,13 +70,13 @@ func adapt(schema json.RawMessage, inline bool) (parameters []byte, note string,
 	a.inline = inline || !plain
 	parameters, note, err = a.run()
 	if errors.Is(err, errSchemaTooLarge) && a.inline && plain {
-		a.inline, a.left, a.merged = false, maxSchemaBytes, 0 // better a reference than no tool
+		a.inline, a.left, a.merged = false, maxSchemaBytes, 0 // a tool with a reference is better than no tool
 		parameters, note, err = a.run()
 	}
 	return parameters, note, err
 }
 
-// run adapts the schema in the chosen way.
+// run adapts the schema with the current settings.
 func (a *adapter) run() ([]byte, string, error) {
 	flat, err := a.flatten(a.root, 0)
 	if err != nil {
@@ -104,8 +105,8 @@ func (a *adapter) run() ([]byte, string, error) {
 	return text, flat.note(), nil
 }
 
-// survey looks through the schema once and reports whether all references are
-// of the sort that servers follow: to the root or to a definition.
+// survey walks through the schema once and reports whether servers can follow all of its
+// references: they must point to the root or to a definition.
 func (a *adapter) survey() (plain bool, err error) {
 	draft, _ := a.root["$schema"].(string)
 	for _, old := range []string{"draft-03", "draft-04", "draft-06", "draft-07"} {
@@ -127,7 +128,7 @@ func (a *adapter) survey() (plain bool, err error) {
 		if ref, ok := node["$ref"].(string); ok {
 			refs = true
 			local := a.local(ref)
-			// What the root becomes need not be what the reference meant.
+			// The converted root can differ from the target of the reference.
 			whole := local == "#" && a.root["type"] == "object" && !composed(a.root)
 			plain = plain && (whole || strings.HasPrefix(local, "#/$defs/") || strings.HasPrefix(local, "#/definitions/"))
 		}
@@ -153,7 +154,7 @@ func (a *adapter) survey() (plain bool, err error) {
 	return plain, nil
 }
 
-// adapt returns a copy of a schema, and of those within, as the API takes them.
+// adapt returns a copy of a schema and its subschemas in a form that the API accepts.
 func (a *adapter) adapt(v any, depth int) (any, error) {
 	if depth > 2*maxSchemaDepth {
 		return nil, fmt.Errorf("its input schema is nested more than %d deep", maxSchemaDepth)
@@ -166,7 +167,7 @@ func (a *adapter) adapt(v any, depth int) (any, error) {
 		if v == false {
 			return map[string]any{"not": map[string]any{}}, nil
 		}
-		return map[string]any{}, nil // true, or what is no schema at all
+		return map[string]any{}, nil // true, or not a schema
 	}
 	if ref, ok := node["$ref"].(string); ok {
 		return a.reference(node, ref, depth)
@@ -174,10 +175,10 @@ func (a *adapter) adapt(v any, depth int) (any, error) {
 	return a.node(node, depth)
 }
 
-// node adapts a schema that is no reference, or what stands beside one.
+// node adapts a schema without a reference, or the keywords next to one.
 func (a *adapter) node(node map[string]any, depth int) (map[string]any, error) {
 	node = repair(node)
-	wide := map[string]bool{} // keywords whose schemas accept more than before
+	wide := map[string]bool{} // keywords whose subschemas were widened
 	err := eachSchema(node, func(place string, sub any) error {
 		keyword, _, _ := strings.Cut(place, "/")
 		if _, ok := sub.(bool); ok && booleans[keyword] {
@@ -199,7 +200,7 @@ func (a *adapter) node(node map[string]any, depth int) (map[string]any, error) {
 	return node, err
 }
 
-// booleans are the keywords whose value may stay true or false.
+// booleans are the keywords whose value may stay a boolean.
 var booleans = map[string]bool{"additionalProperties": true, "unevaluatedProperties": true, "unevaluatedItems": true}
 
 // reference adapts a schema with a $ref.
@@ -230,8 +231,8 @@ func (a *adapter) reference(node map[string]any, ref string, depth int) (any, er
 	return both(written, siblings), nil
 }
 
-// writeOut adapts what a reference points at. One inside of itself becomes a
-// schema that accepts whatever it could.
+// writeOut adapts the target of a reference. A reference inside its own target becomes a
+// schema that accepts everything that the target could.
 func (a *adapter) writeOut(local string, target any, depth int) (map[string]any, error) {
 	if slices.Contains(a.open, local) {
 		a.widened++
@@ -255,8 +256,8 @@ func (a *adapter) writeOut(local string, target any, depth int) (map[string]any,
 	return written, nil
 }
 
-// both returns a schema that means a and b. What only describes stands in
-// place of a's own.
+// both returns a schema that requires a and b. If b has only annotations, they replace
+// those of a.
 func both(a, b map[string]any) map[string]any {
 	constrains := false
 	for name := range b {
@@ -272,13 +273,13 @@ func both(a, b map[string]any) map[string]any {
 	return a
 }
 
-// annotations are the keywords that describe and do not constrain.
+// annotations are the keywords that describe but do not constrain.
 var annotations = map[string]bool{
 	"title": true, "description": true, "default": true, "examples": true,
 	"deprecated": true, "readOnly": true, "writeOnly": true,
 }
 
-// local returns a reference relative to the root's own URI.
+// local returns a reference relative to the URI of the root.
 func (a *adapter) local(ref string) string {
 	if rest, ok := strings.CutPrefix(ref, a.id); ok && a.id != "" && (rest == "" || rest[0] == '#') {
 		ref = rest
@@ -289,7 +290,7 @@ func (a *adapter) local(ref string) string {
 	return ref
 }
 
-// find returns what a reference points at.
+// find returns the target of a reference.
 func (a *adapter) find(local string) (any, error) {
 	if !strings.HasPrefix(local, "#") {
 		return nil, fmt.Errorf("its input schema refers to %q, which is not part of it and is never fetched", textcut.Bytes(local, 200))
@@ -304,7 +305,7 @@ func (a *adapter) find(local string) (any, error) {
 	return target, nil
 }
 
-// name returns what a reference calls its target.
+// name returns the name of a reference's target.
 func name(local string) string {
 	if local == "#" {
 		return "the arguments as a whole"

@@ -9,7 +9,7 @@ import (
 	"github.com/consort-go/consort/converse"
 )
 
-// contextCodes are the names that servers have for a request that is too long.
+// contextCodes are the error codes of servers for a request that is too long.
 var contextCodes = map[string]bool{
 	converse.CodeContextLength:      true, // OpenAI, Azure, Groq
 	"context_window_exceeded":       true,
@@ -18,8 +18,8 @@ var contextCodes = map[string]bool{
 	"request_too_large":             true, // Anthropic
 }
 
-// contextWords are what those say that have no name for it, as they were seen in
-// the answers and the issues of the servers named.
+// contextWords matches the messages of servers that have no code for it, as found in
+// their answers and issues.
 var contextWords = regexp.MustCompile(`(?i)` +
 	`maximum context length` + // vLLM, DeepSeek, OpenRouter, Fireworks, SGLang, Mistral
 	`|maximum model length of \d` + // vLLM
@@ -39,9 +39,9 @@ var contextWords = regexp.MustCompile(`(?i)` +
 	`|inputs\W* (must have less than|tokens \+) ` + // text-generation-inference
 	`|input length exceeds`) // Ollama
 
-// contextCode returns the code of a failure, by the one name that converse has
-// for a request that is too long. A limit of tokens per minute is another thing,
-// which waiting cures.
+// contextCode returns the code of a failure. For a request that is too long it is always
+// converse.CodeContextLength. A limit of tokens per minute is different, because waiting
+// helps.
 func contextCode(status int, message, code string) string {
 	if status != http.StatusTooManyRequests && code != "rate_limit_exceeded" && (contextCodes[code] || contextWords.MatchString(message)) {
 		return converse.CodeContextLength

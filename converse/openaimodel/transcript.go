@@ -15,37 +15,36 @@ import (
 
 const opening = `{"messages":[`
 
-// transcript is a conversation as it is sent. It keeps the messages of the
-// exchanges so far, so that the next one adds only its own, and writes what
-// stands behind the messages anew into the same buffer.
+// transcript is a conversation in the form in which it is sent. It keeps the messages of
+// earlier exchanges, so that the next exchange appends only new ones. The rest of the
+// body after the messages is rewritten each time in the same buffer.
 type transcript struct {
-	marks []mark // the canisters that text holds, in order
-	text  []byte // the opening and their messages, without the rest of a body
-	// offered are the tools of the exchange before, and tools their encoded
-	// form: a model that serves many rosters cannot keep those of all.
+	marks []mark // the canisters in text, in order
+	text  []byte // the opening and the messages, without the rest of a body
+	// offered are the tools of the previous exchange, and tools their encoded form. They
+	// are kept here because the model's cache is too small for many rosters.
 	offered *converse.Toolset
 	tools   *encodedTools
-	// lent tells whether the bytes behind text may still be read on behalf of
-	// the exchange before.
+	// lent counts the readers that may still read the previous body.
 	lent *loan
 }
 
-// mark is what a canister is known by: those of one identity are the same, as
-// nobody changes a canister that is in a history; see [converse.Binder].
+// mark identifies a canister. Canisters with the same ID are equal, because canisters in
+// a history do not change; see [converse.Binder].
 type mark struct {
 	id   string
 	kind canister.Kind
 }
 
-// body returns the body of a request. Its bytes are good until the next call.
+// body returns the body of a request. The bytes are valid until the next call.
 func (t *transcript) body(ctx context.Context, m *Model, request *converse.Request) ([]byte, *loan, error) {
 	fields, err := m.fieldsFor(request)
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	if t.lent != nil && t.lent.out.Load() != 0 {
-		// An answer can come before the request is wholly written. What the
-		// connection may still read stays as it is.
+		// An answer can arrive before the request is fully written. The connection may
+		// still read the old bytes, so they must not change.
 		t.text = append(make([]byte, 0, cap(t.text)), t.text...)
 	}
 	t.lent = new(loan)
@@ -69,7 +68,7 @@ func (t *transcript) body(ctx context.Context, m *Model, request *converse.Reque
 	return body, t.lent, nil
 }
 
-// begins reports whether the history begins with the canisters that are kept.
+// begins reports whether the history begins with the canisters in the transcript.
 func (t *transcript) begins(history []canister.Canister) bool {
 	if len(t.text) == 0 || len(history) < len(t.marks) {
 		return false
@@ -83,13 +82,12 @@ func (t *transcript) begins(history []canister.Canister) bool {
 	return true
 }
 
-// loan counts the readers that hold a request's bytes. net/http may read a
-// request even after it has returned the response, until it closes the body;
-// see [http.RoundTripper].
+// loan counts the readers of a request's bytes. net/http may read a request even after it
+// has returned the response, until it closes the body; see [http.RoundTripper].
 type loan struct{ out atomic.Int32 }
 
-// lend makes the loan know of the readers of a request's body: the one it has,
-// and those that are made for another attempt.
+// lend registers the readers of a request's body: the current one, and those created for
+// other attempts.
 func (l *loan) lend(req *http.Request) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return
@@ -111,7 +109,7 @@ func (l *loan) reader(body io.ReadCloser) io.ReadCloser {
 	return &lentReader{ReadCloser: body, loan: l}
 }
 
-// lentReader is one reader of a loan, until it is closed.
+// lentReader is one reader of a loan. It counts until it is closed.
 type lentReader struct {
 	io.ReadCloser
 	loan   *loan

@@ -15,11 +15,10 @@ type name struct {
 	Name string `json:"name" jsonschema:"name of a file"`
 }
 
-// fileTools are two tools that reach into one directory and not out of it. What
-// list promises in its hints, remove does not: without hints a tool may do
-// anything.
+// fileTools returns two tools that can access only one directory. list has a read-only
+// hint; remove has no hints, so it may do anything.
 func fileTools(directory string) ([]invoker.Invoker, error) {
-	root, err := os.OpenRoot(directory) // open for as long as the program runs
+	root, err := os.OpenRoot(directory) // stays open while the program runs
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Approval asks a person on the terminal before a tool runs that may destroy
-// something. Tools that only read run unasked.
+// Approval asks a person at the terminal before it runs a destructive tool. Read-only
+// tools run without a question.
 //
 //	go run ./examples/approval DIRECTORY "REQUEST"
 //
-// The model may list the files of the directory, and remove those that the
-// person agrees to.
+// The model can list the files of the directory, and remove files if the person agrees.
 package main
 
 import (

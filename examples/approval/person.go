@@ -14,13 +14,13 @@ import (
 // person answers one question at a time.
 type person struct {
 	lines chan string
-	turn  chan struct{} // holds a value while nobody is asking
+	turn  chan struct{} // holds a value while no question is open
 }
 
 func newPerson() *person {
 	p := &person{lines: make(chan string), turn: make(chan struct{}, 1)}
 	p.turn <- struct{}{}
-	go func() { // ends with the input, or with the program
+	go func() { // ends with the input or the program
 		defer close(p.lines)
 		for input := bufio.NewScanner(os.Stdin); input.Scan(); {
 			p.lines <- input.Text()
@@ -29,7 +29,7 @@ func newPerson() *person {
 	return p
 }
 
-// approve is called for all invocations of a message at the same time.
+// approve is called concurrently for all invocations of a message.
 func (p *person) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
 	if !ask.Definition.Hints.MayDestroy() {
 		return converse.Allow(), nil

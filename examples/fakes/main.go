@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fakes is a small program with its tests, which need neither a model nor a
-// server: main_test.go is what this example is about.
+// Fakes is a small program whose tests need neither a model nor a server. See
+// main_test.go.
 //
 //	go run ./examples/fakes CITY COMMAND [ARG...]
 //	go test ./examples/fakes
@@ -20,8 +20,8 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// advise is the program. It takes the model and the ensemble as they come, so
-// that a test can give it others.
+// advise is the program. The model and the ensemble are parameters, so that a test can
+// replace them.
 func advise(ctx context.Context, model converse.Model, weather *ensemble.Ensemble, city string) (advice string, err error) {
 	roster, err := ensemble.NewRoster(weather)
 	if err != nil {

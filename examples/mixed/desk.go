@@ -10,15 +10,14 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// airline is what the program knows and the model neither sees nor chooses.
+// airline has settings that the model neither sees nor chooses.
 type airline struct{ MaxItems int }
 
 type luggage struct {
 	Items []string `json:"items" jsonschema:"what to check in"`
 }
 
-// checkIn finds the settings of its ensemble and the call that it runs for in
-// its context.
+// checkIn finds the settings of its ensemble and the current call in its context.
 func checkIn(ctx context.Context, l luggage) (string, error) {
 	limits, _ := ensemble.Settings[airline](ctx)
 	if len(l.Items) > limits.MaxItems {

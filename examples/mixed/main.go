@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Mixed puts Go functions beside an MCP server: the functions read settings of
-// their ensemble, and both report progress, which is shown as it comes.
+// Mixed uses Go functions together with an MCP server. The functions read the settings of
+// their ensemble. Functions and server report progress, which is printed as it arrives.
 //
 //	go run ./examples/mixed "REQUEST" COMMAND [ARG...]
 package main
@@ -33,7 +33,7 @@ func run(ctx context.Context, request string, server []string) error {
 		return err
 	}
 	defer roster.Close(ctx)
-	if err := roster.Connect(ctx); err != nil { // turns would go on without the tools of such a server
+	if err := roster.Connect(ctx); err != nil { // otherwise turns would run without the tools of an unreachable server
 		return err
 	}
 	model, err := openaimodel.New("gpt-5-mini", &openaimodel.Options{BaseURL: os.Getenv("OPENAI_BASE_URL")})

@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// conversation has a tool whose answer differs each time, so that one can see
-// that what one process rolled is what the next one reads.
+// conversation has a tool whose result differs each time. This shows that the next
+// process reads the number that the previous one rolled.
 func conversation(options *converse.Options) (*converse.Conversation, error) {
 	roll, err := invoker.New("roll", "Roll a die.",
 		func(context.Context, struct{}) (string, error) { return fmt.Sprint(1 + rand.IntN(1_000_000)), nil }, nil)

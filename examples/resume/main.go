@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Resume does one step of a conversation and leaves. What comes next is
-// determined by the folder that it keeps the conversation in, so that another
-// process, on another day, does the next step.
+// Resume runs one step of a conversation and exits. The folder that stores the
+// conversation determines the next step, so another process can run it, even on another
+// day.
 //
 //	go run ./examples/resume FOLDER "QUESTION"   begins
 //	go run ./examples/resume FOLDER              goes on, until it says Done
 //
-// A program that does not want to stop after each step calls Run in place of Step,
-// and can be killed at any time all the same: see docs/durability.md.
+// A program that does not need to stop after each step calls Run instead of Step. It can
+// still be killed at any time: see docs/durability.md.
 package main
 
 import (

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tasks is a task list for several users behind one model: README.md shows what
-// this program prints, and why one user's model cannot reach the other's tasks.
+// Tasks is a task list for several users of one model. README.md shows the output of this
+// program, and explains why one user's model cannot reach another user's tasks.
 //
 //	go run ./examples/tasks
 //
-// It needs no key: what the models say is in script.go. The database and the
-// audit trail are in a folder that is gone afterwards.
+// It needs no key: script.go contains the answers of the models. The database and the
+// audit trail are in a temporary folder.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/consort-go/consort/invoker/audit"
 )
 
-// run plays the three parts over one database in a folder.
+// run plays the three parts with one database in folder.
 func run(ctx context.Context, out io.Writer, folder string) (err error) {
 	book, err := taskbook.Open(ctx, filepath.Join(folder, "tasks.db"))
 	if err != nil {
@@ -53,7 +53,7 @@ func run(ctx context.Context, out io.Writer, folder string) (err error) {
 	return review(out, records)
 }
 
-// play runs in a folder that is gone afterwards, whatever happens.
+// play calls run with a temporary folder, and always removes it.
 func play(ctx context.Context, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "tasks")
 	if err != nil {
@@ -63,7 +63,7 @@ func play(ctx context.Context, out io.Writer) error {
 }
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE) // who reads the output may stop; the folder goes all the same
+	signal.Ignore(syscall.SIGPIPE) // if the reader of the output goes away, the folder is still removed
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := play(ctx, os.Stdout); err != nil {

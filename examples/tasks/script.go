@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 )
 
-// person is somebody who uses the program. Who they are was verified elsewhere,
-// by a login; their token is for the MCP server.
+// person is a user of the program. A login elsewhere verified the identity; the token is
+// for the MCP server.
 type person struct {
 	name  string
 	id    int64
@@ -24,16 +24,15 @@ var (
 	ben = person{"Ben", 2, "bens-token"}
 )
 
-// scene is one turn of somebody's conversation: what they say, and what their
-// model does about it.
+// scene is one turn of a conversation: the user's message and the model's reaction.
 type scene struct {
 	who   person
 	says  string
 	model []conversetest.Line
 }
 
-// In the script Ben's model is as bad as can be: it does what it is told, makes
-// up a user_id, and tries the ids of tasks that are not his.
+// In the script, Ben's model behaves as badly as possible: it follows every instruction,
+// invents a user_id, and tries the IDs of other people's tasks.
 var script = []scene{
 	{ada, "Remember the milk, please. And I have to call the dentist.", []conversetest.Line{
 		asks("tasks__add_task", `{"title": "Buy milk"}`),
@@ -70,7 +69,7 @@ var script = []scene{
 	}},
 }
 
-// asks is what a model says that asks for tools, given as name and arguments.
+// asks is a line in which the model calls tools, given as names and arguments.
 func asks(calls ...string) conversetest.Line {
 	var line conversetest.Line
 	for i := 0; i < len(calls); i += 2 {
@@ -79,8 +78,8 @@ func asks(calls ...string) conversetest.Line {
 	return line
 }
 
-// says is what a model says whose tools have told it some words. If they have
-// not, the conversation fails: what is said is no fairy tale.
+// says is a line in which the model answers with text. The conversation fails unless the
+// last tool result contains told, so that the answer is based on facts.
 func says(text, told string) conversetest.Line {
 	return conversetest.Line{Text: text, Expect: func(request *converse.Request) error {
 		result, ok := request.History[len(request.History)-1].(canister.Result)

@@ -21,7 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// visits are what MCP clients do, each with somebody's token.
+// visits are the calls of MCP clients, each with one person's token.
 var visits = []struct {
 	who   person
 	calls []string // names and arguments
@@ -31,7 +31,7 @@ var visits = []struct {
 	{person{name: "Somebody", token: "made-up"}, nil},
 }
 
-// serve offers the tools of the roster over MCP, and plays the visits.
+// serve offers the tools of the roster over MCP and plays the visits.
 func serve(ctx context.Context, out io.Writer, roster *ensemble.Roster, trail *audit.Trail) (err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,23 +55,23 @@ func serve(ctx context.Context, out io.Writer, roster *ensemble.Roster, trail *a
 	return nil
 }
 
-// newServer returns the MCP server. This is where it learns who its clients are.
+// newServer returns the MCP server, with the tokens that identify its clients.
 func newServer(roster *ensemble.Roster, trail *audit.Trail) *mcpadapter.Server {
 	return mcpadapter.NewServer(roster, &mcpadapter.ServerOptions{
 		Name:     "tasks",
-		OwnNames: true, // add_task in place of tasks__add_task
+		OwnNames: true, // add_task instead of tasks__add_task
 		Tokens:   []mcpadapter.BearerToken{tokenOf(ada), tokenOf(ben)},
 		Audit:    trail,
 	})
 }
 
-// tokenOf is what the server knows of a person's token: whose it is.
+// tokenOf returns a person's token with the trusted value that identifies the person.
 func tokenOf(who person) mcpadapter.BearerToken {
 	return mcpadapter.BearerToken{Token: who.token, Trusted: []invoker.Value{taskbook.User.Is(who.id)}}
 }
 
-// connect returns a session of the MCP SDK's own client, which has nothing to do
-// with ours.
+// connect returns a session of the MCP SDK's own client, which is independent of
+// mcpadapter's client.
 func connect(ctx context.Context, url, token string) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "a client", Version: "1"}, nil)
 	return client.Connect(ctx, &mcp.StreamableClientTransport{
@@ -79,7 +79,7 @@ func connect(ctx context.Context, url, token string) (*mcp.ClientSession, error)
 	}, nil)
 }
 
-// call makes calls of the server's tools.
+// call calls tools of the server.
 func call(ctx context.Context, out io.Writer, url, token string, calls []string) error {
 	session, err := connect(ctx, url, token)
 	if err != nil && strings.Contains(err.Error(), http.StatusText(http.StatusUnauthorized)) {
@@ -109,7 +109,7 @@ func call(ctx context.Context, out io.Writer, url, token string, calls []string)
 	return nil
 }
 
-// textOfResult returns what a client that shows text shows.
+// textOfResult returns the text of a result, as a text-only client shows it.
 func textOfResult(result *mcp.CallToolResult) string {
 	var texts []string
 	for _, c := range result.Content {

@@ -24,8 +24,8 @@ type dialogue struct {
 	model *conversetest.Script
 }
 
-// meet begins the conversation of a person. This is where the program says who
-// that is; nothing that a model writes can.
+// meet begins the conversation of a person. The program sets the identity here; the model
+// cannot change it.
 func meet(who person, roster *ensemble.Roster, trail *audit.Trail) *dialogue {
 	var lines []conversetest.Line
 	for _, scene := range script {
@@ -38,11 +38,11 @@ func meet(who person, roster *ensemble.Roster, trail *audit.Trail) *dialogue {
 		ID:      who.name + "'s conversation",
 		Trusted: []invoker.Value{taskbook.User.Is(who.id)},
 		Audit:   trail,
-		Limits:  converse.Limits{Parallel: 1}, // so that the trail is the same every time
+		Limits:  converse.Limits{Parallel: 1}, // makes the audit trail the same every time
 	}), model}
 }
 
-// converseAll plays the script: two conversations, over one roster.
+// converseAll plays the script: two conversations that share one roster.
 func converseAll(ctx context.Context, out io.Writer, roster *ensemble.Roster, trail *audit.Trail) error {
 	dialogues := map[person]*dialogue{}
 	for _, who := range []person{ada, ben} {
@@ -62,7 +62,7 @@ func converseAll(ctx context.Context, out io.Writer, roster *ensemble.Roster, tr
 	return errors.Join(dialogues[ada].model.Err(), dialogues[ben].model.Err())
 }
 
-// show prints what a turn has added to a history.
+// show prints the canisters that a turn added to the history.
 func show(out io.Writer, added []canister.Canister) {
 	asked := map[string]canister.Invocation{}
 	for _, c := range added {
@@ -80,7 +80,7 @@ func show(out io.Writer, added []canister.Canister) {
 	}
 }
 
-// outcome says what came of a call.
+// outcome returns the outcome of a call as text.
 func outcome(code string, content []canister.Content) string {
 	return strings.ReplaceAll(strings.TrimSpace(code+" "+textOf(content)), "\n", "\n    ")
 }

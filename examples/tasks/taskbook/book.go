@@ -17,29 +17,29 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Book is a database with the tasks of many users. Its methods are the tools;
-// they hold nothing in memory, and may be called concurrently, also by several
-// processes with one file.
+// Book is a database with the tasks of many users. Its methods are the tools. It keeps no
+// state in memory. Its methods may be called concurrently, and several processes may use
+// the same file.
 type Book struct {
-	write *sql.DB // one connection; its transactions begin with the lock on the file
-	read  *sql.DB // connections that cannot write
+	write *sql.DB // one connection; its transactions start by locking the file
+	read  *sql.DB // read-only connections
 
-	patience time.Duration // with writers in other processes
+	patience time.Duration // how long to wait for writers in other processes
 }
 
 const (
-	// nap is how long SQLite waits for a lock before it reports the fact. A
-	// context that ends meanwhile goes unnoticed, so it is short.
+	// nap is how long SQLite waits for a lock before it returns an error. SQLite does not
+	// notice during this time that a context has ended, so it is short.
 	nap = 100 * time.Millisecond
-	// defaultPatience is how long an operation waits for a lock in all.
+	// defaultPatience is how long an operation waits for a lock in total.
 	defaultPatience = 5 * time.Second
 	readers         = 4
 )
 
-// Open opens the database in the file of that path, and makes or updates it as
-// needed. The file belongs to the user of this program alone. It is an error if
-// the file is no task book, or one of a newer program. Open waits up to 5 s for
-// other programs that hold the file. The caller closes the book.
+// Open opens the database file at path. It creates or updates the database if necessary.
+// A new file is accessible only to the user who runs the program. Open returns an error
+// if the file is not a task book, or if a newer program wrote it. It waits up to 5 s for
+// other programs that have locked the file. The caller must close the book.
 func Open(ctx context.Context, path string) (*Book, error) {
 	path, err := create(path)
 	if err != nil {
@@ -58,9 +58,9 @@ func Open(ctx context.Context, path string) (*Book, error) {
 	return b, nil
 }
 
-// prepare brings the database to the newest version, and then lets readers and a
-// writer work side by side, which the file remembers. In this order, the
-// database of another program stays as it is.
+// prepare updates the database to the latest version and then enables WAL mode, so that
+// readers and a writer can work concurrently. The file remembers the mode. In this order,
+// the database of another program is not modified.
 func (b *Book) prepare(ctx context.Context) error {
 	if err := b.migrate(ctx); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (b *Book) prepare(ctx context.Context) error {
 	})
 }
 
-// Close waits for the calls under way and closes the file.
+// Close waits for running calls and closes the file.
 func (b *Book) Close() error {
 	var err error
 	if b.read != nil {
@@ -80,9 +80,9 @@ func (b *Book) Close() error {
 	return errors.Join(err, b.write.Close())
 }
 
-// create makes an empty file that only its owner may read, unless there is a file, and
-// returns its absolute path. A file that exists is not opened: closing it would release
-// the locks that SQLite has on it in this process.
+// create creates an empty file that only its owner can read, if no file exists, and
+// returns its absolute path. It does not open an existing file: closing it would release
+// the locks that SQLite holds on it in this process.
 func create(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the database is empty")
@@ -97,7 +97,7 @@ func create(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// connect returns a pool of connections. Nothing is opened before it is used.
+// connect returns a pool of connections. A connection is opened when it is first used.
 func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	query := url.Values{
 		"_txlock": {"immediate"},
@@ -113,14 +113,14 @@ func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// transact runs do in a transaction that holds the lock for writing.
+// transact calls do in a transaction that holds the write lock.
 func (b *Book) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	return b.patiently(func() error {
 		tx, err := b.write.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // does nothing after Commit
+		defer tx.Rollback() // no effect after Commit
 		if err := do(tx); err != nil {
 			return err
 		}
@@ -128,8 +128,9 @@ func (b *Book) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 }
 
-// patiently does something again for as long as another process is in the way:
-// then it had no effect. What is done fails otherwise once its context has ended.
+// patiently repeats do while another process holds the lock, because a call that fails
+// that way has no effect. A do that uses a context fails in another way after the context
+// ended, which stops the loop.
 func (b *Book) patiently(do func() error) error {
 	for began := time.Now(); ; {
 		err := do()
@@ -139,8 +140,7 @@ func (b *Book) patiently(do func() error) error {
 	}
 }
 
-// codeOf returns SQLite's primary result code for an error, 0 if it is not one
-// of SQLite.
+// codeOf returns SQLite's primary result code of an error, or 0 for other errors.
 func codeOf(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff

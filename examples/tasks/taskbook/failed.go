@@ -12,8 +12,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// failed translates what a query that deals with the task of an id came to. What
-// a database says is for logs: it may tell of paths and of other tables.
+// failed converts the error of a query about the task with this ID. The text of a
+// database error is only for logs, because it can contain paths and names of other
+// tables.
 func failed(ctx context.Context, err error, id int64) error {
 	switch {
 	case err == nil:

@@ -11,8 +11,8 @@ import (
 	"io/fs"
 )
 
-// The migrations, in the order of their names: the one of the number n takes a
-// database from version n-1 to version n. Those that were released never change.
+// The migrations, in the order of their names. Migration n takes a database from version
+// n-1 to version n. Released migrations must not be changed.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -20,9 +20,9 @@ var migrations embed.FS
 // application marks the file as a task book (PRAGMA application_id).
 const application = 0x7a5b00c
 
-// migrate brings the database to the newest version, in one transaction. It
-// begins with the lock on the file, so that of several processes one does it and
-// the others find it done.
+// migrate updates the database to the latest version, in one transaction that begins by
+// locking the file. If several processes start, one migrates and the others find the
+// database up to date.
 func (b *Book) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *Book) migrate(ctx context.Context) error {
 	})
 }
 
-// versionOf returns the version of the database, which is 0 for an empty one.
+// versionOf returns the version of the database, 0 if it is empty.
 func versionOf(ctx context.Context, tx *sql.Tx) (int, error) {
 	var owner, version, tables int
 	err := tx.QueryRowContext(ctx, `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)

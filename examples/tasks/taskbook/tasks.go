@@ -10,13 +10,13 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// User is the trusted value that says whose tasks they are.
+// User is the trusted value that identifies the owner of the tasks.
 var User = invoker.NewTrusted[int64]("user_id")
 
-// PageSize is how many tasks list_tasks returns at most.
+// PageSize is the maximum number of tasks that list_tasks returns.
 const PageSize = 200
 
-// Task is a task as its user sees it.
+// Task is a task in the form that its user sees.
 type Task struct {
 	ID        int64     `json:"id"`
 	Title     string    `json:"title"`
@@ -24,41 +24,41 @@ type Task struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// One is what the tools return that deal with one task: how it is now, or how
-// it was before it was deleted.
+// One is the result of the tools for a single task: the task after the change, or before
+// it was deleted.
 type One struct {
 	Task Task `json:"task"`
 }
 
-// Page is what list_tasks returns.
+// Page is the result of list_tasks.
 type Page struct {
 	Tasks []Task `json:"tasks"`
 	More  bool   `json:"more,omitempty" jsonschema:"true if there are more: list again, after the last id"`
 }
 
-// NewTask are the arguments of add_task.
+// NewTask holds the arguments of add_task.
 type NewTask struct {
 	Title string `json:"title" minLength:"1" jsonschema:"what is to be done; 1 to 500 characters"`
 }
 
-// Filter are the arguments of list_tasks.
+// Filter holds the arguments of list_tasks.
 type Filter struct {
 	Completed *bool `json:"completed,omitempty" jsonschema:"true for the completed tasks only, false for the open ones only"`
 	After     int64 `json:"after,omitempty" jsonschema:"only tasks with a greater id than this one"`
 }
 
-// Retitle are the arguments of update_task.
+// Retitle holds the arguments of update_task.
 type Retitle struct {
 	TaskID int64  `json:"task_id" jsonschema:"the id, as list_tasks tells it"`
 	Title  string `json:"title" minLength:"1" jsonschema:"what is to be done; 1 to 500 characters"`
 }
 
-// Which are the arguments of complete_task and delete_task.
+// Which holds the arguments of complete_task and delete_task.
 type Which struct {
 	TaskID int64 `json:"task_id" jsonschema:"the id, as list_tasks tells it"`
 }
 
-// AddTask adds a task of the user in ctx.
+// AddTask adds a task for the user in ctx.
 func (b *Book) AddTask(ctx context.Context, in NewTask) (One, error) {
 	title, err := cleanTitle(in.Title)
 	if err != nil {
@@ -69,8 +69,8 @@ func (b *Book) AddTask(ctx context.Context, in NewTask) (One, error) {
 		sql.Named("title", title), sql.Named("now", now))
 }
 
-// ListTasks returns the tasks of the user in ctx that pass the filter, the oldest
-// first, up to PageSize of them.
+// ListTasks returns up to PageSize tasks of the user in ctx that match the filter, oldest
+// first.
 func (b *Book) ListTasks(ctx context.Context, in Filter) (Page, error) {
 	user, err := userOf(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *Book) ListTasks(ctx context.Context, in Filter) (Page, error) {
 	return page, failed(ctx, err, 0)
 }
 
-// UpdateTask gives a task of the user in ctx another title.
+// UpdateTask changes the title of a task of the user in ctx.
 func (b *Book) UpdateTask(ctx context.Context, in Retitle) (One, error) {
 	title, err := cleanTitle(in.Title)
 	if err != nil {
@@ -111,17 +111,18 @@ func (b *Book) UpdateTask(ctx context.Context, in Retitle) (One, error) {
 		sql.Named("title", title))
 }
 
-// CompleteTask marks a task of the user in ctx as completed, if it is not already.
+// CompleteTask marks a task of the user in ctx as completed, if it is not completed
+// already.
 func (b *Book) CompleteTask(ctx context.Context, in Which) (One, error) {
 	return b.change(ctx, in.TaskID, `UPDATE tasks SET completed = 1 WHERE user_id = :user AND id = :id RETURNING `+columns)
 }
 
-// DeleteTask deletes a task of the user in ctx for good, and returns how it was.
+// DeleteTask deletes a task of the user in ctx permanently, and returns the deleted task.
 func (b *Book) DeleteTask(ctx context.Context, in Which) (One, error) {
 	return b.change(ctx, in.TaskID, `DELETE FROM tasks WHERE user_id = :user AND id = :id RETURNING `+columns)
 }
 
-// columns are those of a task, for scan.
+// columns are the columns of a task that scan reads.
 const columns = "id, title, completed, created_at"
 
 func scan(from func(...any) error) (Task, error) {
@@ -134,8 +135,8 @@ func scan(from func(...any) error) (Task, error) {
 	return task, err
 }
 
-// change runs a statement that changes one task of the user in ctx and returns
-// it. The task exists for nobody else before the transaction is on disk.
+// change runs a statement that changes one task of the user in ctx, and returns the task.
+// Other connections see the change only after the transaction is on disk.
 func (b *Book) change(ctx context.Context, id int64, statement string, arguments ...any) (One, error) {
 	user, err := userOf(ctx)
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *Book) change(ctx context.Context, id int64, statement string, arguments
 	return One{task}, nil
 }
 
-// userOf returns the user in ctx as an argument of a query.
+// userOf returns the user in ctx as a query argument.
 func userOf(ctx context.Context) (sql.NamedArg, error) {
 	user, ok := User.From(ctx)
 	if !ok {

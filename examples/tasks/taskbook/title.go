@@ -10,12 +10,11 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// MaxTitle is the length of the longest title, in characters (Unicode code
-// points; one that combines with another counts by itself), without white space
-// around it.
+// MaxTitle is the maximum length of a title in characters, without surrounding white
+// space. A character is a Unicode code point; combining characters count separately.
 const MaxTitle = 500
 
-// cleanTitle returns the title without white space around it.
+// cleanTitle returns the title without surrounding white space.
 func cleanTitle(title string) (string, error) {
 	title = strings.TrimSpace(title)
 	switch n := utf8.RuneCountInString(title); {

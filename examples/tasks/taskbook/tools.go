@@ -7,8 +7,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Tools returns the five tools over a book: add_task, complete_task,
-// delete_task, list_tasks and update_task.
+// Tools returns the five tools for a book: add_task, complete_task, delete_task,
+// list_tasks and update_task.
 func Tools(book *Book) ([]invoker.Invoker, error) {
 	no := false
 	tool := func(description string, hints invoker.Hints) invoker.Method {
@@ -24,12 +24,12 @@ func Tools(book *Book) ([]invoker.Invoker, error) {
 	})
 }
 
-// Ensemble returns the tools over a book as an ensemble of the name tasks. The
-// caller closes the book after the ensemble.
+// Ensemble returns the tools for a book as an ensemble named tasks. The caller must close
+// the ensemble before the book.
 func Ensemble(book *Book) *ensemble.Ensemble {
 	tools, err := Tools(book)
 	if err != nil {
-		panic(err) // a mistake in this package, which its tests rule out
+		panic(err) // a bug in this package, which its tests exclude
 	}
 	return ensemble.Local("tasks", tools...)
 }
