@@ -27,7 +27,7 @@ var ErrLater = errors.New("config: the decision is put off")
 // Func returns the rules as an approval function for a conversation. Where a rule says
 // [ActionAsk], ask decides; if ask is nil, the call is denied. lasts reports whether the
 // conversation is stored, so that a decision can be postponed. The function is nil if
-// every call is allowed. The error reports unknown actions.
+// every call is allowed. The error reports a rule whose action is unknown or missing.
 func (a *Approval) Func(ask converse.ApproveFunc, lasts bool) (converse.ApproveFunc, error) {
 	fallback, err := decider(Rule{Action: a.Default}, ask, lasts)
 	if err != nil {

@@ -79,9 +79,9 @@ type Assembly struct {
 	// set MCP to the server created with Serve.
 	ServeGRPC *grpctool.ServerOptions
 	// Redact removes the secrets of the configuration from a text. Use it for text that
-	// has not passed through a conversation or a log of these parts, for example results
-	// of [ensemble.Tool.Invoke] or a [ensemble.Snapshot]. It is never nil and may be
-	// called concurrently.
+	// did not pass through a conversation or a log of these parts, for example results of
+	// [ensemble.Tool.Invoke] or a [ensemble.Snapshot]. It is never nil and may be called
+	// concurrently.
 	Redact func(text string) string
 	// Logger is the logger of the options with the secrets of the configuration redacted.
 	// Use it for the program's own entries about the parts. It is never nil.
@@ -496,7 +496,7 @@ func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error
 	return nil, fmt.Errorf("unknown transport %q", s.Transport)
 }
 
-// reveal returns the plain text of values; nil if there are none.
+// reveal returns the plain texts of values; nil for an empty map.
 func reveal(values map[string]Value) map[string]string {
 	if len(values) == 0 {
 		return nil

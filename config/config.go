@@ -59,7 +59,7 @@ type Config struct {
 	// the form of problems but are not errors.
 	Ignored []*Problem
 
-	source *source // the file; source and root are nil if there is none
+	source *source // the file; source and root are nil without one
 	root   *node
 }
 
@@ -173,7 +173,7 @@ type Action string
 const (
 	ActionAllow Action = "allow" // run it
 	ActionDeny  Action = "deny"  // do not run it, and tell the model why
-	ActionAsk   Action = "ask"   // ask a person through the program
+	ActionAsk   Action = "ask"   // ask a person, through the program
 	// ActionDefer lets the turn wait for a decision, which may come from another process,
 	// days later. If the program can ask a person, it asks first, and that person can
 	// postpone. If conversations are not stored ([Config.Keeps]) it is the same as
@@ -277,7 +277,7 @@ type Supervision struct {
 	// 0 never parks it. Nil means 5 with [RestartAlways], and never with [RestartOnUse].
 	// It has no effect with [RestartNever].
 	ParkAfter *int
-	// ParkWindow is the time in which losses and failed attempts are counted; 0 means 5
+	// ParkWindow is the time window for counting losses and failed attempts; 0 means 5
 	// min.
 	ParkWindow time.Duration
 	// KeepAlive is how long the server may be silent before it is pinged (see

@@ -29,9 +29,9 @@
 //
 // # Secrets
 //
-// A string in which environment variables are replaced is a [Value], and a free-form
-// table is a [Table]. Printing either, with any verb or as JSON, shows the text in the
-// file or [hidden]. Reveal returns the real text.
+// [Value] holds a string whose environment variables were replaced, and [Table] a
+// free-form table. Printing either, with any verb or as JSON, shows the text in the file
+// or [hidden]. Reveal returns the real text.
 //
 // [Assemble] also redacts secrets from the output of servers and tools before it enters a
 // history, an event, a log or an error. docs/configuration.md defines what counts as a

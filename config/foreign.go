@@ -31,7 +31,7 @@ var foreignKeys = []foreignKey{
 	{"autoApprove", "allow", "allow lists the tools to offer; approval without a question is a rule of [approval]"},
 }
 
-// foreign returns the entry for a key that is not among fields; nil if there is none.
+// foreign returns the entry for a key that is not among fields, or nil.
 func foreign(key string, fields []field) *foreignKey {
 	for i, f := range foreignKeys {
 		if f.key == key && find(fields, f.native) != nil {

@@ -203,8 +203,7 @@ func headerName(name string) string {
 	return ""
 }
 
-// environmentName is the name of an environment variable, as it stands in
-// ${NAME}.
+// environmentName is the name of an environment variable, as in ${NAME}.
 func environmentName(to *string) value {
 	return value{kind: "a string", read: func(r *reader, n *node) {
 		text(to).read(r, n)
@@ -221,7 +220,7 @@ func variableName(name string) string {
 	return ""
 }
 
-// protocolVersion is a version of MCP, which is named after a day.
+// protocolVersion is a version of MCP, which is a date.
 func protocolVersion(to *string) value {
 	const kind = `a protocol version such as "2025-11-25", in quotes`
 	return value{kind: "a protocol version", read: func(r *reader, n *node) {

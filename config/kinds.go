@@ -65,8 +65,8 @@ func oneOf(names []string) string {
 	return b.String()
 }
 
-// expanded is a string in which variables are replaced. The result must not be empty. It
-// is printed as written in the file.
+// expanded is a string whose variables are replaced. The result must not be empty. It is
+// printed as written in the file.
 func expanded(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
@@ -84,7 +84,7 @@ func argument(to *Value) value {
 	}}
 }
 
-// secret is a string in which variables are replaced. It is never printed.
+// secret is a string whose variables are replaced. It is never printed.
 func secret(to *Value) value {
 	return value{kind: "a string with variables", read: func(r *reader, n *node) {
 		if e, ok := r.replace(n); ok && r.filled(n, e) {
@@ -262,7 +262,7 @@ func not(to *bool) value {
 	}}
 }
 
-// optional is a value for which absence has a meaning.
+// optional is a value whose absence has a meaning.
 func optional[T any](to **T, of func(*T) value) value {
 	v := new(T)
 	inner := of(v)

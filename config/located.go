@@ -43,8 +43,7 @@ func (c *Config) Locate(err error) error {
 	return c.located(err, c.Redact())
 }
 
-// find returns the node of a key, or its nearest ancestor in the tree; nil if there is
-// neither.
+// find returns the node of a key, or its nearest ancestor in the tree, or nil.
 func (c *Config) find(key string) (found *node) {
 	for in := c.root; in != nil; {
 		next := (*node)(nil)

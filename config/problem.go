@@ -105,7 +105,7 @@ func (ps *problems) err() error {
 }
 
 // sortProblems sorts by file name, line and column. Problems at the same position keep
-// the order in which they were found.
+// their order.
 func sortProblems(list []*Problem) {
 	slices.SortStableFunc(list, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -30,7 +30,7 @@ func root(to *Root) value {
 }
 
 // rootsOf converts roots to the form of the protocol and appends them to the roots that
-// the program has set for all servers; nil if there are none.
+// the program has set for all servers. It returns nil for no roots at all.
 func rootsOf(roots []Root, all []mcpadapter.Root) []mcpadapter.Root {
 	told := append([]mcpadapter.Root(nil), all...)
 	for _, root := range roots {

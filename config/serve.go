@@ -45,7 +45,7 @@ type Serve struct {
 	MaxBody  int64
 	// MaxConnections limits the connections per listening address, and
 	// MaxConnectionsPerAddress how many of them one client address may have. MaxBodies
-	// limits the memory for HTTP requests of all clients together, in bytes.
+	// limits the bodies of all HTTP requests in progress together, in bytes.
 	MaxConnections, MaxConnectionsPerAddress int
 	MaxBodies                                int64
 	// Health is the address of an HTTP endpoint that reports the health of the servers,

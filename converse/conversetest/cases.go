@@ -431,7 +431,7 @@ func endLeavesNothing(s *subject) {
 	for range rounds {
 		round()
 	}
-	for deadline := time.Now().Add(s.Patience); runtime.NumGoroutine() >= before+rounds/2; { // before may include goroutines that were about to end
+	for deadline := time.Now().Add(s.Patience); runtime.NumGoroutine() >= before+rounds/2; { // before may count some that were ending
 		if time.Now().After(deadline) {
 			s.Fatalf("%d goroutines after %d exchanges, %d before", runtime.NumGoroutine(), 3*rounds, before)
 		}

@@ -107,7 +107,8 @@ func (x *exchange) readEvents(res *http.Response, answer *accumulator, events *s
 }
 
 // cut returns the error for an answer that ended with err. It is nil if the server had
-// sent a finish reason.
+// sent a finish reason, unless a size limit was exceeded or the caller ended the
+// exchange.
 func (x *exchange) cut(res *http.Response, answer *accumulator, err error) error {
 	var quiet *silence
 	silent := errors.As(context.Cause(x.ctx), &quiet)

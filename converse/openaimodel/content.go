@@ -271,7 +271,7 @@ func mediaType(text string) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// shortURL returns a URL in a form for display; the data of a data URL is removed.
+// shortURL returns a URL shortened for display, without the data of a data URL.
 func shortURL(url string) string {
 	if strings.HasPrefix(url, "data:") {
 		head, _, _ := strings.Cut(url, ",")

@@ -67,7 +67,7 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 	})
 }
 
-// text returns the details as JSON; nil if there are none.
+// text returns the details as JSON; nil for an empty list.
 func (d *details) text() []byte {
 	if len(d.list) == 0 {
 		return nil

@@ -44,7 +44,7 @@
 // that [Model.Bind] returns. It keeps the messages that it has sent and appends to them,
 // so that an exchange encodes only the new messages.
 //
-// Trace headers are sent only if Options.TraceHeaders is set for the server.
+// Trace headers are sent only if Options.TraceHeaders is set.
 //
 // # Tools
 //

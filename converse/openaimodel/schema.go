@@ -38,8 +38,8 @@ type adapter struct {
 
 // adapt returns the schema in a form that the API accepts, in canonical form, and a
 // sentence for the tool's description with the conditions that the schema cannot express.
-// The error is the reason why there is no such form. It is written to follow "set aside:
-// ".
+// The error is the reason why no such form exists. It is written to follow the words "set
+// aside:".
 func adapt(schema json.RawMessage, inline bool) (parameters []byte, note string, err error) {
 	if len(schema) == 0 {
 		return []byte(`{"properties":{},"type":"object"}`), "", nil
@@ -70,7 +70,7 @@ func adapt(schema json.RawMessage, inline bool) (parameters []byte, note string,
 	a.inline = inline || !plain
 	parameters, note, err = a.run()
 	if errors.Is(err, errSchemaTooLarge) && a.inline && plain {
-		a.inline, a.left, a.merged = false, maxSchemaBytes, 0 // a tool with a reference is better than no tool
+		a.inline, a.left, a.merged = false, maxSchemaBytes, 0 // better a reference than no tool
 		parameters, note, err = a.run()
 	}
 	return parameters, note, err

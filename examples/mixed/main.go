@@ -33,7 +33,7 @@ func run(ctx context.Context, request string, server []string) error {
 		return err
 	}
 	defer roster.Close(ctx)
-	if err := roster.Connect(ctx); err != nil { // otherwise turns would run without the tools of an unreachable server
+	if err := roster.Connect(ctx); err != nil { // otherwise turns run without the tools of a broken server
 		return err
 	}
 	model, err := openaimodel.New("gpt-5-mini", &openaimodel.Options{BaseURL: os.Getenv("OPENAI_BASE_URL")})

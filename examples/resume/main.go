@@ -5,7 +5,7 @@
 // day.
 //
 //	go run ./examples/resume FOLDER "QUESTION"   begins
-//	go run ./examples/resume FOLDER              goes on, until it says Done
+//	go run ./examples/resume FOLDER              continues; repeat until it prints Done
 //
 // A program that does not need to stop after each step calls Run instead of Step. It can
 // still be killed at any time: see docs/durability.md.

@@ -63,7 +63,7 @@ func play(ctx context.Context, out io.Writer) error {
 }
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE) // if the reader of the output goes away, the folder is still removed
+	signal.Ignore(syscall.SIGPIPE) // so that the folder is removed even if the reader of the output exits
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := play(ctx, os.Stdout); err != nil {
