@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads a program's configuration from TOML, validates it, and builds the
-// model, the roster and the conversation options from it.
+// Package config reads a program's configuration from TOML, checks it as a whole, and
+// makes model, roster and conversation options from it.
 //
 // Two calls lead from a file to a conversation:
 //

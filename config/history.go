@@ -184,7 +184,8 @@ func (c *Config) Redact() func(text string) string {
 }
 
 // History returns the conversation store; nil if nothing is stored. The first call opens
-// it, and Close closes it. A failed call may be repeated. It may be called concurrently.
+// it, and Close closes it. A failed call may be repeated. History may be called
+// concurrently.
 func (a *Assembly) History(ctx context.Context) (history.Store, error) {
 	a.opening.Lock()
 	defer a.opening.Unlock()

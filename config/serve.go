@@ -54,8 +54,8 @@ type Serve struct {
 
 	// HTTP is the address, HOST:PORT, for streamable HTTP. GRPC is the address for gRPC,
 	// which offers the tool service and MCP in the frames of a stream. Without either,
-	// one client is served over standard input and output. The next three fields apply to
-	// both.
+	// one client is served over standard input and output. Token, Clients, Open, Rate and
+	// Burst apply to both.
 	HTTP, GRPC Value
 	// GRPCTLS configures TLS for GRPC.
 	GRPCTLS ServeTLS

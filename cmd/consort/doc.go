@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Consort runs conversations between a user and a language model that uses the tools of
-// MCP servers. One TOML file configures it.
+// Consort holds conversations with a language model that uses the tools of MCP servers,
+// from one TOML file.
 //
 //	consort demo            show a conversation; needs no key and no configuration
 //	consort chat            talk with the model of ./consort.toml

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conversetest helps to test conversations. It has a scripted model, transcripts,
-// and a test suite for models.
+// Package conversetest helps to test conversations: a scripted model, transcripts, and
+// the suite for models.
 //
 // # A model that plays a script
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openaimodel is a [converse.Model] for servers with OpenAI's Chat Completions
-// API: OpenAI itself, and the many servers that claim to be compatible. It is the only
-// package that uses openai-go.
+// Package openaimodel is a [converse.Model] for servers that speak OpenAI's Chat
+// Completions: OpenAI itself, and the many that call themselves compatible. It is the
+// only package that uses openai-go.
 //
 // The simplest use takes the key from OPENAI_API_KEY:
 //
@@ -38,7 +38,8 @@
 // the host, and sent back only to that host. Data of a call, such as Gemini's thought
 // signatures, is stored as openaimodel.extra_content of the Invocation. The
 // reasoning_content of a message, without which DeepSeek and Kimi reject the history, is
-// stored as openaimodel.reasoning_content of the Assistant.
+// stored as openaimodel.reasoning_content of the Assistant, and the reasoning_details
+// that OpenRouter requires as openaimodel.reasoning_details.
 //
 // The same history and tools always produce the same bytes. A conversation uses the model
 // that [Model.Bind] returns. It keeps the messages that it has sent and appends to them,

@@ -19,9 +19,9 @@ type limits struct {
 	letterFirst bool // names must begin with a letter or an underscore
 }
 
-// providerLimits has the limits of servers, by provider name as in [providers]. All
-// servers limit names to 64 characters: letters, digits, "_" and "-". ensemble.NameFor
-// ensures this. Sources, looked up on 2026-11-22:
+// providerLimits has the limits of servers, by provider name as in [providers]. Names of
+// at most 64 characters (letters, digits, "_" and "-") are valid everywhere;
+// ensemble.NameFor ensures this. Sources, looked up on 2026-11-22:
 //
 //   - openai: the errors array_above_max_length of "tools" and
 //     string_above_max_length of "function.description" (getsentry/sentry-mcp#106,

@@ -70,8 +70,8 @@ type Options struct {
 	Seed *int64
 	// ToolChoice is auto, none, required or the name of a tool that must be called. Empty
 	// leaves it to the server, which means auto. A model that must call a tool every time
-	// stops only at the limits of the conversation. If a request forbids invocations,
-	// none is sent.
+	// stops only at the limits of the conversation. If a request forbids invocations, the
+	// value none is sent.
 	ToolChoice string
 	// ParallelToolCalls allows or forbids several calls in one answer. Some models and
 	// servers reject the field, whatever its value.
