@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// approve puts an invocation to the person.
+// approve asks the user whether to run a tool call.
 func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
 	paint := c.screen.notes
 	var question strings.Builder
@@ -44,8 +44,7 @@ func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Dec
 	return converse.Deny("The person said no: " + answer), nil
 }
 
-// hintText is what the author of a tool says about it that matters for an
-// approval.
+// hintText describes the hints of a tool's author that matter for an approval.
 func hintText(ask converse.Approval) string {
 	switch {
 	case ask.Definition == nil:

@@ -26,10 +26,10 @@ type answering struct {
 	*program
 	as     string
 	resume bool
-	with   *answer // nil only lists
+	with   *answer // nil only lists the waits
 }
 
-// answer is what a flag says about a wait.
+// answer is the answer to a wait, as given by a flag.
 type answer struct {
 	verdictFlag
 	text string
@@ -40,7 +40,7 @@ type verdictFlag struct {
 	name    string
 	waits   canister.WaitFor
 	verdict canister.Verdict
-	usage   string // names its value in backticks, if it has one
+	usage   string // names the value in backticks, if the flag takes one
 }
 
 var verdictFlags = []verdictFlag{
@@ -253,7 +253,7 @@ func flagsFor(what canister.WaitFor) string {
 	return strings.Join(names, ", ")
 }
 
-// who is whoever answers.
+// flagsFor lists the flags that answer a kind of wait.
 func (a *answering) who() (string, error) {
 	if a.as != "" {
 		return a.as, nil

@@ -44,7 +44,7 @@ func (p *program) callCommand() *cobra.Command {
 }
 
 func (p *program) call(ctx context.Context, args []string) (err error) {
-	p.quiet = string(config.LevelError) // the failure says it
+	p.quiet = string(config.LevelError) // the failure is reported anyway
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Model = nil // takes no part, so it need not be right
+	cfg.Model = nil // unused, so it need not be valid
 	assembly, err := p.assemble(cfg, interaction{elicit: p.decline})
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	return p.answer(call, output, err)
 }
 
-// arguments are those of the command line or of standard input.
+// arguments returns the arguments from the command line or from standard input.
 func (p *program) arguments(args []string) (json.RawMessage, error) {
 	text, where := "{}", "JSON"
 	if len(args) == 3 {
@@ -95,7 +95,7 @@ func (p *program) arguments(args []string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// wrongWith says where JSON goes wrong.
+// wrongWith describes why JSON is not an object of arguments.
 func wrongWith(err error) string {
 	var syntax *json.SyntaxError
 	switch {
@@ -121,13 +121,13 @@ func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble
 	return nil, usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
 }
 
-// forProgram returns a context for calls that the program makes by itself.
+// forProgram returns a context for calls that the program itself makes.
 func forProgram(ctx context.Context, assembly *config.Assembly) context.Context {
 	return telemetry.With(invoker.WithTrusted(ctx, assembly.Trusted...), assembly.Telemetry)
 }
 
-// invoke calls the tool, and keeps a record of it. Its error is an
-// *invoker.Failure, or one of usage.
+// invoke calls the tool and records the call in the audit trail. Its error is an
+// *invoker.Failure or a usage error.
 func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoker.Call, trail *audit.Trail) (output invoker.Output, err error) {
 	ctx, span := telemetry.StartTool(ctx, telemetry.ToolCall{
 		Name: ensemble.NameFor(e.Name(), name), Ensemble: e.Name(), Call: call.ID, Arguments: call.Arguments,
@@ -151,7 +151,8 @@ func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoke
 	return output, err
 }
 
-// faultOf is how a call failed. A usage error is about the name of the tool.
+// faultOf returns the telemetry fault of a failed call. A usage error counts as
+// [invoker.ToolNotFound].
 func faultOf(err error) *telemetry.Fault {
 	if usage := (*exit)(nil); errors.As(err, &usage) {
 		err = invoker.Failf(invoker.ToolNotFound, "%w", err)
@@ -159,7 +160,7 @@ func faultOf(err error) *telemetry.Fault {
 	return telemetry.FaultOf(invoker.AsFailure(err))
 }
 
-// toolNamed finds a tool by its own name or the roster's.
+// toolNamed finds a tool by its own name or by its name in the roster.
 func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensemble.Tool, error) {
 	tools, err := e.Tools(ctx)
 	if err != nil {
@@ -173,7 +174,7 @@ func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensembl
 	return nil, noTool(ctx, e, name)
 }
 
-// noTool says that there is no such tool, and which ones it is most like.
+// noTool returns the error for an unknown tool, with the most similar names.
 func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
 	for _, a := range e.Snapshot().Aside {
 		if a.Tool == name {
@@ -196,7 +197,7 @@ func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
 	return usagef("there is no tool %q in %q; %s", name, e.Name(), advice)
 }
 
-// answer prints what came of the call.
+// answer prints the outcome of the call.
 func (p *program) answer(call *invoker.Call, output invoker.Output, err error) error {
 	var usage *exit
 	if errors.As(err, &usage) {
@@ -224,8 +225,8 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	return p.screen.failure()
 }
 
-// contentOf returns what the person is told of a call that succeeded or failed, and the
-// metadata of that.
+// contentOf returns the content to print for a call that succeeded or failed, and its
+// metadata.
 func contentOf(output invoker.Output, err error) ([]canister.Content, canister.Fields) {
 	failure := invoker.AsFailure(err)
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// chat is a conversation with a person.
+// chat is an interactive conversation.
 type chat struct {
 	*program
 	console    *console
@@ -27,10 +27,10 @@ type chat struct {
 	assembly   *config.Assembly
 	kept       *kept
 
-	// interrupted counts the Ctrl-C since the person last said something; the
-	// second one leaves.
+	// interrupted counts the Ctrl-C presses since the user's last message; the second one
+	// leaves.
 	interrupted atomic.Int32
-	// cancel cancels the turn under way; nil while there is none.
+	// cancel cancels the current turn; nil between turns.
 	cancel atomic.Pointer[context.CancelCauseFunc]
 }
 
@@ -43,7 +43,7 @@ func (p *program) chatCommand() *cobra.Command {
 		Long: "Chat talks with the model of the configuration, line by line. Ctrl-C cancels what\n" +
 			"is going on, and a second one leaves; so do Ctrl-D and /quit. /help tells more.",
 		Args: cobra.NoArgs,
-		// Ctrl-C has a meaning of its own here.
+		// Ctrl-C cancels turns here, so the command handles it itself.
 		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
 	}))))
 	cmd.Flags().BoolVar(&want.last, "continue", false, "carry on with the conversation that was changed last")
@@ -90,7 +90,7 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	return c.loop(ctx)
 }
 
-// greet says which conversation it is that goes on.
+// greet prints which conversation is being continued.
 func (c *chat) greet(ctx context.Context) {
 	if c.kept.was.Length == 0 {
 		return
@@ -103,16 +103,16 @@ func (c *chat) greet(ctx context.Context) {
 	}
 }
 
-// carriesOn reports whether there is something to do before the person says
-// anything: for what the conversation was begun with, or where it was left.
-// Calls that may have been made are not made again unasked.
+// carriesOn reports whether there is work to do before the user's first message: the
+// conversation was opened with messages, or its last turn was cut off. Calls that may
+// have been made are not repeated without asking.
 func (c *chat) carriesOn() bool {
 	_, calls := c.kept.talk.Next().(converse.Invoke)
 	return waits(c.kept.talk) && !(calls && c.kept.was.Length > 0)
 }
 
-// loop talks until the person leaves. A turn that fails does not end it, but
-// is the error in the end when nobody watches.
+// loop talks until the user leaves. A failed turn does not end the loop, but without a
+// terminal the last failure is returned at the end.
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
@@ -152,7 +152,7 @@ func (c *chat) loop(ctx context.Context) error {
 	}
 }
 
-// hear does what the person said, and reports whether they leave.
+// hear handles a line of input and reports whether the user leaves.
 func (c *chat) hear(ctx context.Context, said string) (leave bool, err error) {
 	switch {
 	case said == "":
@@ -163,8 +163,7 @@ func (c *chat) hear(ctx context.Context, said string) (leave bool, err error) {
 	return c.reply(ctx, said)
 }
 
-// reply holds a turn, and says how it failed. Leave reports that the person
-// leaves.
+// reply runs a turn and prints its error. Leave reports whether the user leaves.
 func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	err = c.answer(ctx, said)
 	switch {
@@ -177,19 +176,19 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 		c.kept.adviseResume()
 	case err != nil && ctx.Err() == nil:
 		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
-		err = &exit{statusOf(err), nil} // all was said
+		err = &exit{statusOf(err), nil} // the error is already printed
 	}
 	return false, err
 }
 
-// answer holds one turn, which Ctrl-C cancels.
+// answer runs one turn, which Ctrl-C cancels.
 func (c *chat) answer(ctx context.Context, said string) error {
 	return c.interruptible(ctx, func(ctx context.Context) error {
 		return c.kept.turn(ctx, said)
 	})
 }
 
-// interruptible does something that Ctrl-C cancels.
+// interruptible runs do; Ctrl-C cancels its context.
 func (c *chat) interruptible(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -212,7 +211,7 @@ func (c *chat) interruptible(ctx context.Context, do func(context.Context) error
 	return do(ctx)
 }
 
-// interrupt cancels the turn under way.
+// interrupt cancels the current turn.
 func (c *chat) interrupt() {
 	c.interrupted.Add(1)
 	if cancel := c.cancel.Load(); cancel != nil {
@@ -220,8 +219,7 @@ func (c *chat) interrupt() {
 	}
 }
 
-// heard passes the error of a question on; Ctrl-C as the answer cancels the
-// turn.
+// heard wraps the error of a question. If the error is Ctrl-C, it also cancels the turn.
 func (c *chat) heard(err error) error {
 	if errors.Is(err, errInterrupted) {
 		c.interrupt()

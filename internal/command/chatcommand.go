@@ -17,7 +17,7 @@ const chatHelp = `/tools    the tools on offer
 Ctrl-C    cancel what is going on; twice: leave
 `
 
-// command does what a line that begins with / says.
+// command runs a command line that begins with a slash.
 func (c *chat) command(ctx context.Context, line string) (leave bool, err error) {
 	switch line {
 	case "/quit", "/exit":
@@ -34,8 +34,8 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	return false, c.screen.failure()
 }
 
-// listHistory prints all of the conversation, of which the store may have more
-// than what the model is still told.
+// listHistory prints the whole conversation. The store may hold more of it than is still
+// sent to the model.
 func (c *chat) listHistory(ctx context.Context) error {
 	said := func(yield func(canister.Canister, error) bool) {
 		for _, held := range c.kept.talk.History() {
@@ -56,7 +56,7 @@ func (c *chat) listHistory(ctx context.Context) error {
 	return c.screen.failure()
 }
 
-// complain says what went wrong, and returns it.
+// complain prints err and returns it.
 func (c *chat) complain(err error) error {
 	c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
 	return err
@@ -73,7 +73,7 @@ func (c *chat) listTools(ctx context.Context) error {
 	return c.screen.failure()
 }
 
-// historyLine is a canister in one line.
+// historyLine renders a canister as one line.
 func historyLine(paint palette, held canister.Canister) string {
 	kind := paint.name(pad(string(held.Kind()), 10))
 	switch h := held.(type) {

@@ -22,7 +22,7 @@ func (p *program) checkCommand() *cobra.Command {
 		Short: "Check the configuration, then connect to each server in it",
 		Args:  cobra.NoArgs,
 		RunE: does(func(ctx context.Context, _ []string) error {
-			p.quiet = string(config.LevelError) // what is worth a warning stands in the report
+			p.quiet = string(config.LevelError) // the report contains all warnings
 			if watch {
 				return p.watch(ctx)
 			}
@@ -49,7 +49,7 @@ func (p *program) check(ctx context.Context) error {
 	return r.verdict()
 }
 
-// verdict is the error that the command ends with; all has been said.
+// verdict returns the error that sets the exit status; everything has been printed.
 func (r *report) verdict() error {
 	switch {
 	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
@@ -60,7 +60,7 @@ func (r *report) verdict() error {
 	return nil
 }
 
-// examine makes the report. There is none when there is no configuration.
+// examine makes the report. It returns nil if there is no configuration.
 func (p *program) examine(ctx context.Context) (*report, error) {
 	r := &report{Config: p.configFile, Problems: []problemJSON{}, Servers: []serverJSON{}}
 	cfg, err := p.load()
@@ -88,7 +88,7 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	return r, nil
 }
 
-// problemsIn returns what a configuration error lists.
+// problemsIn returns the problems that a configuration error lists.
 func problemsIn(err error) []problemJSON {
 	var wrong *config.Error
 	if !errors.As(err, &wrong) {
@@ -101,8 +101,8 @@ func problemsIn(err error) []problemJSON {
 	return problems
 }
 
-// examineFiles opens the audit trail, the store of conversations and the
-// certificates of serve, and returns why it cannot be.
+// examineFiles opens the audit trail, the conversation store and the certificates of
+// serve, and returns the problems it finds.
 func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []problemJSON {
 	alone := *cfg
 	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
@@ -128,8 +128,8 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []proble
 	return []problemJSON{{File: p.configFile, Message: message, text: p.configFile + ": " + message}}
 }
 
-// examineHistory tells where conversations are kept. The user's own store need
-// not be there yet, and is not made.
+// examineHistory reports where conversations are kept. The user's own store need not
+// exist yet, and is not created.
 func examineHistory(ctx context.Context, cfg *config.Config) *historyJSON {
 	if cfg.History == nil {
 		path, err := ownStore()
@@ -148,7 +148,7 @@ func examineHistory(ctx context.Context, cfg *config.Config) *historyJSON {
 	return &historyJSON{Store: cmp.Or(cfg.History.Store, config.StoreSQLite), Path: cfg.History.Path.String()}
 }
 
-// examineModel tells about the model, which is not asked anything.
+// examineModel reports on the model without sending it a request.
 func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
 	if cfg.Model == nil {
 		return nil, nil
@@ -164,7 +164,7 @@ func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
 	return m, p.close(assembly)
 }
 
-// examineServers connects to all servers side by side.
+// examineServers connects to all servers in parallel.
 func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *report) (err error) {
 	assembly, err := p.assembleForTools(cfg)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *rep
 	return nil
 }
 
-// transport is how a server is reached; "" for what is none.
+// transport returns the transport of a server, or "" if there is no such server.
 func transport(cfg *config.Config, name string) string {
 	if s := cfg.MCP[name]; s != nil {
 		return string(s.Transport)
@@ -195,7 +195,7 @@ func transport(cfg *config.Config, name string) string {
 	return ""
 }
 
-// connect connects to all, with a line for each that is still being waited for.
+// connect connects to all ensembles and shows a line for each one still connecting.
 func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 	done := make(chan struct{})
 	ensembles := roster.Ensembles()
@@ -203,7 +203,7 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 		line := p.screen.begin("connecting to " + shown.Line(e.Name()))
 		go func() {
 			defer func() { p.screen.end(line); done <- struct{}{} }()
-			_ = e.Connect(ctx) // the snapshot has it
+			_ = e.Connect(ctx) // the snapshot has the error
 		}()
 	}
 	for range ensembles {
@@ -211,10 +211,10 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 	}
 }
 
-// asides returns the tools that are set aside, also by the model, and those that are
-// shortened for it, by ensemble.
-// Without a catalog, which a required server that is away prevents, there are
-// none but those that the snapshots have.
+// asides returns, by ensemble, the tools that are set aside by the ensemble or for the
+// model, and the tools whose definitions are shortened for the model. Without a catalog,
+// because a required server is unavailable, it returns only the tools set aside in the
+// snapshots.
 func (p *program) asides(ctx context.Context, assembly *config.Assembly) (map[string][]ensemble.Aside, map[string][]asideJSON) {
 	aside := map[string][]ensemble.Aside{}
 	catalog, err := assembly.Roster.Catalog(ctx)

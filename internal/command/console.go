@@ -13,15 +13,15 @@ import (
 	"golang.org/x/term"
 )
 
-// console asks a person for lines: with editing and a history on a terminal,
-// and otherwise line by line. Its methods may be called concurrently; one
-// question is asked at a time.
+// console reads lines from a person: with editing and a history on a terminal, and
+// otherwise line by line. Its methods may be called concurrently; one question is asked
+// at a time.
 type console struct {
 	screen   *screen
 	input    *input
-	keyboard *os.File      // the terminal that the person types on; nil if there is none
-	terminal *os.File      // keyboard, if lines can be edited; else nil
-	turns    chan struct{} // holds a value while nobody is asked
+	keyboard *os.File      // the terminal that the person types on, or nil
+	terminal *os.File      // keyboard if lines can be edited, else nil
+	turns    chan struct{} // holds a value while no question is open
 	history  term.History  // nil until the first line
 }
 
@@ -37,15 +37,15 @@ func newConsole(p *program, interrupts <-chan os.Signal) *console {
 	return c
 }
 
-// message asks for a message, which the history remembers. Only a terminal
-// shows the prompt.
+// message asks for a message, which the history remembers. The prompt is shown only on a
+// terminal.
 func (c *console) message(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, true)
 }
 
-// question asks for an answer. The prompt may have several lines. On a terminal,
-// only what is typed after its last line is shown is an answer; input that is piped
-// was prepared, and answers in its order.
+// question asks for an answer. The prompt may have several lines. On a terminal, only
+// text typed after the last line of the prompt is an answer; piped input was prepared in
+// advance and answers in its order.
 func (c *console) question(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, false)
 }
@@ -75,8 +75,8 @@ func (c *console) read(ctx context.Context, prompt string, remember bool) (strin
 	return c.edit(ctx, prompt, remember)
 }
 
-// discardTyped drops what was typed on the keyboard. In raw mode, since a line that
-// has not ended cannot be read otherwise.
+// discardTyped drops text already typed on the keyboard. It uses raw mode, because an
+// unfinished line cannot be read otherwise.
 func (c *console) discardTyped(ctx context.Context) error {
 	if c.keyboard == nil {
 		return nil
@@ -89,7 +89,7 @@ func (c *console) discardTyped(ctx context.Context) error {
 	return errors.Join(c.input.discard(ctx), term.Restore(fd, before))
 }
 
-// edit reads a line from the terminal, in raw mode until it is there.
+// edit reads a line from the terminal in raw mode.
 func (c *console) edit(ctx context.Context, prompt string, remember bool) (string, error) {
 	keyboard := &keys{in: c.input, ctx: ctx}
 	editor := term.NewTerminal(struct {
@@ -101,7 +101,7 @@ func (c *console) edit(ctx context.Context, prompt string, remember bool) (strin
 	} else if remember {
 		c.history = editor.History
 	}
-	defer c.screen.ask(editor)() // after the mode is restored
+	defer c.screen.ask(editor)() // runs after the mode is restored
 	fd := int(c.terminal.Fd())
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
 		editor.SetSize(width, height)
@@ -126,7 +126,7 @@ func (c *console) edit(ctx context.Context, prompt string, remember bool) (strin
 	return line, nil
 }
 
-// readPasted reads a line, or as many as were pasted at once.
+// readPasted reads one line, or all lines of one paste.
 func readPasted(editor *term.Terminal) (string, error) {
 	var text strings.Builder
 	for {

@@ -20,25 +20,25 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// talks is the tool converse over an engine: each conversation is kept, belongs to
-// whoever began it, and goes on whoever is there.
+// talks is the tool converse on top of an engine. Each conversation is stored, belongs to
+// the caller that began it, and continues when that caller has gone.
 type talks struct {
 	engine engine.Engine
 	store  theirs
 	open   converse.OpenFunc
 	owner  func(context.Context) (string, error)
-	// ending ends when the process is to: turns are put down then, and otherwise
-	// cancelled with the call that they are for.
+	// ending ends when the process shuts down. Turns are then left for later; otherwise
+	// they are cancelled together with their call.
 	ending context.Context
 }
 
-// said are the arguments of the tool.
+// said is the input of the tool.
 type said struct {
 	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it the call waits for the answer to what was said last"`
 	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
 }
 
-// heard is what the tool returns.
+// heard is the output of the tool.
 type heard struct {
 	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
 	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
@@ -46,7 +46,7 @@ type heard struct {
 	Waits        []waiting       `json:"waits,omitempty" jsonschema:"what is waited for, if the reason is waiting"`
 }
 
-// waiting is what a turn waits for, as far as its caller may know.
+// waiting describes a wait of the turn, as far as the caller may know.
 type waiting struct {
 	For      string    `json:"for" jsonschema:"approval, outcome, elicitation or timer"`
 	Tool     string    `json:"tool,omitempty"`
@@ -61,7 +61,7 @@ func (t *talks) tool() (invoker.Invoker, error) {
 	return invoker.New("converse", conversesText, t.say, nil)
 }
 
-// say is one call of the tool.
+// say handles one call of the tool.
 func (t *talks) say(ctx context.Context, s said) (heard, error) {
 	known, err := t.owner(ctx)
 	if err != nil {
@@ -93,18 +93,18 @@ type servedTurn struct {
 	*talks
 	report *progress.Reporter
 	id     string // of the conversation
-	turn   string // the identity of the message that the turn begins with
-	after  int    // canisters before it
-	ours   bool   // this call has said it, and it is in the log
-	// answers says that the call says nothing and waits for an answer.
+	turn   string // ID of the first message of the turn
+	after  int    // number of canisters before the turn
+	ours   bool   // this call sent the message, and the log has it
+	// answers is set if the call sends no message and only waits for an answer.
 	answers bool
 
 	canisters []canister.Canister // of the turn
 	answer    string
-	piece     strings.Builder // said by the model and not reported yet
+	piece     strings.Builder // from the model, not reported yet
 }
 
-// begin makes a conversation of its owner before anything works on it.
+// begin creates a conversation and sets its owner before any work on it starts.
 func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 	t.id, t.turn = rand.Text(), rand.Text()
 	message := canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)}
@@ -114,15 +114,15 @@ func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 		err = t.store.Describe(ctx, t.id, history.Change{Owner: &owner, Title: &title})
 	}
 	if err != nil {
-		t.turn = "" // what nobody owns is not carried on, and need not be looked for
+		t.turn = "" // a conversation without an owner is not continued and need not be looked for
 		return err
 	}
 	t.ours = true
 	return t.engine.Send(ctx, t.id, message)
 }
 
-// goOn says something in a conversation of the owner; with no text it looks for
-// what was said last.
+// goOn sends a message to a conversation of owner. With an empty text it finds the last
+// message instead.
 func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 	info, err := t.store.Info(ctx, t.id)
 	if history.CheckID(t.id) != nil || errors.Is(err, history.ErrNotFound) || err == nil && info.Owner != owner {
@@ -135,7 +135,7 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 		last, place, err := lastMessage(ctx, t.store, t.id)
 		t.turn, t.after = last.ID, place-1
 		if err == nil && info.Last != canister.KindAssistant {
-			_ = t.nudge(ctx, t.id, last) // it may have been left by a process that died; if that fails, it is carried on later
+			_ = t.nudge(ctx, t.id, last) // A process that died may have left it. If this fails, the turn continues later.
 		}
 		return err
 	}
@@ -145,7 +145,7 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 	return err
 }
 
-// lastMessage is what the user of a conversation has said last, and its place.
+// lastMessage returns the last message of the user and its place in the log.
 func lastMessage(ctx context.Context, store history.Log, id string) (last canister.User, place int, err error) {
 	before, canisters, err := engine.LastTurn(ctx, store, id, time.Now())
 	if err != nil {
@@ -159,9 +159,9 @@ func lastMessage(ctx context.Context, store history.Log, id string) (last canist
 	return last, 0, invoker.Failf(invoker.NotFound, "Nothing was said in the conversation yet.")
 }
 
-// follow reports what happens until the turn ends.
+// follow reports progress until the turn ends.
 func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
-	// It has a canister by now: without one it was deleted meanwhile.
+	// The conversation has a canister by now: without one it has been deleted.
 	for happened, err := range t.engine.Watch(ctx, t.id, max(t.after, 1)) {
 		if err != nil {
 			return engine.Ended{}, err
@@ -176,7 +176,7 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 			case e.Turn != t.turn:
 				continue
 			case e.Superseded != "" && t.saysOnly():
-				t.turn = e.Superseded // whose turn answers both
+				t.turn = e.Superseded // that turn answers both messages
 				continue
 			case e.Superseded != "":
 				return e, errSuperseded
@@ -193,13 +193,13 @@ func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 	return engine.Ended{}, engine.ErrClosed
 }
 
-// errFailed says that a turn has failed, for reasons that the log has.
+// errFailed says that a turn failed; the log has the reason.
 var errFailed = errors.New("the turn has failed")
 
-// errSuperseded says that another process has gone on with the conversation.
+// errSuperseded says that another process continued the conversation.
 var errSuperseded = errors.New("another process has gone on with the conversation")
 
-// saysOnly reports whether the turn consists of messages of users so far.
+// saysOnly reports whether the turn has only user messages so far.
 func (t *servedTurn) saysOnly() bool {
 	return !slices.ContainsFunc(t.canisters, func(c canister.Canister) bool { return c.Kind() != canister.KindUser })
 }
@@ -237,7 +237,7 @@ func (t *servedTurn) delta(d engine.Delta) {
 	}
 }
 
-// tell reports the text so far, and what happens.
+// tell reports the text collected so far, and an event.
 func (t *servedTurn) tell(happens string) {
 	if t.piece.Len() == 0 && happens == "" {
 		return
@@ -250,7 +250,7 @@ func (t *servedTurn) tell(happens string) {
 	t.report.Report(happens, partial)
 }
 
-// waits are what the turn waits for.
+// waits returns the waits of the turn.
 func (t *servedTurn) waits(ended engine.Ended) []waiting {
 	var all []waiting
 	if ended.Reason != converse.ReasonWaiting {
@@ -262,8 +262,9 @@ func (t *servedTurn) waits(ended engine.Ended) []waiting {
 	return all
 }
 
-// failed is what whoever calls is told of a turn that failed. One whose caller has
-// gone is cancelled, unless the process ends: then it is for the next one.
+// failed returns the error to report for a failed turn. If the caller has gone, it
+// cancels the turn, unless the process is shutting down: then the next process continues
+// it.
 func (t *servedTurn) failed(ctx context.Context, err error) error {
 	known := new(invoker.Failure)
 	switch {
@@ -292,9 +293,8 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 	return t.away(ctx, err)
 }
 
-// away is what whoever calls is told when what carries conversations on, or what
-// keeps them, cannot be reached: whether the message is there, and what to do.
-// Only what is not there may be said again.
+// away returns the error for an unreachable engine or store. It says whether the message
+// arrived and what to do. The caller may repeat the message only if it has not arrived.
 func (t *servedTurn) away(ctx context.Context, cause error) error {
 	told := &invoker.Failure{Code: invoker.Unavailable, Cause: cause}
 	const ask = " To get the answer, call again with this conversation and without a message."
@@ -312,7 +312,7 @@ func (t *servedTurn) away(ctx context.Context, cause error) error {
 	return told
 }
 
-// arrived reports whether the log has what this call has said.
+// arrived reports whether the log contains the message of this call.
 func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
 	if t.ours || t.answers || t.turn == "" {
 		return t.ours, nil
@@ -325,8 +325,8 @@ func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// keeps adds to a text that the conversation is kept.
+// keeps appends to a text that the conversation is stored.
 func (t *servedTurn) keeps(text string) string {
-	form, _ := json.Marshal(t.id) // a string always has a form
+	form, _ := json.Marshal(t.id) // marshaling a string never fails
 	return text + " The conversation " + string(form) + " is kept."
 }

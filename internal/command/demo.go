@@ -16,14 +16,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// demoPace is how long a tool of the demonstration takes: long enough to watch,
-// or with JSON just long enough that parallel calls overlap.
+// demoPace is how long a tool of the demonstration takes: long enough to watch. With
+// JSON, demoPaceJSON is just long enough for parallel calls to overlap.
 const (
 	demoPace     = 240 * time.Millisecond
 	demoPaceJSON = 50 * time.Millisecond
 )
 
-// demo is a demonstration under way.
+// demo is a running demonstration.
 type demo struct {
 	*program
 	name   string // of a real model; empty for the script
@@ -91,7 +91,7 @@ func (d *demo) checkFlags() error {
 	return nil
 }
 
-// introduce says what is about to be seen.
+// introduce prints what the demonstration is about to do.
 func (d *demo) introduce(stage *stage) {
 	if d.json {
 		return
@@ -114,12 +114,12 @@ func (d *demo) introduce(stage *stage) {
 	d.screen.result(b.String())
 }
 
-// perform holds the conversation.
+// perform runs the conversation.
 func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 	began := time.Now()
 	to := d.shower()
 	if people, ok := to.(*view); ok {
-		people.whole = true // the tools are what there is to see
+		people.whole = true // tool calls are part of the output here
 	}
 	for _, prompt := range demoPrompts {
 		if !d.json {

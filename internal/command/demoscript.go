@@ -12,13 +12,13 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// What the user of the demonstration says.
+// demoPrompts are the messages of the demonstration's user.
 var demoPrompts = []string{
 	"What do Ada and Ben still have to do for the party? And somebody should buy balloons.",
 	"Ben has called the landlord, and the tap is fixed.",
 }
 
-// The users of the demonstration, and what they have to do when it begins.
+// The users of the demonstration, and their initial tasks.
 const (
 	demoAda = 1
 	demoBen = 2
@@ -33,7 +33,7 @@ var demoTasks = []struct {
 	{demoAda, "Fix the tap"},
 }
 
-// writeTasks makes the database of the demonstration.
+// writeTasks creates the database of the demonstration.
 func writeTasks(ctx context.Context, file string) error {
 	book, err := taskbook.Open(ctx, file)
 	if err != nil {
@@ -48,9 +48,9 @@ func writeTasks(ctx context.Context, file string) error {
 	return errors.Join(err, book.Close())
 }
 
-// demoScript is what the scripted model says. Each step expects what the tools
-// must have answered, and the server refuses the request if they have not: what
-// the model says below it could only have learnt from them.
+// demoScript returns the replies of the scripted model. Each step expects certain tool
+// results, and the server refuses the request without them: the model could have learned
+// the text of its next reply only from those results.
 func demoScript(paced bool) openaiserver.Script {
 	says := func(text string, calls ...openaiserver.Call) openaiserver.Message {
 		m := openaiserver.Message{Text: text, Calls: calls, Delta: 4}

@@ -20,8 +20,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// demoServer is what the demonstration starts: an MCP server in a process of
-// its own, over stdio or, with a token, over HTTP.
+// demoServer is the MCP server that the demonstration starts in its own process, over
+// stdio or, with a token, over HTTP.
 type demoServer struct {
 	*program
 	pace     time.Duration
@@ -39,7 +39,7 @@ func (p *program) demoServerCommand() *cobra.Command {
 		ValidArgs: append(demoserver.Names(), "tasks"),
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		RunE: doesUntil(func(ctx context.Context, args []string) error {
-			signal.Ignore(os.Interrupt) // a terminal sends it to all; who ends first is decided elsewhere
+			signal.Ignore(os.Interrupt) // a terminal sends it to every process; the parent decides when this one ends
 			if args[0] == "tasks" {
 				return d.serveTasks(ctx)
 			}
@@ -56,8 +56,8 @@ func (p *program) demoServerCommand() *cobra.Command {
 // demoToken is the environment variable with the bearer token.
 const demoToken = "CONSORT_DEMO_TOKEN"
 
-// serveTasks serves the task book to one user, until the input ends: the server
-// does not outlive the program that started it.
+// serveTasks serves the task book of one user until standard input ends, so that the
+// server does not outlive the program that started it.
 func (d *demoServer) serveTasks(ctx context.Context) (err error) {
 	book, err := taskbook.Open(ctx, d.file)
 	if err != nil {
@@ -90,8 +90,7 @@ func (d *demoServer) serveTasks(ctx context.Context) (err error) {
 	return d.listen(ctx, mcpadapter.NewServer(nil, options))
 }
 
-// listen serves HTTP on a free port of the loopback interface, whose URL it
-// prints.
+// listen serves HTTP on a free port of the loopback interface and prints the URL.
 func (d *demoServer) listen(ctx context.Context, server *mcpadapter.Server) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -99,17 +98,17 @@ func (d *demoServer) listen(ctx context.Context, server *mcpadapter.Server) erro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends with the input, or with the process
+	go func() { // ends with standard input, or with the process
 		io.Copy(io.Discard, d.stdin)
 		cancel()
 	}()
 	if _, err := fmt.Fprintf(d.screen.stdout, "http://%s/mcp\n", listener.Addr()); err != nil {
-		cancel() // whoever started it is gone
+		cancel() // the parent process has gone
 	}
 	return server.ServeListener(ctx, listener)
 }
 
-// slow is a tool that takes its time, so that people can watch it.
+// slow delays a tool so that people can watch it.
 type slow struct {
 	invoker.Invoker
 	pace time.Duration

@@ -4,15 +4,14 @@ package command
 
 import "strings"
 
-// around is how many lines that are the same are shown beside those that are
-// not.
+// around is how many unchanged lines are shown before and after a change.
 const around = 2
 
 // maxCompared bounds the work of a comparison, in pairs of lines.
 const maxCompared = 1 << 20
 
-// diff returns the lines that differ, with "- " before those that went and "+ "
-// before those that came, and some that stayed around them, with "  ".
+// diff returns the lines that differ, with "- " before removed lines, "+ " before added
+// lines, and "  " before the unchanged lines around them.
 func diff(before, after string) []string {
 	lines := merge(linesOf(before), linesOf(after))
 	var shown []string
@@ -47,7 +46,7 @@ func nearChange(lines []string, i int) bool {
 	return false
 }
 
-// merge returns all lines of both, marked.
+// merge returns all lines of both texts, marked as in [diff].
 func merge(a, b []string) []string {
 	var head []string
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -80,8 +79,8 @@ func merge(a, b []string) []string {
 	return head
 }
 
-// commonLines returns a function that tells how many lines the last i of a and
-// the last j of b have in common, in order; none when that is too much work.
+// commonLines returns a function that counts how many lines the last i of a and the last
+// j of b have in common, in order. If that is too much work, the function returns 0.
 func commonLines(a, b []string) func(i, j int) int {
 	if len(a)*len(b) > maxCompared {
 		return func(int, int) int { return 0 }

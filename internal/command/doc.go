@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the command consort without its main: what the arguments
-// mean, what is shown to people and programs, and the statuses to exit with. The
-// program in cmd/consort is a call of Main; another main program is the same
-// command, and may bring more along.
+// Package command implements the command consort: it parses arguments, writes output for
+// people and for programs, and sets the exit status. The program in cmd/consort only
+// calls [Main]; another main program provides the same command and may add engines.
 //
-// docs/command.md has the flags, the JSON output and the exit statuses.
+// docs/command.md describes the flags, the JSON output and the exit statuses.
 package command

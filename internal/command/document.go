@@ -22,7 +22,7 @@ func (p *program) document(v any) error {
 	return p.screen.failure()
 }
 
-// milliseconds is how durations stand in JSON.
+// milliseconds converts a duration to its JSON form.
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

@@ -13,23 +13,22 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// maxTries is how often a person may answer a field wrongly before the form
-// is given up.
+// maxTries is how many wrong answers to a field are accepted before the form is
+// abandoned.
 const maxTries = 5
 
-// decline tells the person of a question that is declined, since the command does not
-// ask anything.
+// decline declines a server's question and tells the user, because the command asks no
+// questions.
 func (p *program) decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	p.screen.note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
 		shown.Line(ask.Server), fit(shown.Line(ask.Message), maxFailure))
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
-// elicit puts a server's question to the person (MCP 2025-11-25,
-// client/elicitation).
+// elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	question := "\n" + c.screen.notes.bold("? A server asks: ") + shown.Text(ask.Message)
-	if ask.URL != "" { // nothing opens it for the person
+	if ask.URL != "" { // the program does not open the URL itself
 		if ask.OnCompletion != nil {
 			ask.OnCompletion(func() {
 				c.screen.note("  %s", c.screen.notes.faint("The server says that this is done: "+shown.Line(ask.Message)))
@@ -59,7 +58,7 @@ func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
 }
 
-// field asks for one field, below the preface, until the answer fits.
+// field asks for one field, after the preface, until the answer is valid.
 func (c *chat) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
 	for range maxTries {
 		answer, err := c.console.question(ctx, preface+"\n  "+field.prompt())
@@ -82,7 +81,7 @@ func (c *chat) field(ctx context.Context, field *formField, preface string) (any
 	return nil, invoker.Dismiss, nil
 }
 
-// consent asks for a yes or no.
+// consent asks a yes-or-no question.
 func (c *chat) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
 	answer, err := c.console.question(ctx, question)
 	action := invoker.Decline

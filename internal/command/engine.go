@@ -14,54 +14,54 @@ import (
 	"go.uber.org/zap"
 )
 
-// Engine is an engine for conversations beside that of one process, which a
-// program brings along that gives it to [Main] with [WithEngine].
+// Engine is a conversation engine in addition to the built-in in-process one. A program
+// passes it to [Main] with [WithEngine].
 type Engine struct {
-	// Name is what serve --engine takes. The command knows "temporal", whose
-	// address the flag --temporal names.
+	// Name is the value for serve --engine. The command treats "temporal" specially: the
+	// flag --temporal gives its address.
 	Name string
-	// Flags adds flags to the commands serve and worker; nil adds none. Let their
-	// names begin with that of the engine.
+	// Flags adds flags to the commands serve and worker; nil adds none. The names of the
+	// flags should begin with the name of the engine.
 	Flags func(flags *pflag.FlagSet)
-	// Open returns the engine that is at an address, for a process that serves. It
-	// is closed with the process, before the store, and closes whatever Open has
-	// opened. The context bounds the opening.
+	// Open returns the engine at an address, for a serving process. The engine is closed
+	// with the process, before the store, and must close everything that Open opened. The
+	// context bounds only Open.
 	Open func(ctx context.Context, address string, parts Parts) (engine.Engine, error)
-	// Work carries on conversations as the engine at an address says, until ctx
-	// ends, and returns when nothing of it is left; nil is no failure. Ready is
-	// called once, when it has begun.
+	// Work runs conversations for the engine at an address until ctx ends, and returns
+	// when nothing of it is left running; nil means no failure. It calls ready once, when
+	// it has started.
 	Work func(ctx context.Context, address string, parts Parts, ready func()) error
 }
 
-// Parts are what an engine works with. All of them last longer than it does.
+// Parts are the resources for an engine. All of them outlive the engine.
 type Parts struct {
-	// Store has the conversations. Those that others keep in it are not listed.
+	// Store holds the conversations. List returns only those of the clients being served.
 	Store history.Store
-	// Open makes the conversation of an identity, with the store as its log.
+	// Open returns the conversation with a given ID, with the store as its log.
 	Open converse.OpenFunc
-	// Values are the trusted values of a conversation. An error says that nobody
-	// knows them any more.
+	// Values returns the trusted values of a conversation. An error means that they are
+	// no longer known.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
-	// Notifier passes payloads on between machines, for deltas; nil if the store cannot.
+	// Notifier sends deltas between machines; nil if the store does not support it.
 	Notifier Notifier
-	// Logger has the secrets of the configuration taken out.
+	// Logger redacts the secrets of the configuration.
 	Logger *zap.Logger
 }
 
-// Notifier is what a store can do that machines share, as that of package
-// converse/history/postgres does.
+// Notifier is implemented by stores that machines share, for example by package
+// converse/history/postgres.
 type Notifier interface {
-	// Notify passes a payload on to those who listen to a conversation now.
+	// Notify sends a payload to the current listeners of a conversation.
 	Notify(ctx context.Context, conversation string, payload []byte) error
-	// Listen yields the payloads that are passed on from now on, and nil where
-	// something may have been missed.
+	// Listen yields the payloads sent from now on, and nil where some may have been
+	// missed.
 	Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error]
 }
 
-// Option is a choice of [Main].
+// Option configures [Main].
 type Option func(*program)
 
-// WithEngine brings along an engine.
+// WithEngine adds an engine.
 func WithEngine(e Engine) Option {
 	return func(p *program) { p.engines = append(p.engines, e) }
 }

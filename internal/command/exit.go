@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// status is what the process exits with.
+// status is the exit status of the process.
 type status int
 
 // The exit statuses; docs/command.md promises them.
@@ -17,16 +17,16 @@ const (
 	statusUsage  status = 2 // the command line or the configuration is wrong
 	statusTool   status = 3 // the tool failed (call), or a server did (check)
 	statusLimit  status = 4 // a limit ended the turn
-	statusWaits  status = 5 // the turn waits for somebody
+	statusWaits  status = 5 // the turn waits for an answer
 
-	// statusPipe is that of a program in a shell that SIGPIPE ended.
+	// statusPipe is the status that a shell reports for a program ended by SIGPIPE.
 	statusPipe status = 128 + 13
 )
 
-// exit is an error with the status that the process exits with.
+// exit is an error with the exit status of the process.
 type exit struct {
 	status status
-	err    error // nil when all was said
+	err    error // nil if everything was printed already
 }
 
 func (e *exit) Error() string {
@@ -38,13 +38,13 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// usagef returns an error of the command line or the configuration.
+// usagef returns an error about the command line or the configuration.
 func usagef(format string, args ...any) error {
 	return &exit{statusUsage, fmt.Errorf(format, args...)}
 }
 
-// statusOf returns the status that belongs to what a command returned: what
-// has no status of its own is a failure of the runtime.
+// statusOf returns the exit status for the error of a command. An error without a status
+// of its own is a failure of the runtime.
 func statusOf(err error) status {
 	var e *exit
 	switch {

@@ -14,19 +14,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// quietly is how long the log says nothing of further failures to export.
+// quietly is the minimum time between two log lines about failed exports.
 const quietly = time.Minute
 
-// exportLog is where OpenTelemetry complains. A collector that is away fails
-// every few seconds: the first failure is told, and then one a minute, with how
-// many there were. All methods may be called concurrently.
+// exportLog handles the errors of OpenTelemetry. An unavailable collector fails every few
+// seconds: the first failure is logged, and then one a minute, with the number of
+// failures in between. All methods may be called concurrently.
 type exportLog struct {
 	logger *zap.Logger
-	redact func(string) string // nil for nothing
+	redact func(string) string // nil if there is nothing to redact
 	now    func() time.Time
 
 	mu     sync.Mutex
-	begun  bool // before, only variables can be wrong, which is told of by itself
+	begun  bool // until then, only variables can be wrong, which are checked separately
 	told   time.Time
 	untold int
 	last   string
@@ -36,12 +36,12 @@ func newExportLog(logger *zap.Logger, redact func(string) string) *exportLog {
 	return &exportLog{logger: logger, redact: redact, now: time.Now}
 }
 
-// wrong tells of a variable that is wrong, which is a person's to mend.
+// wrong logs an environment variable that the user must correct.
 func (l *exportLog) wrong(problem string) {
 	l.logger.Error("an environment variable is wrong", event.VariableWrong, zap.String("problem", l.clean(problem)))
 }
 
-// begin ends the time of variables.
+// begin marks the end of startup, when only variables can be wrong.
 func (l *exportLog) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *exportLog) tell(text string, now time.Time) {
 	l.told, l.untold, l.last = now, 0, ""
 }
 
-// close tells of what was not told.
+// close logs the failures that were not logged yet.
 func (l *exportLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,8 +92,8 @@ func (l *exportLog) clean(text string) string {
 	return l.redact(text)
 }
 
-// internal is the logger of OpenTelemetry's own code, which prints values of
-// variables beside its messages: those stay out.
+// internal returns the logger for OpenTelemetry's own code, which prints values of
+// variables with its messages; those values are dropped.
 func (l *exportLog) internal() logr.Logger { return logr.New(internalLog{l}) }
 
 type internalLog struct{ *exportLog }
@@ -112,7 +112,7 @@ func (l internalLog) Error(err error, message string, _ ...any) {
 		l.failed(message + ": " + err.Error())
 	case begun:
 		l.failed(message)
-	case err != nil && strings.Contains(message, "tls"): // the files, which nobody has looked at before
+	case err != nil && strings.Contains(message, "tls"): // the certificate files have not been checked before
 		l.wrong("OTEL_EXPORTER_OTLP_CERTIFICATE, or _CLIENT_CERTIFICATE and _CLIENT_KEY: " + err.Error())
 	}
 }

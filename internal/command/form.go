@@ -25,7 +25,7 @@ type formField struct {
 	fieldSchema
 }
 
-// fieldSchema is what the protocol allows of JSON Schema in a form.
+// fieldSchema is the part of JSON Schema that the protocol allows in a form.
 type fieldSchema struct {
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
@@ -79,7 +79,7 @@ func formFields(schema json.RawMessage) ([]formField, error) {
 	return fields, nil
 }
 
-// prompt asks for the field.
+// prompt returns the prompt for the field.
 func (f *formField) prompt() string {
 	text := cmp.Or(shown.Line(f.Title), shown.Line(f.name))
 	if f.Description != "" {
@@ -104,7 +104,7 @@ func (f *formField) prompt() string {
 	return text + ": "
 }
 
-// choices are the values that the field may have; none for any.
+// choices returns the allowed values of the field; none means any value.
 func (s *fieldSchema) choices() []string {
 	if s == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s *fieldSchema) choices() []string {
 	return choices
 }
 
-// parse returns the value that the person gave; nil for a field left out.
+// parse returns the value that the user gave, or nil if the field was left out.
 func (f *formField) parse(answer string) (any, error) {
 	if answer == "" {
 		switch {
@@ -180,8 +180,8 @@ func (f *formField) parseText(answer string) (any, error) {
 	return answer, nil
 }
 
-// formats are those that the protocol allows for strings of a form (MCP
-// 2025-11-25, client/elicitation). Another format says nothing to people.
+// formats are the formats that the protocol allows for strings of a form (MCP 2025-11-25,
+// client/elicitation). Other formats are neither shown nor checked.
 var formats = map[string]struct {
 	name, example string
 	fits          func(string) bool
@@ -207,7 +207,7 @@ func isURI(text string) bool {
 	return err == nil && uri.IsAbs()
 }
 
-// parseList reads choices with commas between them.
+// parseList parses choices separated by commas.
 func (f *formField) parseList(answer string) (any, error) {
 	choices, values := f.Items.choices(), []any{}
 	for part := range strings.SplitSeq(answer, ",") {

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shelf is the store of conversations as the commands about it have it.
+// shelf is the conversation store, for the commands that work on it.
 type shelf struct {
 	*program
 	store     history.Store
 	retention history.Retention
-	clean     func(string) string // takes the secrets of the configuration out
+	clean     func(string) string // redacts the secrets of the configuration
 }
 
 func (p *program) historyCommand() *cobra.Command {
@@ -38,12 +38,12 @@ func (p *program) historyCommand() *cobra.Command {
 	return cmd
 }
 
-// onShelf makes the function of a command about the store.
+// onShelf adapts run to a command that works on the store.
 func (p *program) onShelf(run func(s *shelf, ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return p.withShelf(false, run)
 }
 
-// withShelf is onShelf, and makes the store if makes.
+// withShelf is like onShelf, and creates a missing store if makes is set.
 func (p *program) withShelf(makes bool, run func(s *shelf, ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return does(func(ctx context.Context, args []string) (err error) {
 		s, err := p.openShelf(ctx, makes)
@@ -55,8 +55,8 @@ func (p *program) withShelf(makes bool, run func(s *shelf, ctx context.Context, 
 	})
 }
 
-// openShelf opens the store; one that is not there yet is only made if it is to
-// be filled. There need not be a configuration.
+// openShelf opens the store. It creates a missing store only if makes is set. A
+// configuration is not required.
 func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	cfg := &config.Config{}
 	if p.configFile != defaultConfig || !isAbsent(p.configFile) {
@@ -84,7 +84,7 @@ func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	return s, nil
 }
 
-// findShelf makes the configuration say where the store is.
+// findShelf sets the location of the store in the configuration.
 func (p *program) findShelf(ctx context.Context, cfg *config.Config, makes bool) error {
 	switch {
 	case cfg.History != nil || makes:
@@ -141,7 +141,7 @@ func (s *shelf) fork(ctx context.Context, from string, at int, whole bool, to st
 	return s.screen.failure()
 }
 
-// taken says what to do where there is a conversation of that identity.
+// taken adds advice to an error that says that a conversation with this ID exists.
 func taken(err error, id string) error {
 	if errors.Is(err, history.ErrExists) {
 		return usagef("there is a conversation %s already; name another identity with --id: %w", word(id), err)
@@ -202,8 +202,8 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 	})
 }
 
-// put writes text to standard output: as [shown.Text] has it where that is a
-// terminal, and as it is for programs.
+// put writes text to standard output: sanitized by [shown.Text] on a terminal, and
+// unchanged for programs.
 func (s *shelf) put(text string) {
 	if s.screen.results.terminal {
 		text = shown.Text(text)

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// export is what to write down, and where.
+// export holds the options of history export.
 type export struct {
 	all    bool
 	tags   []string
@@ -52,7 +52,7 @@ func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 	return errors.Join(s.write(ctx, e, ids), unread)
 }
 
-// write writes conversations that can be read.
+// write exports the given conversations, which must be readable.
 func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 	format := bundle.Format(e.format)
 	if e.to == "" {
@@ -77,9 +77,9 @@ func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 	return err
 }
 
-// chosen are the identities of the conversations to export. The error tells of
-// those that cannot be read and are not among them; without an identity there is
-// one.
+// chosen returns the IDs of the conversations to export. The error reports the
+// conversations that cannot be read, which are not in the list. If the list is empty, the
+// error is not nil.
 func (s *shelf) chosen(ctx context.Context, e export, ids []string) (readable []string, unread error) {
 	choosing := e.all || len(e.tags) > 0
 	if choosing == (len(ids) > 0) {
@@ -112,8 +112,8 @@ func (s *shelf) chosen(ctx context.Context, e export, ids []string) (readable []
 	return readable, unread
 }
 
-// readThrough finds out whether a conversation can be read: half of one would
-// spoil what is written.
+// readThrough reads a whole conversation to see whether it can be exported. Half a
+// conversation would corrupt the output.
 func (s *shelf) readThrough(ctx context.Context, info history.Info) error {
 	for _, err := range bundle.Canisters(ctx, s.store, info) {
 		if err != nil {
@@ -123,7 +123,7 @@ func (s *shelf) readThrough(ctx context.Context, info history.Info) error {
 	return nil
 }
 
-// writer is a function that writes.
+// writer is a function that implements io.Writer.
 type writer func(text string) error
 
 func (w writer) Write(text []byte) (int, error) {
@@ -177,13 +177,14 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 	return errors.Join(there, s.screen.failure())
 }
 
-// renaming gives the only conversation of a file another identity, if there is one.
+// renaming gives the only conversation of a file another ID, if one is set.
 type renaming struct {
 	to   string
 	seen int // conversations so far
 }
 
-// id is that of a conversation, and empty for a second one: it is refused.
+// id returns the new ID of a conversation. It is empty for a second one, which is then
+// refused.
 func (r *renaming) id(was string) string {
 	r.seen++
 	switch {

@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// conversationList is what history list and history search print.
+// conversationList is the JSON output of history list and history search.
 type conversationList struct {
 	Conversations []bundle.About `json:"conversations"`
 }
 
-// conversationShown is what history show prints.
+// conversationShown is the JSON output of history show.
 type conversationShown struct {
 	Conversation bundle.About      `json:"conversation"`
 	Canisters    []json.RawMessage `json:"canisters"`
@@ -64,7 +64,7 @@ func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 		return usagef("--limit %d: expected a number of at least 0", filter.Limit)
 	}
 	var list []history.Info
-	var unread error // what is damaged hides nothing else
+	var unread error // a damaged conversation does not hide the others
 	for info, err := range s.store.List(ctx, filter) {
 		if err != nil {
 			unread = errors.Join(unread, err)
@@ -78,7 +78,7 @@ func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 	return errors.Join(s.showList(list), unread)
 }
 
-// showList prints a list as a document, or for people.
+// showList prints a list as a JSON document, or for people.
 func (s *shelf) showList(list []history.Info) error {
 	form := conversationList{[]bundle.About{}}
 	paint := s.screen.results
@@ -106,7 +106,7 @@ func (s *shelf) showList(list []history.Info) error {
 	return s.screen.failure()
 }
 
-// about is the title of a conversation, its tags, and whether it is open.
+// about returns the title of a conversation, its tags, and whether it is open.
 func about(info history.Info) string {
 	parts := []string{shown.Line(info.Title)}
 	for _, tag := range info.Tags {

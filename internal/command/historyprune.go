@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// prune says which conversations to delete, beside the configuration.
+// prune holds the options of history prune, which add to the configuration.
 type prune struct {
 	keep time.Duration
 	open bool

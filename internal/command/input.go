@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// errInterrupted says that the person pressed Ctrl-C.
+// errInterrupted says that the user pressed Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
 // maxLine bounds one line of input, in bytes.
 const maxLine = 1 << 20
 
-// input reads a file so that waiting for it can be given up without losing
-// what comes later. One goroutine at a time reads.
+// input reads a file in such a way that a wait for input can be abandoned without losing
+// later input. Only one goroutine may read at a time.
 type input struct {
 	interrupts <-chan os.Signal
 	bytes      chan byte
@@ -25,7 +25,7 @@ type input struct {
 	paste      pasteState
 }
 
-// pasteState follows bracketed paste, which a terminal puts between two sequences.
+// pasteState tracks bracketed paste, which a terminal marks with two escape sequences.
 type pasteState struct {
 	last []byte // the bytes that a sequence may have begun with
 	open bool
@@ -36,7 +36,7 @@ const (
 	pasteEnds   = "\x1b[201~"
 )
 
-// next takes in a byte.
+// next processes one byte.
 func (s *pasteState) next(b byte) {
 	s.last = append(s.last, b)
 	s.last = s.last[max(0, len(s.last)-len(pasteBegins)):]
@@ -48,16 +48,16 @@ func (s *pasteState) next(b byte) {
 	}
 }
 
-// How long nothing may arrive before a person is taken to have stopped typing, and
-// before a paste is taken to have ended without saying so. The first is longer than
-// the gaps within a paste, and shorter than a person takes to read a question.
+// quiet is how long input must pause before the user is assumed to have stopped typing,
+// and quietPaste before an unterminated paste is assumed to have ended. quiet is longer
+// than the gaps within a paste, and shorter than a person takes to read a question.
 const (
 	quiet      = 200 * time.Millisecond
 	quietPaste = 2 * time.Second
 )
 
-// discard drops what has arrived, and what still does, until nothing has for a
-// while: what was typed or pasted before a question does not answer it.
+// discard drops pending input, and further input until it pauses: text typed or pasted
+// before a question does not answer it.
 func (in *input) discard(ctx context.Context) error {
 	for {
 		patience := quiet
@@ -81,8 +81,8 @@ func (in *input) discard(ctx context.Context) error {
 
 var errQuiet = errors.New("nothing has been typed for a while")
 
-// newInput begins to read file, on a goroutine that ends with it, or with the
-// process: a read of a terminal cannot be ended otherwise.
+// newInput starts to read file on a goroutine that ends with the file or with the
+// process: a read from a terminal cannot be interrupted.
 func newInput(file io.Reader, interrupts <-chan os.Signal) *input {
 	in := &input{interrupts: interrupts, bytes: make(chan byte)}
 	go func() {
@@ -102,8 +102,8 @@ func newInput(file io.Reader, interrupts <-chan os.Signal) *input {
 	return in
 }
 
-// next returns the next byte, or the error of ctx, of an interrupt or of the
-// file's end.
+// next returns the next byte. Its error is the cause of ctx, [errInterrupted], or the
+// error that ended the file.
 func (in *input) next(ctx context.Context) (byte, error) {
 	select {
 	case b, ok := <-in.bytes:
@@ -119,7 +119,7 @@ func (in *input) next(ctx context.Context) (byte, error) {
 	}
 }
 
-// line returns the next line without its end. A last line need not have one.
+// line returns the next line without its newline. The last line need not have one.
 func (in *input) line(ctx context.Context) (string, error) {
 	var line []byte
 	for {
@@ -138,8 +138,8 @@ func (in *input) line(ctx context.Context) (string, error) {
 	}
 }
 
-// keys are the bytes of a terminal in raw mode, one for each Read, so that
-// nothing is read ahead of the line that they are part of.
+// keys reads a terminal in raw mode, one byte for each Read, so that no input beyond the
+// current line is consumed.
 type keys struct {
 	in  *input
 	ctx context.Context

@@ -17,8 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// choice is which conversation of the store to carry on with; its zero value is
-// a new one.
+// choice selects the conversation of the store to continue; its zero value is a new one.
 type choice struct {
 	id   string
 	last bool // the one that was changed last
@@ -30,12 +29,12 @@ type kept struct {
 	*program
 	talk   *converse.Conversation
 	store  history.Store // nil keeps nothing
-	was    history.Info  // before this command; its zero value if the conversation is new
+	was    history.Info  // before this command; zero if the conversation is new
 	limits converse.Limits
-	other  bool // it belongs to a client of serve that this command does not speak for
+	other  bool // it belongs to a client of serve that this command does not act for
 
-	overtaken bool // somebody else has gone on with it in the turn before
-	gone      bool // or has deleted it
+	overtaken bool // another process continued the conversation during the last turn
+	gone      bool // another process deleted the conversation
 }
 
 // withHistory adds the flag --history to a command.
@@ -44,7 +43,7 @@ func (p *program) withHistory(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// keepIn makes the configuration keep conversations where the flag says.
+// keepIn applies the flag --history to the configuration.
 func (p *program) keepIn(cfg *config.Config) {
 	if p.history == "" {
 		return
@@ -65,8 +64,8 @@ func (p *program) keepIn(cfg *config.Config) {
 	cfg.History = &table
 }
 
-// take makes the conversation that is wanted, with what the store has of it.
-// Whoever calls closes the conversation.
+// take opens the selected conversation and loads its stored canisters. The caller must
+// close the conversation.
 func (p *program) take(ctx context.Context, assembly *config.Assembly, want choice) (*kept, error) {
 	k := &kept{program: p, limits: assembly.Options.Limits}
 	var err error
@@ -93,7 +92,7 @@ func (p *program) take(ctx context.Context, assembly *config.Assembly, want choi
 	return k, nil
 }
 
-// noStore says what to do where conversations have to be kept and are not.
+// noStore returns the error for a command that requires a store, with advice.
 func (p *program) noStore() error {
 	if p.history == nowhere {
 		return usagef("--history none keeps no conversations; leave it out, or name a file in place of none")
@@ -101,8 +100,8 @@ func (p *program) noStore() error {
 	return usagef("%s keeps no conversations. Name a file for them with --history FILE, or say\n\n    [history]\n    path = \"history.db\"", p.configFile)
 }
 
-// find returns what the store knows of the conversation that is wanted, or only
-// the identity of a new one.
+// find returns the stored information about the selected conversation, or only the ID of
+// a new one.
 func find(ctx context.Context, store history.Store, want choice) (history.Info, error) {
 	switch {
 	case want.last:
@@ -117,7 +116,7 @@ func find(ctx context.Context, store history.Store, want choice) (history.Info, 
 	return info, err
 }
 
-// known is what the store knows of a conversation that must exist.
+// known returns the stored information about a conversation that must exist.
 func known(ctx context.Context, store history.Store, id string) (history.Info, error) {
 	if err := history.CheckID(id); err != nil {
 		return history.Info{}, usagef("%w", err)
@@ -129,8 +128,8 @@ func known(ctx context.Context, store history.Store, id string) (history.Info, e
 	return info, err
 }
 
-// latest is the conversation that was changed last, of those that are not
-// somebody's: those that this command has held belong to nobody.
+// latest returns the conversation that was changed last, among conversations without an
+// owner. Conversations of this command have no owner.
 func latest(ctx context.Context, store history.Store) (history.Info, error) {
 	for info, err := range store.List(ctx, history.Filter{}) {
 		if err != nil || info.Owner == "" {
@@ -140,13 +139,13 @@ func latest(ctx context.Context, store history.Store) (history.Info, error) {
 	return history.Info{}, usagef("there is no conversation to continue yet; consort chat begins one")
 }
 
-// newID is an identity that people can type: the day, and letters that are
-// hardly those of another conversation.
+// newID returns an ID that people can type: the date, and random letters that are
+// unlikely to collide.
 func newID() string {
 	return time.Now().Format("20060102") + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// turn holds a turn. Its error says how it fell short, too.
+// turn runs a turn. Its error also reports a turn that a limit cut short.
 func (k *kept) turn(ctx context.Context, said string) error {
 	k.overtaken = false
 	done, err := turn(ctx, k.talk, said, k.shower())
@@ -158,7 +157,8 @@ func (k *kept) turn(ctx context.Context, said string) error {
 	return shortfall(done, k.limits)
 }
 
-// shower is that of the program; lines of JSON name the conversation where it is kept.
+// shower returns the renderer of the program. JSON lines contain the ID of the
+// conversation if it is stored.
 func (k *kept) shower() shows {
 	if k.json && k.store != nil {
 		return lines{k.program, k.talk.ID()}
@@ -166,8 +166,8 @@ func (k *kept) shower() shows {
 	return k.program.shower()
 }
 
-// explain says what to do about somebody else who has gone on with the
-// conversation.
+// explain adds advice to the error of a conversation that another process continued or
+// deleted.
 func (k *kept) explain(err error) error {
 	var conflict *history.ConflictError
 	if !errors.As(err, &conflict) {
@@ -182,8 +182,7 @@ func (k *kept) explain(err error) error {
 		"Nothing of theirs is lost: see it with %s, and then carry on from there, as with %s: %w", k.again("history show "+id), k.again("chat --conversation "+id), err)
 }
 
-// entitle writes down the title of a conversation that has none. A title is not
-// worth an error.
+// entitle stores a title if the conversation has none. A failure is only noted.
 func (k *kept) entitle(ctx context.Context) {
 	if k.store == nil || k.was.Title != "" {
 		return
@@ -196,13 +195,13 @@ func (k *kept) entitle(ctx context.Context) {
 			err = k.store.Describe(ctx, k.talk.ID(), history.Change{Title: &now.Title})
 		}
 	}
-	if err != nil && !errors.Is(err, history.ErrNotFound) { // then nothing was said
+	if err != nil && !errors.Is(err, history.ErrNotFound) { // otherwise nothing was said
 		k.screen.note("the conversation has no title: %s", shown.Text(err.Error()))
 	}
 	k.was.Title = now.Title
 }
 
-// adviseResume says how to carry on with what is left undone.
+// adviseResume prints how to continue an unfinished turn.
 func (k *kept) adviseResume() {
 	if k.store == nil || k.overtaken || !waits(k.talk) {
 		return
@@ -219,7 +218,7 @@ func (k *kept) adviseResume() {
 	k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: "+k.again("resume "+id)))
 }
 
-// warnLeft says what a message leaves behind it.
+// warnLeft prints which pending work a new message abandons.
 func (k *kept) warnLeft() {
 	if k.was.Length == 0 {
 		return
@@ -232,22 +231,22 @@ func (k *kept) warnLeft() {
 	}
 }
 
-// sayWhich says in which conversation a turn was held that the caller has not named.
+// sayWhich prints the ID of a new conversation that the caller did not name.
 func (k *kept) sayWhich() {
 	if k.store != nil && !k.json && k.was.Length == 0 && k.talk.Length() > 0 && !k.gone {
 		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("run --conversation "+word(k.talk.ID()))))
 	}
 }
 
-// adviseContinue says how to come back.
+// adviseContinue prints how to come back to the conversation.
 func (k *kept) adviseContinue() {
 	if k.store != nil && k.talk.Length() > 0 && !k.gone {
 		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("chat --conversation "+word(k.talk.ID()))))
 	}
 }
 
-// again is a command line for later, with the configuration and the store that
-// this one was given.
+// again returns a command line for later, with the configuration and the store of this
+// one.
 func (p *program) again(command string) string {
 	if p.configFile != defaultConfig {
 		command += " --config " + word(p.configFile)
@@ -258,7 +257,7 @@ func (p *program) again(command string) string {
 	return "consort " + command
 }
 
-// word is an identity as a shell takes it, and a terminal.
+// word quotes an ID for a shell, and sanitizes it for a terminal.
 func word(id string) string {
 	id = shown.Text(id)
 	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(id, "-") {

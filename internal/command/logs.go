@@ -15,17 +15,17 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Of lines with the same level and message, the log has the first sampleFirst of
-// each second, and then one of each sampleThen. Every sampleTold it says how
-// many it has left out.
+// Sampling of lines with the same level and message: in each second, the log keeps the
+// first sampleFirst and then one of every sampleThen. It reports the number of dropped
+// lines at most every sampleTold.
 const (
 	sampleFirst = 100
 	sampleThen  = 100
 	sampleTold  = 10 * time.Second
 )
 
-// logger returns the logger to standard error, as the flags say, or else the
-// configuration. The function says what it has not said yet.
+// logger returns the logger to standard error, configured by the flags or else by the
+// configuration. The function end reports dropped lines that were not reported yet.
 func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(), err error) {
 	name := cmp.Or(p.logLevel, string(configured.Level), p.quiet, string(config.LevelWarn))
 	switch config.Level(name) {
@@ -49,8 +49,8 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	return zap.New(sampled), sampled.tellRest, nil
 }
 
-// inJSON makes the log, and with it all of standard error, lines of JSON if the
-// flag says so, or else the configuration, and reports whether it is.
+// inJSON switches the log, and with it all of standard error, to lines of JSON if the
+// flag or else the configuration says so. It reports whether JSON is on.
 func (p *program) inJSON(configured config.Format) bool {
 	if config.Format(cmp.Or(p.logFormat, string(configured))) != config.FormatJSON {
 		return false
@@ -68,7 +68,7 @@ func (p *program) consoleLines() zapcore.Encoder {
 	return zapcore.NewConsoleEncoder(format)
 }
 
-// jsonLines are objects with ts (RFC 3339), level and msg, beside the fields.
+// jsonLines encodes lines as objects with ts (RFC 3339), level and msg, and the fields.
 var jsonLines = zapcore.EncoderConfig{
 	TimeKey: "ts", EncodeTime: zapcore.RFC3339NanoTimeEncoder,
 	LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder,
@@ -76,7 +76,7 @@ var jsonLines = zapcore.EncoderConfig{
 	EncodeDuration: zapcore.StringDurationEncoder,
 }
 
-// jsonNote is a line for people as one of that log.
+// jsonNote encodes a line for people as a line of the JSON log.
 func jsonNote(text string) string {
 	line, err := zapcore.NewJSONEncoder(jsonLines).EncodeEntry(
 		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{event.CommandSaid})
@@ -87,8 +87,8 @@ func jsonNote(text string) string {
 	return strings.TrimSuffix(line.String(), "\n")
 }
 
-// untold is a log without the lines about calls that failed and servers that were
-// lost: the lines of the calls tell a person that.
+// untold drops the log lines about failed calls and lost servers: a person sees them in
+// the lines of the calls.
 type untold struct{ zapcore.Core }
 
 func (u untold) With(fields []zapcore.Field) zapcore.Core { return untold{u.Core.With(fields)} }
@@ -107,17 +107,17 @@ func (u untold) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return u.Core.Write(entry, fields)
 }
 
-// sampled is a log that leaves out of a flood of lines, and says so.
+// sampled is a log that drops lines from a flood and reports the number.
 type sampled struct {
-	zapcore.Core              // leaves out
-	plain        zapcore.Core // takes all
+	zapcore.Core              // samples
+	plain        zapcore.Core // takes all lines
 	out          *leftOut
 }
 
-// leftOut counts what was left out, for all cores that come from one.
+// leftOut counts dropped lines, for all cores derived from one.
 type leftOut struct {
 	lines atomic.Int64
-	told  atomic.Int64 // when, in ns since 1970
+	told  atomic.Int64 // time of the last report, in ns since 1970
 	now   func() time.Time
 }
 
@@ -132,7 +132,7 @@ func newSampled(plain zapcore.Core, now func() time.Time) *sampled {
 	return s
 }
 
-// tellRest writes how many lines were left out and not told of yet.
+// tellRest logs the number of dropped lines that were not reported yet.
 func (s *sampled) tellRest() {
 	if lines := s.out.lines.Swap(0); lines > 0 {
 		s.out.told.Store(s.out.now().UnixNano())
@@ -141,7 +141,7 @@ func (s *sampled) tellRest() {
 	}
 }
 
-// telling writes a line, and before it, once in a while, how many were left out.
+// telling writes lines, and from time to time first the number of dropped ones.
 type telling struct {
 	zapcore.Core
 	of *sampled

@@ -9,14 +9,14 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// offered parts the tools of a catalog into those that the model is offered
-// and those that are set aside, as a conversation does.
+// offered splits the tools of a catalog into those offered to the model and those set
+// aside, as a conversation does.
 func offered(catalog *ensemble.Catalog, assembly *config.Assembly) ([]*ensemble.Tool, []ensemble.Aside) {
 	return converse.Offer(catalog, assembly.Model, assembly.Options.Limits.Tools)
 }
 
-// shortened says of which tools on offer the model is told less than their servers
-// say, by ensemble.
+// shortened returns, by ensemble, the tools whose definitions are shortened for the
+// model.
 func shortened(tools []*ensemble.Tool, model converse.Model) map[string][]asideJSON {
 	found := map[string][]asideJSON{}
 	limiter, ok := model.(converse.Limiter)

@@ -21,7 +21,7 @@ import (
 // farewell bounds how long closing takes.
 const farewell = 20 * time.Second
 
-// load reads the configuration. Its errors have their status.
+// load reads the configuration. Its errors carry the exit status.
 func (p *program) load() (*config.Config, error) {
 	cfg, err := config.Load(p.configFile)
 	if errors.Is(err, fs.ErrNotExist) && isAbsent(p.configFile) {
@@ -53,20 +53,20 @@ func (p *program) adviceOnMissing() string {
 or see a conversation that needs none: consort demo`, p.configFile)
 }
 
-// interaction is how a person takes part; its zero value is nobody.
+// interaction holds the functions that ask the user; its zero value asks nothing.
 type interaction struct {
 	approve converse.ApproveFunc
 	elicit  func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error)
 }
 
-// assemble puts a configuration to work. Nothing connects yet.
+// assemble assembles a configuration. It does not connect to any server yet.
 func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assembly, error) {
 	logger, end, err := p.logger(cfg.Log)
 	if err != nil {
 		return nil, err
 	}
 	p.endLog = end
-	if !p.serves && cfg.Serve != nil { // its certificates are not needed, but its secrets are still some
+	if !p.serves && cfg.Serve != nil { // The certificates are not needed, but the secrets still have to be redacted.
 		without, serve := *cfg, *cfg.Serve
 		serve.GRPCTLS = config.ServeTLS{}
 		without.Serve = &serve
@@ -83,7 +83,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Telemetry: seen,
 	})
 	if err != nil {
-		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // it says where
+		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error names the file
 			return nil, usagef("%w", err)
 		}
 		return nil, usagef("%s: %w", p.configFile, err)
@@ -100,10 +100,9 @@ func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assem
 	return p.assemble(cfg, with)
 }
 
-// withStore is withModel where conversations are kept unless somebody says
-// otherwise.
+// withStore is like withModel, and keeps conversations by default.
 func (p *program) withStore(ctx context.Context, cfg *config.Config, how keeping, with interaction) (*config.Assembly, error) {
-	if cfg.Model != nil { // otherwise it goes no further than withModel
+	if cfg.Model != nil { // otherwise withModel returns an error
 		if err := p.keepByDefault(ctx, cfg, how); err != nil {
 			return nil, err
 		}
@@ -111,8 +110,8 @@ func (p *program) withStore(ctx context.Context, cfg *config.Config, how keeping
 	return p.withModel(cfg, with)
 }
 
-// close closes what was assembled and waits until nothing of it is left. A
-// signal meanwhile makes it impolite, not shorter of that.
+// close closes the assembly and waits until nothing of it is left running. A signal in
+// the meantime makes it close by force, but it still waits.
 func (p *program) close(assembly *config.Assembly) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -125,7 +124,7 @@ func (p *program) close(assembly *config.Assembly) error {
 	return nil
 }
 
-// closeError says what is left after all.
+// closeError reports resources that could not be closed.
 type closeError struct{ err error }
 
 func (e *closeError) Error() string { return "closing: " + e.err.Error() }

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// opening is what a conversation begins with before the user says anything.
+// opening is the initial content of a conversation, before the user's first message.
 type opening struct {
 	documents []string // URIs
 	prompt    string   // a name
 	arguments []string // NAME=VALUE
 }
 
-// flags adds the flags for it to a command.
+// flags adds the flags of the opening to a command.
 func (o *opening) flags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.documents, "document", nil, "put the resource `URI` of a server into the conversation")
@@ -27,7 +27,7 @@ func (o *opening) flags(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// open puts the opening into the conversation.
+// open adds the opening to the conversation.
 func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembly, talk *converse.Conversation) error {
 	arguments, err := assignments("--argument", o.arguments)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembl
 		}
 		canisters = append(canisters, prompted...)
 	}
-	if len(canisters) == 0 { // which would write down that there is a conversation
+	if len(canisters) == 0 { // adding none would still record a conversation
 		return nil
 	}
 	return talk.Add(ctx, canisters...)

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/term"
 )
 
-// palette is the colours for one output, or none.
+// palette holds the colours for one output, or none.
 type palette struct {
 	terminal                     bool
 	on                           bool // colours
 	good, bad, faint, name, bold func(a ...any) string
 }
 
-// paletteFor returns colours for a terminal, unless the person wants none: see
+// paletteFor returns colours for a terminal, unless the user disabled them: see
 // https://no-color.org.
 func paletteFor(file *os.File) palette {
 	terminal := isTerminal(file)
@@ -41,8 +41,7 @@ func paletteFor(file *os.File) palette {
 	}
 }
 
-// isTerminal reports whether file is a terminal that understands more than
-// plain lines.
+// isTerminal reports whether file is a terminal that supports more than plain lines.
 func isTerminal(file *os.File) bool {
 	return term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }

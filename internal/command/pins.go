@@ -42,7 +42,7 @@ type pinned struct {
 	file   *pins.File
 }
 
-// pins lists what is pinned. Nothing is connected.
+// pins lists the pins. It connects to no server.
 func (p *program) pins(context.Context, []string) error {
 	servers, err := p.pinned()
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *program) acceptPins(_ context.Context, args []string) error {
 	return p.screen.failure()
 }
 
-// pinned returns the servers that have pins, by name.
+// pinned returns the servers that have pins, sorted by name.
 func (p *program) pinned() ([]pinned, error) {
 	cfg, err := p.load()
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *program) pinnedNamed(servers []pinned, name string) ([]pinned, error) {
 	return nil, usagef("there is no ensemble %q with pins; %s has %s", name, p.configFile, strings.Join(names, ", "))
 }
 
-// entries are those of the server: others may share the file.
+// entries returns the entries of this server; other servers may share the file.
 func (s *pinned) entries() ([]pins.Entry, error) {
 	entries, err := s.file.Entries()
 	return slices.DeleteFunc(entries, func(e pins.Entry) bool { return e.Ensemble != s.server }), err
@@ -145,7 +145,7 @@ func (s *pinned) has(tool string) bool {
 	return err != nil || slices.ContainsFunc(entries, func(e pins.Entry) bool { return e.Tool == tool })
 }
 
-// pinList is the document of consort pins, and of consort pins accept.
+// pinList is the JSON output of consort pins and consort pins accept.
 type pinList struct {
 	Pins []pinJSON `json:"pins"`
 }
@@ -156,11 +156,11 @@ type pinJSON struct {
 	File        string       `json:"file"`
 	Pinned      time.Time    `json:"pinned"`
 	Fingerprint string       `json:"fingerprint"`
-	Seen        time.Time    `json:"seen,omitzero"` // what it has changed to
+	Seen        time.Time    `json:"seen,omitzero"` // when the changed definition was first seen
 	Changes     []changeJSON `json:"changes"`
 }
 
-// changeJSON is a [pins.Change].
+// changeJSON is the JSON form of a [pins.Change].
 type changeJSON struct {
 	Part   string `json:"part"`
 	Before string `json:"before"`
@@ -183,7 +183,7 @@ func (l *pinList) add(file string, entries []pins.Entry) {
 	}
 }
 
-// text is the list for people, ensemble by ensemble, with the changes below.
+// text renders the list for people, grouped by ensemble, followed by the changes.
 func (l *pinList) text(paint palette) string {
 	if len(l.Pins) == 0 {
 		return "nothing is pinned yet: tools are when they are first listed, as by consort tools\n"
@@ -226,7 +226,7 @@ func (l *pinList) acceptedText(paint palette) string {
 
 func (p *pinJSON) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
 
-// diff shows each part that has changed.
+// diff renders each part that has changed.
 func (p *pinJSON) diff(paint palette) string {
 	var b strings.Builder
 	for _, c := range p.Changes {

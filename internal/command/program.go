@@ -24,42 +24,42 @@ type program struct {
 
 	// The flags that several commands share.
 	configFile string
-	loaded     *config.Config // nil before it is read
+	loaded     *config.Config // nil until it is read
 	logLevel   string
 	logFormat  string
 	json       bool
 	trust      []string // NAME=VALUE
-	history    string   // the file of the store of conversations, or nowhere; empty for the configuration's
+	history    string   // the file of the conversation store, or nowhere; empty for the configuration's
 
-	// own says that conversations are kept in the user's own store, since nobody
-	// has named another; unkept is why they cannot be.
+	// own is set if conversations are kept in the user's own store, because no other
+	// store was named; unkept is the error if that store cannot be used.
 	own    bool
 	unkept error
 
 	trace bool
 
-	engines []Engine // those that the program brings along
+	engines []Engine // the engines that the program adds
 
-	// serves says that the command serves, and not only what it would.
+	// serves is set by serve itself, and not while check examines its settings.
 	serves bool
-	// watched says that what the command does is seen outside, as the variables
-	// of OpenTelemetry and trace say; scraped that there are metrics to scrape.
+	// watched enables telemetry, according to the OpenTelemetry variables and trace;
+	// scraped adds metrics for a scraper.
 	watched, scraped bool
 	watching         *watching // nil unless watched
 	endLog           func()    // nil until there is a log
 
-	// quiet is the level to log from when nobody says; empty means warn.
+	// quiet is the default log level of the command; empty means warn.
 	quiet string
-	// views says that a person sees the calls of turns, see [view].
+	// views is set if a person sees the calls of turns, see [view].
 	views bool
 }
 
-// defaultConfig is the configuration that is read unless another is named.
+// defaultConfig is the configuration file to read if no other is named.
 const defaultConfig = "consort.toml"
 
-// Main runs the command line of args, which does not begin with the name of the
-// program, and returns the status to exit with, when nothing that it started is
-// left. It is called once in a process, whose signals it heeds.
+// Main runs the command line in args, which does not include the name of the program, and
+// returns the exit status. When Main returns, nothing that it started is left running.
+// Call it once per process: it handles the signals of the process.
 func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File, options ...Option) int {
 	p := newProgram(stdin, stdout, stderr)
 	for _, choose := range options {
@@ -72,10 +72,10 @@ func newProgram(stdin, stdout, stderr *os.File) *program {
 	return &program{stdin: stdin, screen: newScreen(stdout, stderr)}
 }
 
-// execute runs the command line and returns the status to exit with.
+// execute runs the command line and returns the exit status.
 func (p *program) execute(ctx context.Context, args []string) int {
-	// Writing to a pipe that nobody reads any more is then an error like any
-	// other, and does not end the process before its servers are closed.
+	// Writing to a closed pipe then returns an ordinary error and does not end the
+	// process before its servers are closed.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -86,7 +86,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	p.end()
 	p.screen.close()
 	if errors.Is(p.screen.failure(), syscall.EPIPE) {
-		return int(statusPipe) // whoever reads has enough, as head has
+		return int(statusPipe) // the reader wants no more output, like head
 	}
 	var known *exit
 	if err != nil && !errors.As(err, &known) { // from the parsing of the command line
@@ -99,8 +99,8 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	return int(statusOf(err))
 }
 
-// formatOf looks for the format of the log in a command line that is wrong, of
-// which cobra may have read nothing.
+// formatOf reads the log format from an invalid command line. Cobra may have stopped
+// before it read that flag.
 func (p *program) formatOf(root *cobra.Command, args []string) {
 	flags := root.PersistentFlags()
 	flags.Usage = func() {}
@@ -109,7 +109,7 @@ func (p *program) formatOf(root *cobra.Command, args []string) {
 	p.inJSON("")
 }
 
-// end exports and logs what is left.
+// end exports the remaining telemetry and logs the remaining lines.
 func (p *program) end() {
 	if p.watching != nil {
 		p.watching.close()
@@ -119,8 +119,8 @@ func (p *program) end() {
 	}
 }
 
-// complaint is what a person is told of err; empty for nothing, as when all
-// was said.
+// complaint returns the text of err for the user, or "" if everything was printed
+// already.
 func complaint(err error) string {
 	switch e := err.(type) {
 	case nil:
@@ -175,12 +175,12 @@ func (p *program) rootCommand() *cobra.Command {
 	return root
 }
 
-// sayArguments makes the commands below cmd say which arguments they have, to
-// whom gives others.
+// sayArguments adds the expected arguments to the argument errors of the commands below
+// cmd.
 func (p *program) sayArguments(cmd *cobra.Command) {
 	for _, cmd := range cmd.Commands() {
 		if cmd.HasSubCommands() {
-			p.sayArguments(cmd) // what is too much may be a command that there is not
+			p.sayArguments(cmd) // an extra argument may be an unknown command
 			continue
 		}
 		fit := cmd.Args
@@ -192,7 +192,7 @@ func (p *program) sayArguments(cmd *cobra.Command) {
 			if own := (*exit)(nil); err == nil || errors.As(err, &own) {
 				return err
 			}
-			p.inJSON("") // as the flags say, which were read
+			p.inJSON("") // the flags have been parsed by now
 			_, names, _ := strings.Cut(cmd.Use, " ")
 			return usagef("%w; expected: %s", err, strings.TrimSpace(cmd.CommandPath()+" "+names))
 		}
@@ -205,21 +205,21 @@ func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
 	return cmd
 }
 
-// withTrace adds the flag --trace to a command, whose work is seen outside in
-// any case.
+// withTrace adds the flag --trace to a command, and enables telemetry for it even without
+// the flag.
 func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&p.trace, "trace", false, "print the spans of each turn, or call, to standard error")
 	cmd.PreRun = func(*cobra.Command, []string) { p.watched = true }
 	return cmd
 }
 
-// does makes the function of a command, which ends with SIGINT, SIGTERM and
-// SIGHUP. An error that has no status becomes a failure of the runtime.
+// does adapts run to cobra and cancels its context on SIGINT, SIGTERM and SIGHUP. An
+// error without a status becomes a failure of the runtime.
 func does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return doesUntil(run, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
-// doesUntil is does for commands that end with other signals.
+// doesUntil is like does, for other signals.
 func doesUntil(run func(ctx context.Context, args []string) error, signals ...os.Signal) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
@@ -243,16 +243,15 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 	}
 }
 
-// named is an error if a flag that names something was given without a name, as
-// by a variable of a shell that is not set: what would be done then is not what
-// was meant.
+// named returns an error if a flag that names something is empty, for example because a
+// shell variable is not set. The command would then do something unintended.
 func named(flags *pflag.FlagSet) error {
 	for _, name := range []string{"conversation", "id", "as", "history"} {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s: it is empty; give it a value, or leave it out", name)
 		}
 	}
-	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // with a password, maybe
+	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
 		return usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
 	}
 	return nil

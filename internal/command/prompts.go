@@ -38,7 +38,7 @@ func (p *program) promptsCommand() *cobra.Command {
 	return cmd
 }
 
-// assignments reads the values of a flag that may be repeated.
+// assignments parses the values of a repeatable flag.
 func assignments(flag string, all []string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, assignment := range all {
@@ -51,7 +51,7 @@ func assignments(flag string, all []string) (map[string]string, error) {
 	return values, nil
 }
 
-// prompt gets the canisters of a prompt.
+// prompted returns the canisters of a prompt.
 func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
 	getting := p.screen.begin("getting " + shown.Line(name))
 	messages, err := roster.GetPrompt(ctx, name, arguments)
@@ -95,7 +95,7 @@ func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) er
 	return p.screen.failure()
 }
 
-// promptList is the document of consort prompts.
+// promptList is the JSON output of consort prompts.
 type promptList struct {
 	Prompts []promptJSON `json:"prompts"`
 	Aside   []asideJSON  `json:"aside"`
@@ -109,7 +109,7 @@ type promptJSON struct {
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Arguments   []argumentJSON  `json:"arguments"`
-	Metadata    canister.Fields `json:"metadata,omitempty"` // what has no other place, by name: mcp/icons, mcp/_meta
+	Metadata    canister.Fields `json:"metadata,omitempty"` // data without a field of its own, by name: mcp/icons, mcp/_meta
 }
 
 type argumentJSON struct {
@@ -132,7 +132,7 @@ func newPromptList(all *ensemble.Prompts) *promptList {
 	return list
 }
 
-// text is the list for people, ensemble by ensemble.
+// text renders the list for people, grouped by ensemble.
 func (l *promptList) text(paint palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
@@ -147,7 +147,7 @@ func (l *promptList) text(paint palette, roster *ensemble.Roster) string {
 	return listed.or("no prompts\n")
 }
 
-// signature names the arguments, those in brackets that may be left out.
+// signature lists the arguments, with optional ones in brackets.
 func (p *promptJSON) signature() string {
 	var b strings.Builder
 	for _, a := range p.Arguments {

@@ -14,17 +14,17 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// report is the document of consort check.
+// report is the JSON output of consort check.
 type report struct {
 	Config   string        `json:"config"` // the file
 	OK       bool          `json:"ok"`
 	Problems []problemJSON `json:"problems"` // of the configuration
-	Model    *modelJSON    `json:"model"`    // null when there is none
-	History  *historyJSON  `json:"history"`  // null when nothing is kept
+	Model    *modelJSON    `json:"model"`    // null if there is none
+	History  *historyJSON  `json:"history"`  // null if nothing is kept
 	Servers  []serverJSON  `json:"servers"`
 }
 
-// problemJSON is a [config.Problem].
+// problemJSON is the JSON form of a [config.Problem].
 type problemJSON struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
@@ -41,11 +41,11 @@ type modelJSON struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// historyJSON is where chat and serve keep conversations.
+// historyJSON says where chat and serve keep conversations.
 type historyJSON struct {
 	Store   config.StoreKind `json:"store"`
 	Path    string           `json:"path,omitempty"`
-	Default bool             `json:"default"` // nobody has named another
+	Default bool             `json:"default"` // no other store is named
 	Error   string           `json:"error,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type serverJSON struct {
 	Transport   string          `json:"transport"`
 	State       string          `json:"state"`
 	Protocol    string          `json:"protocol,omitempty"`
-	Server      string          `json:"server,omitempty"` // what it calls itself
+	Server      string          `json:"server,omitempty"` // the name that the server gives itself
 	Title       string          `json:"title,omitempty"`
 	Version     string          `json:"version,omitempty"`
 	Description string          `json:"description,omitempty"`
@@ -67,7 +67,7 @@ type serverJSON struct {
 	Error       string          `json:"error,omitempty"`
 }
 
-// newServerJSON tells of a server what an attempt to connect has shown.
+// newServerJSON returns the report on a server after an attempt to connect.
 func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string) serverJSON {
 	out := serverJSON{
 		Name: s.Name, Transport: transport, State: string(s.State), Aside: []asideJSON{},
@@ -85,11 +85,11 @@ func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string
 	for _, a := range aside {
 		out.Aside = append(out.Aside, asideJSON(a))
 	}
-	out.Tools -= max(0, len(aside)-known) // those that the model cannot take
+	out.Tools -= max(0, len(aside)-known) // minus the tools that the model cannot take
 	return out
 }
 
-// text is the report for people.
+// text renders the report for people.
 func (r *report) text(paint palette) string {
 	var b strings.Builder
 	if len(r.Problems) > 0 {
@@ -134,7 +134,7 @@ func (m *modelJSON) text(paint palette) string {
 	return fmt.Sprintf("%s model %s %s\n", paint.good("✓"), shown.Text(m.Name), notAsked)
 }
 
-// notAsked says that only the settings of a model were looked at.
+// notAsked says that only the settings of a model were checked.
 const notAsked = "(its settings are right; it was not asked anything)"
 
 func (h *historyJSON) text(paint palette) string {
@@ -151,7 +151,7 @@ func (h *historyJSON) text(paint palette) string {
 	return fmt.Sprintf("%s conversations are kept in %s\n", paint.good("✓"), homely(h.Path))
 }
 
-// servers is a table with a row for each server.
+// servers renders a table with a row for each server.
 func (r *report) servers(paint palette) string {
 	rows := [][]string{{"SERVER", "STATE", "PROTOCOL", "NAME", "TOOLS", "SET ASIDE", "CONNECTED IN"}}
 	for _, s := range r.Servers {

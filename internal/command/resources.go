@@ -37,15 +37,15 @@ func (p *program) resourcesCommand() *cobra.Command {
 	return cmd
 }
 
-// withRoster does something with the servers, without a model. The context
-// that it gets carries the trusted values.
+// withRoster calls do with the assembled servers, without a model. The context carries
+// the trusted values.
 func (p *program) withRoster(ctx context.Context, do func(context.Context, *config.Assembly) error) (err error) {
-	p.quiet = string(config.LevelError) // what is worth a warning stands in the lists
+	p.quiet = string(config.LevelError) // the lists contain all warnings
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	cfg.Model, cfg.Audit = nil, nil // neither takes part, so they need not be right
+	cfg.Model, cfg.Audit = nil, nil // both are unused, so they need not be valid
 	assembly, err := p.assemble(cfg, interaction{})
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (p *program) withRoster(ctx context.Context, do func(context.Context, *conf
 	return do(invoker.WithTrusted(ctx, assembly.Trusted...), assembly)
 }
 
-// failed is the error of something that a server did not give.
+// failed converts the error of a server into the error of a command.
 func failed(err error) error {
 	failure := invoker.AsFailure(err)
 	if failure == nil {
@@ -63,7 +63,7 @@ func failed(err error) error {
 	return &exit{statusTool, fmt.Errorf("%s: %s", failure.Code, failure.Message)}
 }
 
-// read gets a resource as a document.
+// read returns a resource as a document.
 func (p *program) read(ctx context.Context, roster *ensemble.Roster, uri string) (canister.Document, error) {
 	reading := p.screen.begin("reading " + shown.Line(uri))
 	document, err := roster.Document(ctx, uri)
@@ -93,7 +93,7 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 	return p.screen.failure()
 }
 
-// print writes a text of a server to standard output.
+// print writes text from a server to standard output.
 func (p *program) print(text string) {
 	if p.screen.results.terminal {
 		text = shown.Text(text)
@@ -101,7 +101,7 @@ func (p *program) print(text string) {
 	p.screen.result(strings.TrimRight(text, "\n") + "\n")
 }
 
-// canisters writes canisters to standard output, a line of JSON for each.
+// canisters writes canisters to standard output, one line of JSON for each.
 func (p *program) canisters(all ...canister.Canister) error {
 	for _, one := range all {
 		form, err := canister.Marshal(one)
@@ -135,7 +135,7 @@ func (p *program) noteAway(away []awayJSON) {
 	}
 }
 
-// resourceList is the document of consort resources.
+// resourceList is the JSON output of consort resources.
 type resourceList struct {
 	Resources []resourceJSON `json:"resources"`
 	Templates []templateJSON `json:"templates"`
@@ -151,7 +151,7 @@ type resourceJSON struct {
 	Description string          `json:"description,omitempty"`
 	MIME        string          `json:"mime,omitempty"`
 	Size        *int64          `json:"size,omitempty"`
-	Metadata    canister.Fields `json:"metadata,omitempty"` // what has no other place, by name: mcp/icons, mcp/_meta
+	Metadata    canister.Fields `json:"metadata,omitempty"` // data without a field of its own, by name: mcp/icons, mcp/_meta
 }
 
 type templateJSON struct {
@@ -191,7 +191,7 @@ func aways(all []ensemble.Away) []awayJSON {
 	return list
 }
 
-// text is the list for people, ensemble by ensemble.
+// text renders the list for people, grouped by ensemble.
 func (l *resourceList) text(paint palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
@@ -212,13 +212,13 @@ func (l *resourceList) text(paint palette, roster *ensemble.Roster) string {
 	return listed.or("no resources\n")
 }
 
-// listing is a list for people of what each ensemble has.
+// listing builds a list for people, with a section for each ensemble.
 type listing struct {
 	paint palette
 	text  strings.Builder
 }
 
-// add adds what an ensemble has, and what was set aside of it.
+// add adds a section for an ensemble: its rows, and its items that were set aside.
 func (l *listing) add(name string, rows [][]string, aside []asideJSON) {
 	var lines []string
 	for _, a := range aside {
@@ -241,7 +241,7 @@ func (l *listing) add(name string, rows [][]string, aside []asideJSON) {
 	}
 }
 
-// or returns the list, or what stands in its place when it is empty.
+// or returns the list, or nothing if the list is empty.
 func (l *listing) or(nothing string) string {
 	if l.text.Len() == 0 {
 		return nothing

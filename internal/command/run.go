@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxPrompt bounds what is read from standard input, in bytes.
+// maxPrompt bounds the prompt on standard input, in bytes.
 const maxPrompt = 16 << 20
 
 func (p *program) runCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 	return k.turn(ctx, prompt)
 }
 
-// prompt is the arguments, or else what standard input has.
+// prompt returns the prompt from the arguments, or else from standard input.
 func (p *program) prompt(args []string) (string, error) {
 	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
 		return prompt, nil

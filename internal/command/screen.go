@@ -16,10 +16,9 @@ import (
 	"golang.org/x/term"
 )
 
-// screen is where all output goes: results to standard output, everything
-// else to standard error. On a terminal it keeps a block of lines about what
-// is going on at the bottom, below whatever else is written. All methods may
-// be called concurrently.
+// screen receives all output: results go to standard output, everything else to standard
+// error. On a terminal it keeps a block of lines about current activity at the bottom,
+// below all other output. All methods may be called concurrently.
 type screen struct {
 	stdout, stderr *os.File
 	results, notes palette // for standard output and standard error
@@ -27,19 +26,19 @@ type screen struct {
 	shared         bool    // both outputs are terminals, and so probably the same
 
 	mu      sync.Mutex
-	clean   func(string) string // takes secrets out of what is shown; nil takes none
+	clean   func(string) string // redacts secrets from all output; nil redacts none
 	json    bool                // notes are lines of JSON, as the log is
 	lines   []*liveLine
 	drawn   int       // lines of the block on the screen
-	midline bool      // text on standard output has not ended its line
-	above   io.Writer // takes all output while a person is asked something; else nil
+	midline bool      // standard output is in the middle of a line
+	above   io.Writer // takes all output while a question is open; else nil
 	err     error
 
-	ticking chan struct{} // closed to end the ticker; nil while there is none
+	ticking chan struct{} // closed to end the ticker; nil if there is none
 	ticker  sync.WaitGroup
 }
 
-// liveLine is a line about something that is going on.
+// liveLine is a line about current activity.
 type liveLine struct {
 	text  string
 	since time.Time
@@ -62,7 +61,7 @@ func newScreen(stdout, stderr *os.File) *screen {
 	}
 }
 
-// keep makes the screen take secrets out of all that it shows from now on.
+// keep sets the function that redacts secrets from all further output.
 func (s *screen) keep(clean func(string) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +97,8 @@ func (s *screen) result(text string) {
 	s.draw()
 }
 
-// resultJSON writes JSON to standard output, with escapes in place of characters that
-// cannot be seen where that is a terminal.
+// resultJSON writes JSON to standard output. On a terminal it escapes invisible
+// characters.
 func (s *screen) resultJSON(text string) {
 	if s.results.terminal {
 		text = shown.EscapeJSON(text)
@@ -113,7 +112,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), s.failure()
 }
 
-// endLine ends the line on standard output, if one has begun.
+// endLine ends the current line on standard output, if it is not empty.
 func (s *screen) endLine() {
 	s.mu.Lock()
 	midline := s.midline
@@ -137,14 +136,14 @@ func (s *screen) note(format string, args ...any) {
 	s.draw()
 }
 
-// asJSON makes all notes from now on lines of JSON.
+// asJSON makes all further notes lines of JSON.
 func (s *screen) asJSON() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.json = true
 }
 
-// to returns where what is meant for file goes now; s.mu is held.
+// to returns the current destination of output for file; s.mu is held.
 func (s *screen) to(file *os.File) io.Writer {
 	if s.above != nil && isTerminal(file) {
 		return s.above
@@ -152,7 +151,7 @@ func (s *screen) to(file *os.File) io.Writer {
 	return file
 }
 
-// breakLine ends the line of standard output where both are one terminal.
+// breakLine ends the line of standard output if both outputs are one terminal.
 func (s *screen) breakLine() {
 	if s.shared && s.midline {
 		fmt.Fprintln(s.stderr)
@@ -160,7 +159,7 @@ func (s *screen) breakLine() {
 	}
 }
 
-// logs returns where the logger writes to.
+// logs returns the writer for the logger.
 func (s *screen) logs() zapcore.WriteSyncer { return logWriter{s} }
 
 type logWriter struct{ *screen }
@@ -177,7 +176,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 
 func (w logWriter) Sync() error { return nil }
 
-// begin adds a line about something that is going on; end takes it away.
+// begin adds a line about current activity; end removes it.
 func (s *screen) begin(text string) *liveLine {
 	line := &liveLine{text: text, since: time.Now()}
 	s.mu.Lock()
@@ -193,14 +192,14 @@ func (s *screen) begin(text string) *liveLine {
 	return line
 }
 
-// say changes what stands behind a line.
+// say changes the note after a line.
 func (s *screen) say(line *liveLine, note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line.note = note
 }
 
-// rename changes what a line is about.
+// rename changes the text of a line.
 func (s *screen) rename(line *liveLine, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,9 +214,8 @@ func (s *screen) end(line *liveLine) {
 	s.draw()
 }
 
-// ask takes the block away while a person is asked something, and sends all
-// output through above, which keeps the question in its place. The function
-// that it returns ends that.
+// ask hides the block while a question is open, and sends all output through above, which
+// redraws the question below it. The caller must call answered to restore the block.
 func (s *screen) ask(above io.Writer) (answered func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +230,7 @@ func (s *screen) ask(above io.Writer) (answered func()) {
 	}
 }
 
-// close takes the block away for good and waits for the ticker.
+// close removes the block permanently and waits for the ticker.
 func (s *screen) close() {
 	s.mu.Lock()
 	s.erase()
@@ -269,7 +267,7 @@ func (s *screen) erase() {
 	}
 }
 
-// draw shows the block, unless text stands in its place; s.mu is held.
+// draw shows the block unless other text is at its position; s.mu is held.
 func (s *screen) draw() {
 	if !s.live || s.above != nil || s.midline && s.shared || len(s.lines) == 0 {
 		return
@@ -292,7 +290,7 @@ func (s *screen) draw() {
 	io.WriteString(s.stderr, block.String())
 }
 
-// width is how many columns a line has, or may have where that is not known.
+// width returns the number of columns of a line, or a default if it is unknown.
 func (s *screen) width() int {
 	if width, _, err := term.GetSize(int(s.stderr.Fd())); err == nil && width > 20 {
 		return width - 1

@@ -22,13 +22,13 @@ import (
 // serving is one run of consort serve.
 type serving struct {
 	*program
-	// The flags; those that are empty leave it to the file.
+	// The flags; the configuration applies to those that are empty.
 	http, grpc, health string
 	stdio, converse    bool
 
-	engine    string             // who carries on conversations; empty is this process
+	engine    string             // runs conversations; empty means this process
 	addresses map[string]*string // of engines
-	ending    context.Context    // ends when the process is to end
+	ending    context.Context    // ends when the process is about to end
 	end       context.CancelFunc
 }
 
@@ -114,24 +114,24 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	return errors.Join(err, hurried())
 }
 
-// build assembles what is served: with the model, and a store for what is said
-// to it, only if it takes part.
+// build assembles the servers. It includes the model, and a store for conversations with
+// it, only if the tool converse is offered.
 func (s *serving) build(ctx context.Context, cfg *config.Config) (*config.Assembly, error) {
 	if cfg.Serve.Converse {
 		return s.withStore(ctx, cfg, keepIfPossible, interaction{})
 	}
-	cfg.Model = nil // so it need not be right
+	cfg.Model = nil // so it need not be valid
 	return s.assemble(cfg, interaction{})
 }
 
-// servers are what clients speak with.
+// servers are the servers that clients connect to.
 type servers struct {
 	mcp  *mcpadapter.Server
-	grpc *grpctool.Server // offers mcp too; nil when it is not wanted
+	grpc *grpctool.Server // offers mcp too; nil if gRPC is not served
 }
 
-// newServers returns servers of what was assembled; notReady says why there should
-// be no calls.
+// newServers returns the servers for an assembly; notReady returns the reason why clients
+// should not send calls now.
 func newServers(assembly *config.Assembly, settings *config.Serve, notReady func() string) *servers {
 	s := &servers{mcp: mcpadapter.NewServer(assembly.Roster, assembly.Serve)}
 	if settings.GRPC.Reveal() != "" {
@@ -142,8 +142,7 @@ func newServers(assembly *config.Assembly, settings *config.Serve, notReady func
 	return s
 }
 
-// close takes no new calls, lets those under way finish until ctx ends, and then
-// cancels them.
+// close refuses new calls, waits for running calls until ctx ends, and then cancels them.
 func (s *servers) close(ctx context.Context) (err error) {
 	if s.grpc != nil {
 		err = s.grpc.Close(ctx)
@@ -151,7 +150,7 @@ func (s *servers) close(ctx context.Context) (err error) {
 	return errors.Join(err, s.mcp.Close(ctx))
 }
 
-// settings returns what the file says, and the flags, which win.
+// settings returns the settings of the configuration, overridden by the flags.
 func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	settings := &config.Serve{}
 	if cfg.Serve != nil {
@@ -209,8 +208,8 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	return settings, nil
 }
 
-// overNetwork serves over HTTP, over gRPC or both until ctx ends, or one of them
-// fails, and the calls under way are done.
+// overNetwork serves over HTTP, gRPC or both until ctx ends or one of them fails, and
+// then waits for running calls.
 func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *config.Serve) error {
 	web, err := listen("http", settings.HTTP)
 	var rpc net.Listener
@@ -238,7 +237,7 @@ func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *c
 	}
 	for range serving {
 		err = errors.Join(err, <-ended)
-		cancel() // the other one
+		cancel() // ends the other one
 	}
 	bounded, over := context.WithTimeout(context.WithoutCancel(ctx), stopping)
 	defer over()
@@ -248,7 +247,7 @@ func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *c
 // stopping is how long servers without calls may take to end.
 const stopping = 5 * time.Second
 
-// listen listens at the address of a key of [serve], if there is one.
+// listen listens at the address of a key of [serve], if it is set.
 func listen(key string, address config.Value) (net.Listener, error) {
 	if address.Reveal() == "" {
 		return nil, nil
@@ -267,8 +266,8 @@ func listen(key string, address config.Value) (net.Listener, error) {
 	return nil, fmt.Errorf("serve.%s (or --%s) = %q: %w; %s", key, key, address.String(), err, advice)
 }
 
-// overStdio serves the client that has started this process until it ends its
-// input, or ctx ends and the calls under way are done.
+// overStdio serves the client that started this process until the client closes standard
+// input, or until ctx ends and the running calls are done.
 func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
 	if isTerminal(s.stdin) {
 		s.screen.note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
@@ -286,11 +285,11 @@ func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, pati
 	if over() {
 		return errors.Join(err, server.Close(ctx))
 	}
-	return <-closed // and this has ended the streams
+	return <-closed // Close has ended the streams
 }
 
-// closable returns what reads file and can be closed at any time: a read of
-// standard input may end only with the process. Over is called at its end.
+// closable returns a reader of file that can be closed at any time: a read from standard
+// input may block until the process ends. It calls over at the end of file.
 func closable(file io.Reader, over func()) io.ReadCloser {
 	reader, writer := io.Pipe()
 	go func() {
@@ -304,8 +303,8 @@ func closable(file io.Reader, over func()) io.ReadCloser {
 // errHurried says that calls may have been cut off.
 var errHurried = errors.New("a second signal came before the calls under way were done")
 
-// hurries ends the calls under way when a second signal comes. The function
-// that it returns ends that, and says whether it was so.
+// hurries cancels running calls when a second signal arrives. The returned function stops
+// waiting for signals and returns errHurried if the calls were cancelled.
 func hurries(end func(context.Context) error) func() error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

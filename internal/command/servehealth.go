@@ -19,14 +19,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// readiness knows what the roster does not: whether the process takes work.
+// readiness tracks whether the process accepts calls, which the roster does not know.
 type readiness struct {
-	ending    context.Context // ends when the process takes no new calls
+	ending    context.Context // ends when the process refuses new calls
 	roster    *ensemble.Roster
-	connected atomic.Bool // each server was tried once
+	connected atomic.Bool // connecting to each server was tried once
 }
 
-// reason says why there should be no new calls; empty if there may be.
+// reason says why clients should not send calls now; empty if they may.
 func (r *readiness) reason() string {
 	if r.ending.Err() != nil {
 		return "draining: this process ends when the calls under way are done"
@@ -47,20 +47,19 @@ func (r *readiness) reason() string {
 	return ""
 }
 
-// connectAll connects to all servers on a goroutine, which the function that it
-// returns ends.
+// connectAll connects to all servers on a goroutine; stop ends it.
 func (r *readiness) connectAll(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = r.roster.Connect(ctx) // what fails is in the log
+		_ = r.roster.Connect(ctx) // failures are logged
 		r.connected.Store(true)
 	}()
 	return func() { cancel(); <-done }
 }
 
-// tellHealth serves the health of the roster at an address, if there is one.
+// tellHealth serves the health of the roster at the configured address, if there is one.
 func (s *serving) tellHealth(settings *config.Serve, watched *readiness, log *zap.Logger) (stop func(), err error) {
 	listener, err := listen("health", settings.Health)
 	if err != nil || listener == nil {
@@ -92,9 +91,9 @@ func (s *serving) tellHealth(settings *config.Serve, watched *readiness, log *za
 	}, nil
 }
 
-// ownNames refuses requests whose Host is no name of this machine's, where only
-// this machine is listened to: a page in a browser here could otherwise read
-// what it tells, by a name of its own that leads here (DNS rebinding).
+// ownNames refuses requests whose Host is not a loopback name or address, if the listener
+// is on a loopback address. Otherwise a page in a browser on this machine could read the
+// responses through a name of its own that resolves to this machine (DNS rebinding).
 func ownNames(listening net.Addr, next http.Handler) http.Handler {
 	tcp, ok := listening.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsLoopback() {

@@ -19,9 +19,9 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// stage is what the demonstration runs on: a model's server, a configuration,
-// a folder with the database, and the MCP server over HTTP. The one over stdio
-// is started by its ensemble.
+// stage holds the resources of the demonstration: a model server, a configuration, a
+// folder with the database, and the MCP server over HTTP. The ensemble starts the MCP
+// server over stdio.
 type stage struct {
 	folder string
 	model  *openaiserver.Server // nil for a real model
@@ -30,10 +30,10 @@ type stage struct {
 	vars   map[string]string
 }
 
-// demoFile is the variable with the database.
+// demoFile is the variable with the path of the database.
 const demoFile = "CONSORT_DEMO_TASKS"
 
-// raise starts what the demonstration needs.
+// raise starts the resources of the demonstration.
 func raise(ctx context.Context, d *demo) (*stage, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,7 +60,7 @@ headers = {Authorization = "Bearer ${%s}"}
 	return s, nil
 }
 
-// furnish starts what the configuration refers to.
+// furnish starts everything that the configuration refers to.
 func (s *stage) furnish(ctx context.Context, d *demo, pace time.Duration) (err error) {
 	if s.folder, err = os.MkdirTemp("", "consort-demo"); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *stage) furnish(ctx context.Context, d *demo, pace time.Duration) (err e
 	return nil
 }
 
-// modelTable is the [model] table of the configuration.
+// modelTable returns the [model] table of the configuration.
 func (d *demo) modelTable(script *openaiserver.Server) string {
 	if script != nil {
 		return fmt.Sprintf("[model]\nname = \"script\"\nbase_url = \"%s\"\n", script.URL())
@@ -98,9 +98,9 @@ func (d *demo) modelTable(script *openaiserver.Server) string {
 	return text
 }
 
-// quoted is text as a string of TOML, whose escapes those of JSON are.
+// quoted returns text as a TOML string. JSON escapes are valid in TOML.
 func quoted(text string) string {
-	form, _ := json.Marshal(text) // a string always has one
+	form, _ := json.Marshal(text) // marshaling a string never fails
 	return string(form)
 }
 
@@ -112,7 +112,7 @@ func (s *stage) lookup(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// strike ends what raise has started and waits for it.
+// strike ends everything that raise started and waits for it.
 func (s *stage) strike() error {
 	var errs []error
 	if s.model != nil {
@@ -127,14 +127,14 @@ func (s *stage) strike() error {
 	return errors.Join(errs...)
 }
 
-// neighbour is a server in another process, which listens by itself.
+// neighbour is a server in another process that listens on a port.
 type neighbour struct {
 	url   string
 	cmd   *exec.Cmd
-	stdin io.Closer // its end is the sign to leave
+	stdin io.Closer // closing it asks the process to exit
 }
 
-// How long a neighbour may take to say its URL, and to leave.
+// How long a neighbour may take to print its URL, and to exit.
 const (
 	neighbourStart = 20 * time.Second
 	neighbourGrace = 3 * time.Second
@@ -142,7 +142,7 @@ const (
 
 // startNeighbour starts a process and waits until it has printed its URL.
 func startNeighbour(ctx context.Context, cmd *exec.Cmd, environment ...string) (*neighbour, error) {
-	cmd.Stderr = os.Stderr // it has nothing to say unless it fails
+	cmd.Stderr = os.Stderr // it prints nothing unless it fails
 	cmd.Env = append(os.Environ(), environment...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -170,7 +170,7 @@ func startNeighbour(ctx context.Context, cmd *exec.Cmd, environment ...string) (
 	return n, nil
 }
 
-// stop asks the process to leave, ends it if it does not, and waits for it.
+// stop asks the process to exit, kills it if it does not, and waits for it.
 func (n *neighbour) stop() error {
 	n.stdin.Close()
 	impatient := time.AfterFunc(neighbourGrace, func() { n.cmd.Process.Kill() })

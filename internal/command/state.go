@@ -16,20 +16,20 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// nowhere is the place that keeps nothing.
+// nowhere is the value of --history that keeps nothing.
 const nowhere = "none"
 
-// keeping is what a command wants of a store that nobody has named.
+// keeping says what to do if no store is named.
 type keeping int
 
 const (
-	keepIfPossible keeping = iota // goes on without one, and says so
-	keepSurely                    // fails without one
-	keepsAlready                  // fails if it is not there yet, and does not make it
+	keepIfPossible keeping = iota // continues without a store, and says so
+	keepSurely                    // fails without a store
+	keepsAlready                  // fails if the store does not exist, and does not create it
 )
 
-// keepByDefault makes the configuration keep conversations in the user's own
-// store if neither it nor a flag says anything of them.
+// keepByDefault makes the configuration keep conversations in the user's own store if
+// neither it nor a flag sets a store.
 func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how keeping) error {
 	if cfg.History != nil {
 		if !cfg.Keeps() && how != keepIfPossible {
@@ -57,8 +57,7 @@ func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how kee
 	return nil
 }
 
-// prepare makes the store of a configuration, and finds out whether it can be
-// written.
+// prepare creates the store of a configuration, and checks that it can be written.
 func prepare(ctx context.Context, cfg *config.Config) error {
 	folder := filepath.Dir(cfg.History.Path.Reveal())
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -74,7 +73,7 @@ func prepare(ctx context.Context, cfg *config.Config) error {
 	return store.Close()
 }
 
-// probe finds out whether a folder can be written.
+// probe checks that a folder can be written.
 func probe(folder string) error {
 	file, err := os.CreateTemp(folder, ".probe-*")
 	if err != nil {
@@ -83,7 +82,7 @@ func probe(folder string) error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// couldPrepare finds out whether prepare could, and makes nothing that stays.
+// couldPrepare checks whether prepare would succeed. It creates no new store.
 func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
 	if !isAbsent(path) {
 		own := *cfg
@@ -97,11 +96,11 @@ func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
 	return probe(folder)
 }
 
-// withoutKey is the text of an error of the store whose place no key of the
-// configuration has named.
+// withoutKey returns the text of a store error without the configuration key, for a
+// location that the configuration does not set.
 func withoutKey(err error) string { return strings.TrimPrefix(err.Error(), "history.path: ") }
 
-// unopened is an error of the store, with who has named its place.
+// unopened adds to a store error the origin of the location.
 func (p *program) unopened(err error) error {
 	switch {
 	case p.own:
@@ -115,8 +114,8 @@ func (p *program) unopened(err error) error {
 	return usagef("%s: %w", p.configFile, err)
 }
 
-// ownStore is the file that conversations are kept in unless somebody names
-// another one. All configurations of a user have the same.
+// ownStore returns the file that keeps conversations if no other is named. All
+// configurations of a user share it.
 func ownStore() (string, error) {
 	folder, err := stateFolder()
 	if err == nil && !filepath.IsAbs(folder) {
@@ -125,10 +124,10 @@ func ownStore() (string, error) {
 	return filepath.Join(folder, "consort", "history.db"), err
 }
 
-// stateFolder is where programs of a user keep what lasts and is neither
-// configuration nor a document: as the XDG Base Directory Specification 0.8 has
-// it, which says to pass over a path that is not absolute, and otherwise what
-// the system has for it.
+// stateFolder returns the folder for persistent data of programs that is neither
+// configuration nor documents: XDG_STATE_HOME of the XDG Base Directory Specification
+// 0.8, which says to ignore a path that is not absolute, or else the default of the
+// platform.
 func stateFolder() (string, error) {
 	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return folder, nil
@@ -143,7 +142,7 @@ func stateFolder() (string, error) {
 	return filepath.Join(home, ".local", "state"), err
 }
 
-// homely is a path as people write it.
+// homely abbreviates the home directory in a path.
 func homely(path string) string {
 	if home, err := os.UserHomeDir(); err == nil && home != "/" {
 		if rest, inside := strings.CutPrefix(path, home+string(filepath.Separator)); inside {
@@ -153,7 +152,7 @@ func homely(path string) string {
 	return shown.Line(path)
 }
 
-// tellPlace says where conversations are kept.
+// tellPlace prints where conversations are kept.
 func (p *program) tellPlace(cfg *config.Config) {
 	switch faint := p.screen.notes.faint; {
 	case p.unkept != nil:
@@ -167,7 +166,7 @@ func (p *program) tellPlace(cfg *config.Config) {
 	}
 }
 
-// place is where conversations are kept, without a secret.
+// place returns where conversations are kept, without a secret.
 func (p *program) place(cfg *config.Config) string {
 	switch {
 	case cfg.History.Store == config.StorePostgres:
@@ -178,9 +177,9 @@ func (p *program) place(cfg *config.Config) string {
 	return shown.Line(cfg.History.Path.String())
 }
 
-// scope tells the conversations that are served with this configuration from
-// those of others in the user's own store; empty in a store that is named, which
-// is for those who name it.
+// scope returns a prefix that separates the conversations served with this configuration
+// from those of other configurations in the user's own store. It is empty for a named
+// store, which belongs to the configurations that name it.
 func (p *program) scope() (string, error) {
 	if !p.own {
 		return "", nil

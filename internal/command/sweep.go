@@ -11,11 +11,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// sweepEvery is how often a process that stays deletes what need not be kept.
+// sweepEvery is how often a long-running process deletes expired conversations.
 const sweepEvery = time.Hour
 
-// sweeps deletes the conversations that need not be kept any more, at once and
-// then again and again, on a goroutine that the function which it returns ends.
+// sweeps deletes expired conversations, now and then periodically, on a goroutine; stop
+// ends it.
 func sweeps(ctx context.Context, store history.Store, retention history.Retention, log *zap.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -4,8 +4,8 @@ package command
 
 import "strings"
 
-// table returns rows in columns, two spaces apart. Paint gets each cell, padded,
-// with its row and column, and returns it coloured; nil leaves all plain.
+// table renders rows in columns, two spaces apart. Paint receives each padded cell with
+// its row and column, and returns it coloured; nil leaves all cells plain.
 func table(rows [][]string, paint func(row, column int, cell string) string) string {
 	var widths []int
 	for _, row := range rows {

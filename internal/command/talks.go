@@ -23,11 +23,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// temporalName is the engine that the command knows of and does not bring along.
+// temporalName is an engine that the command knows but does not contain.
 const temporalName = "temporal"
 
-// withEngines adds the flags of engines to a command: the addresses, and what each
-// engine has of its own. The map has the addresses by the engines' names.
+// withEngines adds the flags of engines to a command: the addresses, and each engine's
+// own flags. The map holds the addresses by engine name.
 func (p *program) withEngines(cmd *cobra.Command) map[string]*string {
 	addresses := map[string]*string{}
 	names := []string{temporalName}
@@ -45,7 +45,7 @@ func (p *program) withEngines(cmd *cobra.Command) map[string]*string {
 	return addresses
 }
 
-// engineNamed returns an engine that the program brings along.
+// engineNamed returns an engine that the program added.
 func (p *program) engineNamed(name string) (Engine, error) {
 	for _, e := range p.engines {
 		if e.Name == name {
@@ -58,15 +58,14 @@ func (p *program) engineNamed(name string) (Engine, error) {
 	return Engine{}, usagef("there is no engine %q; without --engine conversations are carried on by this process", name)
 }
 
-// theirs is a store of which only the conversations of those who are served are
-// listed: those of others are not for an engine to carry on.
+// theirs is a store that lists only conversations of the clients being served. An engine
+// must not run the others.
 type theirs struct {
 	history.Store
-	scope string // of the configuration, if the store has those of others too
+	scope string // of the configuration, if other configurations share the store
 }
 
-// owner is the name that an owner has in the store, and known the other way
-// round.
+// owner converts an owner to its name in the store, and known converts it back.
 func (s theirs) owner(known string) string {
 	return config.OwnerPrefix + s.scope + strings.TrimPrefix(known, config.OwnerPrefix)
 }
@@ -78,9 +77,8 @@ func (s theirs) known(owner string) string {
 // served reports whether a conversation belongs to a client of serve.
 func served(info history.Info) bool { return strings.HasPrefix(info.Owner, config.OwnerPrefix) }
 
-// ofAnother reports whether a conversation belongs to a client of serve that the
-// trusted values of this command are not those of: what is approved for that client
-// would not hold here.
+// ofAnother reports whether a conversation belongs to a client of serve whose trusted
+// values this command does not have. Approvals for that client would not be valid here.
 func (p *program) ofAnother(ctx context.Context, assembly *config.Assembly, info history.Info) (bool, error) {
 	if !served(info) {
 		return false, nil
@@ -109,7 +107,7 @@ func (s theirs) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 	}
 }
 
-// parts are what an engine works with.
+// parts returns the resources for an engine.
 func parts(assembly *config.Assembly, store theirs) Parts {
 	p := Parts{Store: store, Open: assembly.OpenServed(store.Store), Logger: assembly.Logger}
 	p.Values = func(ctx context.Context, info history.Info) ([]invoker.Value, error) {
@@ -120,7 +118,7 @@ func parts(assembly *config.Assembly, store theirs) Parts {
 	return p
 }
 
-// openEngine returns the engine of a name at an address; an empty name is that of
+// openEngine returns the named engine at an address; an empty name selects the engine of
 // this process.
 func (p *program) openEngine(ctx context.Context, name, address string, cfg *config.Config, with Parts) (engine.Engine, error) {
 	if name == "" {
@@ -138,10 +136,9 @@ func (p *program) openEngine(ctx context.Context, name, address string, cfg *con
 	return e.Open(bounded, address, with)
 }
 
-// others is how long another process may be at work on a conversation without a
-// sign of it; 0 if there can be none. It is longer than any call. Over standard
-// input and output each host has a process of its own, and there are often
-// several.
+// others returns how long another process may work on a conversation without a sign of
+// it, or 0 if no other process can. It is longer than any call. Over standard input and
+// output each host starts its own process, so there are often several.
 func others(cfg *config.Config) time.Duration {
 	if cfg.History.Store != config.StorePostgres && cfg.Serve.Listens() {
 		return 0
@@ -153,8 +150,8 @@ func others(cfg *config.Config) time.Duration {
 	return longest + time.Minute
 }
 
-// offerTalks offers the tool converse with conversations that last. The function
-// that it returns ends the engine, and puts down what is under way.
+// offerTalks offers the tool converse with stored conversations. The function stop ends
+// the engine and leaves running turns for later.
 func (s *serving) offerTalks(ctx context.Context, cfg *config.Config, assembly *config.Assembly) (stop func() error, err error) {
 	kept, err := assembly.History(ctx)
 	if err != nil {
@@ -190,11 +187,11 @@ func (s *serving) offerTalks(ctx context.Context, cfg *config.Config, assembly *
 	}, nil
 }
 
-// wakeEvery is how often answers of other processes are looked for.
+// wakeEvery is how often the store is polled for answers from other processes.
 const wakeEvery = 2 * time.Second
 
-// wakes has the engine carry on conversations whose last canister is an answer, such
-// as that of consort approve, on a goroutine that the function which it returns ends.
+// wakes makes the engine continue conversations whose last canister is an answer, for
+// example from consort approve. It runs on a goroutine; stop ends it.
 func (t *talks) wakes(log *zap.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -217,8 +214,8 @@ func (t *talks) wakes(log *zap.Logger) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// wake says once more what was said last, where an answer came since: that does
-// nothing but have the conversation looked at.
+// wake sends the last message again in conversations that have a new answer. The engine
+// does not record the message twice; it only checks the conversation.
 func (t *talks) wake(ctx context.Context, changed history.Filter, log *zap.Logger) {
 	for info, err := range t.store.List(ctx, changed) {
 		if err == nil && info.Last != canister.KindAnswer {
@@ -230,14 +227,14 @@ func (t *talks) wake(ctx context.Context, changed history.Filter, log *zap.Logge
 				err = t.nudge(ctx, info.ID, last)
 			}
 		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // which is at work, then
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // then the conversation is at work
 			event.Log(ctx, log, zap.WarnLevel, "a conversation that has an answer could not be carried on", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
 		}
 	}
 }
 
-// nudge has a conversation looked at, whose last message is last. It does not wait
-// for one that is at work.
+// nudge makes the engine check a conversation whose last message is last. It does not
+// wait for a conversation at work.
 func (t *talks) nudge(ctx context.Context, id string, last canister.User) error {
 	bounded, cancel := context.WithTimeout(ctx, wakeEvery)
 	defer cancel()

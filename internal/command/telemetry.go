@@ -29,11 +29,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// flushTime bounds how long the end of the command waits for a collector.
+// flushTime bounds how long the command waits for a collector when it ends.
 const flushTime = 3 * time.Second
 
-// watching is where the traces and metrics of the command go: to a collector,
-// to who scrapes them and to the screen, each if it is wanted.
+// watching exports the traces and metrics of the command to a collector, to a scraper and
+// to the screen, each only if requested.
 type watching struct {
 	exports
 	log     *exportLog
@@ -43,17 +43,16 @@ type watching struct {
 	scrape  http.Handler          // of the metrics; nil unless wanted
 	spans   *recorder             // nil unless wanted
 
-	ended context.Context // stops exports that are under way
+	ended context.Context // stops running exports
 	end   context.CancelFunc
 }
 
-// wanted is what the command line asks for, beside the variables.
+// wanted is the telemetry that the command line requests, in addition to the variables.
 type wanted struct{ trace, scrape bool }
 
-// watch begins to export what the variables say. Nothing connects yet. A
-// variable that is wrong is told to the log and passed over, as the
-// specification has it; the error is of what no exporter can be made of. What
-// is returned must be closed in any case.
+// watch starts the exports that the variables configure. Nothing connects yet. It logs an
+// invalid variable and ignores it, as the specification requires. It returns an error
+// only if an exporter cannot be created. The caller must close the result in any case.
 func watch(lookup func(string) string, want wanted, logger *zap.Logger) (*watching, error) {
 	w := &watching{exports: exportsOf(lookup)}
 	w.log = newExportLog(logger, redact.New(w.secrets...))
@@ -74,13 +73,13 @@ func watch(lookup func(string) string, want wanted, logger *zap.Logger) (*watchi
 	return w, w.startMetrics(of, want.scrape)
 }
 
-// options are those of the telemetry; nil when there is nowhere to go.
+// options returns the options of the telemetry, or nil if nothing is exported.
 func (w *watching) options() *telemetry.Options {
 	if w.tracers == nil && w.meters == nil {
 		return nil
 	}
 	options := &telemetry.Options{Propagator: w.propagator, Content: w.content, Redact: w.log.clean, Panicked: w.log.Handle}
-	if w.tracers != nil { // or it would be an interface with nothing in it
+	if w.tracers != nil { // a nil pointer would make a non-nil interface
 		options.Tracers = w.tracers
 	}
 	if w.meters != nil {
@@ -89,15 +88,15 @@ func (w *watching) options() *telemetry.Options {
 	return options
 }
 
-// resource is this process, as OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
-// would have it. The command line is no part of it: prompts stand there.
+// resource describes this process, with OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
+// applied. It excludes the command line, which may contain prompts.
 func (w *watching) resource() *resource.Resource {
 	of, err := resource.New(context.Background(),
 		resource.WithAttributes(attribute.String("service.name", "consort"), attribute.String("service.version", version())),
 		resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithProcessPID(), resource.WithProcessExecutableName(), resource.WithProcessRuntimeName(), resource.WithProcessRuntimeVersion(),
 		resource.WithFromEnv())
-	if err != nil { // the rest is there
+	if err != nil { // the other attributes are set
 		w.log.wrong("OTEL_RESOURCE_ATTRIBUTES: expected NAME=VALUE, with commas between them: " + err.Error())
 	}
 	return of
@@ -115,7 +114,7 @@ func (w *watching) startTraces(of *resource.Resource, shown bool) error {
 	if shown {
 		w.spans = &recorder{}
 		options = append(options, trace.WithSpanProcessor(w.spans))
-		if w.traces == "" { // OTEL_TRACES_SAMPLER is for what is exported
+		if w.traces == "" { // OTEL_TRACES_SAMPLER is for exported traces
 			options = append(options, trace.WithSampler(trace.AlwaysSample()))
 		}
 	}
@@ -177,7 +176,7 @@ func (w *watching) metricExporter() (metric.Exporter, error) {
 	return otlpmetrichttp.New(context.Background())
 }
 
-// close exports what is left, for flushTime at most, and ends what watch has
+// close exports the remaining data, for flushTime at most, and ends everything that watch
 // started.
 func (w *watching) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
@@ -187,7 +186,7 @@ func (w *watching) close() {
 	var both sync.WaitGroup
 	shut := func(down func(context.Context) error) {
 		both.Go(func() {
-			// What was under way has a moment to notice that it was ended.
+			// Cancelled exports get a moment to notice.
 			patient, over := context.WithTimeout(context.Background(), flushTime+time.Second)
 			defer over()
 			if err := down(patient); err != nil {
@@ -214,16 +213,16 @@ type pushedMetrics struct {
 	early    sync.WaitGroup // exports begun by collect
 }
 
-// wait returns when the exports that collect began have ended.
+// wait waits for the exports that collect began.
 func (m *pushedMetrics) wait() {
 	if m != nil {
 		m.early.Wait()
 	}
 }
 
-// collect reads the metrics and begins to export them, without waiting: those of
-// ensembles can be read only until the roster is closed. Close waits for the export, in
-// the same flushTime as for all others.
+// collect reads the metrics and begins to export them, without waiting: the metrics of
+// ensembles can be read only until the roster is closed. Close waits for the export
+// within the flushTime of all exports.
 func (w *watching) collect() {
 	if w == nil || w.pushed == nil {
 		return
@@ -233,14 +232,14 @@ func (w *watching) collect() {
 		w.log.Handle(err)
 	}
 	w.pushed.early.Go(func() {
-		if err := w.pushed.exporter.Export(w.ended, &read); err != nil && w.ended.Err() == nil { // the last export fails then, too
+		if err := w.pushed.exporter.Export(w.ended, &read); err != nil && w.ended.Err() == nil { // otherwise the last export fails too
 			w.log.Handle(err)
 		}
 	})
 }
 
-// endingExporter is an exporter whose exports end with a context too: the SDK's
-// last one knows no other bound than its own of half a minute.
+// endingExporter is an exporter whose exports also end with a context. The SDK bounds its
+// last export only by its own timeout of half a minute.
 type endingExporter struct {
 	trace.SpanExporter
 	ended context.Context
@@ -255,7 +254,7 @@ func (e endingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlyS
 
 var errTooLate = errors.New("the collector did not take the spans before the command ended")
 
-// startWatching watches the parts that are assembled from here on.
+// startWatching starts the telemetry for the parts that are assembled afterwards.
 func (p *program) startWatching(logger *zap.Logger) (options *telemetry.Options, err error) {
 	if !p.watched {
 		return nil, nil

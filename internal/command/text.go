@@ -28,7 +28,7 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// fit returns text cut to so many columns.
+// fit returns text cut to limit columns.
 func fit(text string, limit int) string {
 	if columns(text) <= limit {
 		return text
@@ -42,7 +42,7 @@ func fit(text string, limit int) string {
 	return text
 }
 
-// pad returns text with spaces behind it, up to so many columns.
+// pad returns text padded with spaces to a number of columns.
 func pad(text string, to int) string {
 	return text + strings.Repeat(" ", max(0, to-columns(text)))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// titled is a store whose conversations all have titles: one that nobody gave a
-// title has the first words of its user.
+// titled is a store whose conversations all have titles: the default is the first words
+// of the user.
 type titled struct{ history.Store }
 
 // Info implements [history.Store].
@@ -33,8 +33,8 @@ func (s titled) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 	}
 }
 
-// entitled gives a conversation a title. What cannot be read has none, which is
-// not worth an error.
+// entitled gives a conversation its default title. A conversation that cannot be read has
+// none, which is not reported as an error.
 func (s titled) entitled(ctx context.Context, info history.Info) history.Info {
 	if info.Title != "" || info.Length == 0 {
 		return info
@@ -52,10 +52,10 @@ func (s titled) entitled(ctx context.Context, info history.Info) history.Info {
 	return info
 }
 
-// maxTitle bounds a title that nobody gave, in columns.
+// maxTitle bounds a default title, in columns.
 const maxTitle = 60
 
-// titleOf is the beginning of what a user said; empty if that is nothing.
+// titleOf returns the beginning of a user's message; empty if the message is.
 func titleOf(said canister.User) string {
 	title := fit(shown.Line(shown.Contents(said.Content)), maxTitle)
 	if cut, isCut := strings.CutSuffix(title, "…"); isCut {

@@ -26,7 +26,7 @@ func (p *program) toolsCommand() *cobra.Command {
 }
 
 func (p *program) tools(ctx context.Context, _ []string) (err error) {
-	p.quiet = string(config.LevelError) // what is worth a warning stands in the list
+	p.quiet = string(config.LevelError) // the list contains all warnings
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 	return p.screen.failure()
 }
 
-// assembleForTools assembles without the model if that cannot be made: it only
-// has a say in what is set aside.
+// assembleForTools assembles without the model if the model cannot be assembled: it only
+// affects which tools are set aside.
 func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error) {
 	without := *cfg
 	without.Audit = nil // there are no calls
@@ -63,7 +63,7 @@ func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error)
 	return p.assemble(&without, interaction{})
 }
 
-// toolList is the document of consort tools.
+// toolList is the JSON output of consort tools.
 type toolList struct {
 	Tools   []toolJSON  `json:"tools"`
 	Servers []peerJSON  `json:"servers"`
@@ -71,7 +71,7 @@ type toolList struct {
 	Away    []awayJSON  `json:"away"`
 }
 
-// peerJSON is a server as it describes itself.
+// peerJSON is a server's description of itself.
 type peerJSON struct {
 	Ensemble     string          `json:"ensemble"`
 	Protocol     string          `json:"protocol,omitempty"`
@@ -84,12 +84,12 @@ type peerJSON struct {
 	Metadata     canister.Fields `json:"metadata,omitempty"`
 }
 
-// newPeerList lists the servers that are connected, in the order of the roster.
+// newPeerList lists the connected servers in the order of the roster.
 func newPeerList(roster *ensemble.Roster) []peerJSON {
 	peers := []peerJSON{}
 	for _, e := range roster.Ensembles() {
 		s := e.Snapshot()
-		if p := s.Peer; s.State == ensemble.Ready && p.Protocol != "" { // not of functions of this program
+		if p := s.Peer; s.State == ensemble.Ready && p.Protocol != "" { // functions of this program have no protocol
 			peers = append(peers, peerJSON{s.Name, p.Protocol, p.Name, p.Title, p.Version, p.Description, p.Website, p.Instructions, p.Metadata})
 		}
 	}
@@ -106,10 +106,10 @@ type toolJSON struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Needs        []string        `json:"needs,omitempty"`
 	Hints        hintsJSON       `json:"hints"`
-	Metadata     canister.Fields `json:"metadata,omitempty"` // what has no other place, by name: mcp/icons, mcp/_meta
+	Metadata     canister.Fields `json:"metadata,omitempty"` // data without a field of its own, by name: mcp/icons, mcp/_meta
 }
 
-// hintsJSON are the hints of a tool, defaults applied.
+// hintsJSON are the hints of a tool, with defaults applied.
 type hintsJSON struct {
 	ReadOnly    bool `json:"read_only"`
 	Idempotent  bool `json:"idempotent"`
@@ -140,7 +140,7 @@ func newHintsJSON(h invoker.Hints) hintsJSON {
 	return hintsJSON{h.ReadOnly, h.Idempotent, h.MayDestroy(), h.OpenWorld == nil || *h.OpenWorld}
 }
 
-// text is the list for people, ensemble by ensemble.
+// text renders the list for people, grouped by ensemble.
 func (l *toolList) text(paint palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
@@ -155,7 +155,7 @@ func (l *toolList) text(paint palette, roster *ensemble.Roster) string {
 	return listed.or("no tools\n")
 }
 
-// needs names the trusted values that the tool cannot do without.
+// needs lists the trusted values that the tool requires.
 func (t *toolJSON) needs() string {
 	if len(t.Needs) == 0 {
 		return ""
@@ -163,7 +163,7 @@ func (t *toolJSON) needs() string {
 	return " (needs " + shown.Line(strings.Join(t.Needs, ", ")) + ")"
 }
 
-// summary is the title, or else the first sentence of the description.
+// summary returns the first sentence of the description, or else the title.
 func (t *toolJSON) summary() string {
 	if description := shown.Line(t.Description); description != "" {
 		first, _, _ := strings.Cut(description, ". ")

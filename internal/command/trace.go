@@ -20,15 +20,15 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// maxSpans bounds what is kept of one turn.
+// maxSpans bounds the spans kept for one turn.
 const maxSpans = 2000
 
-// recorder keeps the spans that have ended until they are taken. It is a span
-// processor; all methods may be called concurrently.
+// recorder keeps ended spans until they are taken. It is a span processor; all methods
+// may be called concurrently.
 type recorder struct {
 	mu    sync.Mutex
 	spans []sdk.ReadOnlySpan
-	more  int // that were not kept
+	more  int // spans that were not kept
 }
 
 func (r *recorder) OnStart(context.Context, sdk.ReadWriteSpan) {}
@@ -46,7 +46,7 @@ func (r *recorder) OnEnd(span sdk.ReadOnlySpan) {
 func (r *recorder) Shutdown(context.Context) error   { return nil }
 func (r *recorder) ForceFlush(context.Context) error { return nil }
 
-// take returns what has ended since it was last asked.
+// take returns the spans that ended since the last call.
 func (r *recorder) take() (spans []sdk.ReadOnlySpan, more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *recorder) take() (spans []sdk.ReadOnlySpan, more int) {
 	return spans, more
 }
 
-// showTrace prints the spans of what has just been done, if they are wanted.
+// showTrace prints the spans since the last call, if the user wants them.
 func (p *program) showTrace() {
 	if !p.trace || p.watching == nil {
 		return
@@ -64,7 +64,7 @@ func (p *program) showTrace() {
 	p.screen.note("%s", strings.TrimSuffix(traceText(spans, more, p.screen.notes), "\n"))
 }
 
-// traceText is a tree for each trace, the oldest first.
+// traceText renders a tree for each trace, the oldest first.
 func traceText(spans []sdk.ReadOnlySpan, more int, paint palette) string {
 	traces := map[trace.TraceID][]sdk.ReadOnlySpan{}
 	for _, span := range spans {
@@ -90,7 +90,7 @@ func traceText(spans []sdk.ReadOnlySpan, more int, paint palette) string {
 	return b.String()
 }
 
-// tree is the spans of a trace by what they are part of.
+// tree holds the spans of a trace by their parent span.
 type tree struct {
 	id       trace.TraceID
 	began    time.Time
@@ -111,7 +111,7 @@ func newTree(id trace.TraceID, spans []sdk.ReadOnlySpan) *tree {
 			t.began = span.StartTime()
 		}
 		parent := span.Parent().SpanID()
-		if !here[parent] { // it is another process's, or goes on
+		if !here[parent] { // the parent is in another process, or has not ended
 			parent = trace.SpanID{}
 		}
 		t.children[parent] = append(t.children[parent], span)
@@ -122,7 +122,7 @@ func newTree(id trace.TraceID, spans []sdk.ReadOnlySpan) *tree {
 	return t
 }
 
-// add adds a row for a span, and for those below it.
+// add adds a row for a span, and rows for its children.
 func (t *tree) add(span sdk.ReadOnlySpan, first, rest string) {
 	t.rows = append(t.rows, []string{first + fit(shown.Line(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
 	t.failed = append(t.failed, span.Status().Code == codes.Error)
@@ -159,7 +159,8 @@ func (t *tree) text(paint palette) string {
 	})
 }
 
-// tookText is a duration with three digits, or with those before the point.
+// tookText formats a duration with three significant digits, or with all digits before
+// the decimal point.
 func tookText(d time.Duration) string {
 	unit, value := "ms", float64(d)/float64(time.Millisecond)
 	if value >= 999.5 {
@@ -174,7 +175,7 @@ func tookText(d time.Duration) string {
 	return fmt.Sprintf("%.0f %s", value, unit)
 }
 
-// details are the attributes of a span that matter to people.
+// details lists the attributes of a span that matter to people.
 func details(span sdk.ReadOnlySpan) string {
 	all := attribute.NewSet(span.Attributes()...)
 	text := func(key attribute.Key) string {
@@ -213,7 +214,7 @@ func details(span sdk.ReadOnlySpan) string {
 	return strings.Join(parts, ", ")
 }
 
-// fault is what went wrong.
+// fault describes the error of a span.
 func fault(kind, description string) string {
 	description = fit(shown.Line(description), 120)
 	switch {
@@ -230,7 +231,7 @@ func suffixed(text, suffix string) string {
 	return text + suffix
 }
 
-// firstPiece is when the first piece of an answer came.
+// firstPiece returns the time to the first piece of an answer.
 func firstPiece(all attribute.Set) string {
 	value, ok := all.Value("gen_ai.response.time_to_first_chunk")
 	if !ok {

@@ -19,8 +19,8 @@ func (p *program) withTrust(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// trusts adds the values of the command line to those of the configuration. No
-// error shows one.
+// trusts adds the values of the command line to those of the configuration. Errors never
+// contain a value.
 func (p *program) trusts(cfg *config.Config) error {
 	for _, assignment := range p.trust {
 		name, text, found := strings.Cut(assignment, "=")
@@ -43,11 +43,11 @@ func (p *program) trusts(cfg *config.Config) error {
 		if cfg.Trusted == nil {
 			cfg.Trusted = map[string]config.Trusted{}
 		}
-		// What the file calls a secret remains one.
+		// A value that the configuration calls a secret remains one.
 		cfg.Trusted[name] = config.Trusted{Value: value, JSON: isJSON(text), Secret: cfg.Trusted[name].Secret}
 	}
 	return nil
 }
 
-// isJSON reports whether a text is taken as JSON, and not as a string.
+// isJSON reports whether text is taken as JSON, and not as a string.
 func isJSON(text string) bool { return json.Valid([]byte(text)) && strings.TrimSpace(text) != "null" }

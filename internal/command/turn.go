@@ -16,14 +16,13 @@ import (
 	"github.com/consort-go/consort/converse/eventjson"
 )
 
-// shows is what the events of a turn are given to. An error ends the turn.
+// shows renders the events of a turn. An error ends the turn.
 type shows interface {
 	show(converse.Event) error
-	done() // after the last event, also when there was an error
+	done() // called after the last event, also after an error
 }
 
-// shower returns what shows events: lines of JSON if they are wanted, and
-// otherwise a view for people.
+// shower returns a renderer: lines of JSON if requested, and otherwise a view for people.
 func (p *program) shower() shows {
 	if p.json {
 		return lines{program: p}
@@ -31,10 +30,10 @@ func (p *program) shower() shows {
 	return newView(p.screen)
 }
 
-// lines shows events as lines of JSON.
+// lines renders events as lines of JSON.
 type lines struct {
 	*program
-	conversation string // that is kept; empty for none
+	conversation string // ID of a stored conversation; empty if it is not stored
 }
 
 func (l lines) show(event converse.Event) error {
@@ -55,8 +54,8 @@ func (l lines) show(event converse.Event) error {
 
 func (lines) done() {}
 
-// turn shows what happens until the turn is done. What the user says opens it,
-// if that is not empty; otherwise the history does.
+// turn runs a turn and renders its events. The turn begins with the user's message said,
+// or with the history if said is empty.
 func turn(ctx context.Context, talk *converse.Conversation, said string, to shows) (converse.Turn, error) {
 	defer to.done()
 	events := talk.Continue(ctx)
@@ -78,7 +77,7 @@ func turn(ctx context.Context, talk *converse.Conversation, said string, to show
 	return last, nil
 }
 
-// roomAgain says what to do about a cap that is reached.
+// roomAgain tells the user what to do about a reached cap.
 func roomAgain(reached *budget.ReachedError) string {
 	if window := reached.Cap.Window; window != budget.Lifetime {
 		return fmt.Sprintf("There is room again when the %s is over, by UTC, or under a higher cap (budgets.caps)", window)
@@ -86,8 +85,8 @@ func roomAgain(reached *budget.ReachedError) string {
 	return "There is room under a higher cap only (budgets.caps)"
 }
 
-// shortfall says what a person should know about how a turn ended; nil when it
-// ended with an answer. Limits are those of the conversation.
+// shortfall returns an error that explains why a turn ended without a complete answer;
+// nil if it is complete. Limits are those of the conversation.
 func shortfall(t converse.Turn, limits converse.Limits) error {
 	var final string
 	if limits.FinalAnswer && t.Text() != "" {
@@ -104,7 +103,7 @@ func shortfall(t converse.Turn, limits converse.Limits) error {
 	case converse.ReasonBudget:
 		return &exit{statusLimit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached))}
 	case converse.ReasonWaiting:
-		return &exit{statusWaits, nil} // which the advice is about
+		return &exit{statusWaits, nil} // adviseResume explains it
 	case converse.ReasonLength:
 		return &exit{statusLimit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut")}
 	case converse.ReasonContentFilter:

@@ -14,14 +14,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 )
 
-// exports is what the OTEL_* variables say (OpenTelemetry, Environment Variable
-// Specification). The exporters and the SDK read some of them by themselves;
-// here is what they leave open, and what is wrong with any of them.
+// exports holds the settings of the OTEL_* variables (OpenTelemetry, Environment Variable
+// Specification). The exporters and the SDK read some of them themselves; this code
+// handles the rest, and checks all of them.
 type exports struct {
 	traces, metrics protocol // empty for none
-	// plain says that nothing is said of where the collector is, nor of TLS: it is
-	// on this machine, and has none (§ Configuration Options of OTLP; the SDK's own
-	// default has TLS).
+	// plain is set if no variable sets the endpoint or TLS: the collector is then on this
+	// machine, without TLS (§ Configuration Options of OTLP; the SDK's own default has
+	// TLS).
 	plainTraces, plainMetrics bool
 	content                   bool
 	propagator                propagation.TextMapPropagator // nil for the default
@@ -30,22 +30,22 @@ type exports struct {
 	secrets                   []string
 }
 
-// protocol is how OTLP goes to the collector.
+// protocol is the OTLP transport to the collector.
 type protocol string
 
 const (
 	overGRPC protocol = "grpc"
 	overHTTP protocol = "http/protobuf"
-	asJSON   protocol = "http/json" // over HTTP, where the exporter knows it
+	asJSON   protocol = "http/json" // over HTTP, if the exporter supports it
 )
 
-// variables reads exports from the environment. An empty variable is none.
+// variables reads exports from the environment. An empty variable counts as unset.
 type variables struct {
 	lookup func(name string) string
 	exports
 }
 
-// exportsOf reads what lookup, such as os.Getenv, has.
+// exportsOf reads the variables with lookup, for example os.Getenv.
 func exportsOf(lookup func(name string) string) exports {
 	v := variables{lookup: func(name string) string { return strings.TrimSpace(lookup(name)) }}
 	if v.boolean("OTEL_SDK_DISABLED") {
@@ -67,13 +67,13 @@ func exportsOf(lookup func(name string) string) exports {
 }
 
 func (v *variables) wrong(name, format string, args ...any) {
-	// What both signals read is wrong once.
+	// A variable that both signals read is reported once.
 	if problem := name + ": " + fmt.Sprintf(format, args...); !slices.Contains(v.problems, problem) {
 		v.problems = append(v.problems, problem)
 	}
 }
 
-// boolean is true for "true" in any case, and nothing else (§ Boolean).
+// boolean is true for "true" in any case, and for no other value (§ Boolean).
 func (v *variables) boolean(name string) bool {
 	switch value := v.lookup(name); strings.ToLower(value) {
 	case "true":
@@ -85,8 +85,8 @@ func (v *variables) boolean(name string) bool {
 	return false
 }
 
-// signal returns how the traces, or the metrics, are exported. What is not
-// asked for is not, unlike the specification's default.
+// signal returns the protocol for the traces or the metrics. Unlike the specification's
+// default, nothing is exported unless a variable requests it.
 func (v *variables) signal(signal string) protocol {
 	exporter, endpoint := "OTEL_"+signal+"_EXPORTER", "OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"
 	wanted := false
@@ -122,8 +122,7 @@ func (v *variables) signal(signal string) protocol {
 	return over
 }
 
-// plain reports whether nothing says where the collector of a signal is, or that
-// the way to it has TLS.
+// plain reports whether no variable sets the collector of a signal, or TLS for it.
 func (v *variables) plain(signal string) bool {
 	for _, family := range []string{"OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_" + signal + "_"} {
 		for _, name := range []string{"ENDPOINT", "INSECURE", "CERTIFICATE", "CLIENT_CERTIFICATE"} {
@@ -157,8 +156,8 @@ func (v *variables) protocol(signal string) protocol {
 	return overHTTP
 }
 
-// endpoint reports whether the variable leads somewhere. Without one it is the
-// collector of this machine.
+// endpoint reports whether the variable is a valid endpoint. If it is unset, the
+// collector is on this machine.
 func (v *variables) endpoint(over protocol, name string) bool {
 	value := v.lookup(name)
 	if value == "" {
@@ -182,7 +181,7 @@ func (v *variables) endpoint(over protocol, name string) bool {
 	return false
 }
 
-// headers checks what is never shown.
+// headers checks a variable of headers, whose values are secrets.
 func (v *variables) headers(name string) {
 	value := v.lookup(name)
 	if value == "" {
@@ -209,8 +208,8 @@ func (v *variables) milliseconds(name string) {
 	}
 }
 
-// batching is how spans are gathered for an export. The SDK would read these
-// variables by itself, and panic or never rest with a number that means nothing.
+// batching sets how spans are batched for export. The SDK would read these variables
+// itself, and an invalid number would make it panic or spin.
 func (v *variables) batching() {
 	const day = int(24 * time.Hour / time.Millisecond)
 	queue := v.number("OTEL_BSP_MAX_QUEUE_SIZE", trace.DefaultMaxQueueSize, 1<<20)
@@ -224,7 +223,7 @@ func (v *variables) batching() {
 	}
 }
 
-// number is usual unless the variable has a number from 1 to most.
+// number returns the variable's value, or usual unless it is a number from 1 to most.
 func (v *variables) number(name string, usual, most int) int {
 	value := v.lookup(name)
 	if value == "" {
@@ -238,7 +237,7 @@ func (v *variables) number(name string, usual, most int) int {
 	return number
 }
 
-// sampler checks what the SDK reads by itself.
+// sampler checks variables that the SDK itself reads.
 func (v *variables) sampler() {
 	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	switch value := strings.ToLower(v.lookup(name)); value {
@@ -253,8 +252,8 @@ func (v *variables) sampler() {
 	}
 }
 
-// propagators are how the context of a trace travels; W3C Trace Context unless
-// the variable says otherwise.
+// propagators sets the propagation format of trace context; the default is W3C Trace
+// Context.
 func (v *variables) propagators() {
 	const name = "OTEL_PROPAGATORS"
 	if v.lookup(name) == "" {

@@ -23,7 +23,7 @@ func (p *program) versionCommand() *cobra.Command {
 	}
 }
 
-// version is what the go command knows of the build.
+// version returns the module version that the go command recorded in the build.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -13,21 +13,21 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// view shows the events of turns to a person: what the model says on standard
-// output, what the tools do on standard error.
+// view renders the events of turns for a person: the model's text on standard output, and
+// tool calls on standard error.
 type view struct {
 	screen  *screen
-	whole   bool                 // what the tools do goes to standard output too
-	waiting *liveLine            // for the model; nil when nobody does
-	running map[string]*liveLine // invocations by identity
-	said    bool                 // the message under way has text
-	spoken  bool                 // a message before it had
+	whole   bool                 // tool calls go to standard output too
+	waiting *liveLine            // for the model; nil if not waiting
+	running map[string]*liveLine // invocations by ID
+	said    bool                 // the current message has text
+	spoken  bool                 // an earlier message had text
 	before  rune                 // the last character of its text
 }
 
 func newView(s *screen) *view { return &view{screen: s, running: map[string]*liveLine{}} }
 
-// tell writes a line about what the tools do.
+// tell writes a line about tool calls.
 func (v *view) tell(line string) {
 	if v.whole {
 		v.screen.endLine()
@@ -37,7 +37,7 @@ func (v *view) tell(line string) {
 	v.screen.note("%s", line)
 }
 
-// paint returns the colours for such lines.
+// paint returns the colours for lines about tool calls.
 func (v *view) paint() palette {
 	if v.whole {
 		return v.screen.results
@@ -45,11 +45,11 @@ func (v *view) paint() palette {
 	return v.screen.notes
 }
 
-// show shows one event.
+// show renders one event.
 func (v *view) show(event converse.Event) error {
 	switch e := event.(type) {
 	case converse.TurnStarted:
-		v.wait("waiting for the model") // what is away is in the log
+		v.wait("waiting for the model") // unavailable servers are logged
 	case converse.TextDelta:
 		v.text(e.Text)
 	case converse.ReasoningDelta:
@@ -77,14 +77,14 @@ func (v *view) show(event converse.Event) error {
 	return v.screen.failure()
 }
 
-// wait shows that the model is being waited for.
+// wait shows that the turn waits for the model.
 func (v *view) wait(what string) {
 	if v.waiting == nil && !v.said {
 		v.waiting = v.screen.begin(what)
 	}
 }
 
-// think says that the model reasons, with the seconds that it is waited for.
+// think shows that the model is reasoning, with the elapsed seconds.
 func (v *view) think() {
 	v.wait("the model is thinking")
 	if v.waiting != nil {
@@ -132,11 +132,10 @@ func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 	}
 }
 
-// maxFailure bounds how much is shown of what a tool says about its failure,
-// in columns.
+// maxFailure bounds how much of a tool's failure text is shown, in columns.
 const maxFailure = 400
 
-// outcome is the line about a call that is over.
+// outcome returns the line about a completed call.
 func (v *view) outcome(e converse.InvocationCompleted) string {
 	paint, mark := v.paint(), "✓"
 	sign := paint.good
@@ -153,8 +152,8 @@ func (v *view) outcome(e converse.InvocationCompleted) string {
 	return line + causeText(e.Cause)
 }
 
-// causeText is what people are told of a failure beyond what the model is, on a line
-// of its own.
+// causeText returns the cause of a failure, which is for the user and not for the model,
+// on its own line.
 func causeText(cause string) string {
 	if cause == "" {
 		return ""
@@ -162,7 +161,7 @@ func causeText(cause string) string {
 	return "\n    " + fit(shown.Line(cause), maxFailure)
 }
 
-// done takes everything away that was going on, also after an error.
+// done removes all lines about current activity, also after an error.
 func (v *view) done() {
 	v.stopWaiting()
 	for id, line := range v.running {
@@ -173,7 +172,7 @@ func (v *view) done() {
 	v.said = false
 }
 
-// callText is a call as the model wrote it.
+// callText formats a call as the model wrote it.
 func callText(i canister.Invocation) string {
 	arguments := shown.Line(i.Arguments)
 	if arguments == "{}" {

@@ -15,13 +15,13 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// waitList is what approve prints without an answer.
+// waitList is the JSON output of approve without an answer.
 type waitList struct {
 	Conversation string     `json:"conversation"`
 	Waits        []waitJSON `json:"waits"`
 }
 
-// waitJSON is something that is waited for.
+// waitJSON is the JSON form of a wait.
 type waitJSON struct {
 	ID        string          `json:"id"`
 	For       string          `json:"for"`
@@ -32,7 +32,7 @@ type waitJSON struct {
 	Question  json.RawMessage `json:"question,omitempty"`
 }
 
-// answeredJSON is what approve prints with one.
+// answeredJSON is the JSON output of approve with an answer.
 type answeredJSON struct {
 	Conversation string `json:"conversation"`
 	Wait         string `json:"wait"`
@@ -40,7 +40,7 @@ type answeredJSON struct {
 	By           string `json:"by"`
 }
 
-// waitsOf are the forms of waits of a history.
+// waitsOf converts waits to JSON, with the calls in the history that they belong to.
 func waitsOf(waits []canister.Wait, canisters []canister.Canister) []waitJSON {
 	forms := []waitJSON{}
 	for _, wait := range waits {
@@ -59,7 +59,7 @@ func waitsOf(waits []canister.Wait, canisters []canister.Canister) []waitJSON {
 	return forms
 }
 
-// showWaits prints what a conversation waits for.
+// showWaits prints the waits of a conversation.
 func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []canister.Canister) error {
 	id := info.ID
 	forms := waitsOf(waits, canisters)
@@ -84,7 +84,7 @@ func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []
 	return s.screen.failure()
 }
 
-// waitText is something that is waited for, for people.
+// waitText renders a wait for people.
 func (s *shelf) waitText(form waitJSON, wait canister.Wait) string {
 	paint := s.screen.results
 	head := fmt.Sprintf("%s  %s until %s", paint.name(shown.Line(form.ID)), shown.Line(form.For), form.Deadline.Local().Format(time.DateTime))

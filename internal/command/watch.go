@@ -15,11 +15,11 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// watchEvery is how often check --watch looks.
+// watchEvery is the interval of check --watch.
 const watchEvery = time.Second
 
-// watch shows the servers' health until it is interrupted. Each look also uses
-// the roster, which brings back servers that were lost.
+// watch shows the servers' health until it is interrupted. Each iteration also uses the
+// roster, which reconnects lost servers.
 func (p *program) watch(ctx context.Context) (err error) {
 	cfg, err := p.load()
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *program) watch(ctx context.Context) (err error) {
 		if err := p.screen.failure(); err != nil {
 			return err
 		}
-		_, _ = assembly.Roster.Catalog(ctx) // the next look tells what came of it
+		_, _ = assembly.Roster.Catalog(ctx) // the next iteration shows the outcome
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
@@ -48,14 +48,15 @@ func (p *program) watch(ctx context.Context) (err error) {
 	return nil
 }
 
-// healthShower returns what shows one look: a JSON line, a table in place of
-// the one before on a terminal, and otherwise a line for each change of state.
+// healthShower returns a function that shows one state of health: as a line of JSON, as a
+// table that replaces the previous one on a terminal, and otherwise as a line for each
+// change of state.
 func (p *program) healthShower() func(ensemble.Health) {
 	switch {
 	case p.json:
 		return func(h ensemble.Health) {
 			line, err := json.Marshal(h)
-			if err != nil { // a Health is plain values
+			if err != nil { // a Health has only plain values
 				panic(err)
 			}
 			p.screen.resultJSON(string(line) + "\n")
@@ -78,7 +79,7 @@ func (p *program) healthShower() func(ensemble.Health) {
 	}
 }
 
-// trouble is the last error of an ensemble that is not well.
+// trouble returns the last error of an ensemble that is neither ready nor idle.
 func trouble(e ensemble.EnsembleHealth) string {
 	if e.State == ensemble.Ready || e.State == ensemble.Idle {
 		return ""
@@ -86,7 +87,7 @@ func trouble(e ensemble.EnsembleHealth) string {
 	return shown.Line(e.LastError)
 }
 
-// healthTable is a table with a row for each ensemble.
+// healthTable renders a table with a row for each ensemble.
 func healthTable(h ensemble.Health, paint palette) string {
 	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
 	for _, e := range h.Ensembles {
