@@ -83,7 +83,7 @@ func (p *program) approveCommand() *cobra.Command {
 	return cmd
 }
 
-// verdict is what the flags say; nil if they say nothing.
+// verdict returns the answer that the flags give, or nil if they give none.
 func verdict(flags *pflag.FlagSet) (said *answer, err error) {
 	for _, f := range verdictFlags {
 		flag := flags.Lookup(f.name)
@@ -130,7 +130,7 @@ func (a *answering) run(ctx context.Context, flags *pflag.FlagSet, args []string
 	return a.program.resume(ctx, args[:1])
 }
 
-// onShelf lists what is waited for, or answers it.
+// onShelf lists the open waits of the conversation, or answers one.
 func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error {
 	id := args[0]
 	info, err := known(ctx, s.store, id)
@@ -153,7 +153,7 @@ func (a *answering) onShelf(ctx context.Context, s *shelf, args []string) error 
 	return a.answer(ctx, s, info, wait)
 }
 
-// pick returns the wait that is meant.
+// pick returns the wait that the command line selects.
 func pick(id string, waits []canister.Wait, canisters []canister.Canister, which []string, now time.Time) (canister.Wait, error) {
 	var found []canister.Wait
 	for _, wait := range waits {
@@ -177,7 +177,7 @@ func pick(id string, waits []canister.Wait, canisters []canister.Canister, which
 	return canister.Wait{}, usagef("nothing is waited for in the conversation %s", word(id))
 }
 
-// whyNot says why nobody waits for something any more.
+// whyNot explains why a wait is no longer open.
 func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 	reason := "nothing of that identity was ever waited for: " + word(which)
 	wait := ""
@@ -200,7 +200,7 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 	return reason
 }
 
-// answer gives the answer.
+// answer records the answer to wait in the store.
 func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wait canister.Wait) error {
 	id := info.ID
 	if a.with.waits != wait.For {
@@ -234,7 +234,7 @@ func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wai
 	return nil
 }
 
-// nextStep says who carries on with a conversation that is not done.
+// nextStep tells the user how an unfinished conversation continues.
 func (s *shelf) nextStep(info history.Info) string {
 	if served(info) {
 		return "The conversation belongs to a client of consort serve, which carries it on while it runs."
@@ -242,7 +242,7 @@ func (s *shelf) nextStep(info history.Info) string {
 	return "Carry on with it: " + s.again("resume "+word(info.ID))
 }
 
-// flagsFor are the flags that answer a wait.
+// flagsFor lists the flags that answer a kind of wait.
 func flagsFor(what canister.WaitFor) string {
 	var names []string
 	for _, f := range verdictFlags {
@@ -253,7 +253,7 @@ func flagsFor(what canister.WaitFor) string {
 	return strings.Join(names, ", ")
 }
 
-// flagsFor lists the flags that answer a kind of wait.
+// who is whoever answers.
 func (a *answering) who() (string, error) {
 	if a.as != "" {
 		return a.as, nil

@@ -281,7 +281,7 @@ func (p *program) resumeCommand() *cobra.Command {
 }
 
 func (p *program) resume(ctx context.Context, args []string) (err error) {
-	if err := history.CheckID(args[0]); err != nil { // an empty one would be a new conversation
+	if err := history.CheckID(args[0]); err != nil { // an empty ID would start a new conversation
 		return usagef("%w", err)
 	}
 	cfg, err := p.load()

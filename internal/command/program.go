@@ -40,7 +40,8 @@ type program struct {
 
 	engines []Engine // the engines that the program adds
 
-	// serves is set by serve itself, and not while check examines its settings.
+	// serves is set if the certificates of [serve] are needed: by serve, and while check
+	// opens its files.
 	serves bool
 	// watched enables telemetry, according to the OpenTelemetry variables and trace;
 	// scraped adds metrics for a scraper.

@@ -55,7 +55,7 @@ func (s titled) entitled(ctx context.Context, info history.Info) history.Info {
 // maxTitle bounds a default title, in columns.
 const maxTitle = 60
 
-// titleOf returns the beginning of a user's message; empty if the message is.
+// titleOf returns the beginning of a user's message; empty if the message is empty.
 func titleOf(said canister.User) string {
 	title := fit(shown.Line(shown.Contents(said.Content)), maxTitle)
 	if cut, isCut := strings.CutSuffix(title, "…"); isCut {
