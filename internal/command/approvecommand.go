@@ -253,7 +253,7 @@ func flagsFor(what canister.WaitFor) string {
 	return strings.Join(names, ", ")
 }
 
-// who is whoever answers.
+// who returns the name of the person answering.
 func (a *answering) who() (string, error) {
 	if a.as != "" {
 		return a.as, nil
