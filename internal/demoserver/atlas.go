@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// place is a city as the atlas knows it.
+// place is a city of the atlas.
 type place struct {
 	name    string
 	utc     time.Duration // offset of its clocks, in winter
@@ -49,8 +49,8 @@ type timeAnswer struct {
 	Time string `json:"time" jsonschema:"time of day, as 15:04"`
 }
 
-// Atlas returns the server that knows the weather and the time in a few
-// cities. A lookup takes pace.
+// Atlas returns a server that reports the weather and the time in a few cities. A lookup
+// takes pace.
 func Atlas(pace time.Duration) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "atlas", Title: "A small atlas", Version: "1.0.0"}, nil)
 	readOnly := &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(bool)}
@@ -99,8 +99,8 @@ func localTime(q timeQuery) (timeAnswer, error) {
 	return timeAnswer{to.name, clock.Add(to.utc - from.utc).Format("15:04")}, nil
 }
 
-// find returns the city of that name. The error names one that shares most of
-// its letters, because a model can act on that.
+// find returns the city with the given name. The error suggests a city that shares most
+// of its letters, because a model can act on that.
 func find(name string) (place, error) {
 	for _, p := range places {
 		if strings.EqualFold(p.name, strings.TrimSpace(name)) {
@@ -130,12 +130,12 @@ func alike(a, b string) int {
 	return n
 }
 
-// says is a result of one line of text.
+// says returns a result with one line of text.
 func says(format string, args ...any) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }
 
-// pause lets d pass, or less if ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -37,8 +37,8 @@ type inspection struct {
 	Grams int `json:"grams"`
 }
 
-// Satchel returns the server that keeps a packing list. Putting something in
-// takes pace, weighing half of that for each item, with progress reports.
+// Satchel returns a server that keeps a packing list. Adding or removing items takes
+// pace, and weighing takes half of pace for each item, with progress reports.
 func Satchel(pace time.Duration) *mcp.Server {
 	s := &satchel{pace: pace}
 	server := mcp.NewServer(&mcp.Implementation{Name: "satchel", Title: "A packing list", Version: "1.0.0"}, nil)
@@ -58,7 +58,7 @@ func Satchel(pace time.Duration) *mcp.Server {
 	return server
 }
 
-// change makes the handler of a tool that changes the list.
+// change returns the handler of a tool that changes the list.
 func (s *satchel) change(how func([]string) error) mcp.ToolHandlerFor[itemsQuery, contents] {
 	return func(ctx context.Context, _ *mcp.CallToolRequest, q itemsQuery) (*mcp.CallToolResult, contents, error) {
 		if err := pause(ctx, s.pace); err != nil {
@@ -95,7 +95,7 @@ func (s *satchel) take(items []string) error {
 	return nil
 }
 
-// weigh goes through the list with a report for each item.
+// weigh weighs the items of the list one by one, and reports progress for each.
 func (s *satchel) weigh(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, inspection, error) {
 	s.mu.Lock()
 	items := slices.Clone(s.items)
@@ -111,13 +111,13 @@ func (s *satchel) weigh(ctx context.Context, req *mcp.CallToolRequest, _ struct{
 	return says("%d items, %d g", len(items), grams), inspection{len(items), grams}, nil
 }
 
-// report sends a progress notification, if the client asked for them.
+// report sends a progress notification if the client requested progress.
 func report(ctx context.Context, req *mcp.CallToolRequest, done, total int, message string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return
 	}
-	// A client that is gone does not wait for news.
+	// A client that has gone does not need the notification.
 	_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 		ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message,
 	})

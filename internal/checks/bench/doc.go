@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench measures what the runtime costs over a loop that is written by
-// hand on openai-go and go-sdk alone. Both do the same work over the same
-// servers, which are processes of their own, so that only the client's cost is
-// counted. Of servers it is the server that counts: the runtime's runs beside the
-// one that go-sdk alone makes, with the same tool. Run
+// Package bench measures the overhead of the runtime over a handwritten loop that uses
+// only openai-go and go-sdk. Both do the same work with the same servers, which run in
+// separate processes, so that only the client's cost is counted. For servers, the
+// server's cost is counted: the runtime's server is compared with a plain go-sdk server
+// that has the same tool. Run
 //
 //	.ci/bench
 //
-// for the ratios, or go test -bench for the figures behind them.
+// for the ratios, or go test -bench for the underlying figures.
 package bench

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observed has no code, only the tests of what can be seen of a running
-// conversation from outside: that the dashboard and the alert rules of
-// docs/observability ask for metrics that are really there, that the spans of a
-// turn make one tree across processes and transports, and that the trace that
-// the documentation shows is the one that comes out.
+// Package observed contains only tests. They check the observable output of a running
+// conversation: that the metrics in the dashboard and the alert rules of
+// docs/observability exist, that the spans of a turn form one tree across processes and
+// transports, and that the trace in the documentation matches the real output.
 //
-// Expressions are read by the parser of Prometheus itself, in the oldest version
-// that builds with the modules that are here anyway: that adds four small modules
-// to those of tests and raises multierr alone, by a minor version, while a parser of
-// our own would be wrong about PromQL in ways of its own.
+// Expressions are parsed by the parser of Prometheus itself, in the oldest version that
+// builds with the other modules of this repository. It adds four small modules to the
+// test dependencies and upgrades only multierr, by a minor version. A parser of our own
+// would have its own errors about PromQL.
 package observed

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reliability holds no code of its own: its test is the matrix of
-// docs/reliability.md, which runs a whole conversation over every fault of
-// package faultserver, at each moment at which it can strike, over each
-// transport, and compares what came of it with what is promised.
+// Package reliability contains only a test, the matrix of docs/reliability.md. It runs a
+// whole conversation over every fault of package faultserver, at each moment at which the
+// fault can strike and over each transport, and compares the outcome with the promised
+// one.
 package reliability

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soak has no code, only the tests that let everything run together
-// for a time, against servers that are killed, frozen and restarted, and then
-// count: every invocation has its result, no effect happened twice, what a
-// result says of its effect is true, and nothing is left behind. docs/soak.md
-// has the figures.
+// Package soak contains only tests. They run everything together for a time, against
+// servers that are killed, frozen and restarted, and then count: every invocation has its
+// result, no effect happened twice, the result reports its effect correctly, and nothing
+// is left behind. docs/soak.md has the figures.
 //
-// How long TestSoak lasts is for the flag -soak to say, or the variable
-// CONSORT_SOAK; five seconds otherwise. The test prints its seed, and
-// -soak.seed takes it again: the same decisions, though the machine is never
-// the same. A long one needs a time-out to match:
+// The flag -soak or the variable CONSORT_SOAK sets how long TestSoak runs; the default is
+// five seconds. The test prints its seed, and -soak.seed repeats the same decisions,
+// although the timing of the machine is never the same. A long run needs a matching
+// timeout:
 //
 //	go test -race ./internal/checks/soak -run TestSoak -v -soak 10m -timeout 15m
 //
-// The tests read /proc, and so run on Linux alone.
+// The tests read /proc, and so run only on Linux.
 package soak

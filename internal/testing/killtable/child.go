@@ -24,47 +24,46 @@ import (
 	"github.com/consort-go/consort/mcpadapter"
 )
 
-// Variable is the environment variable in which a child finds its [Spec].
+// Variable is the environment variable that passes a child its [Spec].
 const Variable = "CONSORT_KILLTABLE"
 
-// Spec is what a child is told.
+// Spec holds the parameters of a child.
 type Spec struct {
 	Store        string // see OpenStore
 	Engine       string
-	Model, Tools string // where the servers are
+	Model, Tools string // URLs of the servers
 	Conversation string
-	// Settings is for engines that have to be told more.
+	// Settings are additional parameters for engines that need them.
 	Settings string
-	// Point is where the child dies; nil is nowhere. Stop makes it stand still
-	// in place of that, until it is sent SIGCONT.
+	// Point is where the child dies; nil means nowhere. If Stop is set, the child stops
+	// at Point instead, until it receives SIGCONT.
 	Point *Point
 	Stop  bool
-	// Ask makes a question of what is in doubt.
+	// Ask makes the conversation ask about calls whose outcome is in doubt.
 	Ask bool
-	// Defer makes the calls of one tool wait for somebody who allows them.
+	// Defer is a tool whose calls wait for approval.
 	Defer string
-	// Parallel is how many calls run at a time; 0 is one.
+	// Parallel is how many calls run at a time; 0 means one.
 	Parallel int
-	// Offset is by how much the clock of the child is ahead.
+	// Offset is how far the clock of the child is ahead.
 	Offset time.Duration
 }
 
-// Child is a process with a conversation to hold.
+// Child is a process that runs a conversation.
 type Child struct {
 	Spec
-	Store  history.Store // the one that the process dies by
+	Store  history.Store // the store whose appends may kill the process
 	Model  converse.Model
 	Roster *ensemble.Roster
 }
 
-// Engine carries the conversation of a child, which may be new, to its end, or
-// to where it waits for somebody. It begins with [Child.Message] if that is not
-// in the store.
+// Engine runs the conversation of a child, which may be new, until it ends or waits for
+// an answer. It starts with [Child.Message] if the store does not contain that message.
 type Engine func(ctx context.Context, child *Child) error
 
-// Main is what TestMain begins with: in a child it holds the conversation, with
-// the engine that the parent names, and ends the process with status 0; for
-// others it does nothing.
+// Main must be called first in TestMain. In a child it runs the conversation with the
+// engine that the parent selected, and exits the process with status 0, or 1 after an
+// error. In other processes it does nothing.
 func Main(engines map[string]Engine) {
 	text := os.Getenv(Variable)
 	if text == "" {
@@ -111,8 +110,8 @@ func child(text string, engines map[string]Engine) error {
 	return engine(ctx, c)
 }
 
-// OpenStore opens a store by its kind and where it is, such as files:DIR,
-// sqlite:FILE or postgres:DSN.
+// OpenStore opens a store given by its kind and location: files:DIR, sqlite:FILE or
+// postgres:DSN.
 func OpenStore(place string) (history.Store, error) {
 	kind, where, _ := strings.Cut(place, ":")
 	switch kind {
@@ -126,7 +125,7 @@ func OpenStore(place string) (history.Store, error) {
 	return nil, fmt.Errorf("there is no store of the kind %q", kind)
 }
 
-// Options are those of the child's conversation.
+// Options returns the options of the child's conversation.
 func (c *Child) Options() *converse.Options {
 	doubt := converse.DoubtReport
 	if c.Ask {
@@ -152,12 +151,13 @@ func (c *Child) approve(_ context.Context, ask converse.Approval) (converse.Deci
 	return converse.Allow(), nil
 }
 
-// Message is what the user says, with the same identity each time.
+// Message returns the user's message, which always has the same ID.
 func (c *Child) Message() canister.User {
 	return canister.User{Head: canister.Head{ID: "message"}, Content: canister.Texts("Do what you have to, five times.")}
 }
 
-// Run is the engine that is none: the child itself takes the conversation up.
+// Run is the [Engine] without an engine: the child itself loads and runs the
+// conversation.
 func Run(ctx context.Context, c *Child) error {
 	talk := converse.New(c.Model, c.Roster, c.Options())
 	defer talk.Close(ctx)

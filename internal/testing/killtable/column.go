@@ -16,22 +16,22 @@ import (
 	"github.com/consort-go/consort/converse"
 )
 
-// Column is a store and an engine. Conversations are struck in each of their five
-// exchanges, and in one with -short.
+// Column is a combination of a store and an engine. Processes are killed in each of the
+// five exchanges, and in only one with -short.
 type Column struct {
 	Name   string
-	Engine string // a name that Main was given
-	// Store makes an empty store, for [OpenStore], or returns one that
+	Engine string // a key of the map passed to Main
+	// Store returns a store for [OpenStore]: a new, empty one, or one that the
 	// conversations share.
 	Store func(tb testing.TB) string
-	// Settings, if not nil, makes those of a child.
+	// Settings, if not nil, returns the settings of a child.
 	Settings func(tb testing.TB) string
-	// Parallel is how many conversations are held at a time; default 2.
+	// Parallel is how many conversations run at a time. The minimum and the default is 2.
 	Parallel int
 }
 
-// Test kills the conversation at every point, and compares what becomes of it
-// with the column of the table in a page.
+// Test kills the conversation at every point, and compares the outcomes with the column
+// of the table in the file page.
 func (c Column) Test(t *testing.T, page string) {
 	t.Helper()
 	t.Run(c.Name, func(t *testing.T) { c.test(t, page) })
@@ -41,8 +41,8 @@ func (c Column) test(t *testing.T, page string) {
 	points := Points(exchanges()...)
 	cells := make([]string, len(points))
 	want := unkilled(c.world(t, Point{}))
-	// They wait more than they work, so that there may be more at a time than the
-	// test runner has for t.Parallel.
+	// The conversations wait more than they compute, so that more of them may run at a
+	// time than t.Parallel would allow.
 	slots := make(chan struct{}, max(c.Parallel, 2))
 	var killed sync.WaitGroup
 	for i, point := range points {
@@ -78,8 +78,8 @@ func (c Column) world(tb testing.TB, point Point) *World {
 	return NewWorld(tb, spec, point)
 }
 
-// kill lets a conversation die at a point, and another process take it up, and
-// returns the cell.
+// kill kills a conversation at a point, lets another process continue it, and returns the
+// cell.
 func (c Column) kill(t *testing.T, point Point, want []json.RawMessage) string {
 	w := c.world(t, point)
 	w.Start().Dies()
@@ -111,8 +111,8 @@ func (c Column) kill(t *testing.T, point Point, want []json.RawMessage) string {
 	return struck
 }
 
-// answer is what a person says who was asked what became of the call, and has
-// looked at what really happened.
+// answer answers the question about the outcome of the call, as a person would after
+// checking which effects really happened.
 func (w *World) answer() {
 	w.tb.Helper()
 	store := w.Store()

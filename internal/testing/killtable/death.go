@@ -19,16 +19,16 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// death is what strikes a child at its point.
+// death kills or stops a child at its point.
 type death struct {
 	Point
 	stop bool
 }
 
-// here is what a child says that is to stand still; its parent stops it then.
+// here is what a child prints when it is about to stop; its parent then stops it.
 const here = "here\n"
 
-// strike kills the process, or stands still until its parent lets it go on.
+// strike kills the process, or blocks until the parent lets it continue.
 func (d *death) strike() {
 	if d.stop {
 		fmt.Print(here)
@@ -45,7 +45,7 @@ type mortalStore struct {
 	death *death
 
 	mu          sync.Mutex
-	exchanges   map[string]int // of the messages of the model, by identity
+	exchanges   map[string]int // of the model's messages, by ID
 	invocations map[string]canister.Invocation
 }
 
@@ -53,7 +53,7 @@ func newMortalStore(store history.Store, death *death) *mortalStore {
 	return &mortalStore{Store: store, death: death, exchanges: map[string]int{}, invocations: map[string]canister.Invocation{}}
 }
 
-// Read also learns which exchange is which.
+// Read also records the number of each exchange.
 func (s *mortalStore) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		for c, err := range s.Store.Read(ctx, conversation, after) {
@@ -67,7 +67,7 @@ func (s *mortalStore) Read(ctx context.Context, conversation string, after int) 
 	}
 }
 
-// Append dies before or after the append of the point.
+// Append kills the process before or after the append at the point.
 func (s *mortalStore) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	struck := false
 	for _, c := range canisters {
@@ -98,7 +98,7 @@ func (s *mortalStore) learn(c canister.Canister) {
 	}
 }
 
-// meets reports whether a canister is the one of the point.
+// meets reports whether a canister is at the point.
 func (s *mortalStore) meets(c canister.Canister) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ type mortalModel struct {
 	death *death
 }
 
-// Exchange dies at the first piece of text.
+// Exchange kills the process at the first piece of text.
 func (m mortalModel) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	exchange := 1
 	for _, c := range request.History {

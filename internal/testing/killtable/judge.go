@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// told is what the model was told in the course of a conversation, by the
-// messages of its last request.
+// told returns the messages that the model received in the course of a conversation,
+// taken from its last request.
 func (w *World) told() []json.RawMessage {
 	w.tb.Helper()
 	requests := w.Model.Requests()
@@ -30,8 +30,8 @@ func (w *World) told() []json.RawMessage {
 	return body.Messages
 }
 
-// unkilled holds the conversation without a death, and returns what the model
-// was told.
+// unkilled runs the conversation without killing a process, and returns the messages that
+// the model received.
 func unkilled(w *World) []json.RawMessage {
 	w.tb.Helper()
 	w.Start().Succeeds()
@@ -46,8 +46,8 @@ func unkilled(w *World) []json.RawMessage {
 	return w.told()
 }
 
-// ends checks how the conversation has ended: it is sound, it has its answer,
-// and the model was asked as often as it had to be.
+// ends checks the end of the conversation: the history is valid, it has its answer, and
+// the model received the expected number of requests.
 func (w *World) ends(requests int) {
 	w.tb.Helper()
 	list := w.History(w.Store())
@@ -66,8 +66,8 @@ func (w *World) ends(requests int) {
 	}
 }
 
-// call says what became of one call: how often it was made, as the ledger
-// knows, and what the model was told of it.
+// call returns the outcome of one call: how often it was made, according to the ledger,
+// and the result that the model received.
 func (w *World) call(exchange int, tool string) string {
 	w.tb.Helper()
 	kind, entries := faultserver.KindEffect, w.Ledger()
@@ -128,8 +128,8 @@ func (w *World) result(exchange int, tool string) (result canister.Result, asked
 	return result, asked
 }
 
-// same checks that the model was told the same as without a death, but for the
-// calls of which the cells say otherwise.
+// same checks that the model received the same messages as without a death, except for
+// the calls in otherwise.
 func (w *World) same(want []json.RawMessage, otherwise map[string]bool) {
 	w.tb.Helper()
 	got := w.told()

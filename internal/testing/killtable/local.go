@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 )
 
-// Local is the engine of one process, which finds by itself what was left
-// unfinished; the child only sends the message, once more each time.
+// Local is the in-process engine, which finds unfinished conversations by itself. The
+// child only sends the message, again in each process.
 func Local(ctx context.Context, c *Child) error {
 	open := func(context.Context, string) (*converse.Conversation, error) {
 		return converse.New(c.Model, c.Roster, c.Options()), nil
@@ -28,8 +28,8 @@ func Local(ctx context.Context, c *Child) error {
 	return errors.Join(Watch(ctx, local, c.Conversation), local.Close(ctx))
 }
 
-// Watch waits until the turn of a conversation has ended, or waits for somebody.
-// A failure after which it is tried again is none.
+// Watch waits until the turn of a conversation has ended, or waits for an answer. A
+// failure that the engine will retry is not an error.
 func Watch(ctx context.Context, e engine.Engine, conversation string) error {
 	for event, err := range e.Watch(ctx, conversation, 0) {
 		if err != nil {

@@ -4,5 +4,5 @@
 
 package killtable
 
-// raced says that the race detector is built in.
+// raced reports whether the race detector is enabled.
 const raced = false

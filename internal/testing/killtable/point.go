@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// The conversation that is killed.
+// The parameters of the conversation that is killed.
 const (
-	Exchanges = 5 // in which the model asks for tools
+	Exchanges = 5 // exchanges in which the model requests tools
 
 	ReadOnly   = "echo"
 	Idempotent = "idempotent_effect"
 	Neither    = "effect"
 )
 
-// Tools are those that the model asks for in each exchange, in its order.
+// Tools are the tools that the model requests in each exchange, in this order.
 var Tools = []string{ReadOnly, Idempotent, Neither}
 
-// Moment is when in the life of a conversation its process dies.
+// Moment is the step of a conversation at which its process dies.
 type Moment string
 
-// The moments, in their order.
+// The moments, in order.
 const (
 	BeforeUser   Moment = "before the message is written"
 	AfterUser    Moment = "after the message is written"
@@ -42,21 +42,21 @@ const (
 	AfterWait Moment = "after the wait is written"
 )
 
-// Point is one place in the conversation.
+// Point is a place in the conversation.
 type Point struct {
 	Moment Moment
 	// Exchange counts from 1; 0 at the moments of the user's message.
 	Exchange int
-	// Tool is the one whose call is at that moment; empty where there is none.
+	// Tool is the tool whose call is at that moment; empty if there is none.
 	Tool string
-	// Together lets the three calls of a message run at a time, and all be at
-	// that moment.
+	// Together runs the three calls of a message in parallel, with all of them at that
+	// moment.
 	Together bool
-	// Ask makes a question of what is in doubt, which somebody answers.
+	// Ask makes the conversation ask about a doubtful outcome, which is then answered.
 	Ask bool
 }
 
-// row is the line of the table that the point belongs to.
+// row returns the row of the table that the point belongs to.
 func (p Point) row() string {
 	row := string(p.Moment)
 	if p.Tool != "" {
@@ -75,7 +75,7 @@ func (p Point) String() string {
 	return strings.ReplaceAll(fmt.Sprintf("%s/%d", p.row(), p.Exchange), " ", "-")
 }
 
-// appended reports whether the point is before or after something is written.
+// appended reports whether the point is before or after an append.
 func (p Point) appended() (before, after bool) {
 	switch p.Moment {
 	case BeforeUser, BeforeAnswer, BeforeIntent, BeforeResult:
@@ -86,8 +86,8 @@ func (p Point) appended() (before, after bool) {
 	return false, false
 }
 
-// Points are all there are, in the order of the table; those of the exchanges
-// given, which may be 1 to 5, and of the last, which has no tools.
+// Points returns all points in the order of the table: for the given exchanges, which may
+// be 1 to 5, and for the last exchange, which has no tools.
 func Points(exchanges ...int) []Point {
 	points := []Point{{Moment: BeforeUser}, {Moment: AfterUser}}
 	for _, moment := range []Moment{InStream, BeforeAnswer, AfterAnswer} {

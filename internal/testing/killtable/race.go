@@ -4,6 +4,6 @@
 
 package killtable
 
-// raced says that the race detector is built in: each process starts so slowly
-// then that conversations die in one exchange only, as with -short, and on files.
+// raced reports whether the race detector is enabled. Processes then start so slowly that
+// they die in only one exchange, as with -short, and only the store in files is tested.
 const raced = true

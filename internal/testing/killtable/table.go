@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the column into the table of the page")
 
-// The table stands in its page between these lines.
+// The lines before and after the table in its page.
 const (
 	begin = "<!-- The kill table: go test ./internal/testing/killtable -update writes it. -->\n"
 	end   = "<!-- End of the kill table. -->\n"
@@ -24,7 +24,7 @@ const (
 // column is one column of the table: a cell for each row.
 type column struct {
 	rows  []string
-	cells map[string][]string // more than one where exchanges differ
+	cells map[string][]string // more than one if exchanges differ
 }
 
 func newColumn() *column { return &column{cells: map[string][]string{}} }
@@ -38,7 +38,7 @@ func (c *column) add(row, cell string) {
 	}
 }
 
-// compare checks that the page has the column as it is, or writes it there.
+// compare checks that the page contains the column, or writes it with -update.
 func (c *column) compare(t *testing.T, page, name string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -68,7 +68,7 @@ func (c *column) compare(t *testing.T, page, name string) {
 	}
 }
 
-// table is what stands in the page.
+// table is the table in the page.
 type table struct {
 	names []string // of the columns
 	rows  []string

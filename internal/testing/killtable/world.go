@@ -28,28 +28,28 @@ import (
 // patience bounds the life of a child.
 const patience = time.Minute
 
-// World is what is around a conversation and outlives its processes: the
-// servers of the model and of the tools, with their ledgers, and the store.
+// World is the environment of a conversation, which outlives its processes: the servers
+// of the model and the tools, with their ledgers, and the store.
 type World struct {
 	tb     testing.TB
 	Spec   Spec // for the next child
 	Model  *openaiserver.Server
 	Tools  *faultserver.Server
 	dir    string // of the ledger
-	struck int    // how many calls have to be at the point
+	struck int    // how many calls must reach the point
 
-	// Stopped is closed when the first child of a Spec with Stop stands still in a
-	// call, which its server holds until Release is closed.
+	// Stopped is closed when the first child of a Spec with Stop has stopped during a
+	// call. The server does not answer that call until Release is closed.
 	Stopped, Release chan struct{}
 
 	mu      sync.Mutex
 	child   *Process // the first
-	at      int      // calls that are at the point
+	at      int      // calls that have reached the point
 	started chan struct{}
 }
 
-// NewWorld starts the servers for a conversation that is to die, or to stand
-// still, at a point; the zero Point is nowhere. They end with the test.
+// NewWorld starts the servers for a conversation whose process dies or stops at a point;
+// the zero Point means nowhere. The servers end with the test.
 func NewWorld(tb testing.TB, spec Spec, point Point) *World {
 	w := &World{tb: tb, Spec: spec, dir: tb.TempDir(), struck: 1, started: make(chan struct{}), Stopped: make(chan struct{}), Release: make(chan struct{})}
 	if point.Moment != "" {
@@ -59,8 +59,8 @@ func NewWorld(tb testing.TB, spec Spec, point Point) *World {
 	return w
 }
 
-// script is what the server of the tools does wrong: a call at the point gets no
-// answer, or a late one if the child only stands still.
+// script returns the faults of the tool server: a call at the point gets no answer, or a
+// late one if the child only stops.
 func (w *World) script(point Point) faultserver.Script {
 	script := faultserver.Script{Dir: w.dir}
 	place := map[Moment]faultserver.Place{InCall: faultserver.BeforeEffect, AfterEffect: faultserver.AfterEffect}[point.Moment]
@@ -98,7 +98,7 @@ func (w *World) serve(script faultserver.Script) {
 	w.Spec.Model, w.Spec.Tools = model.URL(), tools.URL()
 }
 
-// Renew ends the servers and starts others, with the same ledger.
+// Renew stops the servers and starts new ones, with the same ledger.
 func (w *World) Renew() {
 	w.tb.Helper()
 	if err := errors.Join(w.Tools.Close(), w.Model.Close()); err != nil {
@@ -107,7 +107,7 @@ func (w *World) Renew() {
 	w.serve(faultserver.Script{Dir: w.dir})
 }
 
-// Script is what the model says.
+// Script returns the replies of the model.
 func Script() openaiserver.Script {
 	var script openaiserver.Script
 	for exchange := 1; exchange <= Exchanges; exchange++ {
@@ -126,7 +126,7 @@ func Script() openaiserver.Script {
 	return script
 }
 
-// key names what one call does, in its arguments.
+// key identifies one call in its arguments.
 func key(exchange int, tool string) string { return fmt.Sprintf("%s %d", tool, exchange) }
 
 func arguments(exchange int, tool string) string {
@@ -137,7 +137,7 @@ func arguments(exchange int, tool string) string {
 	return fmt.Sprintf(`{%q:%q}`, name, key(exchange, tool))
 }
 
-// strike ends the child when all the calls that have to be at the point are.
+// strike kills or stops the child when all expected calls have reached the point.
 func (w *World) strike(faultserver.Entry) {
 	<-w.started
 	w.mu.Lock()
@@ -159,11 +159,11 @@ func (w *World) strike(faultserver.Entry) {
 type Process struct {
 	tb     testing.TB
 	cmd    *exec.Cmd
-	stops  bool // it stands still at its point, and does not die
+	stops  bool // it stops at its point and does not die
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	stderr bytes.Buffer
-	ended  chan struct{} // closed when it has
+	ended  chan struct{} // closed when the process has ended
 	err    error
 }
 
@@ -199,7 +199,7 @@ func (w *World) Start() *Process {
 	return p
 }
 
-// pipes are for a process that stands still at its point.
+// pipes connects the pipes of a process that stops at its point.
 func (p *Process) pipes() {
 	p.tb.Helper()
 	if !p.stops {
@@ -215,8 +215,8 @@ func (p *Process) pipes() {
 	p.stdout = bufio.NewReader(stdout)
 }
 
-// StandsStill waits until the process has come to its point, which is one where
-// it tells that itself, and stops all of it.
+// StandsStill waits until the process has reached its point, and then stops it. It is for
+// points at which the child itself reports its arrival.
 func (p *Process) StandsStill() {
 	p.tb.Helper()
 	if line, err := p.stdout.ReadString('\n'); err != nil || line != here {
@@ -225,7 +225,7 @@ func (p *Process) StandsStill() {
 	p.Signal(syscall.SIGSTOP)
 }
 
-// WakesUp lets a process go on that stands still.
+// WakesUp lets a stopped process continue.
 func (p *Process) WakesUp() {
 	p.tb.Helper()
 	p.Signal(syscall.SIGCONT)
@@ -248,7 +248,7 @@ func (p *Process) Signal(signal syscall.Signal) {
 	}
 }
 
-// Dies waits until the process has been killed by itself, or by the world.
+// Dies waits until the process has been killed, by itself or by the world.
 func (p *Process) Dies() {
 	p.tb.Helper()
 	p.wait()
@@ -258,7 +258,7 @@ func (p *Process) Dies() {
 	}
 }
 
-// Succeeds waits until the process has ended well.
+// Succeeds waits until the process has ended without an error.
 func (p *Process) Succeeds() {
 	p.tb.Helper()
 	if p.wait(); p.err != nil {
@@ -266,8 +266,8 @@ func (p *Process) Succeeds() {
 	}
 }
 
-// Ends waits until the process has ended by itself, and returns what it says
-// has failed, if anything has.
+// Ends waits until the process has exited by itself, and returns its standard error,
+// which is empty if nothing failed.
 func (p *Process) Ends() string {
 	p.tb.Helper()
 	p.wait()
@@ -288,7 +288,7 @@ func (p *Process) wait() {
 	}
 }
 
-// Ledger is what the tools have really done.
+// Ledger returns the record of what the tools really did.
 func (w *World) Ledger() faultserver.Ledger {
 	w.tb.Helper()
 	ledger, err := faultserver.ReadLedger(w.dir)
@@ -313,7 +313,7 @@ func (w *World) Store() history.Store {
 	return store
 }
 
-// History reads the conversation, which has to be sound apart from what is open.
+// History reads the conversation. It must be valid, except that calls may be open.
 func (w *World) History(store history.Store) []canister.Canister {
 	w.tb.Helper()
 	var list []canister.Canister
@@ -331,5 +331,5 @@ func (w *World) History(store history.Store) []canister.Canister {
 	return list
 }
 
-// In is a place for a store that is a folder or a file.
+// In returns a path for a store in a folder or a file.
 func In(tb testing.TB, name string) string { return filepath.Join(tb.TempDir(), name) }

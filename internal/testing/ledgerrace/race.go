@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledgerrace has processes race for what an account has left. It is for
-// the tests of the ledgers that processes share: the test program starts itself
-// again, and that calls [Spend].
+// Package ledgerrace runs processes that compete for the balance of one account. It is
+// for tests of ledgers that several processes share: the test program starts itself again
+// as a child, which calls [Spend].
 package ledgerrace
 
 import (
@@ -31,15 +31,16 @@ const (
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// victim is the process that is killed, behind so many reservations.
+// victim is the process that is killed, after it has settled killed reservations.
 const (
 	victim = "p0"
 	killed = 10
 )
 
-// Spend waits for the end of its standard input, and then reserves and settles until
-// there is nothing left. It writes a line behind each of both: of what it may
-// spend, and of what it has. The victim stops in between, to be killed.
+// Spend waits for the end of its standard input, and then reserves and settles until the
+// account is exhausted. It writes a line after each step: the granted amount after a
+// reservation, and the spent amount after a settlement. The victim stops between the two
+// steps and waits to be killed.
 func Spend(ledger budget.Ledger, name string, out io.Writer) error {
 	ctx := context.Background()
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
@@ -55,7 +56,7 @@ func Spend(ledger budget.Ledger, name string, out io.Writer) error {
 			if denied.Balance.Spent+least+most > limit {
 				return nil
 			}
-			continue // others give some back
+			continue // others will release some
 		} else if err != nil {
 			return err
 		}
@@ -70,10 +71,10 @@ func Spend(ledger budget.Ledger, name string, out io.Writer) error {
 	}
 }
 
-// Test starts three processes that start makes. The first is killed between a
-// reservation and its settlement, and the others race for what is left: all
-// together are granted no more than the limit, and what was acknowledged is in
-// the account.
+// Test runs three processes created by start. The first is killed between a reservation
+// and its settlement, and the others compete for the rest. Test checks that all together
+// are granted no more than the limit, and that the account contains every acknowledged
+// settlement.
 func Test(t *testing.T, ledger budget.Ledger, start func(name string) *exec.Cmd) {
 	if testing.Short() {
 		t.Skip("it starts processes")
@@ -100,14 +101,14 @@ func Test(t *testing.T, ledger budget.Ledger, start func(name string) *exec.Cmd)
 	}
 }
 
-// race is what the processes say.
+// race collects the output of the processes.
 type race struct {
 	*testing.T
 	mu          sync.Mutex
 	spent, open int64 // by all, and by the one that was killed
 }
 
-// racer is a process that waits for its beginning.
+// racer is a process that waits for the signal to start.
 type racer struct {
 	race *race
 	cmd  *exec.Cmd
@@ -131,8 +132,8 @@ func (r *race) start(cmd *exec.Cmd) *racer {
 	return &racer{r, cmd, gate, out}
 }
 
-// runs lets the process begin, and returns when it has ended. The one that dies is
-// killed behind the reservation that it does not settle.
+// runs starts the process's work and returns when it has ended. If dies is set, the
+// process is killed after the reservation that it does not settle.
 func (p *racer) runs(dies bool) {
 	if err := p.gate.Close(); err != nil {
 		p.race.Error(err)
@@ -166,9 +167,9 @@ func (r *race) add(spent, open int64) {
 	r.spent, r.open = r.spent+spent, r.open+open
 }
 
-// Bench measures a reservation on three accounts with its settlement, one after
-// another and by many at once, of whom each has an account of its own beside two
-// that they share.
+// Bench measures a reservation on three accounts with its settlement, sequentially and by
+// many workers at once. Each worker has an account of its own, and all share the other
+// two.
 func Bench(b *testing.B, ledger budget.Ledger) {
 	var worker atomic.Int64
 	spend := func(pb func() bool) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openaiserver is an OpenAI-compatible Chat Completions server that
-// answers from a script. Tests, benchmarks and the demonstration talk to it
-// over real sockets, with the same client code that talks to a real model. It
-// stands on net/http alone.
+// Package openaiserver provides an OpenAI-compatible Chat Completions server that answers
+// from a script. Tests, benchmarks and the demonstration use it over real sockets, with
+// the same client code that they use for a real model. It depends only on the standard
+// library's net/http.
 //
 // The smallest use is one answer:
 //
@@ -15,45 +15,42 @@
 //
 // # Scripts
 //
-// A [Script] is a list of steps, and a request says itself which step it is
-// at: the number of assistant messages in its history. The server therefore
-// keeps nothing about a conversation, and one script serves thousands of them
-// at the same time. [Script.Repeat] starts over after the last step, for
-// conversations of any length.
+// A [Script] is a list of steps. Each request determines its step by the number of
+// assistant messages in its history. The server therefore keeps no state about a
+// conversation, and one script serves thousands of them at the same time. [Script.Repeat]
+// starts over after the last step, for conversations of any length.
 //
-// A [Step] may state what it expects of the request ([Expect]). A request that
-// departs from it, or comes after the last step, is answered with status 400
-// and what was expected, and is kept for [Server.Faults], so that a test can
-// ask at its end whether all went by the script.
+// A [Step] may state what it expects of the request ([Expect]). A request that does not
+// match, or comes after the last step, is answered with status 400 and the expectation.
+// The server keeps these faults for [Server.Faults], so that a test can check at its end
+// that every request followed the script.
 //
-// A step answers with a [Reply]: a [Message] (text, reasoning, refusal, tool
-// calls), a [Failure] (see [RateLimited], [ServerError], [Unauthorized] and
-// [ContextLength]), a [Replay] of recorded bytes, or what a [Respond] function
-// makes of the request. Replies that only the first requests shall get, such as
-// a 500 that a retry overcomes, stand in [Step.Before].
+// A step answers with a [Reply]: a [Message] (text, reasoning, refusal, tool calls), a
+// [Failure] (see [RateLimited], [ServerError], [Unauthorized] and [ContextLength]), a
+// [Replay] of recorded bytes, or the result of a [Respond] function. [Step.Before] holds
+// replies for only the first requests, for example a 500 that a retry overcomes.
 //
 // # Requests
 //
-// Each request is checked as OpenAI checks it, and refused with an error object
-// of the same shape: histories in which a tool call has no answer or two, tool
-// names and schemas that no model may be given, malformed response formats, and
-// so on. This is what makes a green test mean something. [Options.Trust] turns
-// the checks off for benchmarks. [Server.Requests] returns the latest requests
-// as they came.
+// Each request is checked as OpenAI checks it, and refused with an error object of the
+// same shape: for histories in which a tool call has no answer or two, for tool names and
+// schemas that OpenAI does not accept, for malformed response formats, and so on. A
+// passing test therefore shows that the requests are valid. [Options.Trust] turns the
+// checks off for benchmarks. [Server.Requests] returns the latest requests as they were
+// received.
 //
 // # Replays and oddities
 //
-// A [Replay] sends bytes exactly as given and decides where writes end, where
-// pauses fall, and whether the connection ends well, is cut, is reset, or
-// stalls. [Oddities] are such streams for each departure from the protocol that
-// servers in the world have been seen to make, reduced to that departure, each
-// with what a correct client makes of it. The server offers every one under its
-// own base URL, see [OddityURL].
+// A [Replay] sends bytes exactly as given and decides where writes end, where pauses
+// occur, and whether the connection ends properly, is cut, is reset, or stalls.
+// [Oddities] are such streams, one for each known deviation of real servers from the
+// protocol, reduced to that deviation, with the result that a correct client must
+// produce. The server offers each one under its own base URL, see [OddityURL].
 //
 // # As a process
 //
-// The command openaiserverd is [Main] and nothing else: it reads a script from
-// a JSON file ([ParseScript] documents the form), prints its base URL on
-// standard output, and leaves when standard input ends. [Launch] starts it, or
-// a test binary that calls Main, and waits for it at the end.
+// The command openaiserverd only calls [Main]: it reads a script from a JSON file
+// ([ParseScript] documents the form), prints its base URL on standard output, and exits
+// when standard input ends. [Launch] starts it, or a test binary that calls Main, and
+// [Process.Close] ends it.
 package openaiserver

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// Failure is an answer with an error status and an error object of the shape
-// that OpenAI gives: {"error": {"message", "type", "param", "code"}}.
+// Failure is an answer with an error status and an error object in OpenAI's format:
+// {"error": {"message", "type", "param", "code"}}.
 type Failure struct {
 	// Status is the HTTP status; zero means 500.
 	Status int
 	// Message is for people; empty means the text of the status.
 	Message string
-	// Type is the family of the error; empty means "invalid_request_error"
-	// below 500 and "server_error" from there.
+	// Type is the category of the error; empty means "invalid_request_error" below 500
+	// and "server_error" from there.
 	Type string
-	// Param names the part of the request at fault; empty means null.
+	// Param names the invalid part of the request; empty means null.
 	Param string
-	// Code is the error's own name; empty means null.
+	// Code is the error code; empty means null.
 	Code string
-	// Header is sent beside the usual headers.
+	// Header is sent in addition to the usual headers.
 	Header http.Header
-	// Delay passes before the headers are sent.
+	// Delay is the time before the headers are sent.
 	Delay time.Duration
 }
 
-// RateLimited is a 429 that asks to wait; it names no time when wait is not
-// positive, and whole seconds, rounded up, otherwise.
+// RateLimited returns a 429. It asks the client to wait for wait, rounded up to whole
+// seconds; if wait is not positive, it sends no time.
 func RateLimited(wait time.Duration) Failure {
 	f := Failure{
 		Status:  http.StatusTooManyRequests,
@@ -46,23 +46,23 @@ func RateLimited(wait time.Duration) Failure {
 	return f
 }
 
-// ServerError is a 500.
+// ServerError returns a 500.
 func ServerError() Failure {
 	return Failure{Message: "The server had an error while processing your request. Sorry about that!"}
 }
 
-// Unauthorized is a 401 as for a wrong key.
+// Unauthorized returns the 401 for a wrong key.
 func Unauthorized() Failure {
 	return Failure{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"}
 }
 
-// ContextLength is the 400 of a request that is too long for its model.
+// ContextLength returns the 400 for a request that is too long for its model.
 func ContextLength() Failure {
 	return invalidFailure("messages", "context_length_exceeded",
 		"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. Please reduce the length of the messages.")
 }
 
-// invalid is the refusal of a request.
+// invalid returns the refusal of a request.
 func invalid(param, code, format string, args ...any) *Failure {
 	f := invalidFailure(param, code, fmt.Sprintf(format, args...))
 	return &f
@@ -84,7 +84,7 @@ func (f Failure) play(x *exchange) {
 	header.Set("Content-Type", "application/json")
 	status := f.status()
 	x.w.WriteHeader(status)
-	x.w.Write(f.body(status)) // a client that has gone needs no answer
+	x.w.Write(f.body(status)) // the client may have gone
 }
 
 func (f *Failure) status() int {
@@ -121,6 +121,6 @@ func (f *Failure) body(status int) []byte {
 	if f.Code != "" {
 		e.Code = &f.Code
 	}
-	body, _ := json.Marshal(object) // strings alone: cannot fail
+	body, _ := json.Marshal(object) // only strings: cannot fail
 	return append(body, '\n')
 }

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Recorded is a request as it came.
+// Recorded is a request as it was received.
 type Recorded struct {
 	Method string
 	Path   string
-	// Header holds all headers, Authorization among them.
+	// Header holds all headers, including Authorization.
 	Header http.Header
-	// Authorization is that header, for tests of who gets which key.
+	// Authorization is the header of that name, for tests of API keys.
 	Authorization string
 	Body          []byte
 	Time          time.Time
 }
 
-// maxRecordedBytes bounds the bodies kept, maxFaults the faults.
+// maxRecordedBytes bounds the recorded bodies in total, maxFaults the number of faults.
 const (
 	maxRecordedBytes = 64 << 20
 	maxFaults        = 100
@@ -30,7 +30,7 @@ const (
 
 // journal keeps the latest requests and the first faults.
 type journal struct {
-	limit int // of requests; none when negative
+	limit int // of requests; none if negative
 
 	mu       sync.Mutex
 	requests []Recorded
@@ -56,7 +56,7 @@ func (j *journal) record(r *http.Request, body []byte) {
 	j.bytes += len(body)
 	for len(j.requests) > 1 && (len(j.requests) > j.limit || j.bytes > maxRecordedBytes) {
 		j.bytes -= len(j.requests[0].Body)
-		j.requests[0] = Recorded{} // lets go of the body
+		j.requests[0] = Recorded{} // releases the body
 		j.requests = j.requests[1:]
 	}
 }
@@ -69,7 +69,7 @@ func (j *journal) fault(message string) {
 	}
 }
 
-// Requests returns the latest requests in the order in which they came; see
+// Requests returns the latest requests in the order in which they arrived; see
 // [Options.Record].
 func (s *Server) Requests() []Recorded {
 	s.journal.mu.Lock()
@@ -77,8 +77,8 @@ func (s *Server) Requests() []Recorded {
 	return slices.Clone(s.journal.requests)
 }
 
-// Faults returns what was wrong with the requests that departed from the script
-// or that OpenAI would have refused: the first hundred.
+// Faults returns the first hundred faults: reasons why requests did not follow the script
+// or would have been refused by OpenAI.
 func (s *Server) Faults() []string {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The two calls that most recordings hold.
+// The two calls in most recordings.
 func readCall(id string) WantCall {
 	return WantCall{ID: id, Name: "files__read", Arguments: `{"path":"a.txt"}`}
 }
@@ -16,10 +16,10 @@ func timeCall(id string) WantCall {
 	return WantCall{ID: id, Name: "time__now", Arguments: `{"zone":"UTC"}`}
 }
 
-// wantCalls is an answer of calls that ends as it should.
+// wantCalls is an answer with calls and the finish reason "tool_calls".
 func wantCalls(calls ...WantCall) Want { return Want{Calls: calls, Finish: "tool_calls"} }
 
-// wantText is an answer of text that ends as it should.
+// wantText is an answer with text and the finish reason "stop".
 func wantText(text string) Want { return Want{Text: text, Finish: "stop"} }
 
 func wantHello() Want { return wantText("Hello there.") }

@@ -13,62 +13,62 @@ import (
 	"strings"
 )
 
-// Oddity is an answer to a request with "stream": true, odd in a way that
-// servers in the world are odd in, and what a correct client makes of it.
+// Oddity is an answer to a request with "stream": true that deviates from the protocol as
+// some real servers do, with the result that a correct client must produce.
 type Oddity struct {
-	// Name is short and fit for a URL, such as "index-missing".
+	// Name is short and can be used in a URL, for example "index-missing".
 	Name string
-	// About says what is odd, and where it was seen when it was one place.
+	// About describes the deviation, and where it was seen if only in one place.
 	About string
 	// Replay is the answer.
 	Replay Replay
-	// Want is what a correct client makes of it.
+	// Want is the result that a correct client must produce.
 	Want Want
 }
 
-// Want is what a correct client makes of an answer.
+// Want is the result that a correct client must produce from an answer.
 type Want struct {
 	Text      string
 	Refusal   string
 	Reasoning string
 	Calls     []WantCall
-	// Finish is the last finish_reason that says something, as it was sent.
-	// Calls are to be run whatever it says.
+	// Finish is the last finish_reason that is not empty, as it was sent. Calls must be
+	// run whatever its value is.
 	Finish string
-	// Usage is the count to report; nil when none came. Only the prompt,
+	// Usage is the token count to report; nil if none was sent. Only the prompt,
 	// completion and total tokens are given.
 	Usage *Usage
-	// Problem is the kind of error that the exchange ends with, if any. Text
-	// is then what had arrived. Calls is then nil: none may run.
+	// Problem is the kind of error that ends the exchange, if any. Text is then the text
+	// that had arrived, and Calls is nil: no call may run.
 	Problem Problem
-	// Message is a part of the server's own words that the error must show.
+	// Message is a part of the server's message that the error must contain.
 	Message string
 }
 
 // WantCall is a call that a correct client finds in an answer.
 type WantCall struct {
-	// ID is the identity; empty means that the client must make one up which
-	// differs from those of all other calls.
+	// ID is the ID of the call; empty means that the client must make up an ID that
+	// differs from the IDs of all other calls.
 	ID   string
 	Name string
-	// Arguments is the text of the arguments, "{}" where the server sent none.
+	// Arguments is the text of the arguments, or "{}" if the server sent none.
 	Arguments string
-	// Broken tells that Arguments is not valid JSON: the model is to be told.
+	// Broken says that Arguments is not valid JSON: the client must tell the model.
 	Broken bool
-	// Extra is what came as extra_content and must go back with the call.
+	// Extra is the value of extra_content, which the client must send back with the call.
 	Extra json.RawMessage
 }
 
 // Problem is a kind of error that an exchange ends with.
 type Problem string
 
-// The problems.
+// The kinds of problems.
 const (
 	// NoProblem: the answer is complete.
 	NoProblem Problem = ""
 	// Interrupted: the stream ended before the answer did.
 	Interrupted Problem = "interrupted"
-	// NotAStream: the body is no event stream, and no completion either.
+	// NotAStream: the body is neither an event stream nor a completion.
 	NotAStream Problem = "not a stream"
 	// ServerSaid: the server reported an error in the body.
 	ServerSaid Problem = "server said"
@@ -77,7 +77,7 @@ const (
 //go:embed oddities
 var oddityFiles embed.FS
 
-// oddity is an oddity as it stands in the table.
+// oddity is an entry of the table of oddities.
 type oddity struct {
 	name, about string
 	want        Want
@@ -85,11 +85,10 @@ type oddity struct {
 	end         End
 }
 
-// hugeDelta is how many characters of text the oddity "huge-delta" has.
+// hugeDelta is the number of characters of text in the oddity "huge-delta".
 const hugeDelta = 1 << 20
 
-// Oddities returns all oddities, in a fixed order. The caller may change what it
-// gets.
+// Oddities returns all oddities, in a fixed order. The caller may modify the result.
 func Oddities() []Oddity {
 	table := oddityTable()
 	all := make([]Oddity, len(table))
@@ -104,7 +103,7 @@ func oddityTable() []oddity {
 		chunkOddities(), lineOddities(), endOddities())
 }
 
-// findOddity returns the replay of the oddity of that name.
+// findOddity returns the replay of the named oddity.
 func findOddity(name string) (Replay, error) {
 	table := oddityTable()
 	i := slices.IndexFunc(table, func(o oddity) bool { return o.name == name })
@@ -119,7 +118,7 @@ func (o *oddity) replay() Replay {
 	return Replay{Header: header, Parts: Split(body, o.size), End: o.end}
 }
 
-// body reads the recorded body, whose file ending tells its type.
+// body reads the recorded body. The file extension determines its content type.
 func (o *oddity) body() ([]byte, http.Header) {
 	if o.name == "huge-delta" {
 		return hugeBody(), nil
@@ -133,7 +132,7 @@ func (o *oddity) body() ([]byte, http.Header) {
 			return body, http.Header{"Content-Type": {kind.contentType}}
 		}
 	}
-	return nil, nil // a test checks that each has its file
+	return nil, nil // a test checks that each oddity has its file
 }
 
 func hugeBody() []byte {
@@ -144,13 +143,13 @@ func hugeBody() []byte {
 	}, nil)
 }
 
-// OddityURL is the base URL under which a server with the base URL base, from
-// [Server.URL] or [Process], answers every request with the oddity of that name.
+// OddityURL returns a base URL under which a server answers every request with the named
+// oddity. Base is the base URL of the server, from [Server.URL] or [Process].
 func OddityURL(base, name string) string {
 	return strings.TrimSuffix(base, "/v1") + "/oddity/" + url.PathEscape(name) + "/v1"
 }
 
-// splitOddity takes the name of an oddity out of a path.
+// splitOddity splits the name of an oddity off a path.
 func splitOddity(path string) (name, rest string) {
 	after, ok := strings.CutPrefix(path, "/oddity/")
 	if !ok {

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Main is the server as a program: it serves the script that args name, prints
-// its base URL on stdout, one line, and leaves when stdin ends. The exit status
-// is 0; 1 when a request departed from the script, or listening failed, with
-// what was wrong on stderr; 2 when args or the script are wrong.
+// Main runs the server as a program: it serves the script named in args, prints its base
+// URL as one line on stdout, and returns when stdin ends. It returns the exit status: 0;
+// 1 if a request did not follow the script, or listening failed, with the reasons on
+// stderr; 2 if args or the script are wrong.
 //
 //	-script FILE   the script, in the form of ParseScript
 //	-addr ADDR     where to listen (a free port of 127.0.0.1)
-//	-key KEY       the only API key that is let in
+//	-key KEY       the only API key that is accepted
 //	-trust         do not read or check requests
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("openaiserverd", flag.ContinueOnError)
@@ -53,7 +53,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 1
 	}
 	fmt.Fprintln(stdout, server.URL())
-	io.Copy(io.Discard, stdin) // until it ends, well or not
+	io.Copy(io.Discard, stdin) // until it ends or fails
 	server.Close()
 	faults := server.Faults()
 	for _, fault := range faults {
@@ -62,9 +62,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return min(len(faults), 1)
 }
 
-// Process is a server that runs as a process of its own.
+// Process is a server that runs in its own process.
 type Process struct {
-	// URL is its base URL.
+	// URL is the base URL of the server.
 	URL string
 
 	cmd    *exec.Cmd
@@ -74,14 +74,14 @@ type Process struct {
 	err    error
 }
 
-// The times a process gets to start and to end.
+// The time that a process gets to start and to end.
 const (
 	startTimeout = 30 * time.Second
 	endTimeout   = 10 * time.Second
 )
 
-// Launch starts cmd, a program that runs [Main], and returns once it listens. It
-// must do so within 30 seconds. The streams of cmd must not be set.
+// Launch starts cmd, a program that runs [Main], and returns when it listens, which must
+// happen within 30 seconds. The caller must not set the streams of cmd.
 func Launch(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, stderr: new(bytes.Buffer)}
 	cmd.Stderr = p.stderr
@@ -108,12 +108,12 @@ func Launch(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Close ends the process and waits for it; after ten seconds it is killed. The
-// error holds what the process wrote on standard error when it did not end
-// well: what was wrong with the requests. Further calls return the same.
+// Close ends the process and waits for it; after ten seconds it kills the process. If the
+// process failed, the error contains its standard error, which lists the faults of the
+// requests. Further calls return the same error.
 func (p *Process) Close() error {
 	p.once.Do(func() {
-		p.stdin.Close() // the process notices, or is killed
+		p.stdin.Close() // the process exits, or is killed
 		timer := time.AfterFunc(endTimeout, func() { p.cmd.Process.Kill() })
 		defer timer.Stop()
 		if err := p.cmd.Wait(); err != nil {

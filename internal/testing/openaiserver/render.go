@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// rendered is a message made into JSON as far as it does not depend on the
-// request: the "choices" member of each chunk and of the whole answer. What
-// stands around it (id, time, model, usage) is added as it is sent.
+// rendered is a message in JSON, except for the parts that depend on the request: the
+// "choices" member of each chunk and of the whole answer. The other members (id, time,
+// model, usage) are added when it is sent.
 type rendered struct {
 	chunks     [][]byte
 	whole      []byte
@@ -24,8 +24,8 @@ type rendered struct {
 	delay      time.Duration
 }
 
-// hole stands in rendered JSON where the position in the conversation goes. A
-// zero byte cannot occur in JSON.
+// hole is the placeholder in rendered JSON for the position in the conversation. A zero
+// byte cannot occur in JSON.
 const hole = 0
 
 const defaultDelta = 16
@@ -51,7 +51,7 @@ type deltaFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// render makes a message ready to be sent any number of times.
+// render prepares a message so that it can be sent any number of times.
 func render(m Message) *rendered {
 	r := &rendered{usage: m.Usage, pace: m.Pace, delay: m.Delay}
 	finish := m.Finish
@@ -91,7 +91,7 @@ func render(m Message) *rendered {
 	return r
 }
 
-// wireCalls gives the calls their wire form.
+// wireCalls converts the calls to their wire form.
 func (m *Message) wireCalls() []deltaCall {
 	calls := make([]deltaCall, len(m.Calls))
 	for i, c := range m.Calls {
@@ -106,8 +106,8 @@ func (m *Message) wireCalls() []deltaCall {
 	return calls
 }
 
-// idMark begins an id that the position completes. Private-use characters keep
-// it apart from anything that a script says.
+// idMark begins an ID that the position completes. Its private-use characters keep it
+// apart from the text of scripts.
 const idMark = "call_\uE000consort\uE001_"
 
 // encode writes JSON as OpenAI does, without escaping for HTML, and with holes.
@@ -115,7 +115,7 @@ func encode(v any) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // strings and numbers alone: cannot fail
+	_ = encoder.Encode(v) // only strings and numbers: cannot fail
 	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	return bytes.ReplaceAll(text, []byte(idMark), []byte{'c', 'a', 'l', 'l', '_', hole, '_'})
 }
@@ -161,8 +161,7 @@ func renderWhole(m Message, calls []deltaCall, finish string) []byte {
 	return encode([]any{choice})
 }
 
-// pieces cuts text into parts of size characters; a negative size leaves it
-// whole.
+// pieces cuts text into pieces of size characters; a negative size returns it whole.
 func pieces(text string, size int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for text != "" {
@@ -188,10 +187,10 @@ func cutAt(text string, size int) int {
 	return n
 }
 
-// play renders and sends; New renders ahead the messages that it is given.
+// play renders and sends the message. New renders the messages of a script in advance.
 func (m Message) play(x *exchange) { render(m).play(x) }
 
-// play sends the message as the request asks.
+// play sends the message whole or as a stream, as the request asks.
 func (r *rendered) play(x *exchange) {
 	if !x.wait(r.delay) {
 		return
@@ -205,7 +204,7 @@ func (r *rendered) play(x *exchange) {
 	body = append(body, `,"usage":`...)
 	body = append(r.appendUsage(body, x), "}\n"...)
 	x.w.Header().Set("Content-Type", "application/json")
-	x.w.Write(body) // a client that has gone needs no answer
+	x.w.Write(body) // the client may have gone
 }
 
 // flushAt is how many bytes of an unpaced stream are written at once.
@@ -240,10 +239,10 @@ func (r *rendered) stream(x *exchange) {
 		buffer = append(buffer, `"choices":[],"usage":`...)
 		buffer = append(r.appendUsage(buffer, x), "}\n\n"...)
 	}
-	x.w.Write(append(buffer, "data: [DONE]\n\n"...)) // a client that has gone needs no answer
+	x.w.Write(append(buffer, "data: [DONE]\n\n"...)) // the client may have gone
 }
 
-// send writes and flushes. It returns false when the client has gone.
+// send writes and flushes data. It returns false if the client has gone.
 func (x *exchange) send(data []byte) bool {
 	if _, err := x.w.Write(data); err != nil {
 		return false
@@ -251,7 +250,7 @@ func (x *exchange) send(data []byte) bool {
 	return http.NewResponseController(x.w).Flush() == nil
 }
 
-// head begins an answer object, up to its choices.
+// head appends the beginning of an answer object, up to its choices.
 func (x *exchange) head(to []byte, before, object string) []byte {
 	to = append(to, before...)
 	to = append(to, `{"id":"chatcmpl-`...)

@@ -13,25 +13,24 @@ import (
 type Replay struct {
 	// Status is the HTTP status; zero means 200.
 	Status int
-	// Header replaces the usual headers. Content-Type is text/event-stream
-	// unless it says otherwise.
+	// Header replaces the usual headers. The default Content-Type is text/event-stream.
 	Header http.Header
-	// Parts are the body. Each is written and flushed by itself: one chunk of
+	// Parts are the body. Each part is written and flushed separately, as one chunk of
 	// the HTTP body.
 	Parts []Part
-	// End is what follows the last part.
+	// End says what happens after the last part.
 	End End
-	// Delay passes before anything is sent.
+	// Delay is the time before anything is sent.
 	Delay time.Duration
-	// Wire makes Parts the whole answer from the status line on, just as the
-	// bytes pass over the connection, which is closed after them. Status and
-	// Header are not used.
+	// Wire makes Parts the whole answer, starting with the status line, exactly as the
+	// bytes are sent over the connection, which is then closed. Status and Header are not
+	// used.
 	Wire bool
 }
 
 // Part is a piece of a recorded body.
 type Part struct {
-	// Pause passes before the data is sent.
+	// Pause is the time before the data is sent.
 	Pause time.Duration
 	Data  []byte
 }
@@ -39,24 +38,24 @@ type Part struct {
 // End is how a recorded answer ends.
 type End string
 
-// The ends. Cut, Reset and Stall take a real HTTP/1.1 connection.
+// The ends. Cut, Reset and Stall require a real HTTP/1.1 connection.
 const (
-	// EndClean ends the body as HTTP wants it; the default.
+	// EndClean ends the body as HTTP requires; the default.
 	EndClean End = ""
 	// EndCut closes the connection in the middle of the body.
 	EndCut End = "cut"
 	// EndReset resets the connection in the middle of the body.
 	EndReset End = "reset"
-	// EndStall sends nothing more until the client or the server gives up, or
-	// ten minutes have passed, and then cuts.
+	// EndStall sends nothing more until the client or the server gives up, or ten minutes
+	// have passed, and then cuts.
 	EndStall End = "stall"
 )
 
-// Recording is the replay of an event stream in one part.
+// Recording returns the replay of an event stream in one part.
 func Recording(body []byte) Replay { return Replay{Parts: []Part{{Data: body}}} }
 
-// Split cuts a body into parts of size bytes, without regard to what is in it.
-// A size below one means one part.
+// Split cuts a body into parts of size bytes, regardless of its content. A size below one
+// means one part.
 func Split(body []byte, size int) []Part {
 	if size < 1 {
 		return []Part{{Data: body}}
@@ -107,7 +106,7 @@ func (p Replay) play(x *exchange) {
 	}
 }
 
-// playWire takes the connection over and writes to it directly.
+// playWire takes over the connection and writes to it directly.
 func (p Replay) playWire(x *exchange) {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
@@ -120,7 +119,7 @@ func (p Replay) playWire(x *exchange) {
 		if !x.wait(part.Pause) {
 			return
 		}
-		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only on a closed connection, as Write then does
+		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only on a closed connection, and then Write fails too
 		if _, err := conn.Write(part.Data); err != nil {
 			return
 		}
@@ -148,16 +147,16 @@ func (x *exchange) hangUp(end End) {
 	}
 }
 
-// resetOnClose makes Close send RST where the connection can.
+// resetOnClose makes Close send RST if the connection supports it.
 func resetOnClose(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetLinger(0) // when it fails the close is a plain one
+		tcp.SetLinger(0) // if it fails, Close closes normally
 	}
 }
 
-// awaitClose waits until either side closes a connection that is ours.
+// awaitClose waits until either side closes a hijacked connection.
 func awaitClose(conn net.Conn) {
-	conn.SetReadDeadline(time.Now().Add(maxStall)) // fails only on a closed connection, as Read then does
+	conn.SetReadDeadline(time.Now().Add(maxStall)) // fails only on a closed connection, and then Read fails too
 	var discard [512]byte
 	for {
 		if _, err := conn.Read(discard[:]); err != nil {
@@ -166,8 +165,8 @@ func awaitClose(conn net.Conn) {
 	}
 }
 
-// closeWithServer closes a connection that net/http no longer knows when the
-// server closes. The returned function ends the watch and waits for it.
+// closeWithServer closes a hijacked connection, which net/http no longer tracks, when the
+// server closes. The returned function stops the goroutine and waits for it.
 func (s *Server) closeWithServer(conn net.Conn) (stop func()) {
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// Request is a Chat Completions request as a [Respond] function sees it. Under
-// [Options.Trust] only Position, Stream, Header and Body are filled in.
+// Request is a Chat Completions request, as passed to a [Respond] function. Under
+// [Options.Trust] only Model, Position, Stream, Header and Body are set, and Model is
+// "scripted".
 type Request struct {
 	Model    string
 	Messages []RequestMessage
 	Tools    []Tool
-	// Stream tells whether the answer is to be streamed.
+	// Stream reports whether the answer should be streamed.
 	Stream bool
-	// Position is how many assistant messages the history holds.
+	// Position is the number of assistant messages in the history.
 	Position int
 	// Header holds the headers of the HTTP request.
 	Header http.Header
-	// Body is the request as it came. It is used again once the reply is sent.
+	// Body is the request as it was received. It is valid only until the reply has been
+	// sent.
 	Body []byte
 
 	includeUsage bool
@@ -31,13 +33,13 @@ type Request struct {
 // RequestMessage is one message of a request.
 type RequestMessage struct {
 	Role string
-	// Text is the content, its text parts joined by line ends.
+	// Text is the text parts of the content, joined by newlines.
 	Text string
-	// Content is the content as it came; nil when absent.
+	// Content is the content as it was received; nil if absent.
 	Content json.RawMessage
 	// Calls are the tool calls of an assistant message.
 	Calls []Call
-	// ToolCallID says which call a tool message answers.
+	// ToolCallID is the ID of the call that a tool message answers.
 	ToolCallID string
 }
 
@@ -45,11 +47,11 @@ type RequestMessage struct {
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is the schema as it came; nil when absent.
+	// Parameters is the schema as it was received; nil if absent.
 	Parameters json.RawMessage
 }
 
-// ToolNames returns the names of the tools offered, in the order of the request.
+// ToolNames returns the names of the offered tools, in the order of the request.
 func (r *Request) ToolNames() []string {
 	names := make([]string, len(r.Tools))
 	for i, t := range r.Tools {
@@ -58,8 +60,8 @@ func (r *Request) ToolNames() []string {
 	return names
 }
 
-// fresh returns the messages after the last assistant message, or the last of
-// all when none follow.
+// fresh returns the messages after the last assistant message, or the very last message
+// if there are none.
 func (r *Request) fresh() []RequestMessage {
 	for i := len(r.Messages) - 1; i >= 0; i-- {
 		if r.Messages[i].Role == "assistant" {
@@ -69,7 +71,7 @@ func (r *Request) fresh() []RequestMessage {
 	return r.Messages
 }
 
-// wireRequest is the JSON form of a request, as far as it is read.
+// wireRequest is the JSON form of a request, limited to the members that are read.
 type wireRequest struct {
 	Model               string          `json:"model"`
 	Messages            []wireMessage   `json:"messages"`
@@ -139,7 +141,7 @@ type wirePart struct {
 	File       json.RawMessage `json:"file"`
 }
 
-// parseRequest reads and checks a request. The failure is what the client gets.
+// parseRequest parses and checks a request. The failure is the answer to the client.
 func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
 	var wire wireRequest
 	if err := json.Unmarshal(body, &wire); err != nil {
@@ -171,9 +173,9 @@ func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
 	return r, nil
 }
 
-// skimRequest reads of a compact request only what choosing and sending a
-// scripted reply takes. Inside a JSON string every quotation mark is escaped,
-// so the members looked for cannot occur in anybody's text.
+// skimRequest reads only the members of a compact request that are needed to choose and
+// send a scripted reply. In a JSON string every quotation mark is escaped, so the
+// patterns cannot occur in the text of a message.
 func skimRequest(body []byte, header http.Header) *Request {
 	return &Request{
 		Model:        "scripted",
@@ -185,7 +187,7 @@ func skimRequest(body []byte, header http.Header) *Request {
 	}
 }
 
-// message turns a checked message into its public form.
+// message converts a checked message to its public form.
 func (m *wireMessage) message() RequestMessage {
 	out := RequestMessage{Role: m.Role, ToolCallID: m.ToolCallID}
 	if !absent(m.Content) {
@@ -208,8 +210,8 @@ func (m *wireMessage) message() RequestMessage {
 	return out
 }
 
-// readContent reads a content: a string, or an array of parts. ok is false when
-// it is neither.
+// readContent reads a content: a string, or an array of parts. ok is false if it is
+// neither.
 func readContent(raw json.RawMessage) (text string, parts []wirePart, ok bool) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil, true
@@ -218,7 +220,7 @@ func readContent(raw json.RawMessage) (text string, parts []wirePart, ok bool) {
 	return "", parts, err == nil
 }
 
-// absent tells whether a member is missing or null.
+// absent reports whether a member is missing or null.
 func absent(raw json.RawMessage) bool {
 	return len(raw) == 0 || strings.TrimSpace(string(raw)) == "null"
 }

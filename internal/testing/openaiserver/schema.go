@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// at writes a place in the request.
+// at formats a location in the request.
 func at(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// checkParameters says why OpenAI would refuse a schema, or returns "". strict
-// adds the rules of structured outputs: every object closed, every property
-// required.
+// checkParameters returns the reason why OpenAI would refuse a schema, or "". strict adds
+// the rules of structured outputs: every object closed, every property required.
 func checkParameters(raw json.RawMessage, strict bool) string {
 	if absent(raw) {
 		return ""
@@ -37,7 +36,7 @@ func checkParameters(raw json.RawMessage, strict bool) string {
 	return checkSchema(root, nil, strict)
 }
 
-// checkSchema walks a schema and those inside it.
+// checkSchema checks a schema and its subschemas.
 func checkSchema(schema map[string]any, path []string, strict bool) string {
 	if hasType(schema, "array") {
 		if _, ok := schema["items"]; !ok {
@@ -73,7 +72,7 @@ func checkSchema(schema map[string]any, path []string, strict bool) string {
 	return ""
 }
 
-// checkSub walks what stands where a schema may stand.
+// checkSub checks a value at a position where a schema is allowed.
 func checkSub(value any, path []string, strict bool) string {
 	schema, ok := value.(map[string]any)
 	if !ok {
@@ -96,7 +95,7 @@ func checkStrict(schema map[string]any, path []string) string {
 	return ""
 }
 
-// hasType tells whether the schema's type is, or includes, name.
+// hasType reports whether the schema's type is, or includes, name.
 func hasType(schema map[string]any, name string) bool {
 	switch t := schema["type"].(type) {
 	case string:
@@ -108,7 +107,7 @@ func hasType(schema map[string]any, name string) bool {
 	}
 }
 
-// inContext names the place as OpenAI does, in the manner of a Python tuple.
+// inContext formats the location as OpenAI does, like a Python tuple.
 func inContext(path []string, reason string) string {
 	quoted := make([]string, len(path))
 	for i, p := range path {
@@ -126,7 +125,7 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// compact writes a value as JSON, for a message.
+// compact formats a value as JSON, for a message.
 func compact(v any) string {
 	if v == nil {
 		return `"None"`

@@ -11,42 +11,42 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Script is what the server answers, step after step. The zero Script answers
-// every request with status 400.
+// Script is the list of the server's answers. The zero Script answers every request with
+// status 400.
 type Script struct {
-	// Steps are answered in order: a request whose history holds n assistant
-	// messages is at step n, counted from 0.
+	// Steps are answered in order: a request whose history holds n assistant messages is
+	// at step n, counted from 0.
 	Steps []Step
-	// Repeat starts over after the last step. Calls should then have no ID of
-	// their own, as the same one would come back in one conversation.
+	// Repeat starts over after the last step. Calls should then have an empty ID, because
+	// a fixed ID would occur twice in one conversation.
 	Repeat bool
 }
 
 // Step is one exchange of a script.
 type Step struct {
-	// Expect says what the request must look like; its zero value takes any.
-	// It is not looked at when [Options.Trust] is set.
+	// Expect describes the required request; its zero value accepts any. It is ignored if
+	// [Options.Trust] is set.
 	Expect Expect
-	// Before are answered first, one for each request that reaches this step,
-	// counted over all conversations of the server. A client that tries again
-	// after a failure gets Reply in the end.
+	// Before are answered first, one for each request that reaches this step, counted
+	// over all conversations of the server. A client that retries after a failure
+	// eventually gets Reply.
 	Before []Reply
 	// Reply is the answer. Required.
 	Reply Reply
 }
 
-// Expect says what a request must look like. Zero fields expect nothing.
+// Expect describes a required request. Zero fields are not checked.
 type Expect struct {
 	// LastRole is the role of the last message.
 	LastRole string
-	// Contains are pieces of text; each must occur in one of the messages that
-	// follow the last assistant message, or in the last of all when none does.
+	// Contains are pieces of text; each must occur in one of the messages after the last
+	// assistant message, or in the very last message if there are none.
 	Contains []string
-	// ToolMessages is how many tool messages the request ends with.
+	// ToolMessages is how many tool messages the request must end with.
 	ToolMessages int
-	// Offers are names of tools that must be offered, among others.
+	// Offers are names of tools that must be offered; others may be offered too.
 	Offers []string
-	// NoTools expects that no tool is offered.
+	// NoTools requires that no tool is offered.
 	NoTools bool
 	// Model is the name of the model.
 	Model string
@@ -58,47 +58,46 @@ type Reply interface {
 	play(*exchange)
 }
 
-// Respond makes the reply from the request. It may be called concurrently, must
-// not return another Respond, and must not keep the request.
+// Respond computes the reply from the request. It may be called concurrently, must not
+// return another Respond, and must not keep the request.
 type Respond func(*Request) Reply
 
-// Message is an answer of the model, sent whole or as a stream, as the request
-// asks.
+// Message is an answer of the model, sent whole or as a stream, as the request asks.
 type Message struct {
-	// Text is the content. Empty with Calls or a Refusal means null.
+	// Text is the content. If it is empty and there are Calls or a Refusal, null is sent.
 	Text string
-	// Reasoning is sent as reasoning_content, ahead of the text, as several
-	// compatible servers do.
+	// Reasoning is sent as reasoning_content, before the text, as several compatible
+	// servers do.
 	Reasoning string
 	// Refusal is sent as refusal.
 	Refusal string
-	// Calls are the tools that the model asks for.
+	// Calls are the tool calls that the model requests.
 	Calls []Call
-	// Finish is the finish_reason. Empty means "tool_calls" with Calls and
-	// "stop" without.
+	// Finish is the finish_reason. Empty means "tool_calls" with Calls and "stop"
+	// without.
 	Finish string
 	// Usage counts the tokens; nil means an estimate from the sizes.
 	Usage *Usage
-	// Delta is how many characters of text or arguments one chunk of a stream
-	// holds. Zero means 16; negative means all in one.
+	// Delta is the number of characters of text or arguments in one chunk of a stream.
+	// Zero means 16; negative means all in one chunk.
 	Delta int
-	// Pace is the pause after each chunk of a stream. Zero writes the stream as
-	// fast as it goes, many chunks to a packet; negative flushes after each
-	// chunk without a pause.
+	// Pace is the pause after each chunk of a stream. Zero writes the stream as fast as
+	// possible, many chunks to a packet; negative flushes after each chunk without a
+	// pause.
 	Pace time.Duration
-	// Delay passes before the headers are sent.
+	// Delay is the time before the headers are sent.
 	Delay time.Duration
 }
 
-// Call is one tool that a model asks for.
+// Call is one tool call that a model requests.
 type Call struct {
-	// ID identifies the call. Empty means one made from the position in the
-	// conversation, unique within it.
+	// ID identifies the call. Empty means an ID made from the position in the
+	// conversation, which is unique within it.
 	ID string
 	// Name is the name of the tool as offered to the model.
 	Name string
-	// Arguments is the text of the arguments, sent as it is, valid or not.
-	// Empty means "{}".
+	// Arguments is the text of the arguments, sent unchanged, valid or not. Empty means
+	// "{}".
 	Arguments string
 }
 
@@ -106,15 +105,15 @@ type Call struct {
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
-	// TotalTokens is the sum of both when zero.
+	// TotalTokens; zero means the sum of both.
 	TotalTokens int `json:"total_tokens"`
-	// CachedTokens are those of the prompt that were read from a cache.
+	// CachedTokens is the number of prompt tokens that were read from a cache.
 	CachedTokens int `json:"cached_tokens"`
-	// ReasoningTokens are those of the completion that nobody sees.
+	// ReasoningTokens is the number of completion tokens that are not shown.
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
-// check says how the request departs from the expectation, or returns "".
+// check returns how the request differs from the expectation, or "".
 func (e *Expect) check(r *Request) string {
 	last := r.Messages[len(r.Messages)-1]
 	switch {
@@ -151,7 +150,7 @@ func countTools(ms []RequestMessage) int {
 	return n
 }
 
-// excerpt joins the texts of ms, cut to what a message to a person can hold.
+// excerpt joins the texts of ms, cut to a length suitable for an error message.
 func excerpt(ms []RequestMessage) string {
 	texts := make([]string, len(ms))
 	for i, m := range ms {

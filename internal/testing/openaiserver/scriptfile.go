@@ -79,7 +79,7 @@ type fileReplay struct {
 	Wire    bool              `json:"wire"`
 }
 
-// fileDuration is a time span in the form of [time.ParseDuration].
+// fileDuration is a duration in the format of [time.ParseDuration].
 type fileDuration time.Duration
 
 func (d *fileDuration) UnmarshalText(text []byte) error {
@@ -104,12 +104,11 @@ func (d *fileDuration) UnmarshalText(text []byte) error {
 //	  ]
 //	}
 //
-// A step, and each reply under before, has exactly one of message, failure,
-// replay and oddity. Members are those of [Expect], [Message], [Call],
-// [Failure] and [Replay] in snake case; durations are strings such as "20ms";
-// arguments are an object, or a string that is sent as it is; the body of a
-// replay is cut into parts of split bytes, each sent after pause. Unknown
-// members are errors.
+// A step, and each reply under before, has exactly one of message, failure, replay and
+// oddity. The members are the fields of [Expect], [Message], [Call], [Failure] and
+// [Replay] in snake case. Durations are strings such as "20ms". Arguments are an object,
+// or a string that is sent unchanged. The body of a replay is cut into parts of split
+// bytes, each sent after pause. Unknown members are errors.
 func ParseScript(data []byte) (Script, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -145,7 +144,7 @@ func (s *fileStep) step() (Step, error) {
 	return step, err
 }
 
-// reply finds the one reply among the members.
+// reply returns the reply of the only member that is set.
 func (f *fileReply) reply() (Reply, error) {
 	var replies []Reply
 	if f.Message != nil {
@@ -182,7 +181,7 @@ func (f *fileMessage) message() Message {
 	for _, c := range f.Calls {
 		call := Call{ID: c.ID, Name: c.Name}
 		if json.Unmarshal(c.Arguments, &call.Arguments) != nil {
-			call.Arguments = string(c.Arguments) // not a string: sent as it stands
+			call.Arguments = string(c.Arguments) // not a string: sent unchanged
 		}
 		m.Calls = append(m.Calls, call)
 	}

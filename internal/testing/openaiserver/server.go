@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// Options are the settings of a server that it can do without.
+// Options are the optional settings of a server.
 type Options struct {
-	// Addr is where [Start] listens. Empty means a free port of 127.0.0.1.
+	// Addr is the address on which [Start] listens. Empty means a free port of 127.0.0.1.
 	Addr string
-	// APIKey, when not empty, is the bearer token that every request must
-	// bring; others get a 401.
+	// APIKey, if not empty, is the bearer token that every request must have; others get
+	// a 401.
 	APIKey string
-	// Trust turns off the reading and checking of requests, for benchmarks.
-	// Requests must then be compact JSON; [Step.Expect] is not looked at.
+	// Trust turns off the parsing and checking of requests, for benchmarks. Requests must
+	// then be compact JSON, and [Step.Expect] is ignored.
 	Trust bool
-	// Record is how many requests are kept for [Server.Requests], the latest
-	// ones, up to 64 MiB of bodies in all. Zero means 1,000; negative none.
+	// Record is how many of the latest requests are kept for [Server.Requests], up to 64
+	// MiB of bodies in all. Zero means 1,000; negative means none.
 	Record int
-	// MaxBody is the largest request body taken, in bytes. Zero means 64 MiB.
+	// MaxBody is the largest accepted request body, in bytes. Zero means 64 MiB.
 	MaxBody int64
 }
 
@@ -42,12 +42,12 @@ const (
 	bodyTimeout    = 30 * time.Second // for the body of a request to arrive
 	writeTimeout   = 30 * time.Second // for a client to read a piece of a reply
 	idleTimeout    = 2 * time.Minute  // between two requests
-	// maxStall ends a reply that stalls on purpose but was forgotten.
+	// maxStall ends a reply that stalls on purpose but was never closed.
 	maxStall = 10 * time.Minute
 )
 
-// Server is an OpenAI-compatible server. It is an [http.Handler], and listens
-// by itself when [Start] made it. All methods may be called concurrently.
+// Server is an OpenAI-compatible server. It is an [http.Handler]; a Server from [Start]
+// listens by itself. All methods may be called concurrently.
 type Server struct {
 	options Options
 	steps   []step
@@ -59,7 +59,7 @@ type Server struct {
 	done    chan struct{} // closed by Close: ends waits
 
 	url  string
-	http *http.Server  // nil unless Start made the server
+	http *http.Server  // nil unless Start created the server
 	gone chan struct{} // closed when http has stopped accepting
 
 	mu     sync.Mutex
@@ -67,7 +67,7 @@ type Server struct {
 	active sync.WaitGroup // handlers
 }
 
-// step is a Step made ready to be answered.
+// step is a prepared Step.
 type step struct {
 	expect Expect
 	before []Reply
@@ -75,8 +75,8 @@ type step struct {
 	served atomic.Int64
 }
 
-// New returns a server that answers from script, to be mounted as a handler.
-// Nil options mean the defaults.
+// New returns a server that answers from script, to be mounted as a handler. Nil options
+// mean the defaults.
 func New(script Script, options *Options) *Server {
 	s := &Server{
 		steps:   make([]step, len(script.Steps)),
@@ -105,7 +105,7 @@ func New(script Script, options *Options) *Server {
 	return s
 }
 
-// prepare renders ahead what does not depend on the request.
+// prepare renders in advance replies that do not depend on the request.
 func prepare(r Reply) Reply {
 	if m, ok := r.(Message); ok {
 		return render(m)
@@ -113,8 +113,8 @@ func prepare(r Reply) Reply {
 	return r
 }
 
-// Start returns a server that listens. The error is that of listening. Nil
-// options mean the defaults.
+// Start returns a server that listens. The error is from listening. Nil options mean the
+// defaults.
 func Start(script Script, options *Options) (*Server, error) {
 	s := New(script, options)
 	addr := s.options.Addr
@@ -135,12 +135,12 @@ func Start(script Script, options *Options) (*Server, error) {
 	return s, nil
 }
 
-// URL is the base URL to give to a client, such as http://127.0.0.1:4242/v1. It
-// is empty when [New] made the server.
+// URL returns the base URL for a client, for example http://127.0.0.1:4242/v1. It is
+// empty for a Server from [New].
 func (s *Server) URL() string { return s.url }
 
-// Close ends the replies under way, cuts all connections and waits until the
-// handlers have returned. It may be called more than once.
+// Close ends running replies, cuts all connections and waits until the handlers have
+// returned. It may be called more than once.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -148,7 +148,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	var err error
 	if first && s.http != nil {
-		err = s.http.Close() // before done, so that clients see a cut, not an end
+		err = s.http.Close() // before done, so that clients see a cut connection and not a proper end
 	}
 	if first {
 		close(s.done)
@@ -160,7 +160,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter counts a handler in, unless the server is closed.
+// enter registers a handler, unless the server is closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ type exchange struct {
 	request *Request
 }
 
-// wait lets d pass. It returns false when the client or the server went first.
+// wait waits for d. It returns false if the client or the server ended first.
 func (x *exchange) wait(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -197,8 +197,8 @@ func (x *exchange) wait(d time.Duration) bool {
 	}
 }
 
-// ServeHTTP answers POST /v1/chat/completions from the script and
-// POST /oddity/NAME/v1/chat/completions with the oddity of that name.
+// ServeHTTP answers POST /v1/chat/completions from the script and POST
+// /oddity/NAME/v1/chat/completions with the oddity NAME.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		http.Error(w, "the server is closed", http.StatusServiceUnavailable)
@@ -206,7 +206,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.active.Done()
 	bounded := newBoundedWriter(w)
-	defer bounded.extend() // for what is still to leave then
+	defer bounded.extend() // for data that is still to be sent then
 	x := &exchange{server: s, w: bounded, ctx: r.Context(), serial: s.serial.Add(1)}
 	w.Header()["X-Request-Id"] = []string{"req_" + strconv.FormatUint(x.serial, 10)}
 
@@ -227,11 +227,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply.play(x)
 }
 
-// readBody reads the body of a request in its time. After an error, the deadline
-// stays: net/http would wait for the rest.
+// readBody reads the body of a request within its timeout. After an error it keeps the
+// deadline: otherwise net/http would wait for the rest.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, to *bytes.Buffer) error {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // where it can be set
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // if the deadline is supported
 	if _, err := to.ReadFrom(http.MaxBytesReader(w, r.Body, s.options.MaxBody)); err != nil {
 		w.Header().Set("Connection", "close")
 		return err
@@ -248,13 +248,13 @@ type boundedWriter struct {
 
 func newBoundedWriter(w http.ResponseWriter) *boundedWriter {
 	b := &boundedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
-	b.extend() // net/http keeps the one of the last request
+	b.extend() // net/http keeps the deadline of the last request
 	return b
 }
 
-// extend gives the client its time anew.
+// extend restarts the client's timeout.
 func (w *boundedWriter) extend() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it can be set
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // if the deadline is supported
 }
 
 // Write implements [io.Writer].
@@ -266,7 +266,7 @@ func (w *boundedWriter) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// refuse turns away what is no request of this API at all.
+// refuse returns a failure for requests that do not belong to this API.
 func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	_, path := splitOddity(r.URL.Path)
 	switch {
@@ -288,7 +288,7 @@ func (s *Server) refuse(r *http.Request, bodyErr error) *Failure {
 	return nil
 }
 
-// answer finds the reply to a request, or the fault in it.
+// answer returns the reply to a request, or its fault.
 func (s *Server) answer(x *exchange, r *http.Request, body []byte) (Reply, *Failure) {
 	if s.options.Trust {
 		x.request = skimRequest(body, r.Header)
@@ -309,7 +309,7 @@ func (s *Server) answer(x *exchange, r *http.Request, body []byte) (Reply, *Fail
 	return s.choose(x.request)
 }
 
-// choose takes the step that the request is at.
+// choose returns the reply of the step that the request is at.
 func (s *Server) choose(r *Request) (Reply, *Failure) {
 	i := r.Position
 	if s.repeat && len(s.steps) > 0 {
@@ -332,7 +332,7 @@ func (s *Server) choose(r *Request) (Reply, *Failure) {
 	return resolve(at.reply, r, i)
 }
 
-// resolve asks a Respond function for its reply.
+// resolve calls a Respond function for its reply.
 func resolve(reply Reply, r *Request, step int) (Reply, *Failure) {
 	if respond, ok := reply.(Respond); ok && respond != nil {
 		reply = respond(r)
@@ -345,12 +345,12 @@ func resolve(reply Reply, r *Request, step int) (Reply, *Failure) {
 	}
 }
 
-// departed is the answer to a request that the script does not foresee.
+// departed returns the failure for a request that does not follow the script.
 func departed(format string, args ...any) *Failure {
 	return invalid("messages", "script_departed", "the request departs from the script: "+format, args...)
 }
 
-// play is never reached: resolve has replaced the function by its reply.
+// play is never reached: resolve has replaced the function with its reply.
 func (Respond) play(x *exchange) { ServerError().play(x) }
 
 var _ http.Handler = (*Server)(nil)

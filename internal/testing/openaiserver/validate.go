@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// The texts of the refusals follow those of the OpenAI API, so that a client
-// which reads them meets the real ones.
+// The messages follow those of the OpenAI API, so that a client that parses them sees
+// realistic ones.
 
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// maxTools is how many tools OpenAI takes in one request.
+// maxTools is how many tools OpenAI accepts in one request.
 const maxTools = 128
 
-// validate refuses what OpenAI would refuse. It does not refuse members that it
-// does not know: other servers take some.
+// validate refuses requests that OpenAI would refuse. It ignores unknown members, because
+// other servers accept some.
 func validate(w *wireRequest) *Failure {
 	if w.Model == "" {
 		return invalid("model", "", "you must provide a model parameter")
@@ -34,7 +34,7 @@ func validate(w *wireRequest) *Failure {
 	return nil
 }
 
-// validateMessages looks at each message by itself.
+// validateMessages checks each message by itself.
 func validateMessages(w *wireRequest) *Failure {
 	if w.Messages == nil {
 		return invalid("messages", "missing_required_parameter", "Missing required parameter: 'messages'.")
@@ -115,14 +115,14 @@ func validateContent(i int, raw json.RawMessage, kinds []string) *Failure {
 	return nil
 }
 
-// hasMember tells whether raw is an object with a non-empty string under name.
+// hasMember reports whether raw is an object with a non-empty string under name.
 func hasMember(raw json.RawMessage, name string) bool {
 	var object map[string]json.RawMessage
 	var text string
 	return json.Unmarshal(raw, &object) == nil && json.Unmarshal(object[name], &text) == nil && text != ""
 }
 
-// validateCalls looks at the tool calls of one assistant message.
+// validateCalls checks the tool calls of one assistant message.
 func validateCalls(i int, calls []wireCall) *Failure {
 	if calls != nil && len(calls) == 0 {
 		return invalid(at("messages[%d].tool_calls", i), "empty_array",
@@ -148,10 +148,10 @@ func validateCalls(i int, calls []wireCall) *Failure {
 	return nil
 }
 
-// validateSequence checks that every tool call is answered by exactly one tool
-// message before anything else is said.
+// validateSequence checks that every tool call is answered by exactly one tool message
+// before any other message.
 func validateSequence(w *wireRequest) *Failure {
-	open := map[string]bool{} // ids of the last assistant message; true once answered
+	open := map[string]bool{} // IDs of the last assistant message; true once answered
 	for i, m := range w.Messages {
 		if m.Role != "tool" {
 			if failure := unanswered(open); failure != nil {
@@ -179,7 +179,7 @@ func validateSequence(w *wireRequest) *Failure {
 	return unanswered(open)
 }
 
-// unanswered refuses when one of the calls has no answer.
+// unanswered returns a failure if one of the calls has no answer.
 func unanswered(open map[string]bool) *Failure {
 	var missing []string
 	for id, answered := range open {
@@ -196,7 +196,7 @@ func unanswered(open map[string]bool) *Failure {
 		strings.Join(missing, ", "))
 }
 
-// validateTools looks at names and schemas of the tools.
+// validateTools checks the names and schemas of the tools.
 func validateTools(w *wireRequest) *Failure {
 	switch n := len(w.Tools); {
 	case w.Tools != nil && n == 0:
@@ -228,7 +228,7 @@ func validateTools(w *wireRequest) *Failure {
 	return nil
 }
 
-// validateToolChoice looks at the members that need tools.
+// validateToolChoice checks the members that require tools.
 func validateToolChoice(w *wireRequest) *Failure {
 	if w.ParallelToolCalls != nil && w.Tools == nil {
 		return invalid("parallel_tool_calls", "", "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
@@ -256,7 +256,7 @@ func validateToolChoice(w *wireRequest) *Failure {
 	return nil
 }
 
-// validateFormat looks at the response format.
+// validateFormat checks the response format.
 func validateFormat(w *wireRequest) *Failure {
 	f := w.ResponseFormat
 	if f == nil {
@@ -289,7 +289,7 @@ func validateFormat(w *wireRequest) *Failure {
 	return nil
 }
 
-// validateSampling looks at the numbers and the small choices.
+// validateSampling checks the sampling parameters and other small options.
 func validateSampling(w *wireRequest) *Failure {
 	switch {
 	case w.StreamOptions != nil && !w.Stream:

@@ -21,12 +21,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// patience is how long a server may take to start or to end, and a database to
-// be made.
+// patience bounds the time to start or stop a server, and to create a database.
 const patience = time.Minute
 
-// DSN makes a database for the test and returns where it is, as a URL with a
-// password. It is removed when the test ends.
+// DSN creates a database for the test and returns its URL, which includes a password. The
+// database is removed when the test ends.
 func DSN(tb testing.TB) string {
 	tb.Helper()
 	if given := os.Getenv("CONSORT_POSTGRES"); given != "" {
@@ -37,11 +36,11 @@ func DSN(tb testing.TB) string {
 	return database(tb, server.admin())
 }
 
-// shared is the server of this process. It is never stopped from here: its
-// keeper does that when the process is gone.
+// shared returns the server of this process. This process never stops it: the keeper does
+// so when the process has gone.
 var shared = sync.OnceValues(start)
 
-// Start starts a server for the test alone, which ends with it.
+// Start starts a server for this test only; it ends with the test.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	server, err := start()
@@ -54,13 +53,13 @@ func Start(tb testing.TB) *Server {
 	return server
 }
 
-// DSN does what the function DSN does, in this server, which must be up.
+// DSN is like the function DSN, for this server, which must be running.
 func (s *Server) DSN(tb testing.TB) string {
 	tb.Helper()
 	return database(tb, s.admin())
 }
 
-// need ends the test if there is no server.
+// need skips or fails the test if there is no server.
 func need(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
@@ -74,8 +73,8 @@ func need(tb testing.TB, err error) {
 
 var errMissing = errors.New("PostgreSQL is not installed: run .ci/install-servers, or set CONSORT_POSTGRES to the DSN of a server")
 
-// programs returns the directory of initdb and postgres: that in PATH, or the
-// newest that Debian has.
+// programs returns the directory of initdb and postgres: the one in PATH, or else
+// Debian's newest version.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -95,8 +94,8 @@ func programs() (string, error) {
 	return filepath.Dir(newest), nil
 }
 
-// database makes one in the server of the DSN, which is removed with the test if
-// the server is up then.
+// database creates a database on the server of the DSN. It is removed with the test if
+// the server is then running.
 func database(tb testing.TB, dsn string) string {
 	tb.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
@@ -121,7 +120,7 @@ func in(dsn, database string) string {
 	return dsn + " dbname=" + database
 }
 
-// execute does one thing in the server of the DSN.
+// execute executes one statement on the server of the DSN.
 func execute(dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

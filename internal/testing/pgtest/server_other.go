@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Server is a PostgreSQL that can be stopped, killed and started again. Here
-// there is none.
+// Server is a PostgreSQL server that can be stopped, killed and started again. It is not
+// supported on this platform.
 type Server struct{}
 
 func start() (*Server, error) {
@@ -21,10 +21,10 @@ func start() (*Server, error) {
 func (s *Server) close() error  { return nil }
 func (s *Server) admin() string { return "" }
 
-// Socket is the directory of the server's socket.
+// Socket returns the directory of the server's socket.
 func (s *Server) Socket() string { return "" }
 
-// Stop stops the server in the middle of what it does.
+// Stop stops the server while it is working.
 func (s *Server) Stop(testing.TB) {}
 
 // Kill kills the server.

@@ -25,14 +25,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is a PostgreSQL that can be stopped, killed and started again. It is
-// for one goroutine.
+// Server is a PostgreSQL server that can be stopped, killed and started again. It is not
+// safe for concurrent use.
 type Server struct {
 	dir      string // data, log and the socket
 	bin      string
 	port     int
 	password string
-	as       *syscall.SysProcAttr // who runs it
+	as       *syscall.SysProcAttr // the user that runs it
 
 	process *exec.Cmd
 	ended   chan error // of the process
@@ -40,14 +40,14 @@ type Server struct {
 	keeper  *exec.Cmd
 }
 
-// start makes a server with a directory and a keeper.
+// start creates a server with a directory and a keeper.
 func start() (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
 	}
-	// A socket's path has 107 bytes at most, so that the directory is not one of
-	// the test.
+	// A socket's path has at most 107 bytes, so the test's own directory could be too
+	// long.
 	dir, err := os.MkdirTemp("", "pgtest-")
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func start() (*Server, error) {
 	return s, nil
 }
 
-// prepare makes the directory of the data, and starts the keeper.
+// prepare creates the data directory and starts the keeper.
 func (s *Server) prepare() (err error) {
 	if s.as, err = nobody(s.dir); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Server) prepare() (err error) {
 		return err
 	}
 	secret := filepath.Join(s.dir, "password")
-	if err := os.WriteFile(secret, []byte(s.password), 0o644); err != nil { // in a directory for its owner alone
+	if err := os.WriteFile(secret, []byte(s.password), 0o644); err != nil { // the directory is readable only by its owner
 		return err
 	}
 	initdb := s.command("initdb", "-D", s.data(), "-U", "consort", "-A", "scram-sha-256", "--pwfile", secret,
@@ -82,7 +82,7 @@ func (s *Server) prepare() (err error) {
 	return s.keep()
 }
 
-// nobody gives the directory to a user for whom PostgreSQL runs.
+// nobody gives the directory to a user that PostgreSQL accepts.
 func nobody(dir string) (*syscall.SysProcAttr, error) {
 	as := &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for the tests
 	if os.Geteuid() != 0 {
@@ -107,8 +107,8 @@ func nobody(dir string) (*syscall.SysProcAttr, error) {
 	return as, os.Chown(dir, int(uid), int(gid))
 }
 
-// freePort returns a port of 127.0.0.1 that is none of those which the system
-// gives to clients: nobody takes it while the server is down.
+// freePort returns a free port of 127.0.0.1 outside the range that the system assigns to
+// clients, so that no client takes it while the server is down.
 func freePort() (int, error) {
 	var last error
 	for range 100 {
@@ -148,7 +148,7 @@ func (s *Server) keep() error {
 	return s.keeper.Start()
 }
 
-// close has the keeper stop the server and remove the directory.
+// close makes the keeper stop the server and remove the directory.
 func (s *Server) close() error {
 	err := errors.Join(s.leave.Close(), s.keeper.Wait())
 	if s.process != nil {
@@ -157,7 +157,7 @@ func (s *Server) close() error {
 	return err
 }
 
-// admin is the DSN of the database that every server has.
+// admin returns the DSN of the database that every server has.
 func (s *Server) admin() string {
 	address := url.URL{
 		Scheme: "postgres", User: url.UserPassword("consort", s.password),
@@ -166,10 +166,10 @@ func (s *Server) admin() string {
 	return address.String()
 }
 
-// Socket is the directory of the server's socket, which is the host of a DSN.
+// Socket returns the directory of the server's socket, which can be the host of a DSN.
 func (s *Server) Socket() string { return s.dir }
 
-// up starts the server and waits until it takes connections.
+// up starts the server and waits until it accepts connections.
 func (s *Server) up() error {
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -187,11 +187,11 @@ func (s *Server) up() error {
 	return s.answers()
 }
 
-// answers waits until the server takes connections.
+// answers waits until the server accepts connections.
 func (s *Server) answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond) // there is no event for it
+	again := time.NewTicker(20 * time.Millisecond) // the server sends no event when it is ready
 	defer again.Stop()
 	for {
 		conn, err := pgx.Connect(ctx, s.admin())
@@ -210,12 +210,12 @@ func (s *Server) answers() error {
 	}
 }
 
-// Stop stops the server, as pg_ctl stop -m immediate does: connections end in
-// the middle of what they do.
+// Stop stops the server, as pg_ctl stop -m immediate does: connections end in the middle
+// of their work.
 func (s *Server) Stop(tb testing.TB) { tb.Helper(); s.end(tb, syscall.SIGQUIT) }
 
-// Kill kills the server with SIGKILL, as a machine that fails does. What was
-// committed is on the disk.
+// Kill kills the server with SIGKILL, like a machine failure. Committed data is on the
+// disk.
 func (s *Server) Kill(tb testing.TB) { tb.Helper(); s.end(tb, syscall.SIGKILL) }
 
 func (s *Server) end(tb testing.TB, signal syscall.Signal) {
@@ -242,8 +242,8 @@ func (s *Server) Start(tb testing.TB) {
 	}
 	var err error
 	for began := time.Now(); time.Since(began) < patience; {
-		// Children of a server that was killed notice after a moment; until then
-		// another one does not start.
+		// Child processes of a killed server take a moment to exit; a new server does not
+		// start before that.
 		if err = s.up(); err == nil || s.process != nil {
 			break
 		}

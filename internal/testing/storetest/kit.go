@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest is what the tests of the stores in databases share, beside the
-// suite that every store must pass: short ways to say things to a store, checks of
-// what the tables promise, and other processes that write to the same store and
-// are killed.
+// Package storetest provides helpers for tests of stores in databases, in addition to the
+// suite that every store must pass: short ways to write to a store, checks of the
+// promises of the tables, and other processes that write to the same store and are
+// killed.
 package storetest
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Says is a canister of the person.
+// Says returns a user message.
 func Says(id, text string) canister.Canister {
 	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
 }
 
-// Add appends texts to a conversation, which must work.
+// Add appends texts to a conversation. The test fails if that is not possible.
 func Add(t testing.TB, s history.Store, conversation string, length int, texts ...string) {
 	t.Helper()
 	var list []canister.Canister
@@ -34,7 +34,7 @@ func Add(t testing.TB, s history.Store, conversation string, length int, texts .
 	}
 }
 
-// Read returns the lines of a conversation, and the error at their end.
+// Read returns the lines of a conversation, and the error that ended the read.
 func Read(ctx context.Context, s history.Store, conversation string, after int) (lines []string, err error) {
 	for c, err := range s.Read(ctx, conversation, after) {
 		if err != nil {
@@ -49,7 +49,7 @@ func Read(ctx context.Context, s history.Store, conversation string, after int) 
 	return lines, nil
 }
 
-// Texts returns what is said in a conversation.
+// Texts returns the texts of a conversation.
 func Texts(t testing.TB, s history.Store, conversation string) (list []string) {
 	t.Helper()
 	for c, err := range s.Read(t.Context(), conversation, 0) {
@@ -61,7 +61,7 @@ func Texts(t testing.TB, s history.Store, conversation string) (list []string) {
 	return list
 }
 
-// Find returns the identities of the conversations that a filter lets pass, sorted.
+// Find returns the sorted IDs of the conversations that match a filter.
 func Find(t testing.TB, s history.Store, filter history.Filter) string {
 	t.Helper()
 	var ids []string

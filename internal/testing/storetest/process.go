@@ -20,20 +20,20 @@ import (
 	"github.com/consort-go/consort/internal/testing/ledgerrace"
 )
 
-// Store is one that processes share, with its ledger.
+// Store is a store that processes share, with its ledger.
 type Store interface {
 	history.Store
 	Ledger() budget.Ledger
 }
 
-// Where another process finds the store, and what it does there.
+// The variables that pass another process the location of the store and its task.
 const (
 	placeVariable = "CONSORT_TEST_STORE"
 	taskVariable  = "CONSORT_TEST_TASK"
 )
 
-// Main is the TestMain of a package whose test program is also the other process,
-// which open gives the store that is in a place.
+// Main is the TestMain of a package whose test program also runs as the other process.
+// Open opens the store at a location.
 func Main(m *testing.M, open func(place string) (Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
@@ -62,8 +62,8 @@ func serve(place, task string, open func(place string) (Store, error)) error {
 	return errors.Join(err, s.Close())
 }
 
-// Command is this program as another process, for a store that is in a place. It
-// does as task says: "spend NAME" is [ledgerrace.Spend].
+// Command returns the command that runs this program as another process, for the store at
+// place. The process does task: "spend NAME" runs [ledgerrace.Spend].
 func Command(t *testing.T, place, task string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -76,7 +76,7 @@ func Command(t *testing.T, place, task string) *exec.Cmd {
 	return cmd
 }
 
-// start starts another process, and returns what it prints.
+// start starts another process and returns its output.
 func start(t *testing.T, place, task string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := Command(t, place, task)
@@ -90,11 +90,12 @@ func start(t *testing.T, place, task string) (*exec.Cmd, io.Reader) {
 	return cmd, out
 }
 
-// writers write in the process that is killed, each to a conversation of its own.
+// writers is how many goroutines write in the process that is killed, each to a
+// conversation of its own.
 const writers = 6
 
-// writeForEver appends to several conversations, two canisters at a time, and
-// prints each append that was acknowledged.
+// writeForEver appends to several conversations, two canisters at a time, and prints each
+// acknowledged append.
 func writeForEver(s history.Store) error {
 	failed := make(chan error)
 	for i := range writers {
@@ -112,7 +113,7 @@ func writeForEver(s history.Store) error {
 	return <-failed
 }
 
-// Numbered is the canister at a place. Each third one is long.
+// Numbered returns the canister for a place. Every third one is long.
 func Numbered(place int) canister.Canister {
 	text := fmt.Sprint("number ", place)
 	if place%3 == 0 {
@@ -121,8 +122,8 @@ func Numbered(place int) canister.Canister {
 	return Says(fmt.Sprint("c", place), text)
 }
 
-// CheckNumbered checks that a conversation is the first canisters that are
-// Numbered, and returns how many.
+// CheckNumbered checks that a conversation consists of the first Numbered canisters, and
+// returns how many there are.
 func CheckNumbered(t *testing.T, s history.Store, conversation string) int {
 	t.Helper()
 	n := 0
@@ -138,16 +139,16 @@ func CheckNumbered(t *testing.T, s history.Store, conversation string) int {
 	return n
 }
 
-// Killed checks that a process which is killed while it writes to the store in a
-// place, behind so many appends, loses nothing that was acknowledged, and leaves no
-// part of an append. A store that was open beside it, and one that is opened then,
-// have the same, and go on.
+// Killed starts a process that writes to the store at place and kills it after a number
+// of appends. It checks that no acknowledged append is lost and that no append is
+// partial. A store that was open meanwhile, and one that is opened afterwards, must have
+// the same content and must accept appends.
 func Killed(t *testing.T, place string, open func() Store, appends int) {
 	beside := open()
 	acknowledged := killed(t, place, appends)
 	for i := range writers {
 		conversation := fmt.Sprint("talk", i)
-		// One append may be on its way still: who writes is behind it.
+		// One append may still be in progress: this write waits for it.
 		if err := beside.Describe(t.Context(), conversation, history.Change{}); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func Killed(t *testing.T, place string, open func() Store, appends int) {
 		for i := range writers {
 			conversation := fmt.Sprint("talk", i)
 			n := CheckNumbered(t, s, conversation)
-			// One append may have been done, and not acknowledged.
+			// One append may have been made, but not acknowledged.
 			if was := acknowledged[conversation]; n != was && n != was+2 || was == 0 {
 				t.Errorf("%s has %d canisters, and %d were acknowledged", conversation, n, was)
 			}
@@ -169,8 +170,8 @@ func Killed(t *testing.T, place string, open func() Store, appends int) {
 	}
 }
 
-// killed starts the process that writes for ever, kills it behind so many appends,
-// and returns how long it was told that each conversation is.
+// killed starts the process that keeps writing, kills it after a number of appends, and
+// returns the acknowledged length of each conversation.
 func killed(t *testing.T, place string, appends int) map[string]int {
 	t.Helper()
 	cmd, out := start(t, place, "write")
@@ -195,10 +196,10 @@ func killed(t *testing.T, place string, appends int) map[string]int {
 	return acknowledged
 }
 
-const together = 60 // canisters of each of those who write together
+const together = 60 // canisters of each concurrent writer
 
-// writeTogether appends canisters of a name to a conversation that others append
-// to as well.
+// writeTogether appends canisters with a name to a conversation that others append to as
+// well.
 func writeTogether(s history.Store, name string) error {
 	length := 0
 	for n := 0; n < together; {
@@ -215,10 +216,10 @@ func writeTogether(s history.Store, name string) error {
 	return nil
 }
 
-// Together checks that two processes, and two stores of this one, which write to
-// one conversation in a place, take turns, also where they make the place what it
-// is: nothing is lost and nothing is twice, and nobody is told anything but that
-// somebody else was first.
+// Together starts two processes and opens two stores in this process, which all append to
+// one conversation at place, and may have to create its tables or files. It checks that
+// they take turns: no canister is lost or duplicated, and the only error is a conflict
+// with another writer.
 func Together(t *testing.T, place string, open func(place string) (Store, error)) {
 	var wait sync.WaitGroup
 	for _, name := range []string{"a", "b"} {

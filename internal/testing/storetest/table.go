@@ -13,9 +13,9 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// LongContents checks that long contents stand once in the table contents, come
-// back in their places, and go with the last conversation that has them. Then all
-// of the tables are empty; count returns how many rows one has.
+// LongContents checks that long contents are stored once in the table contents, are read
+// back in their places, and are deleted with the last conversation that has them. Then
+// all of the tables must be empty; count returns the number of rows of one.
 func LongContents(t *testing.T, s history.Store, count func(table string) int, tables ...string) {
 	big, small := strings.Repeat("Rain. ", 1000), "Sun."
 	list := []canister.Canister{
@@ -52,7 +52,7 @@ func LongContents(t *testing.T, s history.Store, count func(table string) int, t
 	holds("talk", want, 3)
 	must(s.Fork(t.Context(), "talk", 3, "other"))
 	holds("other", want[:3], 3)
-	if got := Find(t, s, history.Filter{Text: "rain."}); got != "other talk" { // and so both are in an index
+	if got := Find(t, s, history.Filter{Text: "rain."}); got != "other talk" { // so the search index covers both
 		t.Errorf("found %s", got)
 	}
 	must(s.Delete(t.Context(), "talk", len(list)))
@@ -66,9 +66,9 @@ func LongContents(t *testing.T, s history.Store, count func(table string) int, t
 	}
 }
 
-// Pages checks that a conversation is read whole, from any place on, whose rows
-// come in pages of so many rows, or of the first with which there are so many
-// bytes.
+// Pages checks that a conversation is read completely, from any place on, if its rows
+// come in pages. A page ends after the given number of rows, or when it has the given
+// number of bytes.
 func Pages(t *testing.T, s history.Store, rows, bytes int) {
 	var all []string
 	for i := range 2*rows + 7 {
@@ -87,9 +87,9 @@ func Pages(t *testing.T, s history.Store, rows, bytes int) {
 	}
 }
 
-// Loop checks that what is done in a loop over a conversation of more than a page
-// of rows does not wait for the loop, and that the loop does not see it, unless
-// the conversation is deleted.
+// Loop checks reads of a conversation with more than a page of rows. A write inside the
+// loop must not block on the loop, and the loop must not see it, unless the write deletes
+// the conversation.
 func Loop(t *testing.T, s history.Store, rows int) {
 	all := slices.Repeat([]string{"x"}, rows+1)
 	Add(t, s, "talk", 0, all...)

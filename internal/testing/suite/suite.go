@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite helps to write suites for implementers of an interface, and to test
-// that a suite finds what is broken.
+// Package suite helps to write test suites for implementers of an interface, and to test
+// that such a suite finds faults.
 package suite
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Finds checks that each case of a suite can fail. The keys of breaks are cases,
-// with a word behind a space where one is broken in several ways; test runs the
-// suite over something that breaks the rule whose key stands in the variable of
-// the environment, and is run in a process of its own.
+// Finds checks that each case of a suite can fail. The keys of breaks are names of cases,
+// followed by a space and a word if a case is broken in several ways. Finds runs test in
+// a process of its own for each key. There, test must run the suite over an
+// implementation that breaks the rule whose key is in the environment variable.
 func Finds[B any](t *testing.T, test, variable string, breaks map[string]B) {
 	for _, name := range slices.Sorted(maps.Keys(breaks)) {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,8 @@ func Finds[B any](t *testing.T, test, variable string, breaks map[string]B) {
 	}
 }
 
-// BrokenRule returns the key of the rule to break, in the process that [Finds] starts.
+// BrokenRule returns the key of the rule to break, in a process that [Finds] started. In
+// other processes it skips the test.
 func BrokenRule(t *testing.T, variable string) string {
 	t.Helper()
 	name := os.Getenv(variable)
@@ -48,7 +49,7 @@ func BrokenRule(t *testing.T, variable string) string {
 	return name
 }
 
-// Collect returns what a sequence yields, up to its first error.
+// Collect returns the items of a sequence, up to its first error.
 func Collect[T any](sequence iter.Seq2[T, error]) ([]T, error) {
 	var list []T
 	for item, err := range sequence {

@@ -13,17 +13,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// Who this client says it is. Nothing listens there: the redirect is read, not
-// followed, and the suite knows what the document would say.
+// The identity of this client. Nothing listens at these addresses: the client reads the
+// redirect and does not follow it, and the suite knows the content of the document.
 const (
 	callback = "http://localhost:3000/callback"
 	document = "https://conformance-test.local/client-metadata.json"
 )
 
-// authorization is the authorization code flow with each way of registration
-// that a client may have (MCP 2025-11-25, basic/authorization); or, where the
-// suite plays a machine's authorization server, the client credentials grant
-// (SEP-1046).
+// authorization returns a handler for the authorization code flow with each registration
+// method of a client (MCP 2025-11-25, basic/authorization). For a scenario in which the
+// suite acts as the authorization server of a machine, it returns a handler for the
+// client credentials grant (SEP-1046).
 func authorization(task task) (auth.OAuthHandler, error) {
 	if task.Name == "auth/client-credentials-basic" {
 		return extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{Credentials: task.credentials()})
@@ -51,8 +51,8 @@ func (t task) credentials() *oauthex.ClientCredentials {
 	}
 }
 
-// authorize stands in for the person: the suite's authorization server agrees
-// at once and redirects back.
+// authorize stands in for the user: the suite's authorization server grants access and
+// redirects immediately.
 func authorize(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, args.URL, nil)
 	if err != nil {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command client is the client that the conformance suite of the protocol
-// looks at. It knows next to nothing of scenarios: it connects to the server whose URL is its
-// last argument, calls every tool on offer, and reads one resource and one
-// prompt, all of it through a roster, as a conversation would. What the suite
-// wants to say to its client comes in the environment:
+// Command client is the client under test for the protocol's conformance suite. It
+// contains almost nothing specific to scenarios: it connects to the server at the URL in
+// its last argument, calls every tool on offer, and reads one resource and one prompt,
+// all through a roster, as a conversation would. The suite passes parameters in the
+// environment:
 //
 //	MCP_CONFORMANCE_CONTEXT           JSON: credentials, the calls to make
 //	MCP_CONFORMANCE_PROTOCOL_VERSION  the version of the protocol that is tested
 //
-// It exits with 1 when there was no connection, or a call could not be made.
+// It exits with 1 if it could not connect or could not make a call.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Limits of one run. The suite has its own, which is shorter or much longer.
+// Limits of one run. The suite has its own limits, which are shorter or much longer.
 const (
 	connectTimeout = 40 * time.Second
 	callTimeout    = 40 * time.Second
@@ -68,13 +68,13 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(err, roster.Close(context.WithoutCancel(ctx)))
 }
 
-// task is what the suite tells its client.
+// task holds the parameters that the suite passes to its client.
 type task struct {
-	Name         string `json:"name"` // of the scenario; only one kind of client cares
+	Name         string `json:"name"` // of the scenario; used only to select client credentials
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 	Issuer       string `json:"issuer"`
-	// ToolCalls, if there are any, are made in place of one call for each tool.
+	// ToolCalls, if not empty, replace the default of one call for each tool.
 	ToolCalls []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -110,8 +110,8 @@ func newSource(url string, task task, logger *zap.Logger) (ensemble.Source, erro
 	}), nil
 }
 
-// pinned is the version to ask for by name: none when the newest is tested,
-// since finding it is part of the test.
+// pinned returns the version to request explicitly. It is empty when the newest version
+// is tested, because negotiating that version is part of the test.
 func pinned(version string) string {
 	if version == "2026-07-28" {
 		return ""
@@ -119,7 +119,7 @@ func pinned(version string) string {
 	return version
 }
 
-// answer accepts every question, filling in what has no default.
+// answer accepts every question and fills in fields without a default.
 func answer(_ context.Context, request *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	var content map[string]any
 	if err := json.Unmarshal(sample(request.Schema, required), &content); request.Schema != nil && err != nil {
@@ -128,10 +128,10 @@ func answer(_ context.Context, request *invoker.ElicitRequest) (*invoker.ElicitR
 	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
 }
 
-// reply answers as a model. It uses the first tool of the request, and greets when it
-// has the result.
+// reply acts as the model. It uses the first tool of the request, and greets when it has
+// the result.
 func reply(_ context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
-	last := request.Messages[len(request.Messages)-1] // the protocol demands one
+	last := request.Messages[len(request.Messages)-1] // the protocol requires at least one
 	if len(request.Tools) == 0 || request.ToolChoice == invoker.ToolsNone || len(last.ToolResults) > 0 {
 		return &invoker.SampleResult{Text: "Hello.", Model: "none", Finish: "endTurn"}, nil
 	}
@@ -151,7 +151,7 @@ func logger() *zap.Logger {
 	return logger
 }
 
-// text is what a result says, for the log.
+// text returns the text of a result, for the log.
 func text(contents []canister.Content) string {
 	const most = 200
 	s := canister.TextOf(contents)

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Which properties a sample has.
+// The properties that a sample includes.
 const (
 	optional = true  // all of them
 	required = false // those that are required and have no default
 )
 
-// schema is what a sample needs to know of a JSON Schema.
+// schema holds the parts of a JSON Schema that sample uses.
 type schema struct {
 	Type       any
 	Const      any
@@ -28,7 +28,7 @@ type schema struct {
 	OneOf      []json.RawMessage
 }
 
-// sample makes up an object that the schema most likely allows.
+// sample makes up an object that the schema is likely to allow.
 func sample(text json.RawMessage, all bool) json.RawMessage {
 	value := object(read(text), all, 0)
 	out, err := json.Marshal(value)
@@ -38,7 +38,7 @@ func sample(text json.RawMessage, all bool) json.RawMessage {
 	return out
 }
 
-// read takes a schema that is not understood as one that allows anything.
+// read parses a schema. It treats a schema that it cannot parse as allowing anything.
 func read(text json.RawMessage) schema {
 	var s schema
 	_ = json.Unmarshal(text, &s)

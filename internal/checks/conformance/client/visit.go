@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// visit makes use of everything that the server offers.
+// visit uses everything that the server offers.
 func visit(ctx context.Context, roster *ensemble.Roster, task task) error {
 	catalog, err := roster.Catalog(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ type toolCall struct {
 	arguments json.RawMessage
 }
 
-// calls are those of the task, or one for each tool.
+// calls returns the calls of the task, or one for each tool.
 func calls(catalog *ensemble.Catalog, task task) []toolCall {
 	var list []toolCall
 	for _, c := range task.ToolCalls {
@@ -52,8 +52,8 @@ func calls(catalog *ensemble.Catalog, task task) []toolCall {
 	return list
 }
 
-// arguments makes up arguments that the tool's schema allows. A tool that wants
-// to see a schema gets that of another tool, byte for byte.
+// arguments makes up arguments that the tool's schema allows. A tool that expects a
+// schema as its argument gets the schema of another tool, byte for byte.
 func arguments(catalog *ensemble.Catalog, tool *ensemble.Tool) json.RawMessage {
 	const echo, subject = "json_schema_echo", "json_schema_2020_12_tool"
 	if tool.Definition().Name != echo {
@@ -66,9 +66,9 @@ func arguments(catalog *ensemble.Catalog, tool *ensemble.Tool) json.RawMessage {
 	return json.RawMessage(`{}`)
 }
 
-// make makes the call, and once more if the arguments were refused and can be
-// repaired, as a model would. A tool that fails is news, not an error of this client;
-// a call that the server never answered is one.
+// make makes the call. If the server refuses the arguments and they can be repaired, it
+// makes the call a second time, as a model would. A tool that fails is only logged; any
+// other failure is an error of this client.
 func (c toolCall) make(ctx context.Context, catalog *ensemble.Catalog) error {
 	tool, ok := catalog.Find(c.name)
 	if !ok {
@@ -96,7 +96,7 @@ func (c toolCall) invoke(ctx context.Context, tool *ensemble.Tool) (invoker.Outp
 	return tool.Invoke(ctx, &invoker.Call{ID: c.name, Arguments: c.arguments, Progress: func(invoker.Progress) {}})
 }
 
-// withoutNulls leaves out the members that are null.
+// withoutNulls removes the members that are null.
 func withoutNulls(arguments json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(arguments, &m) != nil {

@@ -15,7 +15,7 @@ import (
 
 const watched = "test://watched-resource"
 
-// library is the resources and prompts that the suite asks for.
+// library returns the resources and prompts that the suite requests.
 func library(updates *ensemble.Updates) ensemble.LocalOptions {
 	return ensemble.LocalOptions{Resources: resources(), Templates: templates(), Prompts: prompts(), Updates: updates}
 }
@@ -83,7 +83,7 @@ func prompts() []ensemble.LocalPrompt {
 	}
 }
 
-// prompt has one message for each piece of content.
+// prompt returns a prompt with one message for each piece of content.
 func prompt(name string, write func(context.Context, map[string]string) ([]canister.Content, error), required ...string) ensemble.LocalPrompt {
 	p := ensemble.LocalPrompt{Prompt: ensemble.Prompt{Name: name, Description: describe(name)}}
 	for _, argument := range required {
@@ -103,7 +103,7 @@ func prompt(name string, write func(context.Context, map[string]string) ([]canis
 	return p
 }
 
-// addChanges adds the tools that change what is on offer.
+// addChanges adds the tools that change the list of tools or prompts.
 func addChanges(s *stage.Stage) {
 	s.AddTool(tool("test_trigger_tool_change", func(context.Context, nothing) (string, error) {
 		s.AddTool(constant(fmt.Sprintf("transient_%d", time.Now().UnixNano()), canister.Text("Here for a while.")))
@@ -117,7 +117,7 @@ func addChanges(s *stage.Stage) {
 	}))
 }
 
-// tellUpdates says now and then that the watched resource was updated.
+// tellUpdates periodically reports that the watched resource was updated.
 func tellUpdates(ctx context.Context, updates *ensemble.Updates) {
 	const every = time.Second
 	ticker := time.NewTicker(every)
@@ -132,7 +132,7 @@ func tellUpdates(ctx context.Context, updates *ensemble.Updates) {
 	}
 }
 
-// tool makes a tool of a function.
+// tool turns a function into a tool.
 func tool[In, Out any](name string, function func(context.Context, In) (Out, error)) invoker.Invoker {
 	return must(invoker.New(name, describe(name), function, nil))
 }

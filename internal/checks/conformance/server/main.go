@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command server is the server that the conformance suite of the protocol looks
-// at: local tools, resources and prompts in an ensemble of a roster, served as
-// any program would serve its own. One handler answers all versions of the
-// protocol. It listens on a free port of the loopback, prints its URL, and ends
-// with its standard input.
+// Command server is the server under test for the protocol's conformance suite: local
+// tools, resources and prompts in an ensemble of a roster, served as any program would
+// serve its own. One handler serves all versions of the protocol. The server listens on a
+// free port of the loopback interface, prints its URL, and exits when its standard input
+// ends.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// farewell is how long calls under way may take when the server ends.
+// farewell is how long running calls may take when the server shuts down.
 const farewell = 5 * time.Second
 
 func main() {

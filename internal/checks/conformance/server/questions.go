@@ -32,7 +32,7 @@ const (
 		"status":{"type":"string","description":"User status","enum":["active","inactive","pending"],"default":"active"},
 		"verified":{"type":"boolean","description":"Verification status","default":true}
 	}}`
-	// SEP-1330: each way to say that one or several of a few are to be chosen.
+	// SEP-1330: each form of a choice of one or several options.
 	enumsSchema = `{"type":"object","properties":{
 		"untitledSingle":{"type":"string","enum":["option1","option2","option3"]},
 		"titledSingle":{"type":"string","oneOf":[
@@ -44,7 +44,7 @@ const (
 	}}`
 )
 
-// askingTools put questions to the person and the model behind the call.
+// askingTools returns the tools that ask the user or the model of the caller.
 func askingTools() []invoker.Invoker {
 	return []invoker.Invoker{
 		tool("test_elicitation", func(ctx context.Context, in struct {
@@ -79,14 +79,14 @@ func askingTools() []invoker.Invoker {
 	}
 }
 
-// asking is a tool with one question.
+// asking returns a tool that asks one question.
 func asking(name, key, message, schema string) invoker.Invoker {
 	return tool(name, func(ctx context.Context, _ nothing) (string, error) {
 		return answered(ask(ctx, key, message, schema))
 	})
 }
 
-// ask puts a question until it is answered as its schema wants.
+// ask asks the user a question whose answer must match the schema.
 func ask(ctx context.Context, key, message, schema string) (*invoker.ElicitResult, error) {
 	return invoker.CallFrom(ctx).Ask(ctx, &invoker.ElicitRequest{Key: key, Message: message, Schema: json.RawMessage(schema)})
 }
@@ -99,7 +99,7 @@ func answered(result *invoker.ElicitResult, err error) (string, error) {
 	return fmt.Sprintf("User response: action=%s, content=%s", result.Action, content), err
 }
 
-// field is one text of an answer that was accepted.
+// field returns one text field of an accepted answer.
 func field(result *invoker.ElicitResult, name string) string {
 	text, _ := result.Content[name].(string)
 	return text
@@ -116,7 +116,7 @@ func sampled(ctx context.Context, key, prompt string) (string, error) {
 	return result.Text, nil
 }
 
-// multipleInputs asks three things at once.
+// multipleInputs asks three questions at the same time.
 func multipleInputs(ctx context.Context, _ nothing) (string, error) {
 	var name, greeting, roots string
 	err := together(
@@ -143,7 +143,7 @@ func together(functions ...func() error) error {
 	return errors.Join(failures...)
 }
 
-// multiRound asks a second thing after the first.
+// multiRound asks a second question after the first.
 func multiRound(ctx context.Context, _ nothing) (string, error) {
 	first, err := ask(ctx, "step1", "Step 1: What is your name?", nameSchema)
 	if err != nil {
@@ -156,7 +156,7 @@ func multiRound(ctx context.Context, _ nothing) (string, error) {
 	return fmt.Sprintf("%s likes %s.", field(first, "name"), field(second, "color")), nil
 }
 
-// capabilities asks only what the client can answer.
+// capabilities asks only for input that the client supports.
 func capabilities(ctx context.Context, _ nothing) (string, error) {
 	call := invoker.CallFrom(ctx)
 	switch {
@@ -168,7 +168,7 @@ func capabilities(ctx context.Context, _ nothing) (string, error) {
 	return "The client can be asked nothing.", nil
 }
 
-// listed says which roots the client has.
+// listed reports how many roots the client has.
 func listed(ctx context.Context) (string, error) {
 	roots, err := mcpadapter.ClientRoots(ctx)
 	if err != nil {

@@ -12,18 +12,19 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// The smallest files of their kinds, as the suite's own example has them.
+// The smallest files of their kinds, as in the suite's own example.
 var (
 	redDot  = mustBase64("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==")
 	silence = mustBase64("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 )
 
-// pause lies between the reports of a tool, so that a client can see them apart.
+// pause is the time between the reports of a tool, so that a client receives them
+// separately.
 const pause = 20 * time.Millisecond
 
 type nothing struct{}
 
-// contentTools answer with each kind of content, at once.
+// contentTools return each kind of content, without delay.
 func contentTools() []invoker.Invoker {
 	image := canister.ImageContent{Data: redDot, MIME: "image/png"}
 	return []invoker.Invoker{
@@ -48,7 +49,7 @@ func constant(name string, content ...canister.Content) invoker.Invoker {
 	return tool(name, func(context.Context, nothing) ([]canister.Content, error) { return content, nil })
 }
 
-// reportingTools say things while they run.
+// reportingTools send logs or progress while they run.
 func reportingTools() []invoker.Invoker {
 	return []invoker.Invoker{
 		tool("test_tool_with_logging", func(ctx context.Context, _ nothing) (string, error) {
@@ -77,7 +78,7 @@ func reportingTools() []invoker.Invoker {
 }
 
 func note(ctx context.Context, line string) {
-	text, _ := json.Marshal(line) // a string always has a JSON form
+	text, _ := json.Marshal(line) // marshaling a string never fails
 	invoker.CallFrom(ctx).Note(invoker.LogEntry{Level: "info", Data: text})
 }
 
@@ -92,7 +93,7 @@ func rest(ctx context.Context) error {
 	}
 }
 
-// schemaTools have schemas that must reach the client as they are.
+// schemaTools have schemas that must reach the client unchanged.
 func schemaTools() []invoker.Invoker {
 	return []invoker.Invoker{
 		raw("json_schema_2020_12_tool", schema2020),
@@ -100,8 +101,8 @@ func schemaTools() []invoker.Invoker {
 	}
 }
 
-// schema2020 uses what JSON Schema 2020-12 has and simpler dialects lack
-// (SEP-1613, SEP-2106).
+// schema2020 uses features of JSON Schema 2020-12 that simpler dialects lack (SEP-1613,
+// SEP-2106).
 const schema2020 = `{
 	"$schema": "https://json-schema.org/draft/2020-12/schema",
 	"type": "object",
@@ -132,7 +133,7 @@ const headerSchema = `{
 	}
 }`
 
-// raw is a tool of a schema, which says what it was called with.
+// raw returns a tool with a schema. The tool returns its arguments.
 func raw(name, schema string) invoker.Invoker {
 	definition := invoker.Definition{Name: name, Description: describe(name), InputSchema: json.RawMessage(schema)}
 	return must(invoker.Raw(definition, func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
