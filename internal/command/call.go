@@ -225,8 +225,7 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	return p.screen.failure()
 }
 
-// contentOf returns the content to print for a call that succeeded or failed, and its
-// metadata.
+// contentOf returns the content of a call that succeeded or failed, and its metadata.
 func contentOf(output invoker.Output, err error) ([]canister.Content, canister.Fields) {
 	failure := invoker.AsFailure(err)
 	switch {

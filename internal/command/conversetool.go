@@ -135,7 +135,7 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 		last, place, err := lastMessage(ctx, t.store, t.id)
 		t.turn, t.after = last.ID, place-1
 		if err == nil && info.Last != canister.KindAssistant {
-			_ = t.nudge(ctx, t.id, last) // A process that died may have left it. If this fails, the turn continues later.
+			_ = t.nudge(ctx, t.id, last) // a process that died may have left it; if this fails, the turn continues later
 		}
 		return err
 	}
@@ -263,8 +263,8 @@ func (t *servedTurn) waits(ended engine.Ended) []waiting {
 }
 
 // failed returns the error to report for a failed turn. If the caller has gone, it
-// cancels the turn, unless the process is shutting down: then the next process continues
-// it.
+// cancels the turn that this call began, unless the process is shutting down: then the
+// next process continues it.
 func (t *servedTurn) failed(ctx context.Context, err error) error {
 	known := new(invoker.Failure)
 	switch {

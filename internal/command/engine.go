@@ -17,8 +17,9 @@ import (
 // Engine is a conversation engine in addition to the built-in in-process one. A program
 // passes it to [Main] with [WithEngine].
 type Engine struct {
-	// Name is the value for serve --engine. The command treats "temporal" specially: the
-	// flag --temporal gives its address.
+	// Name is the value for serve --engine. The flag --NAME of serve and worker takes the
+	// address of the engine. The command knows the name "temporal" even if no such engine
+	// was added.
 	Name string
 	// Flags adds flags to the commands serve and worker; nil adds none. The names of the
 	// flags should begin with the name of the engine.
@@ -40,7 +41,7 @@ type Parts struct {
 	// Open returns the conversation with a given ID, with the store as its log.
 	Open converse.OpenFunc
 	// Values returns the trusted values of a conversation. An error means that they are
-	// no longer known.
+	// unknown now.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
 	// Notifier sends deltas between machines; nil if the store does not support it.
 	Notifier Notifier

@@ -231,7 +231,7 @@ func (k *kept) warnLeft() {
 	}
 }
 
-// sayWhich prints the ID of a new conversation that the caller did not name.
+// sayWhich prints the ID of a new conversation and how to continue it.
 func (k *kept) sayWhich() {
 	if k.store != nil && !k.json && k.was.Length == 0 && k.talk.Length() > 0 && !k.gone {
 		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("run --conversation "+word(k.talk.ID()))))

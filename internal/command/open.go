@@ -66,7 +66,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		return nil, err
 	}
 	p.endLog = end
-	if !p.serves && cfg.Serve != nil { // The certificates are not needed, but the secrets still have to be redacted.
+	if !p.serves && cfg.Serve != nil { // drop the certificates, which are not needed; the secrets must still be redacted
 		without, serve := *cfg, *cfg.Serve
 		serve.GRPCTLS = config.ServeTLS{}
 		without.Serve = &serve

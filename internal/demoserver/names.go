@@ -11,8 +11,8 @@ import (
 // Names returns the names of the servers.
 func Names() []string { return []string{"atlas", "satchel"} }
 
-// New returns the server with the given name, or nil if there is none. Most tools take as
-// long as pace.
+// New returns the server with the given name, or nil if the name is unknown. Most tools
+// take as long as pace.
 func New(name string, pace time.Duration) *mcp.Server {
 	switch name {
 	case "atlas":

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reliability contains only a test, the matrix of docs/reliability.md. It runs a
-// whole conversation over every fault of package faultserver, at each moment at which the
-// fault can strike and over each transport, and compares the outcome with the promised
-// one.
+// whole conversation over every fault of package faultserver, at each possible moment and
+// over each transport, and compares the outcome with the promised one.
 package reliability

@@ -25,7 +25,7 @@ type death struct {
 	stop bool
 }
 
-// here is what a child prints when it is about to stop; its parent then stops it.
+// here is the line that a child prints before it stops; its parent then stops it.
 const here = "here\n"
 
 // strike kills the process, or blocks until the parent lets it continue.

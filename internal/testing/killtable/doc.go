@@ -3,17 +3,17 @@
 // Package killtable kills a conversation at every step, with the signal that cannot be
 // caught, and checks the outcome. The resulting table is in docs/durability.md.
 //
-// The conversation has five exchanges in which the model requests three tools each, and a
-// last one in which it answers. A child process runs it. The model and the tools are
-// servers of the parent, over sockets: the model's server speaks the Chat Completions API
-// with streams; the tools' server speaks MCP and keeps a ledger of what really happened.
-// One of the three tools is read-only, one is idempotent and one is neither.
+// In the conversation's first five exchanges the model requests three tools each; in the
+// last one it answers. A child process runs it. The model and the tools are servers of
+// the parent, over sockets: the model's server speaks the Chat Completions API with
+// streams; the tools' server speaks MCP and keeps a ledger of what really happened. One
+// of the three tools is read-only, one is idempotent and one is neither.
 //
 // The child dies at a [Point], in the middle of its work. Another child continues the
 // conversation from its store. Then the history must be valid, the answer must be the
 // same, and the model must have received the same messages, as if no process had died;
 // each call must have had its effect once, as far as that can be known. The table shows
-// the cases in which it cannot be known.
+// what happens if it cannot be known.
 //
 // A [Column] is a store and an engine, and a test for each is one line:
 //

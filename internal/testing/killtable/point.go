@@ -11,7 +11,7 @@ import (
 
 // The parameters of the conversation that is killed.
 const (
-	Exchanges = 5 // exchanges in which the model requests tools
+	Exchanges = 5 // exchanges with tool calls
 
 	ReadOnly   = "echo"
 	Idempotent = "idempotent_effect"
@@ -21,7 +21,7 @@ const (
 // Tools are the tools that the model requests in each exchange, in this order.
 var Tools = []string{ReadOnly, Idempotent, Neither}
 
-// Moment is the step of a conversation at which its process dies.
+// Moment is the step of a conversation when its process dies.
 type Moment string
 
 // The moments, in order.
@@ -47,7 +47,7 @@ type Point struct {
 	Moment Moment
 	// Exchange counts from 1; 0 at the moments of the user's message.
 	Exchange int
-	// Tool is the tool whose call is at that moment; empty if there is none.
+	// Tool is the tool whose call is at that moment; empty for moments outside of calls.
 	Tool string
 	// Together runs the three calls of a message in parallel, with all of them at that
 	// moment.

@@ -215,8 +215,8 @@ func (p *Process) pipes() {
 	p.stdout = bufio.NewReader(stdout)
 }
 
-// StandsStill waits until the process has reached its point, and then stops it. It is for
-// points at which the child itself reports its arrival.
+// StandsStill waits until the process has reached its point, and then stops it. Use it
+// only for points whose arrival the child itself reports.
 func (p *Process) StandsStill() {
 	p.tb.Helper()
 	if line, err := p.stdout.ReadString('\n'); err != nil || line != here {
@@ -288,7 +288,7 @@ func (p *Process) wait() {
 	}
 }
 
-// Ledger returns the record of what the tools really did.
+// Ledger returns the record of the effects that really happened.
 func (w *World) Ledger() faultserver.Ledger {
 	w.tb.Helper()
 	ledger, err := faultserver.ReadLedger(w.dir)

@@ -31,7 +31,8 @@ const (
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// victim is the process that is killed, after it has settled killed reservations.
+// victim is the process that is killed; killed is how many reservations it settles
+// before.
 const (
 	victim = "p0"
 	killed = 10

@@ -69,8 +69,7 @@ func (j *journal) fault(message string) {
 	}
 }
 
-// Requests returns the latest requests in the order in which they arrived; see
-// [Options.Record].
+// Requests returns the latest requests in order of arrival; see [Options.Record].
 func (s *Server) Requests() []Recorded {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()

@@ -143,8 +143,9 @@ func hugeBody() []byte {
 	}, nil)
 }
 
-// OddityURL returns a base URL under which a server answers every request with the named
-// oddity. Base is the base URL of the server, from [Server.URL] or [Process].
+// OddityURL returns the base URL for an oddity: there, the server answers every request
+// with the named oddity. Base is the base URL of the server, from [Server.URL] or
+// [Process].
 func OddityURL(base, name string) string {
 	return strings.TrimSuffix(base, "/v1") + "/oddity/" + url.PathEscape(name) + "/v1"
 }

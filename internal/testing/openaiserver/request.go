@@ -61,7 +61,7 @@ func (r *Request) ToolNames() []string {
 }
 
 // fresh returns the messages after the last assistant message, or the very last message
-// if there are none.
+// if nothing follows it. Without an assistant message it returns all messages.
 func (r *Request) fresh() []RequestMessage {
 	for i := len(r.Messages) - 1; i >= 0; i-- {
 		if r.Messages[i].Role == "assistant" {

@@ -40,7 +40,7 @@ type Expect struct {
 	// LastRole is the role of the last message.
 	LastRole string
 	// Contains are pieces of text; each must occur in one of the messages after the last
-	// assistant message, or in the very last message if there are none.
+	// assistant message, or in the very last message if nothing follows it.
 	Contains []string
 	// ToolMessages is how many tool messages the request must end with.
 	ToolMessages int

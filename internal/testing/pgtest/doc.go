@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pgtest provides a real PostgreSQL server for tests. A test that needs a
-// database calls DSN:
+// database calls [DSN]:
 //
 //	store, err := postgres.Open(ctx, pgtest.DSN(t), nil)
 //
 // The server runs the installed programs, from PATH or from Debian's directory. It works
 // in its own temporary directory, and listens on 127.0.0.1 and on a socket in that
 // directory. All tests of a process share one server; each test has its own database. The
-// server ends with the process, even if the process panics or is killed, and leaves
-// nothing behind. PostgreSQL refuses to run as root; under root it runs as the user
+// server ends with the process, even if the process panics or is killed, and its files
+// are removed. PostgreSQL refuses to run as root; under root it runs as the user
 // postgres, or nobody.
 //
 // A test that stops or kills its server gets its own one from [Start].

@@ -59,7 +59,7 @@ func (s *Server) DSN(tb testing.TB) string {
 	return database(tb, s.admin())
 }
 
-// need skips or fails the test if there is no server.
+// need skips or fails the test if the server could not be started.
 func need(tb testing.TB, err error) {
 	tb.Helper()
 	switch {

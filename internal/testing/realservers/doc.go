@@ -10,5 +10,5 @@
 // CONSORT_REAL is "required", as in .ci/run, it fails instead. CONSORT_NPM names another
 // directory of installed packages than .ci/npm/node_modules.
 //
-// NeedPython does the same for Python with gRPC, which Debian provides.
+// [NeedPython] does the same for Python with gRPC, which Debian provides.
 package realservers

@@ -20,7 +20,7 @@ type Python struct {
 }
 
 // NeedPython finds a Python with grpcio and generates the stubs of a protobuf file, which
-// is named relative to folder. If there is none, the test is skipped, or fails if
+// is named relative to folder. Without such a Python it skips the test, or fails it if
 // CONSORT_REAL is "required".
 func NeedPython(t *testing.T, folder, file string) *Python {
 	t.Helper()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stage provides local ensembles whose tools and prompts change while they are in
-// use, for programs that demonstrate the effect.
+// use, for programs that need to show the effect of such changes.
 package stage
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Stage is an [ensemble.LocalLibrary] to which tools and prompts can be added. It is the
+// Stage is an [ensemble.LocalLibrary] that accepts further tools and prompts. It is the
 // source of one ensemble. All methods may be called concurrently.
 type Stage struct {
 	source ensemble.Source

@@ -21,9 +21,8 @@ const (
 )
 
 // authorization returns a handler for the authorization code flow with each registration
-// method of a client (MCP 2025-11-25, basic/authorization). For a scenario in which the
-// suite acts as the authorization server of a machine, it returns a handler for the
-// client credentials grant (SEP-1046).
+// method of a client (MCP 2025-11-25, basic/authorization), or for the client credentials
+// grant (SEP-1046) if the scenario tests that.
 func authorization(task task) (auth.OAuthHandler, error) {
 	if task.Name == "auth/client-credentials-basic" {
 		return extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{Credentials: task.credentials()})

@@ -11,7 +11,7 @@ import (
 // The properties that a sample includes.
 const (
 	optional = true  // all of them
-	required = false // those that are required and have no default
+	required = false // only required ones without a default
 )
 
 // schema holds the parts of a JSON Schema that sample uses.
