@@ -60,7 +60,8 @@ func (r *report) verdict() error {
 	return nil
 }
 
-// examine makes the report. It returns nil if there is no configuration.
+// examine makes the report. The report is nil if there is none, for example because there
+// is no configuration; the error then says why.
 func (p *program) examine(ctx context.Context) (*report, error) {
 	r := &report{Config: p.configFile, Problems: []problemJSON{}, Servers: []serverJSON{}}
 	cfg, err := p.load()

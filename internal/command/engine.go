@@ -40,8 +40,8 @@ type Parts struct {
 	Store history.Store
 	// Open returns the conversation with a given ID, with the store as its log.
 	Open converse.OpenFunc
-	// Values returns the trusted values of a conversation. An error means that they are
-	// unknown now.
+	// Values returns the trusted values of a conversation. An error means that they can
+	// no longer be determined.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
 	// Notifier sends deltas between machines; nil if the store does not support it.
 	Notifier Notifier

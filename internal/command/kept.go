@@ -195,7 +195,7 @@ func (k *kept) entitle(ctx context.Context) {
 			err = k.store.Describe(ctx, k.talk.ID(), history.Change{Title: &now.Title})
 		}
 	}
-	if err != nil && !errors.Is(err, history.ErrNotFound) { // otherwise nothing was said
+	if err != nil && !errors.Is(err, history.ErrNotFound) { // not found: nothing was said
 		k.screen.note("the conversation has no title: %s", shown.Text(err.Error()))
 	}
 	k.was.Title = now.Title

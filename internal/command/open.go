@@ -83,7 +83,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Telemetry: seen,
 	})
 	if err != nil {
-		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error names the file
+		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where
 			return nil, usagef("%w", err)
 		}
 		return nil, usagef("%s: %w", p.configFile, err)

@@ -100,7 +100,7 @@ func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
 // location that the configuration does not set.
 func withoutKey(err error) string { return strings.TrimPrefix(err.Error(), "history.path: ") }
 
-// unopened adds to a store error the origin of the location.
+// unopened adds to a store error where the location of the store was set.
 func (p *program) unopened(err error) error {
 	switch {
 	case p.own:

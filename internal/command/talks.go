@@ -227,14 +227,14 @@ func (t *talks) wake(ctx context.Context, changed history.Filter, log *zap.Logge
 				err = t.nudge(ctx, info.ID, last)
 			}
 		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // then the conversation is at work
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // a deadline means that the conversation is at work
 			event.Log(ctx, log, zap.WarnLevel, "a conversation that has an answer could not be carried on", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
 		}
 	}
 }
 
-// nudge makes the engine check a conversation whose last message is last. It does not
-// wait for a conversation at work.
+// nudge makes the engine check a conversation whose last message is last. It waits at
+// most wakeEvery for a conversation that is at work.
 func (t *talks) nudge(ctx context.Context, id string, last canister.User) error {
 	bounded, cancel := context.WithTimeout(ctx, wakeEvery)
 	defer cancel()

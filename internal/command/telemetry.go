@@ -232,7 +232,7 @@ func (w *watching) collect() {
 		w.log.Handle(err)
 	}
 	w.pushed.early.Go(func() {
-		if err := w.pushed.exporter.Export(w.ended, &read); err != nil && w.ended.Err() == nil { // otherwise the last export fails too
+		if err := w.pushed.exporter.Export(w.ended, &read); err != nil && w.ended.Err() == nil { // once ended, the last export reports the failure
 			w.log.Handle(err)
 		}
 	})

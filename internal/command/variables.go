@@ -73,7 +73,8 @@ func (v *variables) wrong(name, format string, args ...any) {
 	}
 }
 
-// boolean is true for "true" in any case, and for no other value (§ Boolean).
+// boolean reports whether the variable is "true", ignoring case. No other value is true
+// (§ Boolean).
 func (v *variables) boolean(name string) bool {
 	switch value := v.lookup(name); strings.ToLower(value) {
 	case "true":

@@ -106,7 +106,7 @@ func Test(t *testing.T, ledger budget.Ledger, start func(name string) *exec.Cmd)
 type race struct {
 	*testing.T
 	mu          sync.Mutex
-	spent, open int64 // by all, and by the one that was killed
+	spent, open int64 // spent by all; open in the process that was killed
 }
 
 // racer is a process that waits for the signal to start.

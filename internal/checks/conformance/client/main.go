@@ -128,8 +128,8 @@ func answer(_ context.Context, request *invoker.ElicitRequest) (*invoker.ElicitR
 	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
 }
 
-// reply acts as the model. It uses the first tool of the request, and greets when it has
-// the result.
+// reply acts as the model. It calls the first tool of the request, and greets once it has
+// the result or if it may use no tool.
 func reply(_ context.Context, request *invoker.SampleRequest) (*invoker.SampleResult, error) {
 	last := request.Messages[len(request.Messages)-1] // the protocol requires at least one
 	if len(request.Tools) == 0 || request.ToolChoice == invoker.ToolsNone || len(last.ToolResults) > 0 {
