@@ -216,7 +216,7 @@ func (p *Process) pipes() {
 }
 
 // StandsStill waits until the process has reached its point, and then stops it. Use it
-// only for points whose arrival the child itself reports.
+// only for points that the child itself reports.
 func (p *Process) StandsStill() {
 	p.tb.Helper()
 	if line, err := p.stdout.ReadString('\n'); err != nil || line != here {

@@ -2,8 +2,8 @@
 
 // Package openaiserver provides an OpenAI-compatible Chat Completions server that answers
 // from a script. Tests, benchmarks and the demonstration use it over real sockets, with
-// the same client code that they use for a real model. It depends only on the standard
-// library's net/http.
+// the same client code that they use for a real model. It uses net/http and no
+// third-party module.
 //
 // The smallest use is one answer:
 //
@@ -43,9 +43,9 @@
 //
 // A [Replay] sends bytes exactly as given and decides where writes end, where pauses
 // occur, and whether the connection ends properly, is cut, is reset, or stalls.
-// [Oddities] are such streams, one for each known deviation of real servers from the
-// protocol, reduced to that deviation, with the result that a correct client must
-// produce. The server offers each one under its own base URL, see [OddityURL].
+// [Oddities] are such streams, one for each known peculiarity of real servers, reduced to
+// that peculiarity, with the result that a correct client must produce. The server offers
+// each one under its own base URL, see [OddityURL].
 //
 // # As a process
 //

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Oddity is an answer to a request with "stream": true that deviates from the protocol as
-// some real servers do, with the result that a correct client must produce.
+// Oddity is an unusual answer to a request with "stream": true, of a kind that real
+// servers send, with the result that a correct client must produce.
 type Oddity struct {
 	// Name is short and can be used in a URL, for example "index-missing".
 	Name string
-	// About describes the deviation, and where it was seen if only in one place.
+	// About says what is unusual, and where it was seen if only in one place.
 	About string
 	// Replay is the answer.
 	Replay Replay

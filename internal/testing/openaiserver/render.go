@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// rendered is a message in JSON, except for the parts that depend on the request: the
+// rendered holds the parts of a message in JSON that do not depend on the request: the
 // "choices" member of each chunk and of the whole answer. The other members (id, time,
 // model, usage) are added when it is sent.
 type rendered struct {

@@ -105,7 +105,7 @@ type Call struct {
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
-	// TotalTokens; zero means the sum of both.
+	// TotalTokens is the total count. Zero means the sum of both counts.
 	TotalTokens int `json:"total_tokens"`
 	// CachedTokens is the number of prompt tokens that were read from a cache.
 	CachedTokens int `json:"cached_tokens"`

@@ -148,7 +148,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	var err error
 	if first && s.http != nil {
-		err = s.http.Close() // before done, so that clients see a cut connection and not a proper end
+		err = s.http.Close() // first, so that clients see a cut connection and not a proper end
 	}
 	if first {
 		close(s.done)
@@ -197,7 +197,7 @@ func (x *exchange) wait(d time.Duration) bool {
 	}
 }
 
-// ServeHTTP answers POST /v1/chat/completions from the script and POST
+// ServeHTTP answers POST /v1/chat/completions from the script. It answers POST
 // /oddity/NAME/v1/chat/completions with the oddity NAME.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
