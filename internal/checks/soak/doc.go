@@ -3,7 +3,7 @@
 // Package soak contains only tests. They run everything together for a time, against
 // servers that are killed, frozen and restarted, and then count: every invocation has its
 // result, no effect happened twice, each result reports its effect correctly, and nothing
-// is left running or stored. docs/soak.md has the figures.
+// is left over. docs/soak.md has the figures.
 //
 // The flag -soak or the variable CONSORT_SOAK sets how long TestSoak runs; the default is
 // five seconds. The test prints its seed, and -soak.seed repeats the same decisions,
