@@ -125,7 +125,7 @@ func New(open converse.OpenFunc, opts *Options) (*Tool, error) {
 	t.kept = sessions{most: t.opts.Kept, each: t.opts.Each, idle: t.opts.Idle, logger: t.opts.Logger, talks: map[string]*session{}}
 	tool, err := invoker.New(t.opts.Name, t.opts.Description, t.say, &invoker.Options{Title: t.opts.Title, Needs: t.opts.Needs})
 	if err != nil {
-		return nil, fmt.Errorf("converse: %w", err)
+		return nil, fmt.Errorf("agenttool: %w", err)
 	}
 	t.tool = tool
 	return t, nil
