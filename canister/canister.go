@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Kind names a kind of canister, as it stands in the JSON form.
+// Kind names a kind of canister as it appears in the JSON form.
 type Kind string
 
-// The six kinds of messages, and the three of a log's own; see [Message].
+// The six kinds of messages, and three kinds that are only kept in the log; see
+// [Message].
 const (
 	KindUser       Kind = "user"
 	KindAssistant  Kind = "assistant"
@@ -24,11 +25,11 @@ const (
 	KindAnswer Kind = "answer"
 )
 
-// Canister is one message of a conversation: [User], [Assistant],
-// [Supervisor], [Document], [Invocation] or [Result]. Beside the messages stands
-// what a conversation that outlives its process has to know, and the model is
-// never told: [Intent], [Wait] and [Answer]. Each is held by value. The set is
-// closed.
+// Canister is one entry of a conversation. Six kinds are messages: [User],
+// [Assistant], [Supervisor], [Document], [Invocation] and [Result]. Three more
+// record the state that a conversation needs to outlive its process and are never
+// sent to the model: [Intent], [Wait] and [Answer]. Each is held by value. The
+// set is closed.
 type Canister interface {
 	// Header returns the identity, time and metadata of the canister.
 	Header() Head
@@ -38,69 +39,70 @@ type Canister interface {
 	withHead(Head) Canister // closes the set; see WithHead
 }
 
-// Fields are JSON members by name. Each value is one valid, compact JSON text;
-// the maps that canisters carry are shared between copies and must not be
+// Fields maps the names of JSON members to their values. Each value is one valid,
+// compact JSON text. Copies of a canister share these maps; they must not be
 // changed once the canister is in a history.
 type Fields map[string]json.RawMessage
 
-// Extra is what canisters and contents carry beside their own fields.
+// Extra holds the metadata and the unknown members of a canister or content.
 type Extra struct {
-	// Metadata belongs to programs: the model never sees it, and this module
-	// only writes members that its documentation names. May be nil.
+	// Metadata belongs to programs: the model never sees it, and this module only
+	// writes members that its documentation names. May be nil.
 	Metadata Fields
-	// Unknown holds members of the JSON form that this version of the package
-	// does not know, so that reading and writing a newer program's history
-	// loses nothing. May be nil.
+	// Unknown holds members of the JSON form that this version of the package does
+	// not know, so that reading and writing a newer program's history loses nothing.
+	// May be nil.
 	Unknown Fields
 }
 
-// Head is what every canister has.
+// Head holds the fields that every canister has.
 type Head struct {
-	// ID is the identity, unique within the conversation. The converse loop
-	// gives one to each canister that enters a history without.
+	// ID is unique within the conversation. The converse loop assigns one to each
+	// canister that enters a history without it.
 	ID string
-	// Time is when the canister came to be. The JSON form keeps the instant
-	// to the nanosecond, in UTC.
+	// Time is when the canister was created. The JSON form keeps the instant to the
+	// nanosecond, in UTC.
 	Time time.Time
 	Extra
 }
 
-// Header returns the head itself; embedding it is half of being a [Canister].
+// Header returns h. Embedding Head gives a type one of the methods of [Canister].
 func (h Head) Header() Head { return h }
 
-// User is what a person, or the program in a person's place, says.
+// User is a message from a person, or from a program acting for one.
 type User struct {
 	Head
 	Content []Content
 }
 
-// Assistant is what the model says in one exchange. Its Content may be empty:
-// a model that only asks for tools says nothing. The invocations that it asks
-// for follow as [Invocation] canisters.
+// Assistant is the model's message in one exchange. Content may be empty when the
+// model only calls tools. The calls follow as [Invocation] canisters.
 type Assistant struct {
 	Head
 	Content []Content
-	// Model is the name of the model as its server reported it, if it did.
+	// Model is the name of the model as its server reported it, or empty.
 	Model string
 	// Finish says why the model stopped.
 	Finish Finish
-	// Usage is what the exchange cost; nil when the server did not say.
+	// Usage is the number of tokens that the exchange used; nil if the server did not
+	// report it.
 	Usage *Usage
 }
 
-// Supervisor is an instruction that stands above the conversation, which
-// model APIs call a system or developer message.
+// Supervisor is an instruction that takes precedence over the conversation. Model
+// APIs call it a system or developer message.
 type Supervisor struct {
 	Head
 	Content []Content
 }
 
-// Document is reference material: neither a person nor the model says it.
+// Document is reference material, which comes neither from a person nor from the
+// model.
 type Document struct {
 	Head
 	// Title names the material for the model. May be empty.
 	Title string
-	// URI says where it came from. May be empty.
+	// URI is the address of the source. May be empty.
 	URI     string
 	Content []Content
 }
@@ -108,55 +110,56 @@ type Document struct {
 // Invocation is the model's request to call one tool.
 type Invocation struct {
 	Head
-	// Message is the ID of the [Assistant] canister that asked.
+	// Message is the ID of the [Assistant] canister that contains the request.
 	Message string
-	// CallID is the model's own name for the call, by which its API matches
-	// results with calls. The model adapter makes one up where the model gave
-	// none, or one that another call of the message has.
+	// CallID is the model's own name for the call; its API uses it to match results
+	// with calls. The model adapter makes one up if the model gave none or used the
+	// name of another call of the same message.
 	CallID string
-	// Name is the tool's name as the model was told and wrote it.
+	// Name is the tool's name as the model was given it and wrote it.
 	Name string
-	// Arguments is the text that the model wrote for the arguments: a JSON
-	// object if the model did well, and anything else if it did not.
+	// Arguments is the text that the model wrote as arguments. It should be a JSON
+	// object but can be anything.
 	Arguments string
 }
 
-// Result is what came of one [Invocation]: exactly one Result for each.
+// Result is the outcome of one [Invocation]. Each Invocation has exactly one
+// Result.
 type Result struct {
 	Head
-	// Invocation is the ID of the [Invocation] that is answered.
+	// Invocation is the ID of the [Invocation] that this result answers.
 	Invocation string
 	Content    []Content
-	// Code is empty when the tool succeeded, and otherwise one of the failure
-	// codes of the invoker package; Content then says in words what happened.
+	// Code is empty if the tool succeeded, and otherwise one of the failure codes of
+	// the invoker package; Content then describes the failure in words.
 	Code string
-	// Retryable says of a failure that trying again can help.
+	// Retryable means that trying again after this failure can help.
 	Retryable bool
 }
 
-// Failed reports whether the tool failed: whether there is a Code.
+// Failed reports whether the tool failed, that is whether Code is set.
 func (c Result) Failed() bool { return c.Code != "" }
 
-// Finish says why a model stopped.
+// Finish is the reason why a model stopped.
 type Finish string
 
-// The reasons to stop. A server's own reason that fits none of them is kept
+// The reasons to stop. If a server's own reason matches none of them, it is kept
 // as the server wrote it.
 const (
 	FinishStop          Finish = "stop"           // the model was done
-	FinishInvocations   Finish = "invocations"    // the model asks for tools
-	FinishLength        Finish = "length"         // the limit of output tokens
+	FinishInvocations   Finish = "invocations"    // the model calls tools
+	FinishLength        Finish = "length"         // the limit of output tokens was reached
 	FinishContentFilter Finish = "content_filter" // the server held text back
 	FinishRefusal       Finish = "refusal"        // the model declined
-	FinishCancelled     Finish = "cancelled"      // nothing was asked of it: a person ended the turn
+	FinishCancelled     Finish = "cancelled"      // the model was not asked: a person ended the turn
 )
 
 // Usage counts the tokens of one exchange, or the sum of several.
 type Usage struct {
 	Input     int64 `json:"input,omitzero"`     // tokens of the request, cached ones included
-	Cached    int64 `json:"cached,omitzero"`    // of Input, those that the server had in its prompt cache
+	Cached    int64 `json:"cached,omitzero"`    // the part of Input that was in the server's prompt cache
 	Output    int64 `json:"output,omitzero"`    // tokens of the answer, reasoning included
-	Reasoning int64 `json:"reasoning,omitzero"` // of Output, those spent on reasoning
+	Reasoning int64 `json:"reasoning,omitzero"` // the part of Output that was spent on reasoning
 }
 
 // Add returns the sum of u and v.
@@ -197,11 +200,11 @@ func (c Document) withHead(h Head) Canister   { c.Head = h; return c }
 func (c Invocation) withHead(h Head) Canister { c.Head = h; return c }
 func (c Result) withHead(h Head) Canister     { c.Head = h; return c }
 
-// WithHead returns c with h in place of its head.
+// WithHead returns c with its head replaced by h.
 func WithHead(c Canister, h Head) Canister { return c.withHead(h) }
 
-// ContentOf returns what c carries: nil for an [Invocation], an [Intent] and a
-// [Wait], which carry nothing. The slice is that of c.
+// ContentOf returns the content of c. It is nil for an [Invocation], an [Intent]
+// and a [Wait], which have none. The slice is shared with c.
 func ContentOf(c Canister) []Content {
 	switch c := c.(type) {
 	case User:
@@ -220,8 +223,8 @@ func ContentOf(c Canister) []Content {
 	return nil
 }
 
-// WithContent returns c with content in place of what it carries. What carries
-// nothing stays as it is.
+// WithContent returns c with its content replaced. A canister that has no content
+// is returned unchanged.
 func WithContent(c Canister, content []Content) Canister {
 	switch c := c.(type) {
 	case User:

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Rule names one rule that a history keeps.
+// Rule names a rule that a valid history follows.
 type Rule string
 
-// The rules, and what it means that one is broken.
+// The rules, each with the fault that it reports.
 const (
 	// RuleValue: the canister is nil, or not one of the kinds by value.
 	RuleValue Rule = "value"
@@ -19,46 +19,46 @@ const (
 	RuleMissingID Rule = "missing_id"
 	// RuleDuplicateID: a canister before it has the same identity.
 	RuleDuplicateID Rule = "duplicate_id"
-	// RuleCallID: the invocation has no CallID, or that of another invocation
+	// RuleCallID: the invocation has no CallID, or the same one as another invocation
 	// of its message.
 	RuleCallID Rule = "call_id"
-	// RuleMessage: the Message of the invocation names no Assistant before it.
+	// RuleMessage: Message of the invocation does not name an earlier Assistant.
 	RuleMessage Rule = "message"
-	// RulePlace: the invocation is not directly behind its Assistant and the
-	// other invocations of it, or the result, intent or wait of an invocation is
-	// not directly behind those and their like.
+	// RulePlace: the invocation does not directly follow its Assistant and that
+	// message's other invocations, or the result, intent or wait does not directly
+	// follow the invocations and the other results, intents and waits of its message.
 	RulePlace Rule = "place"
-	// RuleOrphan: the result, intent or wait names no invocation before it, or
-	// the answer no wait.
+	// RuleOrphan: the result, intent or wait names no earlier invocation, or the
+	// answer names no earlier wait.
 	RuleOrphan Rule = "orphan"
-	// RuleRepeated: the invocation of the result, intent or wait has a result
-	// already, or the wait of the answer an answer.
+	// RuleRepeated: the result, intent or wait names an invocation that already has a
+	// result, or the answer names a wait that already has an answer.
 	RuleRepeated Rule = "repeated"
 	// RuleUnanswered: the invocation has no result, and the conversation has
-	// gone on without.
+	// continued without it.
 	RuleUnanswered Rule = "unanswered"
-	// RuleOpen: the invocation has no result yet, and nothing but results,
-	// intents, waits and answers follows. A history whose problems are all of this rule was
-	// put down in the middle of its work; see [Pending].
+	// RuleOpen: the invocation has no result yet, and only results, intents, waits
+	// and answers follow it. If all problems of a history are of this rule, the
+	// history was interrupted while calls were running; see [Pending].
 	RuleOpen Rule = "open"
 )
 
-// Problem is one place where a history breaks a rule.
+// Problem is one violation of a rule in a history.
 type Problem struct {
-	Index int    // of the canister in the history
-	ID    string // of the canister; may be empty
+	Index int    // index of the canister in the history
+	ID    string // ID of the canister; may be empty
 	Rule  Rule
-	Text  string // what is wrong, in a sentence for people
+	Text  string // the problem, in a sentence for people
 }
 
-// String returns the place, the rule and the text.
+// String returns the position, the rule and the text.
 func (p Problem) String() string {
 	return fmt.Sprintf("canister %d (%s): %s: %s", p.Index, clip(p.ID), p.Rule, p.Text)
 }
 
-// Check returns where history breaks the rules, in the order of the history,
-// and nil if it keeps them all. Times do not matter, and neither does what the
-// canisters say. It does not change the history.
+// Check returns the problems of history in the order of the history, or nil if it
+// follows all rules. It ignores times and the content of canisters, and does not
+// change the history.
 func Check(history []Canister) []Problem {
 	c := checker{
 		ids:        make(map[string]bool, len(history)),
@@ -75,11 +75,10 @@ func Check(history []Canister) []Problem {
 	return c.problems
 }
 
-// Pending returns the invocations that still lack a result and at the end of
-// the history, behind the last message, wait for it, in their order: nil if
-// there are none. Its cost is that of the last message, not of the history. Of
-// a history in which [Check] finds more than open invocations, it tells only
-// what the end looks like.
+// Pending returns, in order, the invocations of the last message that still have
+// no result, or nil if there are none. Its cost depends on the size of the last
+// message, not of the history. If [Check] finds problems other than open
+// invocations, Pending looks only at the end of the history.
 func Pending(history []Canister) []Invocation {
 	end := len(history)
 	answered := map[string]bool{}
@@ -119,26 +118,26 @@ func isInvocation(c Canister) bool {
 type checker struct {
 	problems   []Problem
 	index      int
-	ids        map[string]bool  // the identities before the index
-	assistants map[string]bool  // those of Assistants
-	calls      map[string]*call // the invocations before the index
-	order      []*call          // the same, in their order
-	waits      map[string]bool  // the waits before the index: whether they are answered
-	block      *block           // what the canister at the index stands in; may be nil
+	ids        map[string]bool  // IDs before index
+	assistants map[string]bool  // IDs of Assistants before index
+	calls      map[string]*call // invocations before index, by ID
+	order      []*call          // the same invocations, in order
+	waits      map[string]bool  // waits before index; true if answered
+	block      *block           // the block that the canister at index belongs to; may be nil
 }
 
-// block is an Assistant with the invocations and results behind it.
+// block is an Assistant with the invocations and results that follow it.
 type block struct {
 	message string // the ID of the Assistant
 	callIDs map[string]bool
-	closed  bool // something else than an invocation has been seen
+	closed  bool // a canister other than an invocation has followed
 }
 
 // call is an invocation.
 type call struct {
 	index    int
 	id       string
-	block    *block // in which the invocation stands in its place, or nil
+	block    *block // the block that the invocation is correctly placed in, or nil
 	answered bool
 }
 
@@ -205,8 +204,9 @@ func (c *checker) invocation(v Invocation) {
 	this.block = c.block
 }
 
-// about looks at what belongs to an invocation, which has to be open, and
-// returns that unless it is not there or has a result.
+// about checks a canister that belongs to an invocation, and returns that
+// invocation. It returns nil if the invocation does not exist or has a result
+// already.
 func (c *checker) about(id, invocation string) *call {
 	asked := c.calls[invocation]
 	switch {
@@ -224,7 +224,7 @@ func (c *checker) about(id, invocation string) *call {
 	return asked
 }
 
-// close lets no further invocation stand in the block.
+// close makes further invocations in the block an error.
 func (c *checker) close() {
 	if c.block != nil {
 		c.block.closed = true

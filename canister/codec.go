@@ -10,19 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal returns the JSON form of c: one line, without a newline at its end.
-// The same canister always gives the same bytes.
+// Marshal returns the JSON form of c as one line, without a trailing newline.
+// Equal canisters give equal bytes.
 //
-// Unmarshal gives back an equal canister, provided that c is in canonical
-// form: the time is in UTC and without a monotonic reading, a canister without
-// content has a nil slice, and one without fields a nil map. Strings need not
-// be valid UTF-8.
+// Unmarshal restores an equal canister if c is in canonical form: the time is in
+// UTC and without a monotonic reading, a canister without content has a nil
+// slice, and one without fields a nil map. Strings need not be valid UTF-8.
 //
-// The errors are mistakes of the caller: a canister, or a piece of content,
-// that is nil or not held by value; a year outside of 0 to 9999; a value in
-// Fields or in [StructuredContent] that is not one valid JSON text in UTF-8, or
-// nests deeper than 9,000 levels; a name in Fields that is not UTF-8; a name in
-// Unknown that the form itself uses.
+// Errors are mistakes of the caller: a canister or content that is nil or not
+// held by value; a year outside of 0 to 9999; a value in Fields or in
+// [StructuredContent] that is not one valid JSON text in UTF-8, or nests deeper
+// than 9,000 levels; a name in Fields that is not UTF-8; a name in Unknown that
+// the form itself uses.
 func Marshal(c Canister) ([]byte, error) {
 	line, err := appendCanister(make([]byte, 0, 512), c)
 	if err != nil {
@@ -31,14 +30,14 @@ func Marshal(c Canister) ([]byte, error) {
 	return line, nil
 }
 
-// Unmarshal returns the canister whose JSON form is line; white space around
-// it does not matter. The canister shares no memory with line.
+// Unmarshal parses the JSON form of a canister; white space around it is ignored.
+// The canister shares no memory with line.
 //
-// It keeps members that it does not know in [Extra]. A kind of canister or a
-// type of content that it does not know is an error, and so is a value of the
-// wrong type, a member that stands twice, and a version of the form that is
-// newer than this package. Members that are missing have the zero value:
-// whether a canister makes sense in its history is for [Check] to say.
+// Unknown members are kept in [Extra]. Unmarshal returns an error for an unknown
+// kind of canister or type of content, a value of the wrong type, a duplicate
+// member, and a version of the form that is newer than this package. Missing
+// members have the zero value: use [Check] to find out whether a canister is
+// valid in its history.
 func Unmarshal(line []byte) (Canister, error) {
 	c, err := readCanister(line)
 	if err != nil {
@@ -95,14 +94,15 @@ func appendContent(dst []byte, c Content) ([]byte, error) {
 	return nil, fmt.Errorf("%T is not one of the six types of content, held by value", c)
 }
 
-// room is more members than most objects have: those stay off the heap.
+// room is the capacity for members; it is enough for most objects, so that the
+// slice stays on the stack.
 const room = 12
 
 func readCanister(line []byte) (Canister, error) {
 	if !utf8.Valid(line) {
 		return nil, errors.New("the line is not UTF-8")
 	}
-	if !valid(line) { // encoding/json has the last word on what is not
+	if !valid(line) { // encoding/json decides whether it is invalid and makes the error
 		if err := json.Unmarshal(line, new(json.RawMessage)); err != nil {
 			return nil, fmt.Errorf("the line is not one JSON object: %w", err)
 		}
@@ -111,7 +111,7 @@ func readCanister(line []byte) (Canister, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The version comes first: it explains whatever else may look wrong.
+	// Check the version first: a newer version explains other faults.
 	if err := checkVersion(lookup(members, "v")); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func readCanister(line []byte) (Canister, error) {
 	return nil, fmt.Errorf("unknown kind %s: want user, assistant, supervisor, document, invocation, result, intent, wait or answer", clip(kind))
 }
 
-// readContent returns the content that raw begins with, and where it ends.
+// readContent returns the content at the start of raw, and the index of its end.
 func readContent(raw []byte) (c Content, end int, err error) {
 	members, end, err := splitObject(make([]rawMember, 0, room), raw)
 	if err != nil {
@@ -174,7 +174,7 @@ func contentOf(members []rawMember) (Content, error) {
 	return nil, fmt.Errorf("unknown content type %s: want text, image, audio, resource, link or structured", clip(kind))
 }
 
-// readLabel returns the member that says what the others mean.
+// readLabel returns the member that determines the meaning of the others.
 func readLabel(members []rawMember, name string) (string, error) {
 	raw := lookup(members, name)
 	if raw == nil {
@@ -186,7 +186,7 @@ func readLabel(members []rawMember, name string) (string, error) {
 	return unquote(raw)
 }
 
-// read returns the T, a canister or a content, that has the members.
+// read returns a T, which is a canister or a content, with the given members.
 func read[T any, P interface {
 	*T
 	members() []member

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Content is one piece of what a canister carries: [TextContent],
-// [ImageContent], [AudioContent], [ResourceContent], [LinkContent] or
-// [StructuredContent], each held by value. The set is closed.
+// Content is one piece of a canister's content: [TextContent], [ImageContent],
+// [AudioContent], [ResourceContent], [LinkContent] or [StructuredContent], each
+// held by value. The set is closed.
 type Content interface {
 	content() // closes the set
 }
 
-// TextContent is text, in UTF-8. Text from a tool may hold bytes that are not;
-// the JSON form keeps those exactly too.
+// TextContent is text in UTF-8. Text from a tool may contain invalid UTF-8; the
+// JSON form keeps those bytes exactly too.
 type TextContent struct {
 	Text string
 	Extra
 }
 
-// ImageContent is a picture: its bytes, or a URL at which a model server can
-// fetch it. Exactly one of the two is set.
+// ImageContent is a picture, given as its bytes or as a URL that a model server
+// can fetch. Exactly one of Data and URL is set.
 type ImageContent struct {
 	Data []byte
 	URL  string
-	// MIME is the media type, such as image/png. Set with Data.
+	// MIME is the media type, such as image/png. It is set with Data.
 	MIME string
 	Extra
 }
@@ -40,8 +40,8 @@ type AudioContent struct {
 }
 
 // ResourceContent is a resource with its contents, which MCP calls an embedded
-// resource. A textual resource has Text, a binary one has Blob (not nil, even
-// when it has no bytes).
+// resource. A textual resource has Text. A binary one has Blob, which is not nil
+// even if it is empty.
 type ResourceContent struct {
 	URI  string
 	MIME string // media type; may be empty
@@ -50,18 +50,18 @@ type ResourceContent struct {
 	Extra
 }
 
-// LinkContent points at a resource without holding it.
+// LinkContent refers to a resource without containing it.
 type LinkContent struct {
 	URI         string
 	Name        string
 	Title       string
 	Description string
 	MIME        string // media type; may be empty
-	Size        *int64 // bytes; nil when not known
+	Size        *int64 // in bytes; nil if unknown
 	Extra
 }
 
-// StructuredContent is a JSON value that programs can read.
+// StructuredContent is a JSON value for programs to read.
 type StructuredContent struct {
 	// JSON is one valid, compact JSON text.
 	JSON json.RawMessage
@@ -75,8 +75,7 @@ func (ResourceContent) content()   {}
 func (LinkContent) content()       {}
 func (StructuredContent) content() {}
 
-// ExtraOf returns the metadata of a content and the members that this package does
-// not know.
+// ExtraOf returns the metadata and the unknown members of a content.
 func ExtraOf(c Content) Extra {
 	switch c := c.(type) {
 	case TextContent:
@@ -95,7 +94,7 @@ func ExtraOf(c Content) Extra {
 	return Extra{}
 }
 
-// WithExtra returns a copy of a content with other metadata and unknown members.
+// WithExtra returns a copy of c with its metadata and unknown members replaced.
 func WithExtra(c Content, extra Extra) Content {
 	switch c := c.(type) {
 	case TextContent:
@@ -123,7 +122,7 @@ func WithExtra(c Content, extra Extra) Content {
 // Text returns s as a piece of content.
 func Text(s string) TextContent { return TextContent{Text: s} }
 
-// Texts returns each string as a piece of content, ready for a canister.
+// Texts returns each string as a piece of content, for use in a canister.
 func Texts(ss ...string) []Content {
 	contents := make([]Content, len(ss))
 	for i, s := range ss {
@@ -132,8 +131,8 @@ func Texts(ss ...string) []Content {
 	return contents
 }
 
-// TextOf returns the text of all [TextContent] in contents, one after another
-// with a newline between two. Other kinds are passed over.
+// TextOf returns the text of all [TextContent] in contents, joined with newlines.
+// Other types are skipped.
 func TextOf(contents []Content) string {
 	var texts []string
 	for _, c := range contents {

@@ -1,50 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package canister holds the messages of a conversation and what they carry.
+// Package canister defines the messages of a conversation and their content.
 //
-// A conversation is a list of canisters. There are six kinds: what a person
-// says is a [User] canister, what the model says an [Assistant], the standing
-// instruction a [Supervisor], material to consult a [Document]; when the model
-// asks for a tool that is an [Invocation], and what the tool answered is a
-// [Result]:
+// A conversation is a list of canisters. There are six kinds of messages: a
+// person's message is a [User] canister, the model's an [Assistant], the standing
+// instruction a [Supervisor], and reference material a [Document]. A tool call by
+// the model is an [Invocation], and the tool's answer a [Result]:
 //
 //	history := []canister.Canister{
 //		canister.Supervisor{Content: canister.Texts("Answer in one sentence.")},
 //		canister.User{Content: canister.Texts("What should I wear in Oslo?")},
 //	}
 //
-// Both sets, [Canister] and [Content], are closed: the compiler keeps other
-// packages from adding kinds, and readers use a type switch whose default
-// says what it met. Canisters are plain values. Copying one is cheap, and
-// nobody changes one after it has entered a history; whoever wants another
-// text makes another canister.
+// Both sets, [Canister] and [Content], are closed: other packages cannot add
+// types, and readers use a type switch whose default case reports the unexpected
+// type. Canisters are plain values and cheap to copy. A canister must not be
+// changed once it is in a history; to get another text, make another canister.
 //
 // # Identity, order and answers
 //
-// Each canister has a [Head] with an identity that is unique in its
-// conversation and the time at which it came to be. One exchange with a model
-// yields one Assistant canister, possibly without any content, followed by
-// the Invocations that it asked for; each Invocation names that Assistant in
-// its Message field. Each Result names its Invocation, and the Results stand
-// behind the last Invocation of the message.
+// Each canister has a [Head] with an ID that is unique in its conversation and
+// the time of its creation. One exchange with a model yields one Assistant
+// canister, possibly without content, followed by the Invocations that it asks
+// for; each Invocation names that Assistant in its Message field. Each Result
+// names its Invocation, and the Results follow the last Invocation of the
+// message.
 //
-// [Check] tells whether a history keeps these rules, [Repair] makes one keep
-// them and reports what it did, and [Pending] lists the invocations at the end
-// of a history that still wait for a result: a history that was put down in
-// the middle of its work is not broken.
+// [Check] reports whether a history follows these rules. [Repair] fixes one that
+// does not and reports its changes. [Pending] lists the invocations at the end of
+// a history that still wait for a result: a history that was interrupted during
+// calls is not broken.
 //
-// # What a model is never told
+// # Canisters that the model never sees
 //
-// A conversation that outlives its process has to know more than what was said:
-// that a call is about to be made ([Intent]), that something is waited for
-// ([Wait]) and what was decided ([Answer]). These stand in the history too, and
-// [Messages] leaves them out.
+// A conversation that outlives its process has to record more than its messages:
+// that a call is about to be made ([Intent]), that the conversation waits for
+// something ([Wait]), and the decision that ends the wait ([Answer]). These are
+// in the history too, and [Messages] leaves them out.
 //
 // # On disk and on the wire
 //
-// [Marshal] and [Unmarshal] translate between a canister and its JSON form,
-// [Encode] and [Decode] between a history and lines of it. The form is
-// documented in docs/canisters.md. It round-trips exactly, keeps members that
-// this version does not know, and calls a kind that it does not know an error
-// that names the line.
+// [Marshal] and [Unmarshal] convert between a canister and its JSON form,
+// [Encode] and [Decode] between a history and lines of JSON. The form is
+// documented in docs/canisters.md. It round-trips exactly and keeps members that
+// this version does not know. An unknown kind is an error; from Decode, the error
+// names the line.
 package canister

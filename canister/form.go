@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// member is one member of an object of the JSON form: its name, and the place
-// in a struct that its value is written from and read into. What follows is
-// the form as a table, once for both directions, in the order of writing.
+// member is one member of an object of the JSON form: its name, and the struct
+// field that its value is written from and read into. The functions below list
+// the members of each kind once for both directions, in the order of writing.
 type member struct {
 	name  string
 	value value
 }
 
-// value is how one sort of Go value stands in the form; see values.go.
+// value converts one sort of Go value to and from JSON; see values.go.
 type value interface {
 	absent() bool // the member is left out
 	append(dst []byte) ([]byte, error)
@@ -28,7 +28,7 @@ func (h *Head) members(kind value, own ...member) []member {
 	return h.versioned(1, kind, own)
 }
 
-// laterMembers are those of a kind that came with version 2.
+// laterMembers returns the members of a kind that version 2 of the form added.
 func (h *Head) laterMembers(kind value, own ...member) []member {
 	return h.versioned(2, kind, own)
 }
@@ -189,8 +189,8 @@ func (u *Usage) members() []member {
 	}
 }
 
-// appendObject appends the members that are not absent, and then the unknown
-// ones in the order of their names.
+// appendObject appends the members that are not absent, followed by the unknown
+// ones, sorted by name.
 func appendObject(dst []byte, members []member, unknown Fields) ([]byte, error) {
 	dst = append(dst, '{')
 	start := len(dst)
@@ -210,7 +210,7 @@ func appendObject(dst []byte, members []member, unknown Fields) ([]byte, error) 
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		if m := find(members, name); m >= 0 {
 			if _, nests := members[m].value.(*usage); nests && !members[m].value.absent() {
-				continue // stands inside already
+				continue // already written inside the usage object
 			}
 			return nil, fmt.Errorf("unknown member %s has the name of a known one", clip(name))
 		}
@@ -225,8 +225,8 @@ func appendObject(dst []byte, members []member, unknown Fields) ([]byte, error) 
 	return append(dst, '}'), nil
 }
 
-// appendName appends the name of a member, and before it a comma unless it is
-// the first of the object whose members begin at start.
+// appendName appends the name of a member, preceded by a comma unless it is the
+// first of its object; start is the index of the object's first member.
 func appendName(dst []byte, start int, name string) []byte {
 	if len(dst) > start {
 		dst = append(dst, ',')
@@ -234,8 +234,8 @@ func appendName(dst []byte, start int, name string) []byte {
 	return append(appendQuoted(dst, name), ':')
 }
 
-// readObject reads each of raws into its member, and into unknown if there is
-// none of its name.
+// readObject reads each of raws into the member of that name, or into unknown if
+// there is no such member.
 func readObject(raws []rawMember, members []member, unknown *Fields) error {
 	var seen uint64 // bit i: members[i] has been read
 	for _, r := range raws {
@@ -268,7 +268,7 @@ func find[T string | []byte](members []member, name T) int {
 	return -1
 }
 
-// add keeps a compact copy of raw under name.
+// add stores a compact copy of raw under name.
 func (f *Fields) add(name string, raw []byte) error {
 	compact, err := appendRaw(make([]byte, 0, len(raw)), raw)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"iter"
 )
 
-// MaxLine is the length, in bytes and without the newline, of the longest line
-// that [Encode] writes and [Decode] reads: 64 MiB.
+// MaxLine is the maximum length of a line that [Encode] writes and [Decode]
+// reads: 64 MiB, without the newline.
 const MaxLine = 64 << 20
 
-// Encode writes the canisters to w, each in its JSON form and on a line of its
-// own, ended by a newline. It returns the first error of [Marshal] or of w; the
-// canisters before it may have been written then, and no part of the one that
-// does not marshal or is longer than [MaxLine].
+// Encode writes the JSON form of each canister to w, followed by a newline. It
+// returns the first error of [Marshal] or of w. The canisters before the error
+// may have been written, but no part of a canister that does not marshal or is
+// longer than [MaxLine].
 //
-// A program that appends to a log calls Encode with one canister after another
-// and gets the same bytes.
+// Calling Encode once for each canister, as a program that appends to a log does,
+// writes the same bytes.
 func Encode(w io.Writer, history ...Canister) error {
 	const flushAt = 64 << 10
 	var pending []byte
@@ -55,12 +55,12 @@ func flush(w io.Writer, lines []byte) error {
 	return nil
 }
 
-// Decode reads a history from r, one canister from each line; blank lines are
-// passed over, and the last line need not end with a newline. The first error
-// ends the sequence: one of [Unmarshal], a line longer than [MaxLine], or one
-// of r. It names the line, counted from 1.
+// Decode reads a history from r, one canister per line. It skips blank lines, and
+// the last line need not end with a newline. The sequence ends with the first
+// error: an error of [Unmarshal] or r, or a line longer than [MaxLine]. The error
+// names the line, counted from 1.
 //
-// Decode reads ahead of the canisters that it yields. It may be ranged over
+// Decode reads ahead of the canisters that it yields. The sequence may be used
 // once, by one goroutine.
 func Decode(r io.Reader) iter.Seq2[Canister, error] {
 	return func(yield func(Canister, error) bool) {
@@ -90,8 +90,8 @@ func Decode(r io.Reader) iter.Seq2[Canister, error] {
 	}
 }
 
-// readLine appends the next line to buffer, without its newline. At the end
-// of r, when there is no line, it returns io.EOF itself.
+// readLine appends the next line to buffer, without its newline. At the end of r
+// it returns io.EOF unwrapped.
 func readLine(r *bufio.Reader, buffer []byte) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')

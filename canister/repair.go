@@ -8,65 +8,65 @@ import (
 	"slices"
 )
 
-// Action names one way in which [Repair] changes a history.
+// Action names a way in which [Repair] changes a history.
 type Action string
 
 // The actions.
 const (
-	ActionDropped Action = "dropped" // the canister is gone
-	ActionAdded   Action = "added"   // the canister is new
-	ActionMoved   Action = "moved"   // the canister stands behind another one than before
-	ActionChanged Action = "changed" // an identity or a reference of the canister is another
+	ActionDropped Action = "dropped" // the canister was removed
+	ActionAdded   Action = "added"   // the canister was added
+	ActionMoved   Action = "moved"   // the canister follows a different one than before
+	ActionChanged Action = "changed" // an ID or a reference of the canister was changed
 )
 
-// Change is one thing that [Repair] did.
+// Change is one change that [Repair] made.
 type Change struct {
 	Action Action
-	// Before is the index of the canister in the history given, -1 for one
-	// that was added.
+	// Before is the index of the canister in the original history, or -1 if it was
+	// added.
 	Before int
-	// After is the index of the canister in the repaired history, -1 for one
-	// that was dropped.
+	// After is the index of the canister in the repaired history, or -1 if it was
+	// dropped.
 	After int
-	ID    string // of the canister in the repaired history, or of the dropped one
-	Text  string // what was done and why, in a sentence for people
+	ID    string // of the canister in the repaired history, or of the dropped canister
+	Text  string // the change and its reason, in a sentence for people
 }
 
-// String returns the action, the identity and the text.
+// String returns the action, the ID and the text.
 func (c Change) String() string { return fmt.Sprintf("%s %s: %s", c.Action, clip(c.ID), c.Text) }
 
-// What the results that Repair adds say; the code is one of the failure codes
-// of the invoker package.
+// The text and code of the Results that Repair adds; the code is one of the
+// failure codes of the invoker package.
 const (
 	interrupted = "The call was interrupted. It may or may not have taken effect."
 	canceled    = "CANCELED"
 )
 
-// Repair returns a history in which [Check] finds no problem, and what it did
-// for that: first what it dropped, and then the rest in the order of the
-// repaired history. A history without problems comes back as it is, without
-// changes. The same history always gives the same result, since neither the
-// clock nor chance takes part, and history itself is not changed.
+// Repair returns a history in which [Check] finds no problem, and the changes
+// that were needed: first the dropped canisters, then the rest in the order of
+// the repaired history. A history without problems is returned as it is, without
+// changes. The result depends only on the history, not on the clock or on chance,
+// and history itself is not changed.
 //
 //   - A canister that is nil or of a foreign type is dropped, and so is one that
-//     repeats an earlier one of the same identity in every member.
-//   - A Result whose Invocation the history does not have is dropped, and so is
+//     equals an earlier one in its ID and every other member.
+//   - A Result whose Invocation is not in the history is dropped, and so is
 //     a second Result for one Invocation.
-//   - The same holds for an Intent or a Wait whose Invocation the history does
-//     not have, an Answer whose Wait it does not have, and a second Answer.
-//   - An Invocation whose Assistant the history does not have gets one without
-//     content.
-//   - Invocations move behind their Assistant, behind those the Intents, Waits
+//   - The same applies to an Intent or a Wait whose Invocation is not in the
+//     history, an Answer whose Wait is not in it, and a second Answer.
+//   - An Invocation whose Assistant is not in the history gets an Assistant
+//     without content.
+//   - Invocations move behind their Assistant, followed by the Intents, Waits
 //     and Answers that belong to them, and then the Results. Nothing else moves.
-//   - An Invocation without a Result, also an open one at the end of the
-//     history, gets one with the code CANCELED, which tells the model that the
-//     call was interrupted and may or may not have taken effect. Who would
-//     rather carry out what is open asks [Pending] first.
-//   - A canister whose identity is missing or taken gets a new one, derived from
-//     the old or from its place; references to it follow. The same holds for a
-//     CallID within its message. Where several canisters have one identity, a
-//     reference means the nearest Assistant before, or the Invocations of that
-//     identity one after another.
+//   - An Invocation without a Result, including an open one at the end of the
+//     history, gets a Result with the code CANCELED, which tells the model that
+//     the call was interrupted and may or may not have taken effect. To carry out
+//     open calls instead, use [Pending] before Repair.
+//   - A canister whose ID is missing or taken gets a new one, derived from the old
+//     ID or from its position; references to it are updated. The same applies to a
+//     CallID within its message. If several canisters share an ID, a reference
+//     means the nearest earlier Assistant, or the Invocations of that ID one after
+//     another.
 func Repair(history []Canister) ([]Canister, []Change) {
 	r := repair{history: history}
 	slots := r.keep()
@@ -79,35 +79,35 @@ func Repair(history []Canister) ([]Canister, []Change) {
 	return repaired, r.changes
 }
 
-// repair is the work of one [Repair].
+// repair is the state of one [Repair].
 type repair struct {
 	history []Canister
 	changes []Change
 	out     []*slot // the repaired history
 }
 
-// slot is a canister on its way from the one history to the other.
+// slot is a canister that moves from the original to the repaired history.
 type slot struct {
 	canister Canister
-	before   int     // index in the history given; -1 if added
-	note     string  // why it was added, or what was changed of it already
+	before   int     // index in the original history; -1 if added
+	note     string  // why it was added, or an earlier change to it
 	parent   *slot   // the Assistant of an Invocation, the Invocation of a Result, Intent, Wait or Answer
-	message  *slot   // the Assistant behind whose calls an Intent, Wait or Answer stands, if it does
+	message  *slot   // the Assistant whose calls an Intent, Wait or Answer follows; may be nil
 	wait     *slot   // the Wait of an Answer
-	late     *slot   // the Answer of a Wait that stood before it
-	laid     bool    // it is in the repaired history
+	late     *slot   // the Answer of a Wait that came before its Wait
+	laid     bool    // whether it is in the repaired history
 	calls    []*slot // the Invocations of an Assistant
-	notes    []*slot // what stands between those and their Results
+	notes    []*slot // the canisters between those and their Results
 	result   *slot   // the Result of an Invocation
-	callIDs  *names  // of an Assistant
+	callIDs  *names  // the CallIDs of an Assistant
 }
 
 func (r *repair) drop(index int, id, format string, args ...any) {
 	r.changes = append(r.changes, Change{ActionDropped, index, -1, id, fmt.Sprintf(format, args...)})
 }
 
-// keep returns a slot for each canister but those that are none, or that
-// repeat an earlier one.
+// keep returns a slot for each canister, except invalid ones and exact
+// duplicates.
 func (r *repair) keep() []*slot {
 	holders := map[string]int{}
 	for _, given := range r.history {
@@ -140,8 +140,8 @@ func (r *repair) keep() []*slot {
 	return slots
 }
 
-// byValue returns c, and true, if it is one of the six kinds by value; what c
-// points at if it is a pointer to one; and otherwise nil.
+// byValue returns c and true if c is one of the kinds by value; the canister that
+// c points to, and false, if c is a non-nil pointer to one; and otherwise nil.
 func byValue(c Canister) (Canister, bool) {
 	switch c := c.(type) {
 	case User, Assistant, Supervisor, Document, Invocation, Result, Intent, Wait, Answer:
@@ -175,8 +175,8 @@ func held[T Canister](c *T) (Canister, bool) {
 	return *c, false
 }
 
-// link finds out what belongs to what, and returns the slots that belong to
-// nothing, in the order in which they will stand.
+// link connects canisters that refer to each other. It returns the slots that
+// belong to no other slot, in their final order.
 func (r *repair) link(slots []*slot) []*slot {
 	first := map[string]*slot{} // Assistants by identity
 	for _, s := range slots {
@@ -185,7 +185,7 @@ func (r *repair) link(slots []*slot) []*slot {
 		}
 	}
 	var top, results, notes []*slot
-	var block *slot               // the Assistant that the slot may stand behind
+	var block *slot               // the Assistant that the slot can follow
 	nearest := map[string]*slot{} // Assistants before the slot
 	calls := map[string][]*slot{} // Invocations by identity
 	for _, s := range slots {
@@ -224,9 +224,9 @@ func (r *repair) link(slots []*slot) []*slot {
 	return slices.DeleteFunc(top, func(s *slot) bool { return gone[s] })
 }
 
-// note gives each Intent, and each Wait of an Invocation, to the message of that,
-// and each Answer to its Wait, and returns those that are not to stand for
-// themselves. What belongs to nothing is dropped.
+// note connects each Intent, and each Wait of an Invocation, with the message of
+// that Invocation, and each Answer with its Wait. It drops those without a match,
+// and returns the set of those that are not to be placed on their own.
 func (r *repair) note(notes []*slot, calls map[string][]*slot) map[*slot]bool {
 	gone, waits := map[*slot]bool{}, map[string]*slot{}
 	for _, s := range notes {
@@ -255,7 +255,7 @@ func (r *repair) note(notes []*slot, calls map[string][]*slot) map[*slot]bool {
 	return gone
 }
 
-// attach gives s to an invocation and the message of that.
+// attach connects s with an invocation and the message of that invocation.
 func (r *repair) attach(s *slot, asked []*slot) bool {
 	if len(asked) == 0 {
 		return false
@@ -264,7 +264,7 @@ func (r *repair) attach(s *slot, asked []*slot) bool {
 	return true
 }
 
-// answer gives each Result to its Invocation, or drops it.
+// answer connects each Result with its Invocation, or drops it.
 func (r *repair) answer(results []*slot, calls map[string][]*slot) {
 	for _, s := range results {
 		result := s.canister.(Result)
@@ -282,8 +282,8 @@ func (r *repair) answer(results []*slot, calls map[string][]*slot) {
 	}
 }
 
-// lay puts the slots into the order of the repaired history, and adds the
-// Results that are missing.
+// lay puts the slots into the order of the repaired history and adds missing
+// Results.
 func (r *repair) lay(top []*slot) {
 	for _, s := range top {
 		r.put(s)
@@ -307,7 +307,8 @@ func (r *repair) lay(top []*slot) {
 	}
 }
 
-// put puts a slot at the end; an Answer not before its Wait.
+// put appends a slot to the output. An Answer is held back until its Wait is
+// placed.
 func (r *repair) put(s *slot) {
 	if s.wait != nil && !s.wait.laid {
 		s.wait.late = s
@@ -320,9 +321,9 @@ func (r *repair) put(s *slot) {
 	}
 }
 
-// behind returns what stands behind the Invocations of a message: the Results
-// that the history had and the rest, in their order there, but for what belongs
-// to an Invocation and stood behind its Result.
+// behind returns the slots that follow the Invocations of a message: the existing
+// Results and the notes, in their original order, except that a note moves before
+// the Result of its Invocation.
 func (s *slot) behind() []*slot {
 	place := func(s *slot) int {
 		if s.parent != nil && s.parent.result != nil {
@@ -340,8 +341,8 @@ func (s *slot) behind() []*slot {
 	return behind
 }
 
-// settle gives every canister its identity and its references, and writes
-// down what became of it. Whatever a canister refers to stands before it.
+// settle assigns the IDs and references of all canisters and records the changes.
+// Every canister comes after those that it refers to.
 func (r *repair) settle() {
 	ids := newNames()
 	for _, s := range r.out {
@@ -350,7 +351,7 @@ func (r *repair) settle() {
 		}
 	}
 	follows := r.predecessors()
-	previous := -1 // the last that was not added
+	previous := -1 // index of the last canister that was not added
 	for i, s := range r.out {
 		notes := s.identify(ids, i)
 		notes = append(notes, s.refer()...)
@@ -376,8 +377,8 @@ func (r *repair) change(action Action, after int, text string) {
 	r.changes = append(r.changes, Change{action, s.before, after, s.canister.Header().ID, text})
 }
 
-// predecessors returns, for each canister of the repaired history that was in
-// the one given, the index there of the one before it that was kept as well.
+// predecessors returns, for each kept canister by its index in the original
+// history, the index of the kept canister before it, or -1.
 func (r *repair) predecessors() map[int]int {
 	var kept []int
 	for _, s := range r.out {
@@ -395,8 +396,8 @@ func (r *repair) predecessors() map[int]int {
 	return follows
 }
 
-// identify makes sure that the canister, at index in the repaired history, has
-// an identity of its own, and says so if that is another than before.
+// identify makes the ID of the canister, at index in the repaired history,
+// unique, and describes the change if there was one.
 func (s *slot) identify(ids *names, index int) []string {
 	head := s.canister.Header()
 	had := head.ID
@@ -415,8 +416,8 @@ func (s *slot) identify(ids *names, index int) []string {
 	return []string{fmt.Sprintf("its identity %s was taken and is %s now", clip(had), clip(head.ID))}
 }
 
-// refer makes the canister refer to its parent, and gives an Invocation a
-// CallID of its own. It says what of that is another than before.
+// refer makes the canister refer to its parent, and gives an Invocation a unique
+// CallID. It describes the changes.
 func (s *slot) refer() []string {
 	var notes []string
 	set := func(field *string, name, now string) {
@@ -455,18 +456,19 @@ func (s *slot) refer() []string {
 	return notes
 }
 
-// names keeps names apart: those that are given, and those that are reserved
-// for the first that has them already.
+// names keeps names unique. A reserved name can only be claimed by a canister
+// that already has it.
 type names struct {
 	reserved, given map[string]bool
-	next            map[string]int // the number to try next, by the name derived from
+	next            map[string]int // the number to try next, by base name
 }
 
 func newNames() *names {
 	return &names{map[string]bool{}, map[string]bool{}, map[string]int{}}
 }
 
-// keep gives name to one that has it already, if it is the first.
+// keep claims name for a canister that already has it, and reports whether it was
+// free.
 func (n *names) keep(name string) bool {
 	if name == "" || n.given[name] {
 		return false
@@ -475,8 +477,8 @@ func (n *names) keep(name string) bool {
 	return true
 }
 
-// derive gives a new name: base itself or, if it is not free, base and the
-// first number from 2 that is.
+// derive claims a new name: base if that is free, and otherwise base with the
+// first free number from 2.
 func (n *names) derive(base string) string {
 	name := base
 	for n.reserved[name] || n.given[name] {

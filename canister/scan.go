@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// The functions of this file walk a JSON text that encoding/json has found
-// valid. encoding/json itself cannot be asked, because it takes the last of
-// duplicate members, ignores the case of names, and puts U+FFFD where a text
-// does not decode, each without a word.
+// The functions of this file scan JSON text that has been found valid.
+// encoding/json is not used because it silently takes the last of duplicate
+// members, ignores the case of names, and replaces text that it cannot decode by
+// U+FFFD.
 
-// typeOf says in words what sort of value raw is.
+// typeOf describes the type of the value raw, for error messages.
 func typeOf(raw []byte) string {
 	switch raw[0] {
 	case '{':
@@ -33,19 +33,19 @@ func typeOf(raw []byte) string {
 	return "a number"
 }
 
-// wrongType is the error for raw in a place where want belongs.
+// wrongType returns the error for raw where a value of type want is required.
 func wrongType(want string, raw []byte) error {
 	return fmt.Errorf("want %s, got %s", want, typeOf(raw))
 }
 
-// rawMember is one member of an object as it stands in a text, of which the
-// name may be a part.
+// rawMember is one member of an object in its source form. name can share memory
+// with the text.
 type rawMember struct {
 	name, raw []byte
 }
 
-// splitObject appends the members of the object that raw begins with, in their
-// order, and returns where it ends.
+// splitObject appends the members of the object at the start of raw, in their
+// order, and returns the index of its end.
 func splitObject(members []rawMember, raw []byte) (_ []rawMember, end int, err error) {
 	if raw[0] != '{' {
 		return nil, 0, wrongType("an object", raw)
@@ -64,7 +64,7 @@ func splitObject(members []rawMember, raw []byte) (_ []rawMember, end int, err e
 	return members, w.at, nil
 }
 
-// lookup returns the value of the first member with the name, or nil.
+// lookup returns the value of the first member with that name, or nil.
 func lookup(members []rawMember, name string) []byte {
 	for _, m := range members {
 		if string(m.name) == name {
@@ -74,14 +74,15 @@ func lookup(members []rawMember, name string) []byte {
 	return nil
 }
 
-// walk goes through the values that stand directly in an array, or in an object,
-// where each name comes before its value. It begins behind the first bracket.
+// walk iterates over the direct values of an array or object; in an object, each
+// name precedes its value. It starts after the opening bracket.
 type walk struct {
 	raw []byte
 	at  int
 }
 
-// more goes to the next value, or behind the last bracket, where there is none.
+// more advances to the next value and reports whether there is one; if not, it
+// advances past the closing bracket.
 func (w *walk) more() bool {
 	for {
 		switch w.raw[w.at] {
@@ -96,7 +97,7 @@ func (w *walk) more() bool {
 	}
 }
 
-// value returns the value, and goes behind it.
+// value returns the current value and advances past it.
 func (w *walk) value() []byte {
 	start := w.at
 	w.at = skip(w.raw, start)
@@ -118,7 +119,7 @@ func skip(raw []byte, i int) int {
 }
 
 func skipString(raw []byte, i int) int {
-	for i++; ; i += 2 { // behind what is escaped, which may be a quote
+	for i++; ; i += 2 { // skips the escaped character, which may be a quote
 		i += plain(raw[i:])
 		if raw[i] == '"' {
 			return i + 1
@@ -144,7 +145,7 @@ func skipNested(raw []byte, i int) int {
 	}
 }
 
-// nesting returns how many arrays and objects stand in one another in raw.
+// nesting returns the maximum depth of nested arrays and objects in raw.
 func nesting(raw []byte) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(raw); i++ {
@@ -161,9 +162,9 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// appendQuoted appends s, which is valid UTF-8, as a JSON string, with the
-// escapes of RFC 8785 section 3.2.2.2: the fewest that JSON allows, so that
-// there is one way to write a text.
+// appendQuoted appends s, which must be valid UTF-8, as a JSON string. It uses
+// the escapes of RFC 8785 section 3.2.2.2: the fewest that JSON allows, so that
+// every text has exactly one form.
 func appendQuoted(dst []byte, s string) []byte {
 	const short, hex = "btn\x00fr", "0123456789abcdef"
 	dst = append(dst, '"')
@@ -188,8 +189,8 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// unquote returns the text of a JSON string. Half of a surrogate pair is an
-// error: no text has such a character.
+// unquote returns the text of a JSON string. An unpaired surrogate is an error,
+// because it is not a character.
 func unquote(raw []byte) (string, error) {
 	rest := raw[1 : len(raw)-1]
 	i := bytes.IndexByte(rest, '\\')
@@ -216,7 +217,7 @@ func unquote(raw []byte) (string, error) {
 	return text.String(), nil
 }
 
-// unquoted is unquote without a copy, if the text is a part of raw.
+// unquoted is like unquote but returns a part of raw if nothing is escaped.
 func unquoted(raw []byte) ([]byte, error) {
 	if rest := raw[1 : len(raw)-1]; bytes.IndexByte(rest, '\\') < 0 {
 		return rest, nil
@@ -225,7 +226,7 @@ func unquoted(raw []byte) ([]byte, error) {
 	return []byte(text), err
 }
 
-// unescape returns the character that c means behind a backslash.
+// unescape returns the character that c stands for after a backslash.
 func unescape(c byte) byte {
 	switch c {
 	case 'b':
@@ -242,9 +243,9 @@ func unescape(c byte) byte {
 	return c // a quote, a slash or a backslash
 }
 
-// escapedRune returns the character of the \u escape, or of the two that are a
-// surrogate pair, at the start of s, and how many bytes it takes: none when it
-// is half of a pair.
+// escapedRune decodes the \u escape, or the surrogate pair of two escapes, at the
+// start of s. It returns the character and its length in bytes, which is 0 for
+// half of a pair.
 func escapedRune(s []byte) (rune, int) {
 	r := hexRune(s[2:6])
 	if !utf16.IsSurrogate(r) {
@@ -274,7 +275,7 @@ func hexRune(digits []byte) rune {
 	return r
 }
 
-// clip returns a name for an error message, quoted and not longer than a line.
+// clip quotes a name for an error message and limits its length.
 func clip[T string | []byte](name T) string {
 	const most = 60
 	if len(name) > most {

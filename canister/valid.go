@@ -8,26 +8,25 @@ import (
 	"math/bits"
 )
 
-// valid reports whether a text is one JSON value with white space around it, as
-// json.Valid does, and in a fraction of the time: most of a line is strings, of
-// which it takes eight bytes at a time. The grammar is that of RFC 8259.
+// valid reports whether text is one JSON value, with optional white space around
+// it, as json.Valid does. It is much faster: most of a line is strings, and it
+// scans those eight bytes at a time. The grammar is that in RFC 8259.
 func valid(text []byte) bool {
 	g := grammar{text: text}
 	return g.value(0) && g.at == len(text)
 }
 
-// deepest is how many arrays and objects may stand in one another, as in
-// encoding/json.
+// deepest is the maximum nesting of arrays and objects, as in encoding/json.
 const deepest = 10000
 
-// grammar walks a text. Each method goes behind what it is named after, and
-// reports whether that was there.
+// grammar scans a text. Each method reports whether the element that it is named
+// after is next, and advances past it.
 type grammar struct {
 	text []byte
 	at   int
 }
 
-// one is a byte, which is left alone if it is another one.
+// one matches the byte b; it does not advance past any other byte.
 func (g *grammar) one(b byte) bool {
 	if g.at == len(g.text) || g.text[g.at] != b {
 		return false
@@ -41,8 +40,8 @@ func (g *grammar) space() {
 	}
 }
 
-// value is a value within so many arrays and objects, and the white space
-// around it.
+// value matches a value at the given nesting depth, and the white space around
+// it.
 func (g *grammar) value(depth int) bool {
 	g.space()
 	var good bool
@@ -60,7 +59,7 @@ func (g *grammar) value(depth int) bool {
 	return good
 }
 
-// list is what stands in an array or object, and what closes it.
+// list matches the elements of an array or object, and the closing bracket.
 func (g *grammar) list(closing byte, depth int) bool {
 	if depth > deepest {
 		return false
@@ -79,7 +78,7 @@ func (g *grammar) list(closing byte, depth int) bool {
 	return false
 }
 
-// name is the name of a member, and the colon.
+// name matches the name of a member, and the colon.
 func (g *grammar) name() bool {
 	g.space()
 	if !g.one('"') || !g.quoted() {
@@ -122,20 +121,20 @@ func (g *grammar) digits() bool {
 	return g.at > start
 }
 
-// quoted is a string of which the first quote is behind already.
+// quoted matches a string after its opening quote.
 func (g *grammar) quoted() bool {
 	for {
 		g.at += plain(g.text[g.at:])
 		if g.one('"') {
 			return true
 		}
-		if !g.one('\\') || !g.escaped() { // else it is a control, or the end
+		if !g.one('\\') || !g.escaped() { // otherwise it is a control character or the end
 			return false
 		}
 	}
 }
 
-// escaped is what stands behind a backslash.
+// escaped matches the rest of an escape after the backslash.
 func (g *grammar) escaped() bool {
 	if g.one('u') {
 		for range 4 {
@@ -157,11 +156,11 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// plain returns how many of the first bytes are neither a quote nor a backslash
-// nor a control.
+// plain returns the number of leading bytes that are not a quote, a backslash or
+// a control character.
 func plain(text []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	zero := func(w uint64) uint64 { return (w - ones) &^ w & highs } // the lowest bit is that of the first byte that is 0
+	zero := func(w uint64) uint64 { return (w - ones) &^ w & highs } // the lowest bit set marks the first zero byte
 	i := 0
 	for ; i+8 <= len(text); i += 8 {
 		w := binary.LittleEndian.Uint64(text[i:])

@@ -13,27 +13,27 @@ import (
 	"unicode/utf8"
 )
 
-// label is the kind of a canister or the type of a content. Who reads an
-// object has looked at it before.
+// label is the kind of a canister or the type of a content. read ignores it,
+// because readLabel has already read it.
 type label string
 
 func (l label) absent() bool                      { return false }
 func (l label) append(dst []byte) ([]byte, error) { return appendQuoted(dst, string(l)), nil }
 func (l label) read([]byte) error                 { return nil }
 
-// version is the version of the form that a kind came with. Version 1 is not
+// version is the version of the form that introduced a kind. Version 1 is not
 // written; see checkVersion.
 type version int64
 
-// newest is the version that this package knows.
+// newest is the newest version that this package knows.
 const newest version = 2
 
 func (v version) absent() bool                      { return v == 1 }
 func (v version) append(dst []byte) ([]byte, error) { return strconv.AppendInt(dst, int64(v), 10), nil }
 func (version) read([]byte) error                   { return nil }
 
-// ErrNewer is in the chain of the errors of [Unmarshal] and [Decode] about a
-// line of a newer version of the form.
+// ErrNewer is wrapped by the errors of [Unmarshal] and [Decode] for a line in a
+// newer version of the form.
 var ErrNewer = errors.New("a newer program wrote this")
 
 // checkVersion reads the member "v", which may be nil.
@@ -51,8 +51,8 @@ func checkVersion(raw []byte) error {
 	return nil
 }
 
-// text is a string: a JSON string or, if it is not valid UTF-8, an object with
-// the bytes in base64.
+// text is a string. It is written as a JSON string or, if it is not valid UTF-8,
+// as an object with the bytes in base64.
 type text string
 
 func (t *text) absent() bool { return *t == "" }
@@ -90,7 +90,7 @@ func (t *text) read(raw []byte) error {
 	return nil
 }
 
-// data is bytes in base64; nil is absent, and no bytes are not nil.
+// data is bytes in base64. Nil is absent; an empty slice is not.
 type data []byte
 
 func (d *data) absent() bool { return *d == nil }
@@ -116,7 +116,7 @@ func (d *data) read(raw []byte) error {
 	return nil
 }
 
-// instant is a time: RFC 3339, in UTC, with as many decimals as it needs.
+// instant is a time in RFC 3339, in UTC, with as many decimals as necessary.
 type instant time.Time
 
 var errYear = errors.New("the year is outside of 0 to 9999, which RFC 3339 cannot write")
@@ -144,7 +144,7 @@ func (t *instant) read(raw []byte) error {
 	if err := parsed.UnmarshalText(s); err != nil {
 		return fmt.Errorf("want a time as in RFC 3339, got %s", clip(s))
 	}
-	// A zone can move the edge of the last year beyond it.
+	// Converting to UTC can move the time out of the range of years.
 	parsed = parsed.UTC()
 	if year := parsed.Year(); year < 0 || year > 9999 {
 		return errYear
@@ -193,7 +193,7 @@ func (s *size) read(raw []byte) error {
 	return (*count)(*s.n).read(raw)
 }
 
-// raw is a JSON value of somebody else's; no bytes are absent.
+// raw is a JSON value from outside; an empty one is absent.
 type raw json.RawMessage
 
 func (r *raw) absent() bool                      { return len(*r) == 0 }
@@ -205,12 +205,12 @@ func (r *raw) read(value []byte) error {
 	return err
 }
 
-// maxNesting bounds the nesting of other people's values. encoding/json gives
-// up at 10,000, so that such a value could be written but, standing inside a
-// canister, not be read again.
+// maxNesting limits the nesting of values from outside. The limit of
+// encoding/json is 10,000 levels: a value close to it could be written, but
+// inside a canister it could not be read back.
 const maxNesting = 9000
 
-// appendRaw appends value without the white space between its tokens.
+// appendRaw appends value in compact form.
 func appendRaw(dst, value []byte) ([]byte, error) {
 	if !utf8.Valid(value) {
 		return nil, errors.New("want a JSON value in UTF-8")
@@ -225,7 +225,7 @@ func appendRaw(dst, value []byte) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// fields is an object of somebody else's; one without members is absent.
+// fields is an object from outside; an empty one is absent.
 type fields Fields
 
 func (f *fields) absent() bool                      { return len(*f) == 0 }
@@ -239,7 +239,7 @@ func (f *fields) read(raw []byte) error {
 	return readObject(members, nil, (*Fields)(f))
 }
 
-// contents is a list of contents; an empty one is absent.
+// contents is a list of contents; an empty list is absent.
 type contents []Content
 
 func (cs *contents) absent() bool { return len(*cs) == 0 }
@@ -273,8 +273,8 @@ func (cs *contents) read(raw []byte) error {
 	return nil
 }
 
-// usage is the usage of an Assistant. Usage has no room for unknown members:
-// those that its object has are kept in an object of the same name among the
+// usage is the usage of an Assistant. Usage has no field for unknown members:
+// unknown members of its object are kept in an object named "usage" among the
 // unknown members of the canister.
 type usage Assistant
 

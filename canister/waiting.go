@@ -8,75 +8,76 @@ import (
 	"time"
 )
 
-// Intent says that the call of an [Invocation] is about to be made. It is
-// written before the call: where one is found without a result, after a process
-// died, the call may have been made or not.
+// Intent records that the call of an [Invocation] is about to be made. It is
+// written before the call: if a process died and left an Intent without a result,
+// the call may or may not have been made.
 type Intent struct {
 	Head
 	// Invocation is the ID of the [Invocation].
 	Invocation string
 	// Attempt counts the calls of the invocation, from 1.
 	Attempt int64
-	// Key is what the call carries as its idempotency key: the same on each
-	// attempt, and another one in each conversation. It is here for those who look a
-	// call up at its server; the next attempt makes it anew.
+	// Key is the idempotency key of the call. It is the same for each attempt and
+	// differs between conversations. It is recorded so that people can look a call up
+	// at its server; the next attempt computes it again.
 	Key string
-	// Repeatable says that the tool is read-only or idempotent, so that the call
-	// can be made again with the same key.
+	// Repeatable means that the tool is read-only or idempotent, so that the call can
+	// be repeated with the same key.
 	Repeatable bool
-	// Wait is the ID of the [Wait] whose answer let the call be made, which is
-	// used up by that; empty if nobody was asked.
+	// Wait is the ID of the [Wait] whose answer allowed the call, and which this call
+	// uses up; empty if no one was asked.
 	Wait string
-	// Arguments are the JSON text that the call is made with, if it is another
-	// than that of the invocation.
+	// Arguments is the JSON text of the arguments of the call, if they differ from
+	// those of the invocation.
 	Arguments string
-	// Approved is until when the approval of the call holds, by somebody or a rule;
-	// zero if nobody was asked. The next attempt is the same use of it, if that has
-	// the same Identity, Fingerprint and arguments.
+	// Approved is the time until which the approval of the call, by a person or a
+	// rule, is valid; zero if no approval was asked for. The next attempt uses the
+	// same approval if it has the same Identity, Fingerprint and arguments.
 	Approved time.Time
-	// Identity stands for the identity that an approved call is made for and for
-	// the conversation, in a form that does not tell them; Fingerprint for the
-	// definition of its tool.
+	// Identity stands for both the conversation and the identity that an approved
+	// call is made for, without revealing them. Fingerprint stands for the definition
+	// of its tool.
 	Identity    string
 	Fingerprint string
 }
 
-// Wait says that something is waited for, until a deadline. Nothing of it is
-// anywhere but in the history, so that it can last for days.
+// Wait records that the conversation or one of its calls waits for something
+// until a deadline. Its state is kept in the history alone, so that a wait can
+// last for days.
 type Wait struct {
 	Head
-	// For says what is waited for.
+	// For is the subject of the wait.
 	For WaitFor
 	// Invocation is the ID of the [Invocation] that waits; empty if the whole
-	// conversation does.
+	// conversation waits.
 	Invocation string
-	// Deadline is when the wait ends without an answer.
+	// Deadline is the time at which the wait ends without an answer.
 	Deadline time.Time
-	// Who names the one who may answer; empty lets anybody.
+	// Who names the person who may answer; if empty, anyone may.
 	Who string
-	// Conversation is the identity of the conversation: an answer does not hold
-	// in another one that was forked from it.
+	// Conversation is the ID of the conversation. An answer is not valid in a fork of
+	// it.
 	Conversation string
-	// Identity stands for the identity that the call is made for, in a form that
-	// does not tell it; Fingerprint for the definition of the tool. An answer
-	// holds for these alone.
+	// Identity stands for the identity that the call is made for, without revealing
+	// it. Fingerprint stands for the definition of the tool. An answer is only valid
+	// for these.
 	Identity    string
 	Fingerprint string
-	// Arguments are the JSON text of the arguments that the answer is about.
+	// Arguments is the JSON text of the arguments that the answer is about.
 	Arguments string
-	// Question is, for WaitElicitation, what the person is asked.
+	// Question is, for WaitElicitation, the question to the person.
 	Question json.RawMessage
 }
 
-// WaitFor says what a [Wait] waits for.
+// WaitFor is the subject of a [Wait].
 type WaitFor string
 
-// What is waited for.
+// The subjects of a wait.
 const (
-	WaitApproval    WaitFor = "approval"    // somebody has to allow a call
+	WaitApproval    WaitFor = "approval"    // a person has to allow a call
 	WaitElicitation WaitFor = "elicitation" // a tool asks a person
-	WaitOutcome     WaitFor = "outcome"     // whether a call was made, nobody knows
-	WaitTimer       WaitFor = "timer"       // the deadline
+	WaitOutcome     WaitFor = "outcome"     // it is unknown whether a call was made
+	WaitTimer       WaitFor = "timer"       // the deadline itself
 )
 
 // Answer ends a [Wait].
@@ -84,36 +85,37 @@ type Answer struct {
 	Head
 	// Wait is the ID of the [Wait].
 	Wait string
-	// Verdict is what was decided.
+	// Verdict is the decision.
 	Verdict Verdict
-	// By names who decided.
+	// By names the person or program that decided.
 	By string
-	// Reason says why, for the model and the audit. May be empty.
+	// Reason is the reason for the decision, for the model and the audit. May be
+	// empty.
 	Reason string
-	// Arguments are, for VerdictChange, the JSON object to call with, and for
+	// Arguments is, for VerdictChange, the JSON object to call with, and for
 	// VerdictAccept the object that the tool asked for.
 	Arguments json.RawMessage
-	// Content is, for VerdictDone, what came of the call.
+	// Content is, for VerdictDone, the result of the call.
 	Content []Content
 }
 
-// Verdict is what an [Answer] decides.
+// Verdict is the decision of an [Answer].
 type Verdict string
 
-// The verdicts, and what they answer.
+// The verdicts, and the waits that they answer.
 const (
-	VerdictAllow   Verdict = "allow"   // an approval: make the call. An outcome: make it again
-	VerdictDeny    Verdict = "deny"    // an approval: do not
-	VerdictChange  Verdict = "change"  // an approval: make it with other arguments
-	VerdictDone    Verdict = "done"    // an outcome: it was made, and the content is what came of it
-	VerdictUnknown Verdict = "unknown" // an outcome: nobody will ever know
-	VerdictAccept  Verdict = "accept"  // an elicitation: this is the answer
-	VerdictDecline Verdict = "decline" // an elicitation: the person does not want to
-	VerdictCancel  Verdict = "cancel"  // an elicitation: the person gave none. A timer: it need not be waited for
+	VerdictAllow   Verdict = "allow"   // an approval: make the call. An outcome: repeat the call
+	VerdictDeny    Verdict = "deny"    // an approval: do not make the call
+	VerdictChange  Verdict = "change"  // an approval: make the call with other arguments
+	VerdictDone    Verdict = "done"    // an outcome: the call was made, with this content as its result
+	VerdictUnknown Verdict = "unknown" // an outcome: it will never be known
+	VerdictAccept  Verdict = "accept"  // an elicitation: the answer
+	VerdictDecline Verdict = "decline" // an elicitation: the person declined
+	VerdictCancel  Verdict = "cancel"  // an elicitation: the person gave no answer. A timer: stop waiting
 )
 
-// Answers returns the verdicts that answer a wait for f, and nil if f is none of
-// the package.
+// Answers returns the verdicts that answer a wait for f, or nil if f is not one
+// of the constants above.
 func (f WaitFor) Answers() []Verdict {
 	switch f {
 	case WaitApproval:
@@ -141,8 +143,8 @@ func (c Intent) withHead(h Head) Canister { c.Head = h; return c }
 func (c Wait) withHead(h Head) Canister   { c.Head = h; return c }
 func (c Answer) withHead(h Head) Canister { c.Head = h; return c }
 
-// Message reports whether c is a message, of one of the six kinds that a model
-// is told, and not an [Intent], a [Wait] or an [Answer].
+// Message reports whether c is a message, which the model sees, rather than an
+// [Intent], a [Wait] or an [Answer].
 func Message(c Canister) bool {
 	switch c.(type) {
 	case Intent, Wait, Answer:
@@ -151,10 +153,10 @@ func Message(c Canister) bool {
 	return true
 }
 
-// Messages returns what of a history a model is told: the messages, and the
-// results of each message of the model in the order of its invocations, as they
-// need not stand in a log. A history that is so already comes back as it is;
-// otherwise the slice is a new one.
+// Messages returns the part of a history that the model sees: the messages, with
+// the results of each Assistant in the order of its invocations. In a log they
+// can be in a different order. If nothing has to change, Messages returns history
+// itself, and otherwise a new slice.
 func Messages(history []Canister) []Canister {
 	messages := history
 	if slices.ContainsFunc(history, func(c Canister) bool { return !Message(c) }) {

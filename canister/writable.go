@@ -2,8 +2,8 @@
 
 package canister
 
-// Writable returns the error that [Marshal] returns for c, or nil. It costs less:
-// texts and data, which always have a JSON form, are not looked at.
+// Writable returns the error that [Marshal] would return for c, or nil. It is
+// cheaper: it skips texts and data, which always have a JSON form.
 func Writable(c Canister) error {
 	if contents := ContentOf(c); len(contents) > 0 {
 		light := make([]Content, len(contents))
@@ -16,7 +16,7 @@ func Writable(c Canister) error {
 	return err
 }
 
-// withoutData returns a content without what can always be written.
+// withoutData returns a content without the parts that can always be written.
 func withoutData(content Content) Content {
 	switch c := content.(type) {
 	case TextContent:
