@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contain calls code of other authors (interfaces, function values,
-// methods of errors) so that its panics stay there. A panic on a goroutine that
-// the runtime started would otherwise end the whole process.
+// Package contain calls foreign code (interfaces, function values, methods of
+// errors) and turns its panics into errors. A panic in a goroutine started by
+// this module would otherwise end the whole process.
 //
-// What recover cannot catch, such as a stack overflow or concurrent writes to
-// one map, still ends it.
+// Faults that recover cannot catch, such as a stack overflow or concurrent writes
+// to a map, still end it.
 package contain
 
 import (
@@ -14,31 +14,31 @@ import (
 	"runtime/debug"
 )
 
-// Panic is the error of code that panicked.
+// Panic is the error for code that panicked.
 type Panic struct {
-	// What is the code that panicked, as the subject of a sentence.
+	// What names the code that panicked, as the subject of a sentence.
 	What string
-	// Value is what it panicked with. Its text is safe to ask for: if it is an
-	// error whose methods panic, it was replaced as by [Error].
+	// Value is the argument of the panic. Its text is safe to use: an error whose
+	// methods panic has been replaced as by [Error].
 	Value any
-	// Stack is the stack of the goroutine at that point, at most 64 KiB.
+	// Stack is the stack of the goroutine at the panic, at most 64 KiB.
 	Stack []byte
 }
 
 const maxStack = 64 << 10
 
-// Error says what panicked, and with what.
+// Error returns the name of the code and the text of the value.
 func (p *Panic) Error() string { return p.What + " panicked: " + Text(p.Value) }
 
-// Unwrap returns the value if it is an error, such as a [runtime.Error].
+// Unwrap returns Value if it is an error, such as a [runtime.Error].
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// Call runs f and returns a [*Panic] if it panics, else nil. What names the code,
-// such as "the function Redact". If f ends its goroutine with
-// [runtime.Goexit], Call does not return.
+// Call runs f and returns a [*Panic] if it panics, and otherwise nil. The
+// argument what names the code, such as "the function Redact". If f ends its
+// goroutine with [runtime.Goexit], Call does not return.
 func Call(what string, f func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -49,7 +49,7 @@ func Call(what string, f func()) (err error) {
 	return nil
 }
 
-// Recovered makes the error of a value that recover returned; it is for deferred
+// Recovered returns the error for a value that recover returned, for deferred
 // functions that cannot use [Call].
 func Recovered(what string, value any) *Panic {
 	if err, ok := value.(error); ok {
@@ -59,9 +59,9 @@ func Recovered(what string, value any) *Panic {
 	return &Panic{What: what, Value: value, Stack: stack[:min(len(stack), maxStack)]}
 }
 
-// Text returns the text of a value: what its method Error or String returns, or
-// else what package fmt prints. If the method panics, as that of a nil pointer
-// in an error often does, the text says so and names the type.
+// Text returns the text of a value from its method Error or String, or otherwise
+// from package fmt. If the method panics, as it often does for a nil pointer, the
+// text says so and names the type.
 func Text(value any) (text string) {
 	method := "String"
 	if _, ok := value.(error); ok {
@@ -81,8 +81,8 @@ func Text(value any) (text string) {
 	return fmt.Sprint(value)
 }
 
-// IsNil reports whether a value is nil, or a nil pointer, function, map, slice or
-// channel in an interface.
+// IsNil reports whether value is nil, or an interface that holds a nil pointer,
+// function, map, slice or channel.
 func IsNil(value any) bool {
 	switch v := reflect.ValueOf(value); v.Kind() {
 	case reflect.Invalid:
@@ -93,7 +93,7 @@ func IsNil(value any) bool {
 	return false
 }
 
-// typeOf names the type of a value, and says if it is a nil pointer.
+// typeOf returns the name of the type of value, and says if it is a nil pointer.
 func typeOf(value any) string {
 	name := fmt.Sprintf("%T", value)
 	if IsNil(value) {
@@ -102,8 +102,8 @@ func typeOf(value any) string {
 	return name
 }
 
-// reason returns what a method panicked with, behind a colon; empty if that
-// cannot be told without calling more of the same code.
+// reason returns the text of a method's panic after a colon, or an empty string
+// if getting it would require calling the same code again.
 func reason(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -2,15 +2,15 @@
 
 package contain
 
-// maxErrors bounds how many errors of one tree are looked at. An error whose
-// Unwrap leads back to itself has a tree without an end.
+// maxErrors is the maximum number of errors in a tree that are examined. If
+// Unwrap of an error leads back to itself, the tree is infinite.
 const maxErrors = 1000
 
 // Error returns err if it can be used: its methods Error, Unwrap, Is and As, and
-// those of all errors that it wraps, return. Otherwise it returns an error in
-// its place that has its text, as [Text] gives it, and wraps nothing. It is for
-// the place where an error of foreign code comes in; behind it, errors.Is,
-// errors.As and fmt are safe.
+// those methods of all errors that it wraps, return. Otherwise it returns an
+// error with the same text, as [Text] returns it, that wraps nothing. Call it
+// where an error of foreign code comes in; from then on, errors.Is, errors.As and
+// fmt are safe.
 func Error(err error) error {
 	if Usable(err) {
 		return err
@@ -18,7 +18,7 @@ func Error(err error) error {
 	return &unusable{Text(err)}
 }
 
-// Usable reports whether Error would return err itself. Nil is usable.
+// Usable reports whether [Error] would return err itself. Nil is usable.
 func Usable(err error) (usable bool) {
 	if err == nil {
 		return true
@@ -33,8 +33,8 @@ func Usable(err error) (usable bool) {
 }
 
 // As returns the first error of type T in the tree of err, like errors.As. It is
-// for errors that are not [Usable]: it calls no method but Unwrap, and ends where
-// that panics or the tree has no end.
+// for errors that are not [Usable]: it calls no method except Unwrap, and stops
+// if that panics or the tree is infinite.
 func As[T error](err error) (found T, ok bool) {
 	left := maxErrors
 	_ = Call("Unwrap", func() { found, ok = as[T](err, &left) })
@@ -63,18 +63,19 @@ func as[T error](err error, left *int) (found T, ok bool) {
 	return found, false
 }
 
-// unusable stands for an error that cannot be used.
+// unusable replaces an error that cannot be used.
 type unusable struct{ text string }
 
 func (e *unusable) Error() string { return e.text }
 
-// probe is a target that no error matches.
+// probe is a target that matches no error.
 type probe struct{}
 
 func (*probe) Error() string { return "" }
 
-// try calls the methods of an error and of those that it wraps, as package
-// errors would. It reports whether the tree ends within what is left.
+// try calls the methods of an error and of the errors that it wraps, as package
+// errors would. It reports whether the tree ends within the remaining number of
+// errors.
 func try(err error, left *int) bool {
 	for err != nil {
 		if *left--; *left < 0 {

@@ -6,12 +6,12 @@ package glob
 
 import "unicode/utf8"
 
-// Match reports whether the pattern matches the whole name: * matches any run
-// of characters and ? any one; every other character, and '/' too, is itself.
-// It takes at most len(pattern) * len(name) steps.
+// Match reports whether pattern matches the whole name. In a pattern, * matches
+// any number of characters and ? any one character; every other character,
+// including '/', matches itself. It takes at most len(pattern) * len(name) steps.
 func Match(pattern, name string) bool {
 	p, n := 0, 0
-	star, mark := -1, 0 // the last * seen, and where in name it began to match
+	star, mark := -1, 0 // the last * seen, and the position in name where its match began
 	for n < len(name) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':

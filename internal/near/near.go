@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package near tells how like two names are, for messages that suggest what
-// somebody may have meant.
+// Package near measures the edit distance of names for "did you mean" hints.
 package near
 
-// Distance returns how many bytes must be changed, added, left out or swapped
-// with the next to make b of a (the restricted Damerau-Levenshtein distance).
-// Its cost grows with the product of the lengths: who compares texts of others
-// cuts them first.
+// Distance returns the number of bytes that must be changed, added, removed or
+// swapped with the next byte to turn a into b (the restricted Damerau-Levenshtein
+// distance). Its cost grows with the product of the lengths: shorten untrusted
+// texts first.
 func Distance(a, b string) int {
 	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range above {

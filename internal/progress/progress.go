@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress reports what a long call does, and that it is alive.
+// Package progress reports the progress of long calls, and that they are still
+// alive.
 package progress
 
 import (
@@ -12,37 +13,38 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Every is the longest time between two reports: well below the 30 s and 60 s after
-// which callers give up a call that gives no sign of life.
+// Every is the maximum time between two reports: well below the 30 s and 60 s
+// after which callers give up a call without progress.
 const Every = 5 * time.Second
 
-// Alive is the message of a report that says nothing else.
+// Alive is the message of a report without other news.
 const Alive = "at work"
 
-// Reporter reports the progress of a call to its caller, and that the call is alive
-// whenever nothing was reported for [Every]. Its methods may be called concurrently.
+// Reporter reports the progress of a call to its caller. When there was no report
+// for [Every], it reports that the call is alive. Its methods may be called
+// concurrently.
 type Reporter struct {
 	call *invoker.Call
 
 	mu    sync.Mutex
 	steps float64
-	timer *time.Timer // nil if nobody listens, and after End
+	timer *time.Timer // nil if the caller does not listen, and after End
 }
 
-// Begin begins to report, until End. Call may be nil. Nothing runs if its caller does
-// not listen.
+// Begin starts a reporter, which the caller must End. call may be nil. If the
+// call's caller does not listen, no timer runs.
 func Begin(call *invoker.Call) *Reporter {
 	r := &Reporter{call: call}
 	if call != nil && call.Progress != nil {
-		r.mu.Lock() // the timer may fire before it is set
+		r.mu.Lock() // the timer may fire before r.timer is set
 		defer r.mu.Unlock()
 		r.timer = time.AfterFunc(Every, func() { r.Report(Alive, nil) })
 	}
 	return r
 }
 
-// Report reports one step, with a message for people and a piece of the result, of
-// which both may be empty.
+// Report reports one step, with a message for people and a piece of the result.
+// Both may be empty.
 func (r *Reporter) Report(message string, partial []canister.Content) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +56,7 @@ func (r *Reporter) Report(message string, partial []canister.Content) {
 	r.call.Report(invoker.Progress{Done: r.steps, Message: message, Partial: partial})
 }
 
-// End ends the reports: none comes after it.
+// End stops the reports; none is made after it returns.
 func (r *Reporter) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +66,7 @@ func (r *Reporter) End() {
 	}
 }
 
-// Of is the message about the progress of a tool that the call itself uses.
+// Of returns the message about the progress of a tool that the call itself uses.
 func Of(tool string, p invoker.Progress) string {
 	switch {
 	case p.Message != "":

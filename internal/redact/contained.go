@@ -4,13 +4,13 @@ package redact
 
 import "github.com/consort-go/consort/internal/contain"
 
-// Withheld stands for a text that could not be cleaned.
+// Withheld replaces a text that could not be cleaned.
 const Withheld = "[withheld: the function Redact panicked]"
 
-// Contained returns clean, the function of an embedding program, so that it
-// cannot panic: a text on which it does becomes [Withheld], because what is
-// secret in it is not known. It is nil for nil. Panicked, unless it is nil, takes
-// each panic; it may be called concurrently.
+// Contained wraps clean, a function of the embedding program, so that it cannot
+// panic. If it panics, the text is replaced by [Withheld], because its secrets
+// are unknown. Contained returns nil if clean is nil. If panicked is not nil, it
+// is called with each panic, possibly concurrently.
 func Contained(clean func(text string) string, panicked func(error)) func(text string) string {
 	if clean == nil {
 		return nil

@@ -5,8 +5,8 @@ package redact
 import "github.com/consort-go/consort/canister"
 
 // Contents returns contents with their texts, URIs, JSON strings, metadata and
-// embedded resources passed through clean. Images and sounds are not looked
-// into. What is given is not changed.
+// embedded resources passed through clean. The data of images and sounds is not
+// searched. The argument is not changed.
 func Contents(contents []canister.Content, clean func(text string) string) []canister.Content {
 	if contents == nil {
 		return nil
@@ -42,10 +42,10 @@ func content(one canister.Content, clean func(text string) string) canister.Cont
 	return one
 }
 
-// Resource is [Contents] for one resource.
+// Resource is like [Contents] for one resource.
 func Resource(c canister.ResourceContent, clean func(text string) string) canister.ResourceContent {
 	c.URI, c.MIME, c.Text, c.Extra = clean(c.URI), clean(c.MIME), clean(c.Text), extra(c.Extra, clean)
-	if c.Blob != nil { // text, often enough
+	if c.Blob != nil { // often text
 		c.Blob = []byte(clean(string(c.Blob)))
 	}
 	return c

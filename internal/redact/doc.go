@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact takes secrets out of what people and models get to see.
+// Package redact removes secrets from text that people and models see.
 //
-// [New] makes a function from the secrets, and the function does it to a text:
+// [New] returns a function that removes the given secrets from a text:
 //
 //	clean := redact.New("hunter2-hunter2")
 //	clean("the password is hunter2-hunter2") // the password is [secret]
 //
-// [JSON], [Error] and [Core] do the same to a JSON value that must stay one, to
-// an error that must stay in its chain, and to a log.
+// [JSON], [Error] and [Core] apply such a function to a JSON value, which stays
+// valid, to an error, which keeps matching its chain, and to a log.
 //
 // # What is not found
 //
-// A text holds a secret if it holds it letter by letter, or as it is written in
-// a URL, in a JSON or Go string, or in base64 for itself; in a text of up to 16
-// KiB, an ellipsis may stand for the rest of it. Anything else is not found:
-// another part of a secret, a secret in pieces, encrypted, compressed, in
-// capitals, or in base64 together with other text. A secret of less than 8
-// bytes is not looked for, because it is likely to be a word of other texts;
-// [Sent] looks for one of 6.
+// A secret is found if the text contains it verbatim, or as it is escaped in a
+// URL or in a JSON or Go string, or as the base64 form of exactly the secret; in
+// a text of up to 16 KiB, also if an ellipsis replaces the rest of it. Anything
+// else is not found: another part of a secret, or a secret that is split,
+// encrypted, compressed, written in capitals, or encoded in base64 together with
+// other text. A secret of less than 8 bytes is not searched for, because it is
+// likely to be a word of other texts; [Sent] searches for secrets from 6 bytes.
 package redact

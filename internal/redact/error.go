@@ -10,10 +10,10 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Error returns err with its text passed through clean. It is err itself if
-// there is nothing to take out. errors.Is and errors.As find in the result what
-// they find in err: a target of the latter has its own text. An error whose
-// methods panic is replaced by its text, see [contain.Error].
+// Error returns err with its text passed through clean, or err itself if clean
+// changes nothing. errors.Is and errors.As find in the result the same errors as
+// in err; an error found by errors.As has its original text. An error whose
+// methods panic is replaced by its text; see [contain.Error].
 func Error(err error, clean func(text string) string) error {
 	if err == nil {
 		return nil
@@ -27,8 +27,8 @@ func Error(err error, clean func(text string) string) error {
 	return &cleanError{text: cleaned, err: err}
 }
 
-// cleanError stands before an error whose text holds a secret. It has no
-// Unwrap, so that nothing that prints a chain comes upon that text.
+// cleanError hides an error whose text contains a secret. It has no Unwrap
+// method, so that code that prints a chain cannot reach that text.
 type cleanError struct {
 	text string
 	err  error
@@ -38,7 +38,7 @@ func (e *cleanError) Error() string        { return e.text }
 func (e *cleanError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *cleanError) As(target any) bool   { return errors.As(e.err, target) }
 
-// Format writes the text, whatever the verb.
+// Format writes the cleaned text for every verb.
 func (e *cleanError) Format(state fmt.State, verb rune) {
 	if verb == 'q' || state.Flag('#') {
 		fmt.Fprintf(state, "%q", e.text)

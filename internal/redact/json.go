@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 )
 
-// JSON returns a valid JSON text with each of its strings, the names of
-// members among them, passed through clean. What clean leaves alone is kept to
-// the byte; raw itself is not changed. When a secret is found that goes beyond
-// one string, the result is one string with the whole.
+// JSON returns raw with each of its strings, including the names of members,
+// passed through clean. raw must be valid JSON, and so is the result. Strings
+// that clean does not change are kept byte for byte; raw itself is not changed.
+// If clean finds a secret that extends beyond one string, the result is a single
+// string with the whole text.
 func JSON(raw json.RawMessage, clean func(text string) string) json.RawMessage {
-	var out []byte // of raw[:copied]; nil as long as nothing was found
+	var out []byte // output for raw[:copied]; nil until a secret is found
 	copied := 0
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '"' {
@@ -48,7 +49,7 @@ func stringEnd(raw []byte, begin int) int {
 	return len(raw)
 }
 
-// cleanString cleans a JSON string and reports whether there was a need to.
+// cleanString cleans a JSON string and reports whether that changed it.
 func cleanString(token []byte, clean func(text string) string) (string, bool) {
 	var text string
 	if json.Unmarshal(token, &text) != nil {

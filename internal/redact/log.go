@@ -13,10 +13,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Core returns a core that passes the texts of each entry and of its fields
-// through clean before inner gets them. Field keys and the caller, which are
-// written in the program, are left alone. Which entries are written is up to
-// inner.
+// Core returns a core that passes the texts of each entry and its fields through
+// clean before inner gets them. Field keys and the caller come from the source
+// code and are not cleaned. inner decides which entries are written.
 func Core(inner zapcore.Core, clean func(text string) string) zapcore.Core {
 	return &core{Core: inner, clean: clean}
 }
@@ -31,8 +30,8 @@ func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return Core(c.Core.With(c.fields(fields)), c.clean)
 }
 
-// Check implements [zapcore.Core]. It asks the inner core, which may sample, or
-// be several cores of which only some take the entry.
+// Check implements [zapcore.Core]. It asks the inner core, which may sample
+// entries or consist of several cores that do not all accept the entry.
 func (c *core) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	inner := c.Core.Check(entry, nil)
 	if inner == nil {
@@ -46,7 +45,7 @@ func (c *core) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return c.Core.Write(c.entry(entry), c.fields(fields))
 }
 
-// accepted writes the one entry that the inner cores have agreed to take.
+// accepted writes an entry that the inner cores have accepted.
 type accepted struct {
 	*core
 	inner *zapcore.CheckedEntry
@@ -59,8 +58,8 @@ func (a *accepted) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// WriteChecked writes an entry that the cores of checked have agreed to take, once,
-// and returns the text of their errors as one, which zap itself only reports.
+// WriteChecked writes entry once to the cores of checked, which have accepted it,
+// and returns their errors as one. zap itself only reports these errors.
 func WriteChecked(checked *zapcore.CheckedEntry, entry zapcore.Entry, fields []zapcore.Field) error {
 	var failed strings.Builder
 	checked.Entry, checked.ErrorOutput = entry, zapcore.AddSync(&failed)
@@ -103,8 +102,8 @@ func (c *core) field(f zapcore.Field) zapcore.Field {
 	return f
 }
 
-// printed returns the text of an error or a stringer, which may be nil or
-// panic: zap's own encoder knows what to do then.
+// printed returns the text of an error or a stringer. The value may be nil or
+// panic, which zap's own encoder handles.
 func printed(f zapcore.Field) string {
 	encoder := zapcore.NewMapObjectEncoder()
 	f.AddTo(encoder)
@@ -114,7 +113,7 @@ func printed(f zapcore.Field) string {
 	return fmt.Sprint(encoder.Fields)
 }
 
-// composed replaces a field of several values if there is a secret in it.
+// composed replaces a field of several values if it contains a secret.
 func (c *core) composed(f zapcore.Field) zapcore.Field {
 	encoder := zapcore.NewMapObjectEncoder()
 	f.AddTo(encoder)

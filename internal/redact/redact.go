@@ -13,35 +13,35 @@ import (
 	"strings"
 )
 
-// Mark is what stands in the place of a secret.
+// Mark replaces a secret.
 const Mark = "[secret]"
 
-// The length from which a secret is looked for, in bytes.
+// The minimum length of a secret, in bytes.
 const (
 	least     = 8 // in any text
-	leastSent = 6 // in what the other side of a connection says
+	leastSent = 6 // in text from the other side of a connection
 )
 
-// What is known of texts that were shortened.
+// Limits for texts that were shortened with an ellipsis.
 const (
 	ellipsis     = "…"
-	leastPiece   = 4 // bytes of a secret beside the ellipsis
+	leastPiece   = 4 // minimum length of a partial secret next to the ellipsis, in bytes
 	maxShortened = 16 << 10
 )
 
-// New returns a function that puts [Mark] in the place of each of the secrets
-// in a text, and of what is left of one where a text was shortened with an
-// ellipsis. White space around a secret is no part of it; of one with several
-// lines each line is a secret too, because logs and errors tear them apart. The
-// function may be called concurrently. It is nil if there is nothing to look
-// for.
+// New returns a function that replaces each of the secrets in a text by [Mark],
+// and also the remains of a secret in a text that was shortened with an ellipsis.
+// White space around a secret is ignored. Each line of a secret with several
+// lines is a secret too, because logs and errors split lines. The function may be
+// called concurrently. It is nil if there is nothing to search for.
 func New(secrets ...string) func(text string) string {
 	return newCleaner(least, secrets)
 }
 
-// Sent is [New] for what was sent to a server, such as the values of headers, in a
-// text in which the server may repeat it: a secret of 6 bytes is looked for too, and
-// what follows the scheme of "Bearer TOKEN" also by itself. It is never nil.
+// Sent is like [New] for values that were sent to a server, such as those of
+// headers, and that the server may repeat in its text. It also searches for
+// secrets of 6 bytes, and for the part after the scheme of "Bearer TOKEN" by
+// itself. It never returns nil.
 func Sent(values ...string) func(text string) string {
 	secrets := slices.Clone(values)
 	for _, value := range values {
@@ -67,8 +67,8 @@ func newCleaner(least int, secrets []string) func(text string) string {
 	if forms == nil {
 		return nil
 	}
-	// Of two that begin at the same place the longer one counts, or the rest of
-	// it would stay. A Replacer tries them in the order of its arguments.
+	// If two forms begin at the same position, the longer one has to match, or the
+	// rest of it would remain. A Replacer tries them in the order of its arguments.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	forms = slices.Compact(forms)
 	pairs := make([]string, 0, 2*len(forms))
@@ -79,9 +79,9 @@ func newCleaner(least int, secrets []string) func(text string) string {
 	return func(text string) string { return withoutPieces(whole.Replace(text), forms) }
 }
 
-// withoutPieces puts [Mark] in the place of the beginning of a secret before an
-// ellipsis, and of the end of one after it: errors shorten what servers say,
-// and do not look where. A long text is no such error.
+// withoutPieces replaces by [Mark] the beginning of a secret before an ellipsis
+// and the end of one after it: errors shorten what servers say at any position.
+// Long texts are skipped, because they are not such errors.
 func withoutPieces(text string, forms []string) string {
 	if len(text) > maxShortened || !strings.Contains(text, ellipsis) {
 		return text
@@ -102,7 +102,8 @@ func withoutPieces(text string, forms []string) string {
 	return strings.Join(parts, ellipsis)
 }
 
-// longest returns the length of the longest piece of a form that is there.
+// longest returns the length of the longest piece of a form for which there
+// reports true.
 func longest(forms []string, there func(form string, n int) bool) int {
 	found := leastPiece - 1
 	for _, form := range forms {
@@ -118,7 +119,8 @@ func longest(forms []string, there func(form string, n int) bool) int {
 	return found
 }
 
-// appendForms adds the forms in which a secret of at least so many bytes is looked for.
+// appendForms appends the forms of a secret to search for, if it has at least
+// least bytes.
 func appendForms(forms []string, secret string, least int) []string {
 	secret = strings.TrimSpace(secret)
 	if len(secret) < least {
@@ -143,6 +145,6 @@ func quote(text string, escapeHTML bool) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(escapeHTML)
-	_ = encoder.Encode(text) // a string has a JSON form
+	_ = encoder.Encode(text) // a string always has a JSON form
 	return strings.TrimSuffix(b.String(), "\n")
 }

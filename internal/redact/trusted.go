@@ -10,9 +10,10 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Trusted returns a function that takes out what clean does and, before it, the
-// secret trusted values that ctx carries: of one that is no string, its JSON
-// text and every string and number in it. It is clean itself if there are none.
+// Trusted returns a function that applies clean after removing the secret trusted
+// values that ctx carries. For a value that is not a string, it removes its JSON
+// text and every string and number in it. If there are no such values, Trusted
+// returns clean itself.
 func Trusted(ctx context.Context, clean func(text string) string) func(text string) string {
 	var secrets []string
 	for _, value := range invoker.TrustedFrom(ctx) {
@@ -30,7 +31,7 @@ func Trusted(ctx context.Context, clean func(text string) string) func(text stri
 	return func(text string) string { return clean(trusted(text)) }
 }
 
-// appendLeaves adds the strings and the numbers of a JSON value, but not the
+// appendLeaves appends the strings and the numbers of a JSON value, but not the
 // names of members.
 func appendLeaves(leaves []string, text json.RawMessage) []string {
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Names reports whether a value under that name is a secret, wherever it stands.
+// Names reports whether a value with this name is a secret in any context.
 func Names(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"authorization", "token", "key", "secret", "password", "passwd", "credential", "cookie", "signature"},
 		func(word string) bool { return strings.Contains(name, word) })
 }
 
-// URI puts [Mark] in the place of the user of a URI (RFC 3986, section 3.2.1)
-// and of what stands in its query under the name of a secret. The rest is as it
-// was, also of a text that is no URI.
+// URI replaces by [Mark] the user information of a URI (RFC 3986, section 3.2.1)
+// and the values of query parameters whose names indicate a secret. The rest is
+// unchanged, and so is a text that is not a URI.
 func URI(uri string) string {
 	head, query, hasQuery := strings.Cut(uri, "?")
 	if scheme, rest, found := strings.Cut(head, "://"); found {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repeated leaves out of the result of a tool what it says twice. Tools
-// give their answer as text and as structured content too, in shapes that differ:
-// the JSON of the one is the text of the other (MCP 2025-11-25, server/tools,
-// Structured Content), or the text is the value of a member.
+// Package repeated removes duplicate information from tool results. Tools give
+// their answer both as text and as structured content, in different shapes: the
+// text can be the JSON of the structured content (MCP 2025-11-25, server/tools,
+// Structured Content), or the value of one of its members.
 package repeated
 
 import (
@@ -17,23 +17,24 @@ import (
 )
 
 const (
-	// longText is from how many bytes on a text stays as it is and the structured
-	// content refers to it: as a JSON string it would be harder to read.
+	// longText is the length in bytes from which a text stays as it is and the
+	// structured content refers to it: as a JSON string it would be harder to read.
 	longText = 256
-	// maxDepth bounds how deep in structured content a value is looked for that a
-	// text is the JSON of.
+	// maxDepth is the depth in structured content to which values are compared with
+	// the JSON of texts.
 	maxDepth = 3
 )
 
-// Without returns contents with each thing said once. A text is left out if it is a
-// string, or the JSON of a value, in a structured content; a structured content if
-// a text is its JSON. Nothing that only one of them says is lost. The slice may be
-// the one that was given, which is not changed.
+// Without returns contents without duplicates. It removes a text that is a
+// string, or the JSON of a value, in a structured content, and a structured
+// content whose JSON is a text. A long text stays, and the structured content
+// refers to it. No information is lost. The result may be the slice contents,
+// which is not changed.
 func Without(contents []canister.Content) []canister.Content {
 	for i, c := range contents {
 		if structured, ok := c.(canister.StructuredContent); ok && len(contents) > 1 {
 			contents = without(contents, i, structured)
-			break // there is one at most
+			break // there is at most one
 		}
 	}
 	return contents
@@ -59,7 +60,7 @@ func without(contents []canister.Content, at int, structured canister.Structured
 				return slices.Delete(slices.Clone(contents), at, at+1)
 			case inner[form]:
 				drop[i] = true
-				continue // a string that is the same keeps its words
+				continue // do not also compare it with the strings
 			}
 		}
 		f.texts[text.Text] = i + 1
@@ -83,25 +84,25 @@ func without(contents []canister.Content, at int, structured canister.Structured
 // form is a structured content whose strings are compared with texts.
 type form struct {
 	raw   json.RawMessage
-	texts map[string]int // the place of a text among the contents, from 1 up
-	count int            // of the texts that stay
+	texts map[string]int // text to its position among the contents, from 1
+	count int            // number of texts that stay
 
-	found map[string]bool // texts that are strings in it
-	spans []span          // of those that are long
+	found map[string]bool // texts that are strings in raw
+	spans []span          // positions of the long ones in raw
 }
 
-// span is where a string stands in the JSON, and which text it is.
+// span is the position of a string in the JSON and the number of the equal text.
 type span struct{ begin, end, text int }
 
-// walk calls see with each string of a JSON text that is a value, and with where it
-// begins and ends, separators before it included. It reports whether an object has
-// a member twice.
+// walk calls see for each string value in a JSON text, with the positions of its
+// beginning, including the separators before it, and its end. It reports whether
+// an object has a duplicate member.
 func walk(text []byte, see func(text string, begin, end int)) (twice bool) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	type level struct {
-		names map[string]bool // of the members of an object so far; nil in an array
-		named bool            // the value of a member comes next
+		names map[string]bool // the member names seen in an object; nil in an array
+		named bool            // the next token is the value of a member
 	}
 	var levels []level
 	for {
@@ -133,7 +134,7 @@ func walk(text []byte, see func(text string, begin, end int)) (twice bool) {
 	}
 }
 
-// number drops the short texts that were found, and numbers those that stay.
+// number drops the short texts that were found, and numbers the texts that stay.
 func (f *form) number(contents []canister.Content, drop map[int]bool) {
 	numbers := map[int]int{}
 	for i, c := range contents {
@@ -151,7 +152,7 @@ func (f *form) number(contents []canister.Content, drop map[int]bool) {
 	}
 }
 
-// compare looks at a string of the JSON.
+// compare compares one string of the JSON with the texts.
 func (f *form) compare(text string, begin, end int) {
 	n := f.texts[text]
 	if n == 0 {
@@ -159,12 +160,12 @@ func (f *form) compare(text string, begin, end int) {
 	}
 	f.found[text] = true
 	if len(text) >= longText {
-		begin += bytes.IndexByte(f.raw[begin:end], '"') // behind a comma, a colon and spaces
+		begin += bytes.IndexByte(f.raw[begin:end], '"') // skip a comma, a colon and spaces
 		f.spans = append(f.spans, span{begin, end, n})
 	}
 }
 
-// replaced returns the JSON with a reference in place of each long text.
+// replaced returns the JSON with each long text replaced by a reference.
 func (f *form) replaced() json.RawMessage {
 	if len(f.spans) == 0 {
 		return f.raw
@@ -183,7 +184,8 @@ func (f *form) replaced() json.RawMessage {
 	return append(out, f.raw[done:]...)
 }
 
-// collect adds the forms of a value, and of those in it down to a depth.
+// collect adds the canonical forms of a value and of the values in it, down to
+// depth.
 func collect(forms map[string]bool, value any, depth int) {
 	forms[canonical(value)] = true
 	if depth == 0 {
@@ -201,16 +203,16 @@ func collect(forms map[string]bool, value any, depth int) {
 	}
 }
 
-// canonical is a text that is the same whenever a value is.
+// canonical returns a text that is the same for equal values.
 func canonical(value any) string {
-	text, _ := json.Marshal(value) // which was JSON before
+	text, _ := json.Marshal(value) // value was decoded from JSON
 	return string(text)
 }
 
 var errNoValue = errors.New("no JSON, or an object that has a member twice")
 
-// decode parses one JSON text, keeping numbers as they are written. A text in which
-// an object has a member twice says more than its value, and is an error.
+// decode parses one JSON text and keeps numbers as they are written. A duplicate
+// member is an error, because such a text contains more than its value.
 func decode(text []byte) (value any, err error) {
 	if !json.Valid(text) || walk(text, func(string, int, int) {}) {
 		return nil, errNoValue

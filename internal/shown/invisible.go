@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// IsInvisible reports whether a character can hide something from the people who
-// read a text: control characters but line breaks and tabs, format characters
-// (Unicode category Cf), among them those that change the direction, the tags and
-// the joiners, line and paragraph separators, variation selectors, private use, and
-// whatever else is not displayed. The two variation selectors of text and emoji are
-// common and can hold nothing; the signs that span Arabic numbers are displayed.
+// IsInvisible reports whether a character can hide something from people who read
+// a text. These are control characters except newline and tab, format characters
+// (Unicode category Cf), including those for direction, tags and joiners, line
+// and paragraph separators, variation selectors, private use, and other
+// characters that are not displayed. The two variation selectors for text and
+// emoji do not count, because they are common and cannot hide anything, nor do
+// the signs that span Arabic numbers, because they are displayed.
 func IsInvisible(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\ufe0e', r == '\ufe0f', unicode.Is(unicode.Prepended_Concatenation_Mark, r):
@@ -27,14 +28,15 @@ func IsInvisible(r rune) bool {
 		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point)
 }
 
-// The joiners, which emoji and the scripts below need between their characters.
+// The joiners, which emoji and the scripts below require between their
+// characters.
 const (
 	nonJoiner = '\u200c'
 	joiner    = '\u200d'
 )
 
-// joining are the scripts whose spelling uses joiners (The Unicode Standard 16.0,
-// section 23.2).
+// joining lists the scripts whose spelling uses joiners (The Unicode Standard
+// 16.0, section 23.2).
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Mandaic, unicode.Mongolian,
 	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya,
@@ -42,7 +44,8 @@ var joining = []*unicode.RangeTable{
 	unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Balinese,
 }
 
-// isJoined reports whether a joiner behind a character is part of its spelling.
+// isJoined reports whether a joiner after the character before is part of the
+// spelling.
 func isJoined(before rune) bool {
 	switch {
 	case before >= 0x1f3fb && before <= 0x1f3ff, before == '\ufe0f': // the end of an emoji
@@ -51,9 +54,9 @@ func isJoined(before rune) bool {
 	return unicode.Is(unicode.So, before) || unicode.In(before, joining...)
 }
 
-// visible returns text with each invisible character as write has it. Before is the
-// character before the text, 0 for none. A carriage return that ends a line is
-// dropped.
+// visible returns text with each invisible character replaced by the result of
+// write. before is the character that precedes the text, or 0. A carriage return
+// at the end of a line is dropped.
 func visible(before rune, text string, write func(rune) string) string {
 	if strings.IndexFunc(text, IsInvisible) < 0 && utf8.ValidString(text) {
 		return text
@@ -73,11 +76,11 @@ func visible(before rune, text string, write func(rune) string) string {
 	return b.String()
 }
 
-// code is an invisible character in a text.
+// code returns the visible code for an invisible character.
 func code(r rune) string { return fmt.Sprintf("<U+%04X>", r) }
 
-// EscapeJSON returns a JSON text, or several, in which invisible characters are
-// escaped, so that it may go to a terminal and means the same.
+// EscapeJSON escapes the invisible characters in one or more JSON texts, so that
+// they are safe for a terminal and keep their meaning.
 func EscapeJSON(text string) string {
 	return visible(0, text, func(r rune) string {
 		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {

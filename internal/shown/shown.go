@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shown makes what models, servers and tools say fit for people's eyes:
-// with a code in place of each character that cannot be seen or does something to a
-// terminal, and with a line in place of what is no text.
+// Package shown prepares output of models, servers and tools for display. It
+// replaces each character that is invisible or controls a terminal by a code, and
+// content that is not text by a description.
 package shown
 
 import (
@@ -15,21 +15,20 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Text returns text as it may go to a terminal or another reader: with a code such
-// as <U+202E> in place of each character that [IsInvisible], which could move the
-// cursor, rename the window, change the direction, or hide what a person approves.
-// Joiners stay in emoji and in the scripts that need them.
+// Text returns text made safe for a terminal or another reader. Each character
+// that [IsInvisible] is replaced by a code such as <U+202E>, because it could
+// move the cursor, rename the window, change the direction, or hide what a person
+// approves. Joiners stay in emoji and in the scripts that require them.
 func Text(text string) string { return Continue(0, text) }
 
-// Continue is [Text] for text that comes behind another one, which ends with the
-// character before.
+// Continue is like [Text] for text that follows the character before.
 func Continue(before rune, text string) string { return visible(before, text, code) }
 
-// Line returns [Text] with one space for each run of white space.
+// Line is like [Text] and replaces each run of white space by one space.
 func Line(text string) string { return strings.Join(strings.Fields(Text(text)), " ") }
 
-// JSON returns a JSON text, indented and as [EscapeJSON] has it; of another text, its
-// [Text].
+// JSON returns a JSON text, indented and escaped by [EscapeJSON]. If the text is
+// not valid JSON, it returns its [Text].
 func JSON(text []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", "  "); err != nil {
@@ -38,9 +37,9 @@ func JSON(text []byte) string {
 	return EscapeJSON(b.String())
 }
 
-// Contents returns contents as text for people: text as it is, structured
-// content as its JSON unless text stands beside it, and the rest described. It
-// is not yet [Text].
+// Contents returns contents as text for people: text as it is, structured content
+// as JSON unless there is also text, and a description of the rest. The result
+// has not been passed through [Text].
 func Contents(contents []canister.Content) string {
 	var parts []string
 	hasText := canister.TextOf(contents) != ""
@@ -53,7 +52,7 @@ func Contents(contents []canister.Content) string {
 	return strings.Join(parts, "\n")
 }
 
-// Content is [Contents] of one.
+// Content is like [Contents] for one content.
 func Content(content canister.Content) string {
 	switch c := content.(type) {
 	case canister.TextContent:

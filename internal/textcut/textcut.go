@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package textcut shortens texts between two characters.
+// Package textcut shortens text at the boundary between two characters.
 package textcut
 
 import "unicode/utf8"
 
-// Mark stands behind a text that [Bytes] has shortened.
+// Mark ends a text that [Bytes] has shortened.
 const Mark = "…"
 
-// Bytes returns text if it has at most n bytes, and otherwise a prefix of it and
-// [Mark], which together have at most n bytes. Without room for the mark it returns
-// the prefix alone.
+// Bytes returns text if it has at most n bytes, and otherwise a prefix of it
+// followed by [Mark], at most n bytes together. If n is too small for Mark, it
+// returns only the prefix.
 func Bytes(text string, n int) string {
 	switch {
 	case len(text) <= n:
@@ -22,8 +22,8 @@ func Bytes(text string, n int) string {
 }
 
 // Prefix returns the longest prefix of text that has at most n bytes and does not
-// end within a character. It is for callers that say by themselves how much they
-// have left out. In a text that is not UTF-8 each wrong byte is a character.
+// end within a character. It is for callers that report themselves how much they
+// left out. Each invalid UTF-8 byte counts as a character.
 func Prefix(text string, n int) string {
 	n = max(n, 0)
 	if len(text) <= n {
