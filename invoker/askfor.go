@@ -17,14 +17,13 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// What a person can do with a question beside answering it; see [AskFor].
+// The causes of a failure of [AskFor] when a person does not answer.
 var (
 	ErrDeclined  = errors.New("the person said no")
 	ErrDismissed = errors.New("the person gave no answer")
 )
 
-// AskFor asks the person behind the call that ctx is of, and returns the
-// answer:
+// AskFor asks the person behind the call in ctx and returns the answer:
 //
 //	type Confirmation struct {
 //		Sure   bool   `json:"sure" description:"really delete all of them"`
@@ -33,17 +32,16 @@ var (
 //
 //	answer, err := invoker.AskFor[Confirmation](ctx, "Delete 40 tasks?")
 //
-// T is a struct whose schema is inferred as [New] does, struct tags included,
-// and which is as flat as MCP has it (2025-11-25, client/elicitation): fields
-// are strings, whole or other numbers, booleans, or lists of strings from an
-// enum; enums are of strings; formats are email, uri, date and date-time.
-// Secrets are not asked for in this way.
+// T is a struct. Its schema is inferred as by [New], including struct tags, and
+// must be flat as MCP requires (2025-11-25, client/elicitation): fields are
+// strings, integers, other numbers, booleans, or lists of strings from an enum;
+// enums are of strings; formats are email, uri, date and date-time. Do not ask
+// for secrets in this way.
 //
-// The answer fits the schema, whoever gave it; one that does not is a failure
-// with the code [Protocol]. If the person says no or nothing the failure has
-// the code [Denied], and errors.Is tells [ErrDeclined] from [ErrDismissed]. If
-// nobody can be asked its code is [Unavailable]. A tool can return each of them
-// as it is.
+// The answer always fits the schema; an answer that does not is a failure with
+// the code [Protocol]. If the person says no or does not answer, the failure has
+// the code [Denied] and wraps [ErrDeclined] or [ErrDismissed]. If no person can
+// be asked, its code is [Unavailable]. A tool can return each of these as it is.
 func AskFor[T any](ctx context.Context, message string) (T, error) {
 	var answer T
 	form, err := formOf(reflect.TypeFor[T]())
@@ -61,13 +59,13 @@ func AskFor[T any](ctx context.Context, message string) (T, error) {
 	return answer, nil
 }
 
-// form is a struct type that a person can be asked for.
+// form is a struct type that [AskFor] can ask for.
 type form struct {
 	input *input
 	shown json.RawMessage
 }
 
-var forms sync.Map // of *form by reflect.Type: types of a program, so that there are only so many
+var forms sync.Map // *form by reflect.Type; bounded by the number of types in the program
 
 func formOf(t reflect.Type) (*form, error) {
 	if known, ok := forms.Load(t); ok {
@@ -95,8 +93,8 @@ func formOf(t reflect.Type) (*form, error) {
 	return f, nil
 }
 
-// flatten makes a form of an inferred schema: null, and what else a form does
-// not say, is left out.
+// flatten turns an inferred schema into that of a form, without null and other
+// parts that forms do not have.
 func flatten(inferred json.RawMessage) (json.RawMessage, error) {
 	var root jsonschema.Schema
 	if err := json.Unmarshal(inferred, &root); err != nil {
@@ -117,7 +115,7 @@ func flatten(inferred json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(&root)
 }
 
-// orderOf returns the names of the properties as the schema has them.
+// orderOf returns the names of the properties in the order of the schema.
 func orderOf(schema json.RawMessage) (names []string) {
 	edit(schema, []string{"properties"}, func(text json.RawMessage) json.RawMessage {
 		parts, _ := partsOf(text)
@@ -154,7 +152,7 @@ func flattenField(property *jsonschema.Schema) error {
 	return errors.New("is not a string, a number, a boolean or a list of choices; a form is flat")
 }
 
-// read stores the answer of the person in target, a pointer.
+// read stores the person's answer in target, a pointer.
 func (f *form) read(result *ElicitResult, target any) error {
 	switch {
 	case result == nil || result.Action == Dismiss:
@@ -185,15 +183,15 @@ func (f *form) read(result *ElicitResult, target any) error {
 	return nil
 }
 
-// misanswered is the failure of an answer that breaks its schema. What the
-// person wrote is for the log, not for the model.
+// misanswered returns the failure for an answer that does not fit its schema. The
+// person's input is only in the cause, for the log, and not shown to the model.
 func misanswered(cause error) *Failure {
 	return &Failure{Code: Protocol, Message: "The person was asked, and the answer does not fit the question.", Cause: cause}
 }
 
-// SampleText asks the model of the conversation that ctx is a call of for an
-// answer to a prompt, under an instruction that may be empty. It fails as
-// [Call.Sample] does.
+// SampleText asks the model of the conversation that the call in ctx belongs to,
+// and returns its answer to prompt. The instruction system may be empty. It fails
+// as [Call.Sample] does.
 func SampleText(ctx context.Context, system, prompt string) (string, error) {
 	result, err := CallFrom(ctx).Sample(ctx, &SampleRequest{
 		System:   system,
@@ -205,15 +203,15 @@ func SampleText(ctx context.Context, system, prompt string) (string, error) {
 	return result.Text, nil
 }
 
-// Notef logs a line for whoever watches the call that ctx is of, if anybody
-// does. The level is one of those of [LogEntry].
+// Notef logs a line if the call in ctx has a listener for log entries. The level
+// is one of those of [LogEntry].
 func Notef(ctx context.Context, level, format string, args ...any) {
 	call := CallFrom(ctx)
 	if call == nil || call.Log == nil {
 		return
 	}
 	text, err := json.Marshal(fmt.Sprintf(format, args...))
-	if err == nil { // a string can be written
+	if err == nil { // always true: a string can be marshaled
 		call.Note(LogEntry{Level: level, Data: text})
 	}
 }

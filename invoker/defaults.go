@@ -6,7 +6,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// hasDefaults reports whether a schema has a default anywhere.
+// hasDefaults reports whether a schema contains a default.
 func hasDefaults(s *jsonschema.Schema) bool {
 	if s == nil {
 		return false
@@ -19,8 +19,8 @@ func hasDefaults(s *jsonschema.Schema) bool {
 	return hasDefaults(s.Items) || hasDefaults(s.AdditionalProperties)
 }
 
-// withDefaults returns value with the members that are not given and have a
-// default. Value itself stays as it is.
+// withDefaults returns value with defaults for the members that are missing.
+// value itself is not changed.
 func withDefaults(s *jsonschema.Schema, value any) any {
 	if s == nil {
 		return value
@@ -39,7 +39,7 @@ func withDefaults(s *jsonschema.Schema, value any) any {
 			if _, given := full[name]; given || property.Default == nil {
 				continue
 			}
-			member, _, _ := parse(property.Default) // was checked with the tag
+			member, _, _ := parse(property.Default) // valid, since it was checked with the tag
 			full[name] = withDefaults(property, member)
 		}
 		return full

@@ -15,8 +15,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// explain puts what the validator found into words that a model can act on:
-// what is there, and what should be.
+// explain describes the errors of the validator in words that a model can act on:
+// the actual value and the expected one.
 func explain(broken *jsonschema.ValidationError, value, schema any) []violation {
 	e := explainer{value: value, schema: schema}
 	return arrange(e.explain(broken))
@@ -24,7 +24,7 @@ func explain(broken *jsonschema.ValidationError, value, schema any) []violation 
 
 type explainer struct {
 	value  any // the value that was checked
-	schema any // against this schema, if known
+	schema any // the schema that it was checked against, if known
 }
 
 func (e explainer) explain(broken *jsonschema.ValidationError) []violation {
@@ -54,9 +54,9 @@ func (e explainer) all(causes []*jsonschema.ValidationError) []violation {
 	return violations
 }
 
-// choice explains anyOf and oneOf. If all that is wrong is the type or the
-// value, one line lists what is allowed; else the form that fits best is held
-// against the value.
+// choice explains anyOf and oneOf. If only the type or the value is wrong, one
+// line lists the allowed ones; otherwise it explains the violations of the form
+// that fits best.
 func (e explainer) choice(broken *jsonschema.ValidationError) []violation {
 	pointer := pointerOf(broken.InstanceLocation)
 	var wanted []string
@@ -89,9 +89,9 @@ func (e explainer) nearestForm(pointer string, forms []*jsonschema.ValidationErr
 		for _, v := range violations {
 			switch {
 			case v.pointer == pointer && (v.wrongType || v.wrongValue):
-				weight += 1000 // something else altogether
+				weight += 1000 // something completely different
 			case v.wrongValue:
-				weight += 10 // maybe what tells the forms apart
+				weight += 10 // possibly the value that distinguishes the forms
 			}
 		}
 		if least < 0 || weight < least {
@@ -105,7 +105,7 @@ func (e explainer) nearestForm(pointer string, forms []*jsonschema.ValidationErr
 	return append([]violation{head}, nearest...)
 }
 
-// innermost follows references and groups of one to what is behind them.
+// innermost unwraps references and groups with a single cause.
 func innermost(broken *jsonschema.ValidationError) *jsonschema.ValidationError {
 	for len(broken.Causes) == 1 {
 		switch broken.ErrorKind.(type) {
@@ -118,8 +118,8 @@ func innermost(broken *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return broken
 }
 
-// wantedOf returns the types or values that would have been right, if that is
-// what is wrong.
+// wantedOf returns the allowed types or values if the type or value is wrong, and
+// otherwise nil.
 func wantedOf(broken *jsonschema.ValidationError) []string {
 	var wanted []string
 	switch k := broken.ErrorKind.(type) {
@@ -147,7 +147,7 @@ func withArticle(typeName string) string {
 	return "a " + typeName
 }
 
-// members explains what is wrong with the presence of members.
+// members explains missing and unexpected members.
 func (e explainer) members(broken *jsonschema.ValidationError) []violation {
 	var violations []violation
 	add := func(name, text string) {
@@ -204,7 +204,7 @@ func (e explainer) known(at string) []string {
 	return names
 }
 
-// text explains what concerns one value, by the keyword that it breaks.
+// text explains a violation by a single value, according to its keyword.
 func (e explainer) text(broken *jsonschema.ValidationError) string {
 	it := e.subject(broken)
 	switch k := broken.ErrorKind.(type) {
@@ -238,7 +238,7 @@ func (e explainer) text(broken *jsonschema.ValidationError) string {
 	return e.manyText(broken)
 }
 
-// manyText explains what concerns the parts of an object or array.
+// manyText explains a violation by the parts of an object or array.
 func (e explainer) manyText(broken *jsonschema.ValidationError) string {
 	switch k := broken.ErrorKind.(type) {
 	case *kind.MinItems:
@@ -265,7 +265,7 @@ func (e explainer) manyText(broken *jsonschema.ValidationError) string {
 	return "breaks the rule " + strings.Join(broken.ErrorKind.KeywordPath(), "/")
 }
 
-// reasons says what is wrong with the name of a property.
+// reasons explains why the name of a property is not allowed.
 func reasons(causes []*jsonschema.ValidationError, name string) string {
 	var texts []string
 	for _, v := range arrange(explainer{value: name}.all(causes)) {
@@ -277,7 +277,7 @@ func reasons(causes []*jsonschema.ValidationError, name string) string {
 	return ": " + listed(texts, "; ")
 }
 
-// subject writes the value that broken is about.
+// subject returns the text for the value that broken is about.
 func (e explainer) subject(broken *jsonschema.ValidationError) string {
 	switch broken.ErrorKind.(type) {
 	case *kind.Type, *kind.AnyOf, *kind.OneOf:
@@ -286,7 +286,7 @@ func (e explainer) subject(broken *jsonschema.ValidationError) string {
 	return shown(lookup(e.value, broken.InstanceLocation))
 }
 
-// lookup returns what is at path in value, or nil.
+// lookup returns the value at path in value, or nil.
 func lookup(value any, path []string) any {
 	for _, name := range path {
 		switch v := value.(type) {

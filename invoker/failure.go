@@ -12,18 +12,17 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Code is one word of the failure vocabulary, which is the same for every
-// transport.
+// Code is a failure code. The codes are the same for every transport.
 type Code string
 
-// The failure vocabulary.
+// The failure codes.
 const (
 	InvalidArguments Code = "INVALID_ARGUMENTS" // the arguments break the schema, or the tool refused them
-	ToolNotFound     Code = "TOOL_NOT_FOUND"    // there is no such tool
-	NotFound         Code = "NOT_FOUND"         // the tool did not find what it was asked about
-	Unauthorized     Code = "UNAUTHORIZED"      // the identity is missing or may not do this
+	ToolNotFound     Code = "TOOL_NOT_FOUND"    // the tool does not exist
+	NotFound         Code = "NOT_FOUND"         // the tool did not find the requested object
+	Unauthorized     Code = "UNAUTHORIZED"      // the identity is missing or lacks permission
 	Denied           Code = "DENIED"            // a policy or a person said no
-	Conflict         Code = "CONFLICT"          // what is there stands against it; nothing was done
+	Conflict         Code = "CONFLICT"          // the current state does not allow it; nothing was done
 	Unavailable      Code = "UNAVAILABLE"       // the tool cannot be reached; nothing was done
 	Timeout          Code = "TIMEOUT"           // no answer in time
 	Canceled         Code = "CANCELED"          // the turn ended before the call did
@@ -34,21 +33,21 @@ const (
 	Internal         Code = "INTERNAL"          // a fault of this program
 )
 
-// Failure is what came of a call that did not succeed. It is news for the
-// model, not an error of the runtime.
+// Failure is the outcome of a call that did not succeed. It is reported to the
+// model and does not end the conversation.
 type Failure struct {
 	Code Code
-	// Message tells the model, in words that it can act on, what happened.
+	// Message tells the model what happened, in words that it can act on.
 	Message string
-	// Retryable says that the same call can succeed later.
+	// Retryable means that the same call can succeed later.
 	Retryable bool
-	// Pointer is the JSON pointer (RFC 6901) of the argument at fault; of the
-	// first, if there are several. Empty when it is none or all of them.
+	// Pointer is the JSON pointer (RFC 6901) of the invalid argument, or of the first
+	// one if there are several. It is empty if no argument or the whole is invalid.
 	Pointer string
-	// RetryAfter is how long to wait before the next attempt; 0 when not said.
+	// RetryAfter is the time to wait before the next attempt; 0 if not known.
 	RetryAfter time.Duration
-	// Content is what the tool itself said about its failure; if it is not
-	// empty the model is shown it in place of Message.
+	// Content is the tool's own description of its failure. If it is not empty, the
+	// model sees it instead of Message.
 	Content []canister.Content
 	// Metadata is for programs; the model never sees it. May be nil.
 	Metadata canister.Fields
@@ -77,25 +76,25 @@ func (f *Failure) Unwrap() error {
 	return f.Cause
 }
 
-// Invalid returns the failure of a call whose argument at pointer, such as
-// "/title", the tool cannot take, though its schema allows it. The rest is as
-// in [Failf].
+// Invalid returns a failure for the argument at pointer, such as "/title", that
+// the tool does not accept although its schema allows it. The other parameters
+// are as in [Failf].
 func Invalid(pointer, format string, args ...any) *Failure {
 	failure := Failf(InvalidArguments, format, args...)
 	failure.Pointer = pointer
 	return failure
 }
 
-// UnavailableFor returns the failure of a call that did nothing and can be made
-// again after a while. The rest is as in [Failf].
+// UnavailableFor returns a failure for a call that did nothing and can be
+// repeated after wait. The other parameters are as in [Failf].
 func UnavailableFor(wait time.Duration, format string, args ...any) *Failure {
 	failure := Failf(Unavailable, format, args...)
 	failure.RetryAfter = wait
 	return failure
 }
 
-// Failf returns a Failure with the message that fmt.Errorf would make, which
-// the model is shown; an error given to %w becomes the cause. It is retryable
+// Failf returns a Failure whose message is formatted as by fmt.Errorf and shown
+// to the model. An error given for %w becomes the cause. The failure is retryable
 // if the code is [Unavailable].
 func Failf(code Code, format string, args ...any) *Failure {
 	err := fmt.Errorf(format, args...)
@@ -106,15 +105,17 @@ func Failf(code Code, format string, args ...any) *Failure {
 	return &Failure{Code: code, Message: err.Error(), Retryable: code == Unavailable, Cause: cause}
 }
 
-// AsFailure translates the error of a call: the [Failure] in err's chain if
-// there is one, [Timeout] and [Canceled] for the errors of a context, and
-// [ExecutionFailed] for any other, with a message that says no more than that:
-// err, which may hold what a model is not to see, is the Cause. It returns nil
-// for nil and only then. The Failure always has a code, and a message or content; if err
-// wraps one that lacks them, or says more than it, AsFailure returns a copy. An
-// error whose methods panic, such as those of a nil pointer returned as an error,
-// is replaced by one that has its text or says so: the methods of all errors in
-// the chain of the Failure return.
+// AsFailure converts the error of a call to a Failure: the [Failure] in err's
+// chain if there is one, [Timeout] or [Canceled] for a context's error, and
+// otherwise [ExecutionFailed] with a general message. In that case err, which may
+// be confidential, is only the Cause. AsFailure returns nil if and only if err is
+// nil.
+//
+// The Failure always has a code, and a message or content. If the one in err's
+// chain lacks them, or if err wraps it, AsFailure returns a copy. An error whose
+// methods panic, such as a nil pointer returned as an error, is replaced by an
+// error with its text or a description: the methods of all errors in the chain of
+// the result are safe to call.
 func AsFailure(err error) *Failure {
 	var failure *Failure
 	switch {
@@ -132,7 +133,7 @@ func AsFailure(err error) *Failure {
 	return &Failure{Code: ExecutionFailed, Message: "The tool ran and failed. The reason is in the log of the program that runs it.", Cause: err}
 }
 
-// failureIn returns the failure of an error whose methods panic.
+// failureIn returns the failure for an error whose methods panic.
 func failureIn(err error) *Failure {
 	failure, ok := contain.As[*Failure](err)
 	if !ok || failure == nil {
@@ -146,8 +147,8 @@ func failureIn(err error) *Failure {
 	return &full
 }
 
-// completed returns failure with what it lacks. Outer is the error in which it
-// was found; nil if it was not found in one.
+// completed returns failure with defaults for missing fields. outer is the error
+// that wraps it, or nil.
 func completed(failure *Failure, outer error) *Failure {
 	if failure == nil { // a nil *Failure returned as an error is not nil
 		return &Failure{Code: Internal, Message: "The tool reported a failure without saying which."}

@@ -16,15 +16,15 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Fill returns an invoker that calls inv with arguments that are trusted
-// values: arguments maps names of arguments to names of trusted values. It is
-// the way to give an identity to a tool that is not of this program, such as
-// one of an MCP server.
+// Fill returns an invoker that calls inv with trusted values as arguments. The
+// map arguments has the names of trusted values by argument name. Use it to pass
+// an identity to a tool that is not part of this program, such as one of an MCP
+// server.
 //
-// The arguments are hidden from the schema, one that is sent all the same is
-// refused as [Forged], and the values are needed: without them a call fails
-// with [Unauthorized]. The error says which argument inv does not take, or
-// requires though nobody may send it.
+// These arguments are removed from the schema, and a call that includes one is
+// refused as [Forged]. Without the trusted values a call fails with
+// [Unauthorized]. Fill returns an error if inv does not take one of the
+// arguments, or if it requires an argument that no caller may send.
 func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 	if contain.IsNil(inv) {
 		return nil, errNoTool
@@ -41,16 +41,16 @@ func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 	return guard(inv, rules{fills: arguments})
 }
 
-// Withhold returns an invoker that refuses arguments by these names as [Forged],
-// whether the schema, which no longer shows them, has them or not. The map is
-// that of [Fill], for tools that do not say that they take the arguments; their
-// values are not needed.
+// Withhold returns an invoker that refuses these arguments as [Forged], whether
+// or not they are in the schema, and removes them from the schema. The map is the
+// same as for [Fill], and Withhold is for tools that do not declare these
+// arguments; their trusted values are not required.
 func Withhold(inv Invoker, arguments map[string]string) (Invoker, error) {
 	return guard(inv, rules{withheld: arguments})
 }
 
-// Require returns an invoker that calls inv only where trusted values of these
-// names are there; else the call fails with [Unauthorized].
+// Require returns an invoker that calls inv only if the trusted values with these
+// names are present; otherwise the call fails with [Unauthorized].
 func Require(inv Invoker, names ...string) (Invoker, error) {
 	var needs []Need
 	for _, name := range names {
@@ -59,10 +59,10 @@ func Require(inv Invoker, names ...string) (Invoker, error) {
 	return guard(inv, rules{needs: needs})
 }
 
-// errNoTool is the error of Fill, Withhold and Require for a nil Invoker.
+// errNoTool is returned by Fill, Withhold and Require for a nil Invoker.
 var errNoTool = errors.New("there is no tool: the invoker is nil")
 
-// guard puts a tool with rules of its own before another.
+// guard wraps inv in a tool with rules of its own.
 func guard(inv Invoker, by rules) (Invoker, error) {
 	if contain.IsNil(inv) {
 		return nil, errNoTool
@@ -90,12 +90,12 @@ func guard(inv Invoker, by rules) (Invoker, error) {
 	return t, nil
 }
 
-// unsendable returns an argument that a schema requires, and that is neither
-// filled in nor anybody's to send.
+// unsendable returns an argument that a schema requires, but that is neither
+// filled in nor allowed in a call.
 func (t *tool) unsendable(schema json.RawMessage, fills map[string]string) string {
 	var root struct{ Required []string }
 	if json.Unmarshal(schema, &root) != nil {
-		return "" // of a dialect that nobody here knows
+		return "" // in an unknown dialect
 	}
 	for _, name := range root.Required {
 		if _, ok := fills[name]; !ok && t.closed.has(name) {
@@ -108,15 +108,15 @@ func (t *tool) unsendable(schema json.RawMessage, fills map[string]string) strin
 type filler struct {
 	inv   Invoker
 	fills map[string]string
-	types map[string]reflect.Type // of the fields that are filled in, if they are those of a Go function
-	whole *checker                // of the arguments with those that were filled in
+	types map[string]reflect.Type // of the fields that are filled in, if they belong to a Go function
+	whole *checker                // for all arguments, including those that were filled in
 }
 
 func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, error) {
 	if len(f.fills) == 0 {
 		return f.inv.Invoke(ctx, call)
 	}
-	all := maps.Clone(arguments.(map[string]any)) // checked to be an object
+	all := maps.Clone(arguments.(map[string]any)) // has been checked to be an object
 	var added []byte
 	for _, argument := range slices.Sorted(maps.Keys(f.fills)) {
 		value, _ := TrustedValue(ctx, f.fills[argument])
@@ -129,7 +129,7 @@ func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, er
 			return Output{}, unfit(f.fills[argument], fmt.Errorf("the trusted value %q cannot be the argument %q", value.Name(), argument))
 		}
 		all[argument] = parsed
-		name, _ := json.Marshal(argument) // a string can be written
+		name, _ := json.Marshal(argument) // a string can be marshaled
 		added = slices.Concat(added, name, []byte(":"), text, []byte(","))
 	}
 	if failure := f.misfit(all); failure != nil {
@@ -140,14 +140,15 @@ func (f *filler) run(ctx context.Context, call *Call, arguments any) (Output, er
 	return f.inv.Invoke(ctx, &own)
 }
 
-// holds reports whether the field of an argument can hold a value. What package
-// json, or a type's own method, would say of one that it cannot shows the value.
+// holds reports whether the field of an argument can hold the value. It does not
+// return the error of package json or the type's own method, which can contain
+// the value.
 func (f *filler) holds(argument string, text json.RawMessage) bool {
 	t := f.types[argument]
 	return t == nil || json.Unmarshal(text, reflect.New(t).Interface()) == nil
 }
 
-// insert puts members, each with a comma behind it, at the head of an object.
+// insert puts members, each followed by a comma, at the start of an object.
 func insert(object json.RawMessage, members []byte) json.RawMessage {
 	rest := bytes.TrimSpace(object)[1:]
 	if bytes.TrimSpace(rest)[0] == '}' {
@@ -156,8 +157,8 @@ func insert(object json.RawMessage, members []byte) json.RawMessage {
 	return slices.Concat(json.RawMessage("{"), members, rest)
 }
 
-// misfit says which of the trusted values the tool cannot take. What its own
-// check would say shows the value, also where it is one of all the arguments.
+// misfit names the trusted value that the tool does not accept. It does not use
+// the text of the checker's violation, which can contain the value.
 func (f *filler) misfit(all any) *Failure {
 	for _, v := range f.whole.check(all) {
 		for _, argument := range slices.Sorted(maps.Keys(f.fills)) {

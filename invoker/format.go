@@ -2,8 +2,8 @@
 
 package invoker
 
-// formats are those that the schemas of Go types assert, each with an example
-// for whoever got it wrong.
+// formats are the formats that schemas of Go types assert, each with an example
+// for violations.
 var formats = map[string]string{
 	"date":          "2026-01-31",
 	"date-time":     "2026-01-31T15:04:05Z",
@@ -21,7 +21,7 @@ var formats = map[string]string{
 	"semver":        "1.2.3",
 }
 
-// formatFault says that a value does not have a format.
+// formatFault describes a value that is not in a format.
 func formatFault(it, format string) string {
 	text := it + " is not in the format " + format
 	if example := formats[format]; example != "" {

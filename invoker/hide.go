@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Takes reports whether the input schema has a property of that name.
+// Takes reports whether the input schema has a property with that name.
 func (d *Definition) Takes(argument string) bool {
 	return len(hide(d.InputSchema, func(name string) bool { return name == argument })) != len(d.InputSchema)
 }
 
-// hide returns the input schema without the properties whose names are hidden.
-// All other bytes stay as they are.
+// hide returns the input schema without the properties for which hidden returns
+// true. All other bytes stay as they are.
 func hide(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -31,7 +31,7 @@ func hide(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
 	return schema
 }
 
-// hideHere returns one schema without the properties; those within it stay.
+// hideHere removes the properties from one schema, but not from its subschemas.
 func hideHere(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
 	before := len(schema)
 	for _, keyword := range []string{"properties", "required", "dependentRequired", "dependencies"} {
@@ -43,7 +43,7 @@ func hideHere(schema json.RawMessage, hidden func(string) bool) json.RawMessage 
 	parts, _ := partsOf(schema)
 	var kept [][]byte
 	for _, p := range parts {
-		// An empty list is nothing to JSON Schema, and wrong in its draft 4.
+		// An empty list means nothing in JSON Schema and is invalid in draft 4.
 		if p.name != "required" || string(schema[p.valueStart:p.to]) != "[]" {
 			kept = append(kept, schema[p.from:p.to])
 		}
@@ -54,7 +54,7 @@ func hideHere(schema json.RawMessage, hidden func(string) bool) json.RawMessage 
 	return rejoined(kept, true)
 }
 
-// places finds the schemas that apply to the arguments as a whole.
+// places finds the paths of the schemas that apply to the arguments as a whole.
 type places struct {
 	root  any
 	found [][]string
@@ -100,15 +100,15 @@ func pathOf(pointer string) []string {
 	return path
 }
 
-// part is a member of an object or an item of an array: its name or number,
-// and where its value stands in the text.
+// part is a member of an object or an item of an array: its name or index, and
+// the position of its value in the text.
 type part struct {
 	name       string
-	from, to   int // with the name
+	from, to   int // including the name
 	valueStart int
 }
 
-// partsOf takes apart the text of an object or array, without going deeper.
+// partsOf splits the text of an object or array into its direct parts.
 func partsOf(text json.RawMessage) (parts []part, isObject bool) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	open, err := decoder.Token()
@@ -156,8 +156,8 @@ func edit(text json.RawMessage, path []string, change func(json.RawMessage) json
 	return text
 }
 
-// without leaves out the members of an object, or the strings of an array,
-// that are hidden; in arrays within an object too.
+// without removes the hidden members of an object, or the hidden strings of an
+// array, and also those of arrays that are members of the object.
 func without(text json.RawMessage, hidden func(string) bool) json.RawMessage {
 	parts, isObject := partsOf(text)
 	var kept [][]byte
@@ -185,7 +185,7 @@ func without(text json.RawMessage, hidden func(string) bool) json.RawMessage {
 	return rejoined(kept, isObject)
 }
 
-// rejoined puts members or items together again.
+// rejoined joins members or items to an object or array.
 func rejoined(kept [][]byte, isObject bool) json.RawMessage {
 	joined := bytes.Join(kept, []byte(","))
 	if isObject {

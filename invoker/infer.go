@@ -19,27 +19,29 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Describer is implemented by types that give their own JSON Schema, where
-// inference would say too little:
+// Describer is implemented by types that define their own JSON Schema, for cases
+// where the inferred schema would be too general:
 //
 //	type Unit string
 //
 //	func (Unit) JSONSchema() string { return `{"type":"string","enum":["c","f"]}` }
 //
-// [New] asks a zero value, wherever the type occurs in arguments or results.
+// [New] calls it on a zero value wherever the type occurs in arguments or
+// results.
 type Describer interface {
 	// JSONSchema returns one JSON Schema in draft 2020-12.
 	JSONSchema() string
 }
 
-// shape is what is known of a type before its schema is inferred.
+// shape holds facts about a type that are collected before its schema is
+// inferred.
 type shape struct {
-	schemas map[reflect.Type]*jsonschema.Schema      // of types that say themselves what they look like
-	fields  map[reflect.Type]map[string]reflect.Type // of structs, by the name in JSON
-	rounds  bool                                     // there are types that numbers are rounded for
+	schemas map[reflect.Type]*jsonschema.Schema      // schemas of types that do not use inference
+	fields  map[reflect.Type]map[string]reflect.Type // fields of structs by JSON name
+	rounds  bool                                     // whether there are types whose numbers are rounded
 }
 
-// shapeOf walks over all types that t is made of.
+// shapeOf visits all types that t consists of.
 func shapeOf(t reflect.Type) (*shape, error) {
 	s := &shape{
 		schemas: map[reflect.Type]*jsonschema.Schema{},
@@ -92,8 +94,8 @@ func (s *shape) walk(t reflect.Type, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// fieldFault says why package json takes a field of the struct t for something
-// else than inference does; "" if it does not.
+// fieldFault returns the reason why package json and schema inference treat a
+// field of the struct t differently, or "" if they do not.
 func (s *shape) fieldFault(t reflect.Type, field reflect.StructField) string {
 	tag := strings.Split(field.Tag.Get("json"), ",")
 	switch name := jsonName(field); {
@@ -126,8 +128,8 @@ func embeddedFault(field reflect.StructField) string {
 	return ""
 }
 
-// inName reports whether package json takes a rune in the name of a tag. Those
-// with others it passes over.
+// inName reports whether package json accepts a rune in a name in a tag. It
+// ignores names with other runes.
 func inName(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r)
 }
@@ -151,14 +153,14 @@ var (
 	numberType = reflect.TypeFor[json.Number]()
 )
 
-// anyType lists all types. Inference adds null to the types of what a pointer
-// points to, and would allow nothing else where none are named.
+// anyType returns all types. Inference adds null to the types of a pointer's
+// element; without a list of types, the result would allow nothing but null.
 func anyType() []string {
 	return []string{"null", "boolean", "object", "array", "number", "string"}
 }
 
-// ownSchema returns the schema of a type that is not written as its Go
-// structure suggests, or nil, and whether that structure does not matter.
+// ownSchema returns the schema of a type that is not marshaled as its Go
+// structure suggests, or nil. opaque reports whether the structure is irrelevant.
 func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err error) {
 	opaque = isOpaque(t)
 	switch {
@@ -191,37 +193,38 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 	return nil, false, nil
 }
 
-// isOpaque reports whether a type has methods by which it is read or written.
+// isOpaque reports whether a type has its own methods for marshaling or
+// unmarshaling.
 func isOpaque(t reflect.Type) bool {
 	return implements[json.Marshaler](t) || implements[json.Unmarshaler](t) ||
 		implements[encoding.TextMarshaler](t) || implements[encoding.TextUnmarshaler](t)
 }
 
-// implements reports whether values of type t, or pointers to them, are I's.
+// implements reports whether t or *t implements I.
 func implements[I any](t reflect.Type) bool {
 	i := reflect.TypeFor[I]()
 	if t.Kind() == reflect.Interface {
-		return false // what the value will be is not known
+		return false // the dynamic type is unknown
 	}
 	return t.Implements(i) || reflect.PointerTo(t).Implements(i)
 }
 
-// infer makes the JSON Schema of t, struct tags included.
+// infer returns the JSON Schema of t, including struct tags.
 func (s *shape) infer(t reflect.Type) (*jsonschema.Schema, error) {
 	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: s.schemas})
 	if err != nil {
 		return nil, err
 	}
 	if t.Kind() == reflect.Struct && inferred.Properties == nil && s.schemas[t] == nil {
-		inferred.Properties = map[string]*jsonschema.Schema{} // model APIs want the member, even if it is empty
+		inferred.Properties = map[string]*jsonschema.Schema{} // model APIs require the member, even if it is empty
 	}
 	s.allowNilMaps(t, inferred, true)
 	return inferred, s.applyTags(t, inferred, t.String())
 }
 
-// allowNilMaps lets the maps in t be null, as inference lets slices: package json
-// writes nil of either so. The map that is the whole value stays an object, which
-// is what MCP wants of arguments and results.
+// allowNilMaps allows null for the maps in t, as inference does for slices:
+// package json marshals nil maps and slices as null. If the whole value is a map,
+// it stays an object, because MCP requires one for arguments and results.
 func (s *shape) allowNilMaps(t reflect.Type, schema *jsonschema.Schema, whole bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -246,11 +249,11 @@ func (s *shape) allowNilMaps(t reflect.Type, schema *jsonschema.Schema, whole bo
 	}
 }
 
-// strays finds members of value that package json would take for a field of t
-// although they are written in another case. Their values were checked as
-// what their names say, which is not the field.
+// strays finds members of value that package json would assign to a field of t
+// although their names differ in case. Their values were not checked as values of
+// that field.
 //
-// It also finds null where t cannot hold it, which package json passes over.
+// It also finds null where t cannot hold it, which package json ignores.
 func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
 	if value == nil && !holdsNull(t) {
 		return []violation{{pointer: pointerOf(path), text: fmt.Sprintf("null does not fit into %v", t)}}
@@ -286,8 +289,8 @@ func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
 	return violations
 }
 
-// culprit returns the place of a value that does not go into t: of the first
-// member or item that does not, if there is one.
+// culprit returns the path of a value that cannot be unmarshaled into t: that of
+// the first such member or item, if there is one.
 func (s *shape) culprit(t reflect.Type, value any, path []string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

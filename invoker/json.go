@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	maxDepth  = 200 // how deep arguments, results and schemas may nest
-	maxNumber = 400 // bytes that one number may take
+	maxDepth  = 200 // maximum nesting of arguments, results and schemas
+	maxNumber = 400 // maximum length of a number in bytes
 )
 
-// parse reads one JSON text into the values that package json uses, numbers as
-// [json.Number]. It is stricter than package json in what two readers of the
-// same text could take differently: a member that appears twice (RFC 8259,
-// section 4) and a number beyond the range of a double (section 6) are faults.
-// It also returns how many values there are. With a fault the value is nil.
+// parse decodes one JSON text into the types that package json uses, with numbers
+// as [json.Number]. It rejects texts that two readers could interpret
+// differently, which package json accepts: a duplicate member (RFC 8259, section
+// 4) and a number beyond the range of a double (section 6). It also returns the
+// number of values. If there are faults, value is nil.
 func parse(text []byte) (value any, count int, faults []violation) {
 	switch {
 	case tooDeep(text):
@@ -38,7 +38,7 @@ func parse(text []byte) (value any, count int, faults []violation) {
 	return value, r.count, nil
 }
 
-// tooDeep reports whether a text has more brackets open at once than allowed.
+// tooDeep reports whether the nesting of a text exceeds maxDepth.
 func tooDeep(text []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -69,7 +69,7 @@ func syntaxFault(text []byte) string {
 	return fmt.Sprintf("not valid JSON: %v", err)
 }
 
-// reader builds the value of a text that is known to be valid.
+// reader decodes a text that is known to be valid.
 type reader struct {
 	text   []byte
 	at     int // the next byte
@@ -84,7 +84,7 @@ func (r *reader) fault(text string) {
 	}
 }
 
-// next skips space and returns the byte behind it.
+// next skips white space and returns the byte after it.
 func (r *reader) next() byte {
 	for {
 		switch c := r.text[r.at]; c {
@@ -183,7 +183,7 @@ func (r *reader) array() []any {
 	return array
 }
 
-// numberFault says what is wrong with a number that arithmetic cannot take:
+// numberFault describes a number that cannot be calculated with, or returns "":
 // 1e999999999 is eleven bytes of text and a gigabyte of digits.
 func numberFault(n json.Number) string {
 	if len(n) > maxNumber {

@@ -19,10 +19,10 @@ var drafts = map[string]*jsonschema.Draft{
 	"json-schema.org/draft-04/schema":      jsonschema.Draft4,
 }
 
-// draftsOf returns the drafts by which a schema is to be read, in order of
-// likelihood, and whether one of them must fit. A schema that does not name
-// its draft is of 2020-12, says MCP (2025-11-25, basic, JSON Schema usage);
-// many written before that rule are older.
+// draftsOf returns the drafts to try for a schema, the most likely first, and
+// whether one of them must fit. According to MCP (2025-11-25, basic, JSON Schema
+// usage), a schema that does not name its draft is of 2020-12; many that were
+// written before that rule are older.
 func draftsOf(schema json.RawMessage) (candidates []*jsonschema.Draft, sure bool) {
 	var head struct {
 		Schema string `json:"$schema"`
@@ -39,16 +39,16 @@ func draftsOf(schema json.RawMessage) (candidates []*jsonschema.Draft, sure bool
 	return guess, false
 }
 
-// stepFormat is the format that stands in every subschema after localize, so
-// that the validator reports each visit. The formats that were there are
-// dropped: by default they are advice, not rules (JSON Schema 2020-12,
-// validation, section 7.2.1), and that is what we take them for in all drafts;
-// but for schemas of Go types, whose formats move into an allOf.
+// stepFormat is the format of every subschema after localize, so that the
+// validator reports each visit. The original formats are dropped: by default they
+// are annotations, not assertions (JSON Schema 2020-12, validation, section
+// 7.2.1), and they are treated so in all drafts. Schemas of Go types are the
+// exception: their formats move into an allOf.
 const stepFormat = "consort-step"
 
-// localize changes a schema in place into one that stands alone: references to
-// other documents allow anything, dialects are forgotten, and each subschema
-// counts its visits.
+// localize changes a schema in place to make it self-contained: references to
+// other documents allow anything, dialects are removed, and each subschema counts
+// its visits.
 func localize(doc any, draft *jsonschema.Draft, assertFormats bool) {
 	root, ok := doc.(map[string]any)
 	if !ok {
@@ -69,21 +69,21 @@ func localize(doc any, draft *jsonschema.Draft, assertFormats bool) {
 }
 
 type localizer struct {
-	idKey  string          // the keyword that names a resource
-	assert bool            // formats are rules
-	modern bool            // other keywords count beside $ref: 2019-09 and later
-	here   map[string]bool // the documents that are part of this one
+	idKey  string          // the keyword that identifies a resource
+	assert bool            // formats are assertions
+	modern bool            // keywords next to $ref are valid: 2019-09 and later
+	here   map[string]bool // the URLs of this document and its embedded resources
 }
 
-// collect notes the identities of all embedded resources.
+// collect records the URLs of all embedded resources.
 func (l *localizer) collect(schema map[string]any, base *url.URL) {
 	base = l.base(schema, base)
 	l.here[base.String()] = true
 	eachSubschema(schema, func(sub map[string]any) { l.collect(sub, base) })
 }
 
-// base returns the URL against which the references of schema resolve. An
-// identity that is not a URL is removed.
+// base returns the base URL for references in schema. An ID that is not a URL is
+// removed.
 func (l *localizer) base(schema map[string]any, outer *url.URL) *url.URL {
 	id, ok := schema[l.idKey].(string)
 	if !ok {
@@ -105,7 +105,7 @@ func (l *localizer) rewrite(schema map[string]any, base *url.URL) {
 			continue
 		}
 		if !l.modern {
-			clear(schema) // what stands beside $ref never counted
+			clear(schema) // older drafts ignore keywords next to $ref
 		}
 		delete(schema, keyword)
 	}
@@ -129,8 +129,8 @@ func (l *localizer) isHere(ref string, base *url.URL) bool {
 	return l.here[u.String()] || drafts[u.Host+u.Path] != nil
 }
 
-// eachSubschema calls visit for each object in schema that may be a schema.
-// Unknown keywords count: a $ref can lead there.
+// eachSubschema calls visit for each object in schema that may be a schema,
+// including those of unknown keywords, because a $ref can point there.
 func eachSubschema(schema map[string]any, visit func(map[string]any)) {
 	for keyword, value := range schema {
 		switch keyword {
@@ -158,8 +158,8 @@ func eachSubschema(schema map[string]any, visit func(map[string]any)) {
 	}
 }
 
-// holdsSchemas reports whether the value of a keyword is an object that is not
-// a schema but has schemas for members.
+// holdsSchemas reports whether the value of a keyword is an object that is not a
+// schema itself but has schemas as members.
 func holdsSchemas(keyword string) bool {
 	switch keyword {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",

@@ -13,21 +13,21 @@ import (
 	"unicode"
 )
 
-// Method says what tool a method becomes; see [Methods].
+// Method describes the tool that is made from a method; see [Methods].
 type Method struct {
 	// Name is the name of the tool. By default it is the method's name in
 	// lower case with underscores: ListTaskIDs becomes list_task_ids.
 	Name string
 	// Description tells the model what the tool does.
 	Description string
-	// Options are those of [New].
+	// Options are the options of [New].
 	Options Options
 }
 
-// Methods makes tools of methods of receiver, usually a pointer to a struct
-// that holds what they share, such as a database. Methods maps the names of
-// those that become tools to what they are called and described as; no others
-// do. The tools are sorted by the names of their methods.
+// Methods makes tools from methods of receiver, usually a pointer to a struct
+// with shared resources such as a database. The keys of methods are the names of
+// the methods to use; other methods do not become tools. The tools are sorted by
+// the names of their methods.
 //
 // A method takes a context and at most one argument, and returns at most one
 // value and an error:
@@ -35,9 +35,8 @@ type Method struct {
 //	func (b *Book) Add(ctx context.Context, in Draft) (Task, error)
 //	func (b *Book) Clear(ctx context.Context) error
 //
-// Argument, value and error are as [New] has them. The error lists all that is
-// wrong: methods that there are not, signatures that do not suit, two tools of
-// one name.
+// Argument, value and error are as for [New]. The returned error lists all
+// problems: missing methods, unsuitable signatures, and tools with the same name.
 func Methods(receiver any, methods map[string]Method) ([]Invoker, error) {
 	value := reflect.ValueOf(receiver)
 	if !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
@@ -114,7 +113,8 @@ func methodTool(receiver reflect.Value, name string, m Method) (Invoker, error) 
 	})
 }
 
-// noMethod says why a type has no method of that name, and which is meant.
+// noMethod explains why a type has no method with that name, and suggests another
+// one.
 func noMethod(t reflect.Type, name string) error {
 	if t.Kind() != reflect.Pointer {
 		if _, ok := reflect.PointerTo(t).MethodByName(name); ok {
@@ -135,7 +135,7 @@ func noMethod(t reflect.Type, name string) error {
 	return fmt.Errorf("%s; it has %s", text, listed(known, ", "))
 }
 
-// snakeCase writes a Go name in lower case with underscores. Acronyms stay
+// snakeCase converts a Go name to lower case with underscores. Acronyms stay
 // together, also in the plural: GetHTTPHeader, UserIDs.
 func snakeCase(name string) string {
 	runes := []rune(name)

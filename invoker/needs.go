@@ -13,19 +13,19 @@ import (
 )
 
 // Forged is the cause of the failure of a call whose arguments name trusted
-// values. It is for logs and audits: somebody tried to choose what only the
-// program may.
+// values. It is for logs and audits: the caller tried to set a value that only
+// the program may set.
 type Forged struct {
-	// Names are those of the trusted values, sorted, each once.
+	// Names are the names of these trusted values, sorted and without duplicates.
 	Names []string
 }
 
-// Error lists the names.
+// Error returns a message with the names.
 func (f *Forged) Error() string {
 	return "the arguments name what only the program may set: " + strings.Join(f.Names, ", ")
 }
 
-// named is the need of a value of any type.
+// named is a need for a value of any type.
 type named string
 
 func (n named) Name() string { return string(n) }
@@ -35,7 +35,8 @@ func (n named) isIn(ctx context.Context) bool {
 	return ok
 }
 
-// needsOf joins the needs of a definition with those of options, by name.
+// needsOf returns the needs of a definition and of options together, sorted by
+// name.
 func needsOf(names []string, needs []Need) ([]Need, error) {
 	all := slices.Clone(needs)
 	for _, name := range names {
@@ -50,7 +51,7 @@ func needsOf(names []string, needs []Need) ([]Need, error) {
 	return all, nil
 }
 
-// namesOf returns the names of sorted needs, each once.
+// namesOf returns the names of sorted needs without duplicates.
 func namesOf(needs []Need) []string {
 	var names []string
 	for _, need := range needs {
@@ -59,8 +60,8 @@ func namesOf(needs []Need) []string {
 	return slices.Compact(names)
 }
 
-// lacking is the failure of a call whose context does not carry all needs; nil
-// if it does.
+// lacking returns the failure for a call whose context does not carry all needs,
+// or nil.
 func lacking(ctx context.Context, needs []Need) *Failure {
 	var missing []Need
 	for _, need := range needs {
@@ -87,8 +88,8 @@ func lacking(ctx context.Context, needs []Need) *Failure {
 	}
 }
 
-// reserved maps the names of arguments that nobody may send to the names of the
-// trusted values that they belong to.
+// reserved maps the names of arguments that callers may not send to the names of
+// their trusted values.
 type reserved map[string]string
 
 func (r reserved) has(name string) bool {
@@ -100,9 +101,9 @@ func (r reserved) has(name string) bool {
 	return false
 }
 
-// forged looks for reserved names among the arguments, also where the rest of
-// the text is no good. Case does not count: package json, and servers written
-// with it, take USER_ID for user_id.
+// forged searches the arguments for reserved names, even if other parts of the
+// text are invalid. It ignores case: package json, and servers that use it,
+// accept USER_ID for user_id.
 func (r reserved) forged(text json.RawMessage) (*Forged, []violation) {
 	if len(r) == 0 {
 		return nil, nil
@@ -127,16 +128,16 @@ func (r reserved) forged(text json.RawMessage) (*Forged, []violation) {
 	return &Forged{Names: slices.Compact(values)}, arrange(violations)
 }
 
-// asRead returns a name as a reader can take it who ends strings at the first
-// NUL, as C does, or passes over what is not UTF-8, which package json gives as
-// U+FFFD.
+// asRead returns a name as lenient readers may interpret it: some end strings at
+// the first NUL, as C does, and some skip invalid UTF-8, which package json
+// decodes as U+FFFD.
 func asRead(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	return strings.ReplaceAll(name, "\ufffd", "")
 }
 
-// eachName calls visit for the names of the members of an object, duplicates
-// included, as far as its text can be read.
+// eachName calls visit for the names of the members of an object, including
+// duplicates, until the end of the valid part of the text.
 func eachName(text json.RawMessage, visit func(string)) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -157,6 +158,6 @@ func eachName(text json.RawMessage, visit func(string)) {
 				continue
 			}
 		}
-		isName = depth == 1 // the value is over, or the object begins
+		isName = depth == 1 // after a value, or at the start of the object
 	}
 }

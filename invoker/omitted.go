@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// newLenientChecker compiles a schema such that a required property may be
-// omitted if it has a default; nil if the schema requires no such property.
-// Generators of schemas, such as zod with .default(), make both of one
-// declaration, and their servers fill in what is omitted. JSON Schema leaves to
-// applications what a default means (2020-12, validation, section 9.2).
+// newLenientChecker compiles a schema so that a required property with a default
+// may be omitted. It returns nil if the schema requires no such property. Schema
+// generators, such as zod with .default(), emit both for one declaration, and
+// their servers fill in omitted values. JSON Schema leaves the meaning of
+// defaults to applications (2020-12, validation, section 9.2).
 func newLenientChecker(schema json.RawMessage, assertFormats bool) *checker {
 	if !bytes.Contains(schema, []byte(`"default"`)) || !bytes.Contains(schema, []byte(`equired"`)) {
 		return nil
@@ -35,11 +35,11 @@ func newLenientChecker(schema json.RawMessage, assertFormats bool) *checker {
 	return c
 }
 
-// maxOmitSteps bounds how many schemas are looked at for one schema.
+// maxOmitSteps is the maximum number of schemas visited within one schema.
 const maxOmitSteps = 100_000
 
-// allowOmitted takes the properties that have a default out of all lists of
-// required ones, in place. It reports whether there were any.
+// allowOmitted removes properties with a default from all lists of required
+// properties, in place. It reports whether there were any.
 func allowOmitted(doc any) bool {
 	root, ok := doc.(map[string]any)
 	if !ok {
@@ -60,13 +60,13 @@ type omission struct {
 	root    map[string]any
 	steps   int
 	walked  map[uintptr]bool
-	changed map[uintptr]bool // schemas that require less than before
+	changed map[uintptr]bool // schemas that require fewer properties than before
 }
 
 func identity(schema map[string]any) uintptr { return reflect.ValueOf(schema).Pointer() }
 
-// walk edits a schema and those within it, but not those of not and if: to
-// require less there would allow less.
+// walk edits a schema and its subschemas, but not those in not and if: requiring
+// less there would allow less.
 func (o *omission) walk(schema map[string]any) {
 	if o.walked[identity(schema)] {
 		return
@@ -95,7 +95,7 @@ func (o *omission) walk(schema map[string]any) {
 	eachSubschema(schema, o.walk)
 }
 
-// applied returns a schema and those that apply to the same value.
+// applied returns a schema and all schemas that apply to the same value.
 func (o *omission) applied(schema map[string]any) (found []map[string]any) {
 	seen := map[uintptr]bool{}
 	open := []any{schema}
@@ -123,7 +123,7 @@ func (o *omission) applied(schema map[string]any) (found []map[string]any) {
 	return found
 }
 
-// target returns what the $ref of a schema leads to within the document.
+// target returns the schema that $ref points to within the document, or nil.
 func (o *omission) target(schema map[string]any) any {
 	ref, _ := schema["$ref"].(string)
 	pointer, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
@@ -145,7 +145,7 @@ func (o *omission) hasDefault(property any) bool {
 	})
 }
 
-// requireLess takes names out of what one schema requires.
+// requireLess removes names from the required properties of one schema.
 func requireLess(schema map[string]any, optional map[string]bool) (changed bool) {
 	less := func(in map[string]any, keyword string) {
 		names, ok := in[keyword].([]any)
@@ -157,7 +157,7 @@ func requireLess(schema map[string]any, optional map[string]bool) (changed bool)
 		case len(left) == len(names):
 			return
 		case len(left) == 0:
-			delete(in, keyword) // draft 4 wants one name at least
+			delete(in, keyword) // draft 4 requires at least one name
 		default:
 			in[keyword] = left
 		}
@@ -173,8 +173,8 @@ func requireLess(schema map[string]any, optional map[string]bool) (changed bool)
 	return changed
 }
 
-// joinForms makes anyOf of oneOf where a form requires less than before: a value
-// that leaves out a default may fit several.
+// joinForms turns oneOf into anyOf if a form requires less than before: a value
+// without the defaults may fit several forms.
 func (o *omission) joinForms(schema map[string]any) {
 	if o.walked[identity(schema)] {
 		return

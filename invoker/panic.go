@@ -8,20 +8,20 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Panic is the cause of the failure of a tool whose function panicked. It is
-// for logs.
+// Panic is the cause of the failure of a tool whose function panicked. It is for
+// logs.
 type Panic struct {
-	// Value is what the function panicked with; nil if it ended its goroutine
-	// with [runtime.Goexit] instead. An error whose methods panic themselves is
-	// replaced by one with its text.
+	// Value is the argument of the panic; nil if the function ended its goroutine
+	// with [runtime.Goexit] instead. An error whose methods panic is replaced by an
+	// error with its text.
 	Value any
-	// Stack is the stack of the goroutine at that point, at most 64 KiB.
+	// Stack is the stack of the goroutine at the panic, at most 64 KiB.
 	Stack []byte
 }
 
 const maxStack = 64 << 10
 
-// Error returns the value; the stack is left to those who ask for it.
+// Error returns the text of the value, without the stack.
 func (p *Panic) Error() string {
 	if p.Value == nil {
 		return "the function ended its goroutine"
@@ -29,14 +29,14 @@ func (p *Panic) Error() string {
 	return "panic: " + contain.Text(p.Value)
 }
 
-// Unwrap returns the value if it is an error, such as a [runtime.Error].
+// Unwrap returns Value if it is an error, such as a [runtime.Error].
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// apart runs a function in a goroutine of its own and waits for it, so that
-// neither a panic nor the end of the goroutine reaches the caller.
+// apart runs a function in its own goroutine and waits for it, so that neither a
+// panic nor the end of the goroutine reaches the caller.
 func apart(run func() (Output, error)) (output Output, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -47,13 +47,14 @@ func apart(run func() (Output, error)) (output Output, err error) {
 	return output, err
 }
 
-// inline runs a function where its panic does not reach the caller.
+// inline runs a function in the caller's goroutine and recovers its panics.
 func inline(run func() (Output, error)) (output Output, err error) {
 	catch(run, &output, &err)
 	return output, err
 }
 
-// catch runs a function, and sets what it returns, or that it did not return.
+// catch runs a function and stores its results, or a failure if it did not
+// return.
 func catch(run func() (Output, error), output *Output, err *error) {
 	returned := false
 	defer func() {
@@ -67,7 +68,7 @@ func catch(run func() (Output, error), output *Output, err *error) {
 	returned = true
 }
 
-// panicOf makes the cause of a failure of what recover returned.
+// panicOf returns the cause for a value that recover returned.
 func panicOf(value any) *Panic {
 	if err, ok := value.(error); ok {
 		value = contain.Error(err)
@@ -76,8 +77,8 @@ func panicOf(value any) *Panic {
 	return &Panic{Value: value, Stack: stack[:min(len(stack), maxStack)]}
 }
 
-// usable returns err, or the failure made of it if one of its methods panics, as
-// those of a nil pointer returned as an error often do.
+// usable returns err, or a failure for it if one of its methods panics, as those
+// of a nil pointer returned as an error often do.
 func usable(err error) error {
 	if contain.Usable(err) {
 		return err

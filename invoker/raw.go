@@ -15,45 +15,46 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// RawOptions are what [Raw] can be told beside the definition. The zero value
-// is the default.
+// RawOptions are the optional settings of [Raw]. The zero value is the default.
 type RawOptions struct {
-	// UncheckedResults accepts results as they come, for servers whose output
-	// schema is not to be relied on. The schema stays in the Definition.
+	// UncheckedResults accepts results without checking them, for servers whose
+	// output schema is unreliable. The schema stays in the Definition.
 	UncheckedResults bool
-	// Needs are trusted values that the tool cannot do without; see
-	// [Options.Needs]. The function reads them from its context.
+	// Needs are the trusted values that the tool requires; see [Options.Needs]. The
+	// function reads them from its context.
 	Needs []Need
-	// Inline runs the function in the caller's goroutine, which is cheaper, for
-	// functions that never end it (runtime.Goexit). A panic stays a failure.
+	// Inline runs the function in the caller's goroutine, which is cheaper. The
+	// function must never call runtime.Goexit. A panic is still turned into a
+	// failure.
 	Inline bool
 }
 
-// Raw makes an invoker of a definition and a function that takes its arguments
-// as JSON: the way for those who bring their own schema, such as the adapter
-// of a protocol. [New] is for Go functions.
+// Raw makes an invoker from a definition and a function that takes its arguments
+// as JSON. It is for callers that bring their own schema, such as a protocol
+// adapter. [New] is for Go functions.
 //
-// Arguments are checked as [New] checks them. The function's context carries
-// the call, and so does its second argument, whose Arguments are one JSON
-// object that the schema allows, byte for byte as the model wrote it, unless
-// members of it were left out because they were null and may not be. A required
-// property that has a default may be missing, at any level: whoever made the
-// schema fills it in. If the definition has an output schema, a result must have structured content, and
-// that must fit (MCP 2025-11-25, server/tools, output schema); if not the
-// result becomes a [Failure] with the code [Protocol] which keeps all content
-// behind a line that says what is wrong.
+// Arguments are checked as by [New]. The function's context carries the call,
+// which is also its second argument. The call's Arguments are one JSON object
+// that the schema allows, byte for byte as the model wrote it, unless members
+// were removed because they were null and must not be. A required property that
+// has a default may be missing, at any level: the author of the schema fills it
+// in. If the definition has an output schema, a result must have structured
+// content that fits it (MCP 2025-11-25, server/tools, output schema). Otherwise
+// the result becomes a [Failure] with the code [Protocol], whose Content is a
+// description of the violations followed by all content of the result.
 //
-// An InputSchema that is nil or null becomes {"type":"object"}; any other stays as it
-// is. References to other documents are never followed; they allow anything.
-// The error tells why a definition cannot be used: it has no name, or a schema
-// is not a JSON Schema of objects, refers to what is not there, or is beyond
-// the limits of 256 KiB, 10,000 values and a nesting of 200.
+// An InputSchema that is nil or null becomes {"type":"object"}; any other is kept
+// as it is. References to other documents are never followed; they allow
+// anything. Raw returns an error if the definition cannot be used: it has no
+// name, or a schema is not a JSON Schema of objects, has a reference to a missing
+// part of itself, or exceeds the limits of 256 KiB, 10,000 values and a nesting
+// of 200.
 //
-// A function that panics or ends its goroutine fails with the code [Internal]
-// and a [Panic] for the cause. Invoke waits for the function to return, also
-// when ctx has ended: the function must heed its context, and those who call
-// functions that may not, as the loop of the converse package does, keep their
-// own clock.
+// A function that panics or ends its goroutine fails with the code [Internal] and
+// a [Panic] as the cause. Invoke waits for the function to return, even after ctx
+// has ended: the function must watch its context. Callers of functions that may
+// not do so need their own timer, such as the one in the loop of the converse
+// package.
 func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *RawOptions) (Invoker, error) {
 	if fn == nil {
 		return nil, fmt.Errorf("tool %q has no function", def.Name)
@@ -72,32 +73,33 @@ func Raw(def Definition, fn func(context.Context, *Call) (Output, error), opts *
 	return t, nil
 }
 
-// tool is the one Invoker of this package.
+// tool is the only Invoker implementation of this package.
 type tool struct {
 	def   Definition
 	input *checker
-	// lenient is asked after input: what it allows is allowed too. Nil for the
-	// types of Go functions, and for schemas that leave nothing to it.
+	// lenient is consulted after input and allows more arguments. It is nil for the
+	// types of Go functions, and for schemas for which it would make no difference.
 	lenient *checker
-	output  *checker // nil: results are not checked
+	output  *checker // nil if results are not checked
 	needs   []Need
-	closed  reserved // the arguments that nobody may send
+	closed  reserved // the arguments that callers may not send
 	run     function
-	// protect runs it so that its panic is a failure.
+	// protect runs the function and turns its panic into a failure.
 	protect func(run func() (Output, error)) (Output, error)
 }
 
-// function is what a tool runs: arguments is the value of call.Arguments.
+// function is the function of a tool; arguments is the decoded value of
+// call.Arguments.
 type function func(ctx context.Context, call *Call, arguments any) (Output, error)
 
-// rules are what a tool is made by beside its definition and its function.
+// rules are the settings of a tool in addition to its definition and function.
 type rules struct {
-	needs            []Need                  // beside those of the definition
-	fills            map[string]string       // more arguments that nobody may send, and whose trusted values they are
-	withheld         map[string]string       // the same, without those values
-	types            map[string]reflect.Type // of what is filled in, if known
+	needs            []Need                  // in addition to those of the definition
+	fills            map[string]string       // more arguments that callers may not send, and the names of their trusted values
+	withheld         map[string]string       // the same, but the values are not required
+	types            map[string]reflect.Type // the types of the arguments that are filled in, if known
 	assertFormats    bool
-	typed            bool // the function takes a Go value: what is required must be given
+	typed            bool // the function takes a Go value, so required members must be given
 	uncheckedResults bool
 }
 
@@ -142,7 +144,8 @@ func newTool(def Definition, run function, by rules) (*tool, error) {
 	return t, nil
 }
 
-// orObject returns the schema of any object in place of none.
+// orObject returns schema, or one that allows any object if schema is nil or
+// null.
 func orObject(schema json.RawMessage) json.RawMessage {
 	if isNull(schema) {
 		return json.RawMessage(`{"type":"object"}`)
@@ -150,14 +153,14 @@ func orObject(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// isNull reports whether a JSON text is absent or null.
+// isNull reports whether a JSON text is empty or null.
 func isNull(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return len(text) == 0 || string(text) == "null"
 }
 
-// admitsObjects reports whether a valid schema is an object whose type, if it
-// names one, can be "object".
+// admitsObjects reports whether a valid schema is an object whose type, if
+// present, allows "object".
 func admitsObjects(schema json.RawMessage) bool {
 	var root map[string]any
 	if json.Unmarshal(schema, &root) != nil {
@@ -215,8 +218,8 @@ func (t *tool) Invoke(ctx context.Context, call *Call) (Output, error) {
 	return output, nil
 }
 
-// arguments parses and checks the arguments of a call, and returns them as the
-// function gets them.
+// arguments parses and checks the arguments of a call, and returns them in the
+// form that the function receives.
 func (t *tool) arguments(text json.RawMessage) (json.RawMessage, any, []violation) {
 	value, _, faults := parse(text)
 	if len(faults) > 0 {
@@ -240,7 +243,7 @@ func (t *tool) arguments(text json.RawMessage) (json.RawMessage, any, []violatio
 	return bare, without, nil
 }
 
-// check returns what is wrong with arguments.
+// check returns the violations of the schema by the arguments.
 func (t *tool) check(value any) []violation {
 	faults := t.input.check(value)
 	if len(faults) > 0 && t.lenient != nil {
@@ -249,10 +252,10 @@ func (t *tool) check(value any) []violation {
 	return faults
 }
 
-// withoutNulls leaves out the members whose null is wrong: models write null for
-// what they do not want to give. Deeper down null may be data, such as that of a
-// filter, and stays. It returns the arguments without them and what is still
-// wrong; without is nil if there are none.
+// withoutNulls removes the members whose null is a violation, because models
+// write null for values that they do not want to give. Nested nulls may be data,
+// such as those of a filter, and stay. It returns the remaining arguments and
+// their violations; without is nil if there are no such members.
 func (t *tool) withoutNulls(object map[string]any, faults []violation) (bare json.RawMessage, without map[string]any, left []violation) {
 	wrong := make(map[string]violation, len(faults))
 	for _, fault := range faults {
@@ -269,7 +272,7 @@ func (t *tool) withoutNulls(object map[string]any, faults []violation) (bare jso
 	left = t.check(without)
 	for i, fault := range left {
 		if null, ok := wrong[fault.pointer]; ok {
-			left[i] = null // it is required: its null is what is wrong
+			left[i] = null // required, so the violation is its null
 		}
 	}
 	if len(left) > 0 {
@@ -282,7 +285,7 @@ func (t *tool) withoutNulls(object map[string]any, faults []violation) (bare jso
 	return bare, without, nil
 }
 
-// checkResult holds all structured content against the output schema.
+// checkResult checks all structured content against the output schema.
 func (t *tool) checkResult(contents []canister.Content) []violation {
 	found := false
 	var violations []violation
@@ -312,8 +315,8 @@ func badArguments(violations []violation) *Failure {
 	}
 }
 
-// forgedArguments is the failure of arguments that name trusted values. What
-// else is wrong with them is reported too.
+// forgedArguments returns the failure for arguments that name trusted values. It
+// also reports all other violations.
 func forgedArguments(forged *Forged, violations, faults []violation) *Failure {
 	for _, fault := range faults {
 		if !slices.ContainsFunc(violations, func(v violation) bool { return v.pointer == fault.pointer }) {
@@ -336,7 +339,8 @@ func badResult(violations []violation, output Output) *Failure {
 	}
 }
 
-// notStarted is the failure of a call whose context had ended before it began.
+// notStarted returns the failure for a call whose context ended before the call
+// began.
 func notStarted(err error) *Failure {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Failure{Code: Timeout, Message: "The time was over before the tool was called. Nothing was done.", Retryable: true, Cause: err}

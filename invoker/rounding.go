@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// rounded returns value with the numbers as a Go value of type t will hold
-// them, and whether one of them is another: 0.99999999999999999999 is less than
-// 1, but the float64 made of it is not. Value itself stays as it is.
+// rounded returns value with its numbers rounded as a Go value of type t will
+// hold them, and whether one of them changed: 0.99999999999999999999 is less than
+// 1, but the float64 made from it is not. value itself is not changed.
 func (s *shape) rounded(t reflect.Type, value any) (any, bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -49,8 +49,8 @@ func (s *shape) rounded(t reflect.Type, value any) (any, bool) {
 	return value, false
 }
 
-// memberType returns the type that a member of an object is decoded into; t
-// itself, such as an interface, if it does not say.
+// memberType returns the type that a member of an object is decoded into, or t
+// itself if that is unknown, for example for an interface.
 func (s *shape) memberType(t reflect.Type, name string) reflect.Type {
 	if field, ok := s.fields[t][name]; ok {
 		return field
@@ -72,7 +72,7 @@ func roundedNumber(t reflect.Type, n json.Number) (json.Number, bool) {
 	}
 	f, err := strconv.ParseFloat(string(n), bits)
 	if err != nil {
-		return n, false // decoding will say so
+		return n, false // decoding will report it
 	}
 	held := strconv.FormatFloat(f, 'g', -1, bits)
 	exact, _ := new(big.Rat).SetString(string(n))

@@ -10,57 +10,58 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// This file has the part of sampling that is about tools (MCP 2025-11-25,
-// client/sampling § Sampling with Tools, SEP-1577). The tools are the asker's own:
-// the model says which of them it wants called, the asker calls them, and asks
-// again with the results. Whoever answers a request runs none of them.
+// This file has the part of sampling that concerns tools (MCP 2025-11-25,
+// client/sampling § Sampling with Tools, SEP-1577). The tools belong to the
+// requester: the model asks for calls, the requester runs them and sends another
+// request with the results. The program that answers a request runs none of them.
 
-// ToolChoice says whether the model may ask for tools.
+// ToolChoice controls whether the model may call tools.
 type ToolChoice string
 
 // The choices. The zero value means ToolsAuto.
 const (
 	ToolsAuto     ToolChoice = "auto"     // the model decides
-	ToolsRequired ToolChoice = "required" // it asks for one at least
-	ToolsNone     ToolChoice = "none"     // it asks for none
+	ToolsRequired ToolChoice = "required" // it must call at least one
+	ToolsNone     ToolChoice = "none"     // it must not call any
 )
 
-// ToolUse is a call of one of the tools of a [SampleRequest] that the model asks for.
+// ToolUse is a call of one of the tools of a [SampleRequest], as requested by the
+// model.
 type ToolUse struct {
-	// ID names the use. It is unique in its message, and not empty.
+	// ID identifies the use. It is unique in its message and not empty.
 	ID string
-	// Name is that of the tool. A model can ask for one that there is not.
+	// Name is the name of the tool. A model can ask for a tool that does not exist.
 	Name string
 	// Input is the JSON object of the arguments. Nil means {}.
 	Input json.RawMessage
-	// Metadata belongs to the model: an asker gives it back as it was, with the use
-	// in the messages of its next request. May be nil.
+	// Metadata belongs to the model: the requester returns it unchanged, with the
+	// use, in the messages of its next request. May be nil.
 	Metadata canister.Fields
 }
 
-// ToolResult is what came of a [ToolUse].
+// ToolResult is the outcome of a [ToolUse].
 type ToolResult struct {
 	// ToolUseID is the ID of the use.
 	ToolUseID string
 	Content   []canister.Content
-	// Failed says that the tool failed; Content then says why.
+	// Failed means that the tool failed; Content then gives the reason.
 	Failed bool
 	// Metadata describes the result, for the model. May be nil.
 	Metadata canister.Fields
 }
 
-// ErrNoModelTools is the cause of the failure of a request with tools, where the
-// model that would answer it takes none.
+// ErrNoModelTools is the cause of the failure of a request with tools if the
+// model that would answer it does not take tools.
 var ErrNoModelTools = errors.New("the model of this call takes no tools")
 
-// NoModelTools returns the failure that [ErrNoModelTools] is the cause of.
+// NoModelTools returns the failure with the cause [ErrNoModelTools].
 func NoModelTools() *Failure {
 	return &Failure{Code: Unavailable, Message: "The tool wants to give the model tools, and the model that can be asked here takes none.", Cause: ErrNoModelTools}
 }
 
-// UsesTools reports whether the request has to do with tools, so that only a model
-// that takes them can answer it: it has a list of tools, also an empty one, a
-// choice, or uses of tools in its messages.
+// UsesTools reports whether the request involves tools, so that only a model that
+// takes them can answer it: it has a list of tools, even an empty one, a tool
+// choice, or tool uses or results in its messages.
 func (r *SampleRequest) UsesTools() bool {
 	if r.Tools != nil || r.ToolChoice != "" {
 		return true
@@ -73,11 +74,11 @@ func (r *SampleRequest) UsesTools() bool {
 	return false
 }
 
-// CheckTools returns what is wrong with the tools of the request and with their uses
-// in its messages, as a [*Failure] with the code [InvalidArguments]; nil if nothing
-// is. The rules are those of MCP 2025-11-25, client/sampling § Message Content
-// Constraints: behind an assistant's message that uses tools comes one of the user
-// with a result of each use, and with nothing else.
+// CheckTools checks the tools of the request and their uses in its messages. It
+// returns a [*Failure] with the code [InvalidArguments], or nil if they are
+// valid. The rules are those of MCP 2025-11-25, client/sampling § Message Content
+// Constraints: an assistant message with tool uses is followed by a user message
+// that has a result for each use and nothing else.
 func (r *SampleRequest) CheckTools() error {
 	names := make(map[string]bool, len(r.Tools))
 	for i := range r.Tools {
@@ -101,7 +102,7 @@ func (r *SampleRequest) CheckTools() error {
 	default:
 		return Failf(InvalidArguments, "The tool choice is %q; it must be %q, %q or %q.", r.ToolChoice, ToolsAuto, ToolsRequired, ToolsNone)
 	}
-	open := map[string]bool{} // uses of the message before that have no result
+	open := map[string]bool{} // uses in the previous message that have no result
 	for i := range r.Messages {
 		var err error
 		if open, err = r.Messages[i].checkTools(i, open); err != nil {
@@ -111,8 +112,8 @@ func (r *SampleRequest) CheckTools() error {
 	return missingResult(len(r.Messages)-1, open)
 }
 
-// checkTools checks message i behind one with the uses that are open, and returns
-// those that it leaves open.
+// checkTools checks message i, where open has the tool uses of the previous
+// message, and returns its own tool uses.
 func (m *SampleMessage) checkTools(i int, open map[string]bool) (map[string]bool, error) {
 	switch {
 	case len(m.ToolUses) > 0 && m.Role != "assistant":
@@ -145,7 +146,8 @@ func (m *SampleMessage) checkTools(i int, open map[string]bool) (map[string]bool
 	return open, nil
 }
 
-// missingResult is the error for message i if there is a use without a result.
+// missingResult returns an error for message i if open has a use, which lacks a
+// result.
 func missingResult(i int, open map[string]bool) error {
 	for id := range open {
 		return Failf(InvalidArguments, "The tool use %q in message %d has no result in the message behind it.", id, i)

@@ -14,32 +14,32 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// What a schema may cost. Schemas come from servers, and a few lines of
-// hostile schema can ask for more steps than there are atoms.
+// Limits for schemas. They come from servers, and a few lines of a hostile schema
+// can require an astronomical number of steps.
 const (
-	maxSchemaBytes  = 256 << 10       // of one schema
+	maxSchemaBytes  = 256 << 10       // size of one schema
 	maxSchemaValues = 10_000          // JSON values in one schema
-	maxSteps        = 200_000         // subschemas visited in one check; this bounds the stack too
-	maxCheckTime    = 2 * time.Second // one check
+	maxSteps        = 200_000         // subschemas visited in one check; this also limits the stack
+	maxCheckTime    = 2 * time.Second // duration of one check
 )
 
-// errTooCostly stops a check that goes beyond its limits.
+// errTooCostly stops a check that exceeds its limits.
 var errTooCostly = errors.New("checking it takes too long")
 
 // checker checks values against one compiled schema.
 type checker struct {
 	schema *jsonschema.Schema
-	doc    any // the schema as it was compiled, for explanations
+	doc    any // the schema as compiled, for explanations
 
-	// The validator has no seam that could carry the count of one check, so
-	// checks of one schema take turns. They last microseconds.
+	// The validator cannot carry the counter of a single check, so checks of one
+	// schema run one at a time. They last microseconds.
 	mu      sync.Mutex
 	steps   int
 	started time.Time
 }
 
-// newChecker compiles a schema, with formats as rules or as advice. The error
-// says what is wrong with it.
+// newChecker compiles a schema, with formats as assertions or as annotations. The
+// error explains why it is invalid.
 func newChecker(schema json.RawMessage, assertFormats bool) (*checker, error) {
 	if len(schema) > maxSchemaBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(schema), maxSchemaBytes)
@@ -65,11 +65,11 @@ func newChecker(schema json.RawMessage, assertFormats bool) (*checker, error) {
 	if sure {
 		return nil, first
 	}
-	// A dialect that nobody here knows: its author may be right. Take anything.
+	// The dialect is unknown, and the schema may be valid in it. Allow anything.
 	return compile(true, jsonschema.Draft2020, false)
 }
 
-// schemaURL is where the schema lives while it is compiled. Nothing is there.
+// schemaURL is the URL of the schema during compilation. It does not exist.
 const schemaURL = "consort://schema/"
 
 func compile(doc any, draft *jsonschema.Draft, assertFormats bool) (c *checker, err error) {
@@ -101,7 +101,7 @@ func compile(doc any, draft *jsonschema.Draft, assertFormats bool) (c *checker, 
 	return c, nil
 }
 
-// schemaProblem puts an error of the compiler into words of ours.
+// schemaProblem rewords an error of the compiler.
 func schemaProblem(doc any, err error) error {
 	var (
 		invalid *jsonschema.SchemaValidationError
@@ -121,8 +121,8 @@ func schemaProblem(doc any, err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, ""))
 }
 
-// check returns what is wrong with a value, in order of place; nothing if the
-// schema allows it. Safe for concurrent use.
+// check returns the violations in value, sorted by location, or nil if the schema
+// allows it. It is safe for concurrent use.
 func (c *checker) check(value any) (violations []violation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *checker) check(value any) (violations []violation) {
 	return []violation{{text: err.Error()}}
 }
 
-// step counts one visit to a subschema; see localize.
+// step counts one visit of a subschema; see localize.
 func (c *checker) step(any) error {
 	c.steps++
 	if c.steps > maxSteps || c.steps%256 == 0 && time.Since(c.started) > maxCheckTime {
@@ -156,21 +156,21 @@ func (c *checker) step(any) error {
 	return nil
 }
 
-// nowhere is the loader of references that localize has not met: they lead to
-// a schema that allows anything. Nothing is ever fetched.
+// nowhere is the loader for references that localize did not see. They refer to a
+// schema that allows anything. Nothing is ever fetched.
 type nowhere struct{}
 
 func (nowhere) Load(string) (any, error) { return true, nil }
 
-// compilePattern compiles the regular expression of a schema. JSON Schema
-// takes them from ECMA-262; what Go cannot compile, such as look-ahead,
-// matches everything, so that the tool stays usable and judges for itself.
+// compilePattern compiles a regular expression of a schema. JSON Schema uses the
+// syntax of ECMA-262. Expressions that Go cannot compile, such as look-ahead,
+// match everything, so that the tool stays usable and does its own checks.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
-	re, _ := regexp.Compile(goPattern(pattern)) // nil: matches everything
+	re, _ := regexp.Compile(goPattern(pattern)) // nil matches everything
 	return &ecmaPattern{source: pattern, re: re}, nil
 }
 
-// ecmaPattern is a regular expression that shows itself as it was written.
+// ecmaPattern is a regular expression that prints as it was written.
 type ecmaPattern struct {
 	source string
 	re     *regexp.Regexp // nil matches everything
@@ -179,8 +179,7 @@ type ecmaPattern struct {
 func (p *ecmaPattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
 func (p *ecmaPattern) String() string            { return p.source }
 
-// goPattern rewrites the ECMA escape for a code unit, \u4e00, which Go writes
-// \x{4e00}.
+// goPattern rewrites the ECMA escape \u4e00 for a code unit as \x{4e00} for Go.
 func goPattern(pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {

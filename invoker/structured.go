@@ -10,7 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// structured is a failure in JSON.
+// structured is the JSON form of a failure.
 type structured struct {
 	Error *structuredError `json:"error"`
 }
@@ -23,12 +23,12 @@ type structuredError struct {
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
 }
 
-// Structured returns what a model and a client of a protocol may know of the
-// failure, for programs to read:
+// Structured returns the parts of the failure that a model and a protocol client
+// may see, for programs to read:
 //
 //	{"error":{"code":"NOT_FOUND","message":"…","retryable":false,"pointer":"/id","retry_after_ms":1000}}
 //
-// Pointer and retry_after_ms, in milliseconds, are there when they are said.
+// Pointer and retry_after_ms, in milliseconds, are present if they are set.
 // [FailureFrom] is the inverse.
 func (f *Failure) Structured() canister.StructuredContent {
 	full := completed(f, nil)
@@ -41,17 +41,17 @@ func (f *Failure) Structured() canister.StructuredContent {
 	}
 	text, err := json.Marshal(structured{&said})
 	if err != nil {
-		panic(fmt.Sprintf("invoker: a failure cannot be written: %v", err)) // strings and numbers can
+		panic(fmt.Sprintf("invoker: a failure cannot be written: %v", err)) // strings and numbers can be marshaled
 	}
 	return canister.StructuredContent{JSON: text}
 }
 
-// maxRetryAfter bounds the wait that a peer can ask for.
+// maxRetryAfter is the longest wait that a peer can ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// FailureFrom returns the failure that Structured wrote. It is false if the
-// text is anything else; a code that is not of the vocabulary makes it so. Of a
-// wait beyond a day, or less than none, nothing is kept.
+// FailureFrom parses the text of [Failure.Structured]. It returns false for any
+// other text, including one with an unknown code. A wait that is negative or
+// longer than a day is ignored.
 func FailureFrom(text json.RawMessage) (*Failure, bool) {
 	var said structured
 	if json.Unmarshal(text, &said) != nil || said.Error == nil || !said.Error.Code.known() || said.Error.Message == "" {
@@ -67,7 +67,7 @@ func FailureFrom(text json.RawMessage) (*Failure, bool) {
 	return failure, true
 }
 
-// known reports whether the code is of the vocabulary.
+// known reports whether the code is one of the failure codes.
 func (c Code) known() bool {
 	switch c {
 	case InvalidArguments, ToolNotFound, NotFound, Unauthorized, Denied, Conflict, Unavailable, Timeout, Canceled,

@@ -19,7 +19,7 @@ import (
 
 // keyword is a struct tag that becomes a keyword of the field's schema.
 type keyword struct {
-	types []string // the JSON types that it is for; none: any
+	types []string // the JSON types that it applies to; empty means any
 	set   func(s *jsonschema.Schema, text string) error
 }
 
@@ -30,7 +30,7 @@ var (
 	objects = []string{"object"}
 )
 
-// keywords are the tags, named as JSON Schema names them.
+// keywords are the tags by name. The names are those of JSON Schema.
 var keywords = map[string]keyword{
 	"description":      {nil, setDescription},
 	"title":            {nil, func(s *jsonschema.Schema, text string) error { s.Title = text; return nil }},
@@ -54,14 +54,14 @@ var keywords = map[string]keyword{
 	"maxProperties": {objects, func(s *jsonschema.Schema, text string) error { return setCount(&s.MaxProperties, text) }},
 }
 
-// applyTags puts the struct tags of t, and of all that it is made of, into the
-// schema that was inferred from it. At is where t stands, for errors.
+// applyTags applies the struct tags of t, and of all types in it, to the schema
+// inferred from t. at is the position of t, for errors.
 func (s *shape) applyTags(t reflect.Type, schema *jsonschema.Schema, at string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if schema == nil || s.schemas[t] != nil {
-		return nil // the type says itself what it looks like
+		return nil // the type defines its own schema
 	}
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
@@ -90,7 +90,7 @@ func (s *shape) applyTags(t reflect.Type, schema *jsonschema.Schema, at string) 
 	return nil
 }
 
-// tagField puts the tags of one field into its schema.
+// tagField applies the tags of one field to its schema.
 func tagField(field reflect.StructField, schema *jsonschema.Schema) error {
 	if err := checkSpelling(field.Tag); err != nil {
 		return err
@@ -125,8 +125,8 @@ func tagField(field reflect.StructField, schema *jsonschema.Schema) error {
 
 var tagNames = regexp.MustCompile(`(\w+):"`)
 
-// checkSpelling finds tags that are meant to be keywords and would be passed
-// over: a limit that is not there is not noticed before it is needed.
+// checkSpelling returns an error for a misspelled keyword, which would be
+// ignored: a missing limit is not noticed until it is needed.
 func checkSpelling(tag reflect.StructTag) error {
 	for _, match := range tagNames.FindAllStringSubmatch(string(tag), -1) {
 		for _, name := range append(slices.Sorted(maps.Keys(keywords)), "default") {
@@ -138,8 +138,8 @@ func checkSpelling(tag reflect.StructTag) error {
 	return nil
 }
 
-// target returns the schema that the keyword is for: that of the field, or of
-// the items if it is a list and the keyword is none of lists.
+// target returns the schema that the keyword applies to: that of the field, or
+// that of its items if it is a list and the keyword is not for lists.
 func (k keyword) target(schema *jsonschema.Schema) (*jsonschema.Schema, error) {
 	if len(k.types) == 0 {
 		return schema, nil
@@ -156,8 +156,8 @@ func (k keyword) target(schema *jsonschema.Schema) (*jsonschema.Schema, error) {
 	return nil, fmt.Errorf("is for %s, and the field is %s", strings.Join(k.types, " or "), withArticle(own))
 }
 
-// typeOf returns the one JSON type, beside null, of what a schema is about; ""
-// if it names none or several.
+// typeOf returns the single JSON type of a schema, not counting null, or "" if it
+// has none or several.
 func typeOf(schema *jsonschema.Schema) string {
 	types := slices.DeleteFunc(append(slices.Clone(schema.Types), schema.Type), func(t string) bool { return t == "" || t == "null" })
 	if len(types) != 1 {
@@ -214,7 +214,7 @@ func setFormat(s *jsonschema.Schema, text string) error {
 	return nil
 }
 
-// setEnum takes values with commas between, or a JSON array.
+// setEnum parses values separated by commas, or a JSON array.
 func setEnum(s *jsonschema.Schema, text string) error {
 	var values []any
 	if parsed, _, faults := parse([]byte(text)); len(faults) == 0 {
@@ -247,7 +247,7 @@ func setEnum(s *jsonschema.Schema, text string) error {
 	return nil
 }
 
-// valueOf reads a value as a tag has it: JSON, but strings without quotes.
+// valueOf parses a value in a tag: JSON, except that strings have no quotes.
 func valueOf(s *jsonschema.Schema, text string) (any, error) {
 	if typeOf(s) == "string" {
 		return text, nil
@@ -259,7 +259,8 @@ func valueOf(s *jsonschema.Schema, text string) (any, error) {
 	return value, nil
 }
 
-// setDefault takes a value that the schema allows and the field can hold.
+// setDefault sets a default that the schema must allow and the field must be able
+// to hold.
 func setDefault(s *jsonschema.Schema, t reflect.Type, text string) error {
 	value, err := valueOf(s, text)
 	if err != nil {
@@ -279,7 +280,7 @@ func setDefault(s *jsonschema.Schema, t reflect.Type, text string) error {
 	return nil
 }
 
-// checkTagged says how the keywords of a schema contradict each other.
+// checkTagged returns an error if the keywords of a schema contradict each other.
 func checkTagged(s *jsonschema.Schema) error {
 	switch {
 	case s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum:
@@ -302,7 +303,7 @@ func checkTagged(s *jsonschema.Schema) error {
 
 func crossed(low, high *int) bool { return low != nil && high != nil && *low > *high }
 
-// allows says why a schema does not allow a value.
+// allows returns an error if a schema does not allow a value.
 func allows(s *jsonschema.Schema, value any) error {
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Trusted names a fact of type T that a program knows, and that a model must
-// neither see nor choose: who the user is, the tenant, a credential. The
-// program attaches the fact to a conversation, or to the request that it
-// serves, and a tool reads it from the context of its call:
+// Trusted names a fact of type T that a program knows and that a model must
+// neither see nor choose: the user, the tenant, a credential. The program
+// attaches the fact to a conversation, or to the request that it serves, and a
+// tool reads it from the context of its call:
 //
 //	var User = invoker.NewTrusted[int64]("user_id")
 //
 //	ctx = invoker.WithTrusted(ctx, User.Is(42))
 //	user, ok := User.From(ctx)
 //
-// A tool that lists it under Options.Needs runs only where it is there.
-// Trusted values are equal if their names are. They may be used concurrently.
+// A tool that lists it in Options.Needs runs only if it is present. Trusted
+// values with the same name are the same value. They may be used concurrently.
 type Trusted[T any] struct {
 	name   string
 	secret bool
 }
 
-// NewTrusted returns the trusted value of a name, which is also the name of the
-// argument that no caller may send to a tool that needs the value. It panics if
-// the name is empty.
+// NewTrusted returns the trusted value with this name. Callers may not send an
+// argument with the same name to a tool that needs the value. NewTrusted panics
+// if the name is empty.
 func NewTrusted[T any](name string) Trusted[T] {
 	if name == "" {
 		panic("invoker: a trusted value needs a name")
@@ -43,12 +43,12 @@ func NewTrusted[T any](name string) Trusted[T] {
 	return Trusted[T]{name: name}
 }
 
-// Secret returns the same trusted value for facts that may be written nowhere,
-// such as tokens: no policy can have them recorded, and conversations take them
-// out of what tools say.
+// Secret returns the same trusted value, marked for facts that must not be
+// recorded, such as tokens: no policy can allow recording them, and conversations
+// remove them from the output of tools.
 func (t Trusted[T]) Secret() Trusted[T] { return Trusted[T]{t.name, true} }
 
-// Name returns the name.
+// Name returns the name of the value.
 func (t Trusted[T]) Name() string { return t.name }
 
 // Is returns the value to attach with [WithTrusted].
@@ -57,8 +57,9 @@ func (t Trusted[T]) Is(value T) Value {
 	return Value{t.name, &held, t.secret}
 }
 
-// From returns the value that ctx carries under the name. It is false if there
-// is none, or one of another type. A value of [TrustedJSON] is decoded.
+// From returns the value with this name that ctx carries. It returns false if
+// there is no value or it has a different type. A value of [TrustedJSON] is
+// decoded.
 func (t Trusted[T]) From(ctx context.Context) (T, bool) {
 	value, ok := TrustedValue(ctx, t.name)
 	if !ok {
@@ -86,7 +87,7 @@ func (t Trusted[T]) isIn(ctx context.Context) bool {
 	return ok
 }
 
-// Need is a trusted value that a tool cannot do without: a [Trusted].
+// Need is a trusted value that a tool requires: a [Trusted].
 type Need interface {
 	// Name returns the name of the value.
 	Name() string
@@ -94,17 +95,18 @@ type Need interface {
 	isIn(ctx context.Context) bool
 }
 
-// Value is a trusted value with its name. However it is printed, logged or
-// encoded, what it holds does not show; Reveal is the one way to it.
+// Value is a trusted value with its name. Its content is hidden when it is
+// printed, logged or encoded; only Reveal returns it.
 type Value struct {
 	name   string
-	value  *any // package fmt prints what is in unexported fields, but follows no pointers there
+	value  *any // a pointer, because package fmt prints unexported fields but does not follow pointers in them
 	secret bool
 }
 
-// TrustedJSON returns a value that is known as JSON, such as one of a
-// configuration or a claim of a token. JSON's null says that there is none, see
-// [WithTrusted]. It panics if the name is empty or the text is no JSON.
+// TrustedJSON returns a value that is given as JSON, such as one from a
+// configuration or the claim of a token. JSON null means that the value is
+// absent; see [WithTrusted]. TrustedJSON panics if the name is empty or the text
+// is not valid JSON.
 func TrustedJSON(name string, text json.RawMessage) Value {
 	if name == "" || !json.Valid(text) {
 		panic("invoker: a trusted value needs a name and valid JSON")
@@ -113,17 +115,17 @@ func TrustedJSON(name string, text json.RawMessage) Value {
 	return Value{name: name, value: &held}
 }
 
-// Name returns the name.
+// Name returns the name of the value.
 func (v Value) Name() string { return v.name }
 
-// Secret returns the value marked as [Trusted.Secret] marks it.
+// Secret returns the value marked as by [Trusted.Secret].
 func (v Value) Secret() Value { return Value{v.name, v.value, true} }
 
-// IsSecret reports whether the value may be written nowhere.
+// IsSecret reports whether the value must not be recorded.
 func (v Value) IsSecret() bool { return v.secret }
 
-// Reveal returns the value as JSON, for whoever has to pass it on. The error
-// says that the value has no JSON form.
+// Reveal returns the value as JSON, for code that has to pass it on. It returns
+// an error if the value has no JSON form.
 func (v Value) Reveal() (json.RawMessage, error) {
 	if v.value == nil {
 		return nil, errors.New("there is no trusted value")
@@ -142,7 +144,7 @@ func (v Value) Reveal() (json.RawMessage, error) {
 	return text, nil
 }
 
-// isNothing reports whether there is no value, or one that says so.
+// isNothing reports whether the value is absent, nil or null.
 func (v Value) isNothing() bool {
 	if v.value == nil || *v.value == nil {
 		return true
@@ -154,20 +156,21 @@ func (v Value) isNothing() bool {
 	return ok && isNull(text)
 }
 
-// String returns the name and not the value.
+// String returns the name without the value.
 func (v Value) String() string { return v.name + "=[trusted]" }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String for every verb.
 func (v Value) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, v.String()) }
 
-// MarshalJSON returns what String returns, as a JSON string.
+// MarshalJSON returns the result of String as a JSON string.
 func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 
 type trustedKey struct{}
 
-// WithTrusted returns a context that carries the values beside those that ctx
-// carries already. Of two with one name the later counts. One that is a nil
-// pointer, or null in JSON, takes away what was there: nobody is user null.
+// WithTrusted returns a context that carries values in addition to those in ctx.
+// For values with the same name, the last one counts. A value that is a nil
+// pointer, or null in JSON, removes an earlier one, because an absent value does
+// not identify anyone.
 func WithTrusted(ctx context.Context, values ...Value) context.Context {
 	if len(values) == 0 {
 		return ctx
@@ -197,7 +200,7 @@ func TrustedFrom(ctx context.Context) []Value {
 	return values
 }
 
-// TrustedValue returns the trusted value that ctx carries under a name.
+// TrustedValue returns the trusted value with this name that ctx carries.
 func TrustedValue(ctx context.Context, name string) (Value, bool) {
 	all, _ := ctx.Value(trustedKey{}).(map[string]Value)
 	v, ok := all[name]

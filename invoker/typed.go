@@ -19,49 +19,47 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Options are what [New] can be told beside name, description and function.
-// The zero value is the default.
+// Options are the optional settings of [New]. The zero value is the default.
 type Options struct {
 	// Title is a name for people.
 	Title string
-	// Hints say how the tool behaves. By default it may do anything.
+	// Hints describe how the tool behaves. By default it may do anything.
 	Hints Hints
-	// Exclusive asks that no other invocation of the same message runs while
-	// this one does.
+	// Exclusive requests that no other invocation of the same message runs at the
+	// same time as this one.
 	Exclusive bool
-	// InputSchema is the JSON Schema of the arguments, for what inference
-	// cannot know, such as values that a configuration allows. It must fit the
-	// argument type: what it allows and the type cannot hold is refused. Its
-	// formats are advice, and the struct tags are not read. By default it is
+	// InputSchema is the JSON Schema of the arguments. Set it for restrictions that
+	// cannot be inferred, such as values from a configuration. It must match the
+	// argument type: arguments that it allows but the type cannot hold are refused.
+	// Its formats are annotations, and struct tags are not used. By default it is
 	// inferred.
 	InputSchema json.RawMessage
-	// Needs are trusted values that the tool cannot do without. The function
-	// reads them with [Trusted.From]; a field of In by the name of one, in the
-	// same case, is filled in. Where one is missing, or of another type, the call fails with
-	// [Unauthorized] before anything is looked at. Nobody but the program can
-	// send them: arguments by their names, in whatever case, are not in the
-	// schema that is shown, and refused with a [Forged] for the cause.
+	// Needs are the trusted values that the tool requires. The function reads them
+	// with [Trusted.From]; a field of In with the same name, in the same case, is
+	// filled in. If a value is missing or of the wrong type, the call fails with
+	// [Unauthorized] before anything else is checked. Only the program can set them:
+	// arguments with these names, in any case, are removed from the published schema
+	// and refused with a [Forged] as the cause.
 	Needs []Need
 	// Metadata is for programs; the model never sees it.
 	Metadata canister.Fields
 }
 
-// New makes a tool of a Go function.
+// New makes a tool from a Go function.
 //
-// In is a struct, or a map with string keys. Its JSON Schema is inferred by
-// the rules of [github.com/google/jsonschema-go/jsonschema.For]: the json tag
-// names a property, the jsonschema tag describes it, and a field without
-// omitempty or omitzero is required; properties that no field has are not
-// allowed. Types that implement [Describer] give their own schema, time.Time is a date-time,
-// []byte is base64, json.Number is a number, types with text methods are strings,
-// and types with JSON methods of their own may be anything. Slices, maps and
-// pointers may be null, which package json reads and writes as nil; but a map that
-// is the whole result is written as {} if it is nil, since a result is an object.
-// New refuses what such a schema cannot
-// say: the option string of json tags, embedded fields with a name, two fields
-// of one name.
+// In is a struct, or a map with string keys. Its JSON Schema is inferred by the
+// rules of [github.com/google/jsonschema-go/jsonschema.For]: the json tag names a
+// property, the jsonschema tag describes it, and a field without omitempty or
+// omitzero is required; other properties are not allowed. Types that implement
+// [Describer] define their own schema, time.Time is a date-time, []byte is
+// base64, json.Number is a number, types with text methods are strings, and types
+// with their own JSON methods may be anything. Slices, maps and pointers may be
+// null, which package json reads and writes as nil; but a nil map that is the
+// whole result is written as {}, since a result is an object. New returns an
+// error for features that such a schema cannot express: the option string of json
+// tags, embedded fields with a name, and two fields with the same name.
 //
-// More tags become keywords of the field's schema, and are rules like the rest
+// More tags become keywords of the field's schema and are enforced like the rest
 // of it:
 //
 //	title, description   any text
@@ -76,30 +74,30 @@ type Options struct {
 //	minProperties, maxProperties
 //	default              JSON, but strings without quotes
 //
-// On a list, those that are not about lists are about its items. A field with a
-// default need not be given; where the object that it is in is given without
-// it, the function gets the default. Call.Arguments stays what the model wrote.
+// On a list, tags that are not about lists apply to its items. A field with a
+// default is optional. If its enclosing object is given without it, the function
+// gets the default; Call.Arguments stays as the model wrote it.
 // docs/decisions/0008-struct-tags.md has the reasons.
 //
-// Arguments are checked before the function runs; none at all, and null, mean
-// {}, and a member of the arguments that is null and may not be counts as not
-// given; deeper down it is a violation. A call whose
-// arguments break the schema fails with [InvalidArguments] and a message that
-// lists every violation by its JSON pointer. Package json's leniencies do not
-// apply: a member given twice, or written in another case than the field's, is
-// a violation. Whole numbers may be written 3.0 or 3e2, as JSON Schema has it.
+// Arguments are checked before the function runs. Absent arguments and null mean
+// {}. A top-level member that is null although the schema does not allow null
+// counts as missing; at deeper levels it is a violation. If the arguments break
+// the schema, the call fails with [InvalidArguments] and a message that lists
+// every violation by its JSON pointer. Unlike in package json, a duplicate
+// member, or one whose name differs in case from the field's, is a violation.
+// Integers may be written 3.0 or 3e2, as JSON Schema allows.
 //
-// What the function returns becomes content by its type: a string is text; a
-// [canister.Content], []canister.Content or [Output] is taken as it is;
-// struct{} is nothing; any other value is structured content, which is checked
-// against the schema inferred from Out, as [Raw] describes. An interface type
-// is treated as the value it holds, without a schema.
+// The result of the function becomes content according to its type: a string is
+// text; a [canister.Content], []canister.Content or [Output] is used as it is;
+// struct{} means no content; any other value is structured content, which is
+// checked against the schema inferred from Out, as [Raw] describes. A result of
+// an interface type is treated like the value it holds, without a schema.
 //
-// An error of the function reaches the caller of Invoke as it is; return a
-// [Failure], such as that of [Failf], to choose the code and to speak to the
-// model, which is not shown the text of any other error. New fails if the
-// name is empty, a schema cannot be made, a tag is wrong, or the types do not suit. See [Raw]
-// for panics and contexts.
+// An error of the function is returned by Invoke as it is. To choose the code and
+// the message for the model, return a [Failure], such as one from [Failf]; the
+// model does not see the text of any other error. New returns an error if the
+// name is empty, a schema cannot be made, a tag is wrong, or the types are not
+// suitable. See [Raw] for panics and contexts.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *Options) (Invoker, error) {
 	if fn == nil {
 		return nil, fmt.Errorf("tool %q has no function", name)
@@ -118,8 +116,8 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	})
 }
 
-// newTyped makes a tool of what runs a function: it takes the argument, which
-// is stored in what its second argument is given, a pointer.
+// newTyped makes a tool whose function is run. run calls take to store the
+// argument in target, a pointer.
 func newTyped(def Definition, in, out reflect.Type, opts *Options, run func(ctx context.Context, take func(target any) *Failure) (Output, error)) (Invoker, error) {
 	input, err := describe(&def, in, out, opts)
 	if err != nil {
@@ -130,7 +128,7 @@ func newTyped(def Definition, in, out reflect.Type, opts *Options, run func(ctx 
 	})
 }
 
-// tool makes the tool of a function that takes the input.
+// tool makes the tool for a function that takes this input.
 func (in *input) tool(def Definition, run function) (Invoker, error) {
 	fills, types, err := in.filled(&def)
 	if err != nil {
@@ -138,7 +136,7 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 	}
 	own := rules{needs: in.needs, assertFormats: in.inferred, typed: true}
 	if len(fills) > 0 {
-		own.needs = nil // guard has them
+		own.needs = nil // guard checks them
 	}
 	t, err := newTool(def, run, own)
 	if err != nil {
@@ -151,14 +149,14 @@ func (in *input) tool(def Definition, run function) (Invoker, error) {
 	return guard(t, rules{needs: in.needs, fills: fills, types: types, assertFormats: in.inferred, typed: true})
 }
 
-// filled returns the fields that trusted values are put into, as [Fill] takes
-// them, and their types.
+// filled returns the fields that are filled with trusted values, in the form that
+// [Fill] takes, and their types.
 func (in *input) filled(def *Definition) (fills map[string]string, types map[string]reflect.Type, err error) {
 	fills, types = map[string]string{}, map[string]reflect.Type{}
 	fields := in.shape.fields[in.t]
 	for _, need := range in.needs {
 		if need == nil {
-			continue // which newTool refuses
+			continue // newTool refuses it
 		}
 		name := need.Name()
 		if t, ok := fields[name]; ok {
@@ -176,7 +174,7 @@ func (in *input) filled(def *Definition) (fills map[string]string, types map[str
 	return fills, types, nil
 }
 
-// describe completes the definition of a function on in that returns out.
+// describe completes the definition of a function that takes in and returns out.
 func describe(def *Definition, in, out reflect.Type, opts *Options) (*input, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -202,18 +200,20 @@ func describe(def *Definition, in, out reflect.Type, opts *Options) (*input, err
 	return i, nil
 }
 
-// input decodes arguments into one Go type.
+// input decodes arguments into a Go type.
 type input struct {
 	t     reflect.Type
 	shape *shape
 	needs []Need
-	// inferred says that the schema is that of the type; formats are rules then.
+	// inferred means that the schema was inferred from t; formats are assertions
+	// then.
 	inferred bool
 	defaults *jsonschema.Schema // nil if there are none
-	check    *checker           // of arguments that are rounded to what the type can hold
+	check    *checker           // checks arguments after rounding them for the type
 }
 
-// infer completes a definition with the schema of the argument type.
+// infer sets the definition's input schema to the one inferred from the argument
+// type.
 func (in *input) infer(def *Definition) error {
 	inferred, err := in.shape.infer(in.t)
 	if err != nil {
@@ -227,8 +227,8 @@ func (in *input) infer(def *Definition) error {
 	return err
 }
 
-// take is decode for methods of the argument type, such as UnmarshalJSON, that
-// may panic.
+// take is like decode, but recovers panics of the argument type's methods, such
+// as UnmarshalJSON.
 func (in *input) take(text json.RawMessage, value, target any) (failure *Failure) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -238,7 +238,7 @@ func (in *input) take(text json.RawMessage, value, target any) (failure *Failure
 	return in.decode(text, value, target)
 }
 
-// decode stores the arguments in target, a pointer. value is what text says.
+// decode stores the arguments in target, a pointer. value is the parsed text.
 func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 	if strays := in.shape.strays(in.t, value, nil); len(strays) > 0 {
 		return badArguments(arrange(strays))
@@ -260,7 +260,7 @@ func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 	err := json.Unmarshal(text, target)
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && strings.HasPrefix(mismatch.Value, "number ") {
-		// Package json takes no 3.0 for an int, though JSON Schema calls it an
+		// Package json does not accept 3.0 for an int, though JSON Schema considers it an
 		// integer.
 		plain, encodeErr := json.Marshal(plainIntegers(value))
 		if encodeErr != nil {
@@ -277,7 +277,7 @@ func (in *input) decode(text json.RawMessage, value, target any) *Failure {
 	return nil
 }
 
-// decodeFault says why arguments that fit the schema do not fit the type.
+// decodeFault explains why arguments that fit the schema do not fit the type.
 func decodeFault(err error) violation {
 	var mismatch *json.UnmarshalTypeError
 	if !errors.As(err, &mismatch) {
@@ -286,7 +286,7 @@ func decodeFault(err error) violation {
 	return violation{text: fmt.Sprintf("%s does not fit into %v", textcut.Bytes(mismatch.Value, maxShown), mismatch.Type)}
 }
 
-// plainIntegers returns value with all whole numbers written in digits alone.
+// plainIntegers returns value with all integers written as digits only.
 func plainIntegers(value any) any {
 	switch value := value.(type) {
 	case json.Number:
@@ -312,8 +312,8 @@ var (
 	nothingType  = reflect.TypeFor[struct{}]()
 )
 
-// outputSchema returns the schema of what a function returns as structured
-// content, or nil if it returns something else or anything at all.
+// outputSchema returns the schema of the structured content that a function
+// returns, or nil if it returns other content or an interface.
 func outputSchema(t reflect.Type) (json.RawMessage, error) {
 	switch {
 	case t.Kind() == reflect.Pointer && (t.Implements(contentType) || t.Elem() == outputType):
@@ -337,13 +337,14 @@ func outputSchema(t reflect.Type) (json.RawMessage, error) {
 	return schema, err
 }
 
-// isText reports whether values of a type are plain strings in JSON too.
+// isText reports whether values of a type are encoded as plain strings in JSON.
 func isText(t reflect.Type) bool {
 	return t.Kind() == reflect.String && !implements[json.Marshaler](t) && !implements[encoding.TextMarshaler](t)
 }
 
-// outputOf makes content of what a function returned. The pointer to it is
-// what package json reads: it needs one to call methods of pointers.
+// outputOf converts the result of a function to content. pointer points to the
+// result; it is encoded instead, so that package json can call methods with a
+// pointer receiver.
 func outputOf(result, pointer any) (Output, error) {
 	switch result := result.(type) {
 	case Output:
@@ -360,11 +361,11 @@ func outputOf(result, pointer any) (Output, error) {
 		return Output{Content: canister.Texts(v.String())}, nil
 	}
 	if v.Kind() == reflect.Map && v.IsNil() && !isOpaque(v.Type()) {
-		pointer = struct{}{} // a result is an object
+		pointer = struct{}{} // a result must be an object
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // models read this
+	encoder.SetEscapeHTML(false) // the text is for models
 	var err error
 	if panicked := contain.Call("a method of the result", func() { err = encoder.Encode(pointer) }); panicked != nil {
 		err = panicked

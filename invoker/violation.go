@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	maxViolations = 10 // violations that one failure lists
+	maxViolations = 10 // number of violations listed in one failure
 	maxShown      = 80 // bytes of one value, name or pattern in a violation
-	maxChoices    = 20 // allowed values that one violation lists
+	maxChoices    = 20 // number of allowed values listed in one violation
 )
 
-// violation is one way in which a JSON value breaks its schema.
+// violation is one violation of a schema by a JSON value.
 type violation struct {
-	pointer string // where in the value, by RFC 6901; empty for the whole
+	pointer string // location in the value (RFC 6901); empty for the whole value
 	text    string
-	// For explainer.nearestForm: the value is of a type that is not allowed, or
-	// is not one of the values that are.
+	// For explainer.nearestForm: the type of the value is not allowed, or the value
+	// is not one of the allowed values.
 	wrongType, wrongValue bool
 }
 
-// report lists violations, one a line, and calls the whole value by its name.
+// report lists violations, one per line, and calls the root value whole.
 func report(whole string, violations []violation) string {
 	var b strings.Builder
 	for i, v := range violations {
@@ -47,8 +47,8 @@ func report(whole string, violations []violation) string {
 	return b.String()
 }
 
-// arrange sorts violations by place and removes those that say the same twice:
-// the validator walks maps, so that its order is chance.
+// arrange sorts violations by location and removes duplicates: the validator
+// iterates over maps, so its order is random.
 func arrange(violations []violation) []violation {
 	slices.SortStableFunc(violations, func(a, b violation) int {
 		return cmp.Or(strings.Compare(a.pointer, b.pointer), strings.Compare(a.text, b.text))
@@ -60,7 +60,7 @@ func arrange(violations []violation) []violation {
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointerOf returns the JSON pointer (RFC 6901) made of path.
+// pointerOf returns the JSON pointer (RFC 6901) for path.
 func pointerOf(path []string) string {
 	var b strings.Builder
 	for _, name := range path {
@@ -70,7 +70,7 @@ func pointerOf(path []string) string {
 	return b.String()
 }
 
-// printable returns s with what would break a line written as an escape.
+// printable returns s with unprintable characters escaped.
 func printable(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		quoted := strconv.Quote(s)
@@ -79,7 +79,7 @@ func printable(s string) string {
 	return s
 }
 
-// shown writes a JSON value for a report.
+// shown formats a JSON value for a report.
 func shown(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -94,8 +94,8 @@ func shown(value any) string {
 	return textcut.Bytes(string(text), maxShown)
 }
 
-// subject writes a value as what a sentence is about: scalars as they are,
-// the others by their type.
+// subject formats a value as the subject of a sentence: scalars as they are,
+// objects and arrays by their type.
 func subject(value any) string {
 	switch value := value.(type) {
 	case map[string]any:
@@ -108,7 +108,8 @@ func subject(value any) string {
 	return shown(value)
 }
 
-// listed joins the first of many, and says how many there are in all.
+// listed joins the first maxChoices items, and adds their number if there are
+// more.
 func listed(items []string, separator string) string {
 	if len(items) > maxChoices {
 		return strings.Join(items[:maxChoices], separator) + fmt.Sprintf(" … (%d in all)", len(items))
@@ -116,7 +117,7 @@ func listed(items []string, separator string) string {
 	return strings.Join(items, separator)
 }
 
-// nearest returns the name that name is most likely meant to be, or "".
+// nearest returns the known name that was most likely meant by name, or "".
 func nearest(name string, known []string) string {
 	if len(name) > 64 {
 		return ""

@@ -20,7 +20,7 @@ const Every = 5 * time.Second
 // Alive is the message of a report without other news.
 const Alive = "at work"
 
-// Reporter reports the progress of a call to its caller. When there was no report
+// Reporter reports the progress of a call to its caller. If nothing was reported
 // for [Every], it reports that the call is alive. Its methods may be called
 // concurrently.
 type Reporter struct {

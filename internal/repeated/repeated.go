@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// longText is the length in bytes from which a text stays as it is and the
-	// structured content refers to it: as a JSON string it would be harder to read.
+	// longText is the minimum length in bytes of texts that stay as they are, with a
+	// reference in the structured content: as a JSON string they would be harder to
+	// read.
 	longText = 256
-	// maxDepth is the depth in structured content to which values are compared with
-	// the JSON of texts.
+	// maxDepth limits how deep in structured content values are compared with the
+	// JSON of texts.
 	maxDepth = 3
 )
 
