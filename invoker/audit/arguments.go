@@ -13,17 +13,17 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// omitted stands in the place of a value that may not be recorded.
+// omitted replaces a value that must not be recorded.
 const omitted = `"[omitted]"`
 
-// leastArgumentBytes leaves room for what is said of longer arguments.
+// leastArgumentBytes is the minimum limit; it leaves room for the note on longer
+// arguments.
 const leastArgumentBytes = 64
 
-// maxDepth is how deep arguments may nest to be recorded as what they are.
+// maxDepth is the maximum nesting of arguments that are recorded as JSON.
 const maxDepth = 1000
 
-// arguments returns what may be recorded of what the asker wrote: valid JSON,
-// or nil.
+// arguments returns the recordable form of arguments: valid JSON, or nil.
 func (t *Trail) arguments(clean cleaner, wrote json.RawMessage) json.RawMessage {
 	text := bytes.TrimSpace(bytes.ToValidUTF8(wrote, []byte("\uFFFD")))
 	switch {
@@ -43,7 +43,7 @@ func (t *Trail) arguments(clean cleaner, wrote json.RawMessage) json.RawMessage 
 	return shorten(compact.Bytes(), t.opts.ArgumentBytes)
 }
 
-// depth returns how deep a JSON text nests.
+// depth returns the nesting of a JSON text.
 func depth(text []byte) int {
 	deepest, level := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -60,9 +60,8 @@ func depth(text []byte) int {
 	return deepest
 }
 
-// omit returns a JSON text in which the value of each member whose name one of
-// the patterns matches is replaced. The rest is kept to the byte, members that
-// stand there twice among it.
+// omit replaces the value of each member whose name matches one of the patterns.
+// The rest is kept byte for byte, including duplicate members.
 func omit(text []byte, patterns []string) json.RawMessage {
 	if len(patterns) == 0 {
 		return text
@@ -76,7 +75,7 @@ func omit(text []byte, patterns []string) json.RawMessage {
 		}
 		end := stringEnd(text, i)
 		value := skipSpace(text, end)
-		isName := value < len(text) && text[value] == ':' // no string but a name has a colon behind it
+		isName := value < len(text) && text[value] == ':' // only a member's name is followed by a colon
 		if !isName || !matches(patterns, text[i:end]) {
 			i = end
 			continue
@@ -93,15 +92,15 @@ func omit(text []byte, patterns []string) json.RawMessage {
 func matches(patterns []string, token []byte) bool {
 	var name string
 	if json.Unmarshal(token, &name) != nil {
-		return true // what cannot be told is left out
+		return true // omit the value if the name is unknown
 	}
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return glob.Match(pattern, fold(name)) })
 }
 
-// fold makes names that differ in capitals the same.
+// fold makes names that differ only in case equal.
 func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// skipSpace returns the offset of the first byte from i on that is no space.
+// skipSpace returns the offset of the first byte from i that is not white space.
 func skipSpace(text []byte, i int) int {
 	for i < len(text) && strings.IndexByte(" \t\r\n", text[i]) >= 0 {
 		i++
@@ -129,7 +128,7 @@ func valueEnd(text []byte, begin int) int {
 		c := text[i]
 		switch {
 		case level == 0 && i > begin && strings.IndexByte(",]} \t\r\n", c) >= 0:
-			return i // behind a number, true, false or null
+			return i // after a number, true, false or null
 		case c == '"':
 			i = stringEnd(text, i)
 		default:
@@ -151,8 +150,8 @@ func valueEnd(text []byte, begin int) int {
 	return len(text)
 }
 
-// shorten returns a JSON text if it has at most limit bytes, and otherwise a
-// JSON string of at most limit bytes with its beginning and its size.
+// shorten returns text if it has at most limit bytes, and otherwise a JSON string
+// of at most limit bytes with its beginning and its size.
 func shorten(text json.RawMessage, limit int) json.RawMessage {
 	if limit >= 0 {
 		limit = max(limit, leastArgumentBytes)
@@ -167,15 +166,15 @@ func shorten(text json.RawMessage, limit int) json.RawMessage {
 		if over <= 0 || n == 0 {
 			return short
 		}
-		n = max(0, n-max(1, over/6)) // a byte may be written with six
+		n = max(0, n-max(1, over/6)) // a byte can take six bytes when quoted
 	}
 }
 
-// quote writes text as a JSON string.
+// quote returns text as a JSON string.
 func quote(text string) json.RawMessage {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string has a JSON form
+	_ = encoder.Encode(text) // a string always has a JSON form
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -14,45 +14,46 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Record is what is kept of one invocation. Its JSON form is documented in
+// Record is the audit record of one invocation. Its JSON form is documented in
 // docs/audit.md.
 type Record struct {
-	// Time is when the invocation was asked for.
+	// Time is the time of the request.
 	Time time.Time
-	// Asker is who asked for it: "model", "mcp" for an MCP client, "grpc" for
-	// one of the tool service over gRPC, or "program".
+	// Asker is the kind of requester: "model", "mcp" for an MCP client, "grpc" for a
+	// client of the gRPC tool service, or "program".
 	Asker string
-	// Client is what an MCP client calls itself, with its version; may be
-	// empty. Nobody verified it.
+	// Client is the name and version that an MCP client reports for itself; may be
+	// empty. It is not verified.
 	Client string
-	// ClientName is what the server calls the client: the name of the bearer
-	// token that it was known by. Empty without one.
+	// ClientName is the server's name for the client: the name of the bearer token
+	// that identified it. It is empty without a token.
 	ClientName string
-	// Conversation and Invocation are identities; either may be empty.
+	// Conversation and Invocation are IDs; either may be empty.
 	Conversation, Invocation string
-	// Ensemble and Tool say whose tool it is, under its own name. For a tool
-	// that there is not, Ensemble is empty and Tool is what the asker wrote.
+	// Ensemble and Tool identify the tool, by its own name. If the tool does not
+	// exist, Ensemble is empty and Tool is the name in the request.
 	Ensemble, Tool string
-	// Identity holds the trusted values that the policy names, by name, as JSON.
+	// Identity holds the trusted values that the policy selects, by name, as JSON.
 	Identity map[string]json.RawMessage
-	// Forged are the names of the trusted values that the asker sent as
+	// Forged are the names of the trusted values that the requester sent as
 	// arguments; see [invoker.Forged].
 	Forged []string
-	// Arguments is what the asker wrote, any text. What a [Trail] hands on is
-	// JSON, unless the asker wrote nothing; see [Options].
+	// Arguments is any text that the requester wrote. The records that a [Trail]
+	// passes to its sink have JSON here, unless the requester wrote nothing; see
+	// [Options].
 	Arguments json.RawMessage
-	// Approved is what the tool was called with in place of Arguments, when an
-	// approval changed them; otherwise it is empty.
+	// Approved are the arguments that the tool was called with if an approval changed
+	// Arguments; otherwise empty.
 	Approved json.RawMessage
-	// By is who decided about the call, or said what came of it, in a
-	// conversation that waited for that; otherwise it is empty.
+	// By names the person or program that decided about the call or reported its
+	// outcome, in a conversation that waited for this; otherwise empty.
 	By string
-	// Code is "OK", or the code of the failure.
+	// Code is "OK" or the code of the failure.
 	Code string
-	// Error is what is known of the failure, its causes included; models and
-	// clients were not told all of it.
+	// Error describes the failure, including its causes. Models and clients do not
+	// see all of it.
 	Error string
-	// Duration is how long the tool ran; 0 if it did not.
+	// Duration is the running time of the tool; 0 if it did not run.
 	Duration time.Duration
 	// Bytes is the size of the text and data in the result's content.
 	Bytes int
@@ -61,9 +62,9 @@ type Record struct {
 // OK is the Code of an invocation that succeeded.
 const OK = "OK"
 
-// Ended fills in what came of the invocation, Code, Error, Forged and Bytes:
-// from the content that the asker was given, of a success or of a failure, and
-// from the error of the call, nil if it succeeded.
+// Ended sets the outcome of the invocation: Code, Error, Forged and Bytes.
+// content is the content that the requester received, for a success or a failure,
+// and err is the error of the call, or nil if it succeeded.
 func (r *Record) Ended(content []canister.Content, err error) {
 	r.Code, r.Bytes = OK, 0
 	for _, c := range content {
@@ -80,7 +81,8 @@ func (r *Record) Ended(content []canister.Content, err error) {
 	}
 }
 
-// told is everything that the chain of a failure says, each thing once.
+// told returns the texts of all errors in the chain of a failure, without
+// duplicates.
 func told(failure *invoker.Failure) string {
 	text := failure.Message
 	if text == "" {
@@ -94,7 +96,7 @@ func told(failure *invoker.Failure) string {
 	return text
 }
 
-// size returns the bytes of text and data that a content holds.
+// size returns the number of bytes of text and data in a content.
 func size(content canister.Content) int {
 	switch c := content.(type) {
 	case canister.TextContent:
@@ -113,11 +115,11 @@ func size(content canister.Content) int {
 	return 0
 }
 
-// Sink is where records go. It may be called concurrently. Each invocation waits
-// for it, whatever its context says: a sink that can hang, such as one over a
-// network, has to give up by itself.
+// Sink receives records. It may be called concurrently. Each invocation waits for
+// it, regardless of its context: a sink that can hang, such as one over a
+// network, needs its own timeout.
 type Sink interface {
-	// Record takes a record, which it does not change. When it returns
-	// without an error, the record is kept.
+	// Record stores a record, which it must not change. If it returns nil, the record
+	// is stored.
 	Record(ctx context.Context, record *Record) error
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit keeps one record of every invocation: who asked for which tool
-// on whose behalf, with what arguments, and what came of it.
+// Package audit keeps one record of every invocation: the requester, the tool,
+// the identity, the arguments and the outcome.
 //
-// A [Trail] applies the rules of what may be written down and hands each
-// record to a [Sink]. Conversations and MCP servers take one in their options:
+// A [Trail] applies the rules for what may be recorded and passes each record to
+// a [Sink]. Conversations and MCP servers take one in their options:
 //
 //	file, err := audit.OpenFile("audit.jsonl", nil)
 //	if err != nil {
@@ -17,25 +17,24 @@
 //	})
 //	talk := converse.New(model, roster, &converse.Options{Audit: trail})
 //
-// # What a record says
+// # Contents of a record
 //
 // An invocation that was refused has a record like one that ran: [Record].Code
-// tells them apart, Error says why in words that the asker may not have been
-// told, and Forged names the trusted values that the asker tried to choose.
+// distinguishes them, Error gives the reason, which the requester may not have
+// seen, and Forged names the trusted values that the requester tried to set.
 //
-// Of the trusted values that a call carries, none is recorded unless the
-// policy names it, and a secret one is not recorded whatever the policy says:
-// it is taken out of arguments, errors and everything else as well.
+// A trusted value of a call is recorded only if the policy names it. A secret one
+// is never recorded: it is also removed from arguments, errors and everything
+// else.
 //
-// # Where records go
+// # Sinks
 //
-// A [File] has one line of JSON for each record, and what was put into it is
-// there after a kill -9 of the process and, unless the options say otherwise,
-// after a power cut. It may be renamed or removed while it is open, as log
-// rotation does. [Read] reads it back. [Zap] puts records into a log. Any
-// other place is a Sink of a few lines. The JSON form is the same everywhere:
-// see docs/audit.md.
+// A [File] has one line of JSON for each record. Its records survive a kill -9 of
+// the process and, unless the options say otherwise, a power failure. It may be
+// renamed or removed while it is open, as log rotation does. [Read] reads it
+// back. [Zap] writes records to a log. Other destinations need only a few lines
+// to implement Sink. The JSON form is the same everywhere: see docs/audit.md.
 //
-// A record that cannot be kept does not undo its invocation: the trail logs
-// the record's identities and why, as an error.
+// If a record cannot be stored, its invocation still succeeds: the trail logs an
+// error with the record's IDs and the reason.
 package audit

@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// FileOptions are the choices of a [File]. The zero value is the default.
+// FileOptions are the options of a [File]. The zero value is the default.
 type FileOptions struct {
-	// NoSync lets Record return when the operating system has the record,
-	// without waiting for the disk: it then survives the end of the process,
-	// however violent, but not that of the machine.
+	// NoSync lets Record return once the operating system has the record, without
+	// waiting for the disk: the record then survives any end of the process, but not
+	// a crash of the machine.
 	NoSync bool
 }
 
@@ -25,47 +25,48 @@ type FileOptions struct {
 // one write(2). Records that wait for the disk at the same time share one
 // fsync(2). Several processes may append to one file on a local disk.
 //
-// A file that was renamed or removed is left, and one of the old name is made
-// for the next record: log rotation needs no signal.
+// If the file was renamed or removed, the next record goes to a new file with the
+// original name: log rotation needs no signal.
 type File struct {
 	opts FileOptions
 	path string // absolute
 
-	mu     sync.Mutex     // guards writing and what follows
-	now    *opened        // what path named when the last record came
+	mu     sync.Mutex     // guards writing and the fields below
+	now    *opened        // the file at path as of the last record
 	closed bool           // no further records
-	under  sync.WaitGroup // records under way, and files that are left
+	under  sync.WaitGroup // records in progress, and replaced files to close
 	close  func() error
 }
 
-// opened is a file until path names another one.
+// opened is an open file. It is replaced when path refers to another file.
 type opened struct {
 	*os.File
-	info    os.FileInfo    // says which file it is
-	size    int64          // after the last line, if that was complete and ours
-	waiting *group         // those that were written since the last fsync began
-	under   sync.WaitGroup // records under way
+	info    os.FileInfo    // identifies the file
+	size    int64          // size after the last line, if that was complete and written by this process
+	waiting *group         // records written since the last fsync began
+	under   sync.WaitGroup // records in progress
 
 	syncing chan struct{} // full during an fsync
 	fsync   func() error
 }
 
-// group are records that share an fsync.
+// group is a set of records that share an fsync.
 type group struct {
-	synced bool // read and written while opened.syncing is full, like err
+	synced bool // guarded by opened.syncing, like err
 	err    error
 }
 
-// ErrClosed is the error of a record that comes after Close.
+// ErrClosed is returned for a record after Close.
 var ErrClosed = errors.New("audit: the file is closed")
 
-// OpenFile opens a file to append records to, and makes it for the owner of the
-// process alone if it is not there; its folder must be. If the last line is not
-// complete, because a process or a disk failed while it was written, the next
-// record ends it: [Read] will report it, and the records behind it are whole.
-// Opts may be nil. It fails if path is no regular file that can be written.
+// OpenFile opens a file for appending records, and creates it, accessible only to
+// the owner of the process, if it does not exist; its folder must exist. If the
+// last line is incomplete, because a process or a disk failed while writing it,
+// the next record terminates it first: [Read] reports that line, and the records
+// after it are complete. opts may be nil. OpenFile fails if path is not a
+// writable regular file.
 func OpenFile(path string, opts *FileOptions) (*File, error) {
-	whole, err := filepath.Abs(path) // the process may go elsewhere
+	whole, err := filepath.Abs(path) // the process may change its directory
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -96,13 +97,13 @@ func open(path string) (*opened, error) {
 	return &opened{File: file, info: info, size: unknown, waiting: &group{}, syncing: make(chan struct{}, 1), fsync: file.Sync}, nil
 }
 
-// unknown is the size of a file whose last line may not be complete.
+// unknown is the size of a file whose last line may be incomplete.
 const unknown = -1
 
-// Record appends a record. When it returns without an error the record is in
-// the file, and on the disk unless FileOptions.NoSync is set; it does not give
-// up when ctx ends. After an error, such as a full disk, the record may be lost
-// and the next one can succeed: a line that was half written is ended first.
+// Record appends a record. When it returns nil, the record is in the file, and on
+// the disk unless FileOptions.NoSync is set. It does not stop when ctx ends.
+// After an error, such as a full disk, the record may be lost and the next one
+// can succeed: an incomplete line is terminated first.
 func (f *File) Record(_ context.Context, record *Record) error {
 	line, err := record.MarshalJSON()
 	if err != nil {
@@ -123,8 +124,8 @@ func (f *File) Record(_ context.Context, record *Record) error {
 	return nil
 }
 
-// write appends a line, and returns the file and the group of records that it
-// belongs to; nil if it was not let in.
+// write appends a line, and returns the file and the group of records that the
+// line belongs to. The file is nil if nothing was attempted.
 func (f *File) write(line []byte) (*opened, *group, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,8 +153,8 @@ func (f *File) write(line []byte) (*opened, *group, error) {
 	return to, to.waiting, err
 }
 
-// follow opens what path names now, if that is another file, and returns its
-// size. A path that cannot be looked at leaves everything as it is.
+// follow opens the file at path if it is a different one now, and returns its
+// size. If the path cannot be examined, the current file stays in use.
 func (f *File) follow() (size int64, err error) {
 	info, err := os.Stat(f.path)
 	switch {
@@ -171,13 +172,13 @@ func (f *File) follow() (size int64, err error) {
 		return 0, err
 	}
 	left := f.now
-	f.under.Go(func() { left.under.Wait(); _ = left.Close() }) // each record has seen to its own fsync
+	f.under.Go(func() { left.under.Wait(); _ = left.Close() }) // each record does its own fsync
 	f.now = next
 	return next.info.Size(), nil
 }
 
-// torn reports whether the last line of a file of this size is not complete:
-// a write of this process, or of another, was cut short.
+// torn reports whether the last line of a file of this size is incomplete because
+// a write of this or another process was cut short.
 func (o *opened) torn(size int64) (bool, error) {
 	if size == o.size || size == 0 {
 		return false, nil
@@ -189,7 +190,8 @@ func (o *opened) torn(size int64) (bool, error) {
 	return last[0] != '\n', nil
 }
 
-// sync returns when a group is on the disk. Who comes first does it for all.
+// sync returns when a group is on the disk. The first caller syncs for the whole
+// group.
 func (f *File) sync(o *opened, g *group) error {
 	o.syncing <- struct{}{}
 	defer func() { <-o.syncing }()
@@ -197,14 +199,14 @@ func (f *File) sync(o *opened, g *group) error {
 		return g.err
 	}
 	f.mu.Lock()
-	o.waiting = &group{} // those that come from now on are not in this one
+	o.waiting = &group{} // records from now on belong to the next group
 	f.mu.Unlock()
 	g.synced, g.err = true, o.fsync()
 	return g.err
 }
 
-// Close waits for the records under way and closes the file. It may be called
-// twice, and concurrently.
+// Close waits for records in progress and closes the file. It may be called
+// several times, and concurrently.
 func (f *File) Close() error { return f.close() }
 
 func (f *File) shut() error {

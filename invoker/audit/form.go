@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// form is the JSON form of a [Record], with its members in the order in which
-// they stand. What says nothing is left out, but for time, tool and code.
+// form is the JSON form of a [Record], with its members in order. Empty members
+// are left out, except time, tool and code.
 type form struct {
 	Time         time.Time                  `json:"time"`
 	Asker        string                     `json:"asker,omitzero"`
@@ -32,8 +32,8 @@ type form struct {
 	Bytes        int                        `json:"bytes,omitzero"`
 }
 
-// MarshalJSON returns the JSON form of docs/audit.md, on one line. The error is
-// that Arguments or a value of Identity is no JSON.
+// MarshalJSON returns the JSON form described in docs/audit.md, on one line. It
+// returns an error if Arguments or a value of Identity is not valid JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -49,8 +49,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), nil
 }
 
-// UnmarshalJSON reads the JSON form. Members that it does not know are passed
-// over: later versions may have more.
+// UnmarshalJSON parses the JSON form. It ignores unknown members, which later
+// versions may add.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var f form
 	if err := json.Unmarshal(text, &f); err != nil {
@@ -64,7 +64,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// milliseconds keeps three decimals: microseconds.
+// milliseconds returns d in milliseconds, rounded to microseconds.
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

@@ -12,14 +12,14 @@ import (
 	"iter"
 )
 
-// maxLine bounds a line that is read, in bytes.
+// maxLine is the maximum length of a line, in bytes.
 const maxLine = 16 << 20
 
-// Read yields the records of a file in its order. A line that is no record,
-// such as one that was being written when a disk was full, yields an error that
-// names it by its number, from 1, and the next ones are read all the same.
-// Empty lines are passed over. An error of r itself ends the sequence. At most
-// 16 MiB of a line are held; a longer one is no record.
+// Read yields the records of a file in order. For a line that is not a record,
+// such as one that was cut off by a full disk, it yields an error with the line
+// number, counted from 1, and continues with the next line. Empty lines are
+// skipped. An error of r itself ends the sequence. A line longer than 16 MiB is
+// not a record; at most 16 MiB are held in memory.
 func Read(r io.Reader) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		reader := bufio.NewReaderSize(r, 64<<10)
@@ -36,7 +36,8 @@ func Read(r io.Reader) iter.Seq2[Record, error] {
 	}
 }
 
-// readLine returns a line, or its beginning if it is too long, and its size.
+// readLine returns a line and its size. Only the beginning of a long line is
+// returned.
 func readLine(reader *bufio.Reader) (line []byte, size int, err error) {
 	for {
 		piece, err := reader.ReadSlice('\n')
@@ -50,7 +51,7 @@ func readLine(reader *bufio.Reader) (line []byte, size int, err error) {
 	}
 }
 
-// parse reads one line.
+// parse parses one line.
 func parse(line []byte, size, number int) (Record, error) {
 	if size > maxLine {
 		return Record{}, fmt.Errorf("audit: line %d is no record: it has %d bytes, and %d is the most", number, size, maxLine)

@@ -22,41 +22,40 @@ import (
 // defaultArgumentBytes is the default of [Options].ArgumentBytes.
 const defaultArgumentBytes = 4096
 
-// Options are the rules of a [Trail]. The zero value records arguments and no
-// trusted value.
+// Options are the rules of a [Trail]. The zero value records arguments but no
+// trusted values.
 type Options struct {
-	// Identity are the names of the trusted values that are recorded; see
-	// [invoker.Trusted]. Secret ones are not, even if they are named.
+	// Identity are the names of the trusted values to record; see [invoker.Trusted].
+	// Secret values are not recorded even if they are named.
 	Identity []string
-	// Omit are patterns of names of arguments whose values are replaced by
-	// "[omitted]", wherever in the arguments they stand: * matches any run of
-	// characters, ? any one, and capitals do not matter. With any, arguments
-	// that are no JSON are left out as a whole, since nobody can tell names
-	// in them.
+	// Omit has patterns for names of arguments, at any depth, whose values are
+	// replaced by "[omitted]": * matches any number of characters, ? any one
+	// character, and case is ignored. If there are patterns, arguments that are not
+	// JSON are omitted completely, because names cannot be found in them.
 	Omit []string
-	// ArgumentBytes bounds the arguments of a record, and those approved: longer ones are recorded
-	// as a JSON string with their beginning and their size. Zero is 4096, less
-	// than 64 counts as 64, a negative value is no bound.
+	// ArgumentBytes limits the arguments of a record, and the approved arguments:
+	// longer ones are recorded as a JSON string with their beginning and their size.
+	// Zero means 4096, positive values below 64 mean 64, and a negative value means
+	// no limit.
 	ArgumentBytes int
-	// Redact takes what is secret out of a text. Every text of a record passes
-	// through it, but for names of trusted values. It may be called
-	// concurrently; nil leaves texts as they are. A text on which it panics is
-	// withheld, which is logged.
+	// Redact removes secrets from a text. It is applied to every text of a record
+	// except the names of recorded trusted values. It may be called concurrently. Nil
+	// leaves texts unchanged. If it panics, the text is withheld, which is logged.
 	Redact func(text string) string
-	// Logger takes the records that a sink does not take, as errors; nil is
-	// silent.
+	// Logger logs, as errors, the records that a sink fails to store; nil logs
+	// nothing.
 	Logger *zap.Logger
 }
 
-// Trail applies rules to records and hands them to a sink. A nil *Trail keeps
-// nothing. It may be used concurrently.
+// Trail applies rules to records and passes them to a sink. A nil *Trail discards
+// records. It may be used concurrently.
 type Trail struct {
 	sink Sink
 	opts Options
 }
 
-// New returns a trail to a sink, which stays the caller's to close; nil if sink
-// is nil. Opts may be nil.
+// New returns a trail that writes to sink, or nil if sink is nil. The caller must
+// close the sink. opts may be nil.
 func New(sink Sink, opts *Options) *Trail {
 	if sink == nil {
 		return nil
@@ -75,10 +74,10 @@ func New(sink Sink, opts *Options) *Trail {
 	return t
 }
 
-// Keep applies the rules to a record and hands it to the sink. It fills in
-// Identity, from the trusted values that ctx carries, and Time, if it is zero.
-// It returns when the sink has taken the record, also after the end of ctx, or
-// has failed to, which is logged.
+// Keep applies the rules to a record and passes it to the sink. It sets Identity,
+// from the trusted values that ctx carries, and Time, if it is zero. It returns
+// when the sink has stored the record, even after the end of ctx, or has failed,
+// which is logged.
 func (t *Trail) Keep(ctx context.Context, record Record) {
 	if t == nil {
 		return
@@ -102,15 +101,16 @@ func (t *Trail) hand(ctx context.Context, record *Record) (err error) {
 	return err
 }
 
-// The bounds of the texts of a record, in bytes, and of how many there are.
+// The limits for the texts of a record, in bytes, and for the number of forged
+// names.
 const (
 	maxName   = 256
 	maxError  = 4096
 	maxForged = 32
 )
 
-// clean makes a record one that may be written down. The error says that
-// Options.Redact panicked, so that texts were withheld.
+// clean makes a record safe to store. It returns an error if Options.Redact
+// panicked, so that texts were withheld.
 func (t *Trail) clean(ctx context.Context, r *Record) (panicked error) {
 	clean := cleaner{redact.Trusted(ctx, redact.Contained(t.opts.Redact, func(err error) { panicked = err }))}
 	if r.Time.IsZero() {
@@ -146,9 +146,9 @@ func (t *Trail) identity(ctx context.Context, clean cleaner) map[string]json.Raw
 	return identity
 }
 
-// cleaner takes out what is secret and bounds what is left.
+// cleaner removes secrets and limits the length of texts.
 type cleaner struct {
-	redact func(text string) string // nil leaves everything
+	redact func(text string) string // nil changes nothing
 }
 
 func (c cleaner) text(text string, most int) string {

@@ -16,10 +16,10 @@ import (
 
 // Zap returns a sink that logs each record with the message "invocation", at
 // level info, or warn if trusted values were forged. Its fields are the members
-// of the JSON form, but for time, which is the entry's, and those that all lines
-// of the work have that the context carries ([telemetry.Fields]). A record that the
-// logger does not take, because of its level or because it samples, or fails to
-// write, is an error, and so is every record if the logger is nil.
+// of the JSON form, except time, which is the time of the entry, and the fields
+// that the context adds to all log lines ([telemetry.Fields]). It is an error if
+// the logger does not accept a record, because of its level or sampling, fails to
+// write it, or is nil.
 func Zap(logger *zap.Logger) Sink { return zapSink{logger} }
 
 type zapSink struct{ logger *zap.Logger }
@@ -46,13 +46,13 @@ func (s zapSink) Record(ctx context.Context, record *Record) error {
 	return nil
 }
 
-// failures takes what a logger says about its own failures.
+// failures collects the error output of a logger.
 type failures struct{ text bytes.Buffer }
 
 func (f *failures) Write(text []byte) (int, error) { return f.text.Write(text) }
 func (f *failures) Sync() error                    { return nil }
 
-// fields are a record in a log.
+// fields is a record as log fields.
 type fields struct{ *Record }
 
 // MarshalLogObject implements [zapcore.ObjectMarshaler].

@@ -13,19 +13,19 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// The bounds of what is recorded, in bytes. Names are those of spans and the
-// attributes of measurements, some of which servers and models make up; the
-// rest are descriptions, messages and addresses.
+// The limits for recorded texts, in bytes. maxName is for the names of spans and
+// the attributes of measurements, some of which servers and models make up;
+// maxMessage is for descriptions, messages and addresses.
 const (
 	maxName    = 256
 	maxMessage = 1024
 )
 
-// maxList bounds the elements of an attribute that is a list.
+// maxList is the maximum number of elements in a list attribute.
 const maxList = 16
 
-// bound makes all attributes that are texts, or lists of them, short and valid
-// UTF-8, without which OTLP carries nothing at all.
+// bound limits all texts and lists of texts in attributes and makes them valid
+// UTF-8. OTLP does not transmit anything if there is invalid UTF-8.
 func bound(attributes []attribute.KeyValue, most int) {
 	for i := range attributes {
 		switch a := &attributes[i]; a.Value.Type() {
@@ -44,9 +44,9 @@ func bound(attributes []attribute.KeyValue, most int) {
 	}
 }
 
-// usual is a code as measurements have it. Of numbers there are those of
-// JSON-RPC (§ Error object; -32099 to -32000 are for servers) and the statuses of
-// HTTP; what else a server answers with is _OTHER.
+// usual returns a code in the form used for measurements. Numbers are kept if
+// they are codes of JSON-RPC (§ Error object; -32099 to -32000 are for servers)
+// or HTTP statuses; other numbers become _OTHER.
 func usual(code string) string {
 	n, err := strconv.ParseInt(code, 10, 64)
 	switch {
@@ -58,23 +58,25 @@ func usual(code string) string {
 	return otherError
 }
 
-// bounded is a text as valid UTF-8, cut between two characters.
+// bounded returns text as valid UTF-8 with at most most bytes, cut between two
+// characters.
 func bounded(text string, most int) string {
 	return textcut.Prefix(valid(text), most)
 }
 
-// valid replaces what is not UTF-8.
+// valid replaces invalid UTF-8.
 func valid(text string) string {
 	return strings.ToValidUTF8(text, string(utf8.RuneError))
 }
 
-// clean takes out what is secret; it is nil if nothing is.
+// clean returns a function that removes secrets from a text; nil if there are
+// none.
 func (o *operation) clean() func(text string) string {
 	return redact.Trusted(o.ctx, o.telemetry.options.Redact)
 }
 
-// text is what may be recorded of a text: first redacted and then cut, or half
-// of a secret would stay.
+// text returns the recordable form of a text. It is redacted before it is cut,
+// because otherwise half of a secret could remain.
 func (o *operation) text(text string) string {
 	text = valid(text)
 	if clean := o.clean(); clean != nil {

@@ -17,13 +17,13 @@ import (
 // wanted reports whether content is recorded.
 func (o *operation) wanted() bool { return o.telemetry.options.Content && o.recording }
 
-// record sets an attribute to a JSON text of at most Options.ContentBytes. It
-// passes by the bounds of other attributes.
+// record sets an attribute to a JSON text of at most Options.ContentBytes. The
+// limits of other attributes do not apply.
 func (o *operation) record(key attribute.Key, text json.RawMessage) {
 	o.onSpan(func(span trace.Span) { span.SetAttributes(key.String(string(text))) })
 }
 
-// recordArguments records the arguments of a tool, an object.
+// recordArguments records the arguments of a tool as an object.
 func (o *operation) recordArguments(arguments json.RawMessage) {
 	if !o.wanted() || len(arguments) == 0 {
 		return
@@ -35,8 +35,9 @@ func (o *operation) recordArguments(arguments json.RawMessage) {
 	o.record(keyArguments, shorten(value, o.telemetry.options.ContentBytes))
 }
 
-// object is a text that is a JSON object, or an object that has the text as its
-// member: a model may write anything for arguments, and a tool return a list.
+// object returns text if it is a JSON object, and otherwise an object with text
+// as its only member: a model may write anything as arguments, and a tool may
+// return a list.
 func object(text, member string) json.RawMessage {
 	text = strings.TrimSpace(valid(text))
 	if strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
@@ -45,7 +46,7 @@ func object(text, member string) json.RawMessage {
 	return encode(map[string]string{member: text})
 }
 
-// recordResult records what a tool returned, an object: the structured content
+// recordResult records the result of a tool as an object: the structured content
 // if there is any, and otherwise all contents.
 func (o *operation) recordResult(contents []canister.Content) {
 	if !o.wanted() || len(contents) == 0 {
@@ -65,8 +66,8 @@ func (o *operation) recordResult(contents []canister.Content) {
 	o.record(keyResult, shorten(encode(map[string][]part{"content": partsOf(contents)}), most))
 }
 
-// recordRequest records what a model is asked: the instructions that the history
-// begins with, the rest of it, and which tools there are.
+// recordRequest records the input of a model: the instructions at the start of
+// the history, the rest of the history, and the available tools.
 func (c *Chat) recordRequest(request ChatRequest) {
 	if !c.wanted() {
 		return
@@ -103,7 +104,7 @@ func (c *Chat) recordRequest(request ChatRequest) {
 	}
 }
 
-// recordAnswer records what the model answered.
+// recordAnswer records the model's answer.
 func (c *Chat) recordAnswer(result ChatResult) {
 	if !c.wanted() || len(result.Message.Content)+len(result.Invocations) == 0 {
 		return
@@ -118,8 +119,8 @@ func (c *Chat) recordAnswer(result ChatResult) {
 		func(int) json.RawMessage { return encode(answer) }, func(int) json.RawMessage { return nil }))
 }
 
-// encode writes a value whose members have all a JSON form, in a form that
-// people can read.
+// encode returns the JSON form of value, without HTML escapes. All members of
+// value must have a JSON form.
 func encode(value any) json.RawMessage {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -4,10 +4,10 @@ package telemetry
 
 import "go.opentelemetry.io/otel/attribute"
 
-// SchemaURL is the version of the semantic conventions that the general
-// attributes, such as error.type, are those of. Those of generative AI and MCP
-// live in a repository of their own since, which has no versions yet: testdata
-// has the commits that the names were checked against.
+// SchemaURL is the version of the semantic conventions for general attributes,
+// such as error.type. The conventions for generative AI and MCP are now in a
+// separate repository, which has no versions yet: testdata has the commits that
+// the names were checked against.
 const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
 // The attributes, in the order of the conventions' tables: GenAI, MCP, general.
@@ -64,11 +64,11 @@ const (
 	keyClientAddress = attribute.Key("client.address")
 	keyClientPort    = attribute.Key("client.port")
 
-	// What the conventions have no name for.
+	// Attributes that the conventions do not define.
 	keyEnsemble = attribute.Key("consort.ensemble")
-	keyAlias    = attribute.Key("consort.alias") // the name of requirements that came before the conventions: mcp.call, mcp.tools.list
-	// The names of the requirements of the gRPC tool service, for an application
-	// of a mesh and its tool; the second one means gen_ai.tool.name.
+	keyAlias    = attribute.Key("consort.alias") // older names required before the conventions existed: mcp.call, mcp.tools.list
+	// The names required by the gRPC tool service for a mesh application and its
+	// tool; the second has the same meaning as gen_ai.tool.name.
 	keyApplication = attribute.Key("mcp.app_id")
 	keyOldToolName = attribute.Key("mcp.tool_name")
 
@@ -82,9 +82,9 @@ const (
 	keyErrorText = attribute.Key("consort.error.message")
 )
 
-// exceptionEvent is the event of a span that has the cause of its failure.
+// exceptionEvent is the name of the span event with the cause of a failure.
 const exceptionEvent = "exception"
 
-// retried is the event of a chat span that says that an attempt failed and that
-// another will be made.
+// retried is the name of the event of a chat span that reports that an attempt
+// failed and another one follows.
 const retried = "consort.retry"

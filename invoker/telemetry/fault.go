@@ -11,33 +11,34 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Fault says that an operation failed. Nil is no fault.
+// Fault describes the failure of an operation. Nil means success.
 type Fault struct {
-	// Type is the error.type of the conventions, a name of which there are few,
-	// such as a failure's code; default _OTHER.
+	// Type is the error.type of the conventions. It must have few distinct values,
+	// such as the code of a failure; default _OTHER.
 	Type string
-	// Message is the description of the span's status: words for people, such
-	// as those that a model was told.
+	// Message is the description of the span's status, in words for people, such as
+	// the message for a model.
 	Message string
-	// Said is what a tool returned about its failure. Like any result it is
-	// recorded with Options.Content alone, then in place of Message.
+	// Said is the content that a tool returned about its failure. Like any result, it
+	// is only recorded with Options.Content, and then used instead of Message.
 	Said []canister.Content
-	// Cause is the error behind it, which the span has as an exception event.
-	// It may say what a model is not told: traces are for those who may read
-	// the logs. Nil if there is none.
+	// Cause is the underlying error, which the span has as an exception event. It can
+	// contain information that models do not see: only people who may read the logs
+	// should have access to traces. Nil if there is none.
 	Cause error
 }
 
-// otherError is the conventions' error.type of errors that have no name.
+// otherError is the conventions' error.type for errors without a name.
 const otherError = "_OTHER"
 
 func (f *Fault) kind() string { return cmp.Or(f.Type, otherError) }
 
 func (f *Fault) words() string { return cmp.Or(canister.TextOf(f.Said), f.Message) }
 
-// FaultOf is the fault of a failed call: the code of the failure, what the model
-// is told, and the cause. What a tool itself said about its failure is a result,
-// and recorded with Options.Content alone. It is nil for nil.
+// FaultOf returns the fault for a failed call: the code of the failure, the
+// message for the model, and the cause. The tool's own content about its failure
+// is a result, and is only recorded with Options.Content. FaultOf returns nil for
+// nil.
 func FaultOf(failure *invoker.Failure) *Fault {
 	if failure == nil {
 		return nil
@@ -45,9 +46,9 @@ func FaultOf(failure *invoker.Failure) *Fault {
 	return &Fault{Type: string(failure.Code), Message: failure.Message, Cause: failure.Cause, Said: failure.Content}
 }
 
-// causeType returns the name of the type of an error: of the first in its chain
-// that is more than words around another. Of others it calls no method: one on
-// a nil pointer may panic.
+// causeType returns the name of the type of the first error in the chain that is
+// not just a wrapper that adds text. It calls no methods of other types, which
+// may panic on a nil pointer.
 func causeType(err error) string {
 	kind := fmt.Sprintf("%T", err)
 	for range maxChain {
@@ -60,5 +61,5 @@ func causeType(err error) string {
 	return kind
 }
 
-// maxChain bounds how far a chain of errors is followed.
+// maxChain is the maximum number of errors in a chain that are examined.
 const maxChain = 32

@@ -10,20 +10,20 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// EnsembleState is what the gauges tell of an ensemble.
+// EnsembleState is the state of an ensemble for the gauges.
 type EnsembleState struct {
 	Name     string
-	State    string // the one of States that it is in
+	State    string // the current state, one of States
 	States   []string
-	InFlight int // calls under way
-	Restarts int // connections made anew, since the ensemble began
-	Tools    int // on offer
+	InFlight int // calls in progress
+	Restarts int // reconnections since the ensemble started
+	Tools    int // available tools
 	Aside    int // tools set aside
 }
 
-// gauges are read whenever somebody collects the metrics. They are counters that
-// go up and down, because the numbers of ensembles of one name, such as those of
-// a roster for each user, then add up.
+// gauges are read when metrics are collected. They are up-down counters, so that
+// the values of ensembles with the same name, such as those of a roster for each
+// user, are added up.
 type gauges struct {
 	state    metric.Int64ObservableUpDownCounter
 	inFlight metric.Int64ObservableUpDownCounter
@@ -49,8 +49,8 @@ func newGauges(meter metric.Meter) (made gauges, err error) {
 	return made, errors.Join(problems[:]...)
 }
 
-// Observe lets the gauges tell of an ensemble until stop is called: read is
-// asked whenever metrics are collected, and must return at once.
+// Observe adds an ensemble to the gauges until stop is called. read is called
+// when metrics are collected, and must return immediately.
 func (t *Telemetry) Observe(read func() EnsembleState) (stop func(), err error) {
 	if t == nil {
 		return func() {}, nil
@@ -77,6 +77,6 @@ func (t *Telemetry) Observe(read func() EnsembleState) (stop func(), err error) 
 		return nil, err
 	}
 	return func() {
-		t.guard("the end of a registration", func() { _ = registration.Unregister() }) // it fails when it was called already
+		t.guard("the end of a registration", func() { _ = registration.Unregister() }) // fails if it was called already
 	}, nil
 }

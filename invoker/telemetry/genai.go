@@ -16,23 +16,23 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ModelInfo says which model is asked; what is not known is empty.
+// ModelInfo describes the model; unknown fields are empty.
 type ModelInfo struct {
-	Provider string // as the conventions name it, such as "openai"
-	Name     string // as the request names it
+	Provider string // name in the conventions, such as "openai"
+	Name     string // name in the request
 	Address  string // host of the server
 	Port     int
-	Whole    bool // answers come in one piece, not as a stream
-	JSON     bool // answers are asked to be JSON
+	Whole    bool // answers are not streamed
+	JSON     bool // answers are requested as JSON
 
-	// What the model is set to. A request's own stands in its place.
+	// The settings of the model. A request's own settings take precedence.
 	MaxTokens         int64
 	Temperature, TopP *float64
 	Stop              []string
 	Seed              *int64
 }
 
-// attributes are those that every measurement of a chat has.
+// attributes returns the attributes that every measurement of a chat has.
 func (m ModelInfo) attributes() []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 8)
 	list = append(list, keyOperation.String("chat"), m.provider())
@@ -48,20 +48,20 @@ func (m ModelInfo) attributes() []attribute.KeyValue {
 	return list
 }
 
-// provider is the attribute that a chat must have.
+// provider returns the provider attribute, which is required for a chat.
 func (m ModelInfo) provider() attribute.KeyValue {
 	return keyProvider.String(cmp.Or(m.Provider, otherProvider))
 }
 
-// otherProvider is the provider that nobody named.
+// otherProvider is the provider name if none is given.
 const otherProvider = "unknown"
 
-// Agent is a turn of a conversation, the invoke_agent of the conventions.
+// Agent is a turn of a conversation, called invoke_agent in the conventions.
 type Agent struct{ operation }
 
-// AgentResult is what came of a turn.
+// AgentResult is the outcome of a turn.
 type AgentResult struct {
-	Reason      string // why it ended
+	Reason      string // why the turn ended
 	Usage       canister.Usage
 	Exchanges   int
 	Invocations int
@@ -69,9 +69,10 @@ type AgentResult struct {
 	Fault       *Fault
 }
 
-// StartAgent begins a turn of the conversation that ctx carries
-// ([WithConversation]). name is that of the agent and may be empty. Nil, which
-// all methods take, is returned if ctx carries no Telemetry.
+// StartAgent starts a turn of the conversation that ctx carries
+// ([WithConversation]). name is the name of the agent and may be empty.
+// StartAgent returns a nil *Agent, whose methods do nothing, if ctx carries no
+// Telemetry.
 func StartAgent(ctx context.Context, name string, model ModelInfo) (context.Context, *Agent) {
 	t := busy(ctx)
 	if t == nil {
@@ -96,7 +97,7 @@ func StartAgent(ctx context.Context, name string, model ModelInfo) (context.Cont
 
 type agentKey struct{}
 
-// agentOf is the name of the agent that ctx works for, or "".
+// agentOf returns the name of the agent that ctx belongs to, or "".
 func agentOf(ctx context.Context) string {
 	name, _ := ctx.Value(agentKey{}).(string)
 	return name
@@ -124,27 +125,28 @@ type Chat struct {
 	first time.Time
 }
 
-// ChatRequest is what a model is asked.
+// ChatRequest is the input of a model.
 type ChatRequest struct {
 	Model       ModelInfo
-	MaxTokens   int64    // 0 if nobody says
-	Temperature *float64 // nil if nobody says
+	MaxTokens   int64    // 0 if not set
+	Temperature *float64 // nil if not set
 	Stop        []string
-	// History and Tools are recorded with Options.Content alone.
+	// History and Tools are only recorded with Options.Content.
 	History []canister.Canister
 	Tools   []*invoker.Definition
 }
 
-// ChatResult is what a model answered, or why it did not.
+// ChatResult is the answer of a model, or its failure.
 type ChatResult struct {
 	Message     canister.Assistant
 	Invocations []canister.Invocation
-	// Fault says why it did not; Message is then what was paid for in vain, if
-	// anything.
+	// Fault is the failure, if there was one; Message is then the part of the answer
+	// that was received and paid for, if any.
 	Fault *Fault
 }
 
-// StartChat begins an exchange.
+// StartChat starts an exchange. It returns a nil *Chat, whose methods do nothing,
+// if ctx carries no Telemetry.
 func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat) {
 	t := busy(ctx)
 	if t == nil {
@@ -163,7 +165,7 @@ func StartChat(ctx context.Context, request ChatRequest) (context.Context, *Chat
 	return c.ctx, c
 }
 
-// settings are the attributes that say how the model is asked.
+// settings returns the attributes for the parameters of the request.
 func (r *ChatRequest) settings() []attribute.KeyValue {
 	list := make([]attribute.KeyValue, 0, 8)
 	m := &r.Model
@@ -195,8 +197,8 @@ func (r *ChatRequest) settings() []attribute.KeyValue {
 	return list
 }
 
-// Retried notes that an attempt failed, from 1, and that another will be made
-// after a while.
+// Retried records that an attempt, counted from 1, failed, and that another one
+// follows after wait.
 func (c *Chat) Retried(attempt int, wait time.Duration, fault Fault) {
 	if c == nil || !c.recording {
 		return
@@ -207,8 +209,8 @@ func (c *Chat) Retried(attempt int, wait time.Duration, fault Fault) {
 	})
 }
 
-// Streamed notes that a piece of the answer has come; the first one counts. It
-// must not be called concurrently with itself and End.
+// Streamed records that a piece of the answer has arrived; only the first call
+// counts. It must not be called concurrently with itself or End.
 func (c *Chat) Streamed() {
 	if c != nil && c.first.IsZero() {
 		c.first = time.Now()
@@ -246,8 +248,8 @@ func (c *Chat) End(result ChatResult) {
 	c.end(made.chat, result.Fault)
 }
 
-// count measures tokens of a type. Less than none, which a server may tell, would
-// be taken from the sum of others.
+// count measures tokens of a type. It ignores negative numbers, which a server
+// may report, because they would be subtracted from the sum of others.
 func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
 	if n < 0 {
 		return
@@ -259,26 +261,27 @@ func (c *Chat) count(tokens metric.Int64Histogram, n int64, kind string) {
 	})
 }
 
-// Tool is an invocation of a tool, the execute_tool of the conventions.
+// Tool is an invocation of a tool, called execute_tool in the conventions.
 type Tool struct{ operation }
 
-// ToolCall says which tool is called.
+// ToolCall describes the call of a tool.
 type ToolCall struct {
-	Name        string // as the model knows it
+	Name        string // the model's name for the tool
 	Ensemble    string // may be empty
 	Description string
-	Call        string          // the identity of the invocation
-	Arguments   json.RawMessage // recorded with Options.Content alone
-	// Unknown says that there is no tool of that name. Since models make up any
-	// name, the span is named, and measured, as _OTHER; its attribute has the
-	// name.
+	Call        string          // the ID of the invocation
+	Arguments   json.RawMessage // only recorded with Options.Content
+	// Unknown means that the tool does not exist. Since models can make up any name,
+	// the span and the measurements use the name _OTHER, and only the span's
+	// attribute has the real name.
 	Unknown bool
 }
 
 // otherTool is the name of tools that do not exist.
 const otherTool = "_OTHER"
 
-// StartTool begins an invocation.
+// StartTool starts an invocation. It returns a nil *Tool, whose methods do
+// nothing, if ctx carries no Telemetry.
 func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	t := busy(ctx)
 	if t == nil {
@@ -308,8 +311,8 @@ func StartTool(ctx context.Context, call ToolCall) (context.Context, *Tool) {
 	return o.ctx, o
 }
 
-// End ends the invocation with what the tool returned or why it did not. Only
-// the first call counts.
+// End ends the invocation with the tool's result or its fault. Only the first
+// call counts.
 func (o *Tool) End(content []canister.Content, fault *Fault) {
 	if o == nil || o.ended {
 		return
@@ -320,7 +323,7 @@ func (o *Tool) End(content []canister.Content, fault *Fault) {
 	o.end(o.telemetry.instruments.tool, fault)
 }
 
-// conversationOf is the attribute for the conversation that ctx works for.
+// conversationOf returns the attribute for the conversation that ctx belongs to.
 func conversationOf(ctx context.Context) []attribute.KeyValue {
 	if id := Conversation(ctx); id != "" {
 		return []attribute.KeyValue{keyConversation.String(id)}
@@ -328,8 +331,8 @@ func conversationOf(ctx context.Context) []attribute.KeyValue {
 	return nil
 }
 
-// usage are the tokens that were used; of what a server does not tell there is
-// nothing.
+// usage returns the attributes for the tokens used. There is none for cached
+// tokens if their number is 0.
 func usage(u canister.Usage) []attribute.KeyValue {
 	list := []attribute.KeyValue{keyInput.Int64(u.Input), keyOutput.Int64(u.Output)}
 	if u.Cached > 0 {
@@ -338,8 +341,8 @@ func usage(u canister.Usage) []attribute.KeyValue {
 	return list
 }
 
-// finishReason is the reason to stop, in the words of the conventions if they
-// have one.
+// finishReason returns the attribute for the reason to stop, with the name in the
+// conventions if they have one.
 func finishReason(finish canister.Finish) attribute.KeyValue {
 	return keyFinish.StringSlice([]string{finishName(finish)})
 }

@@ -9,8 +9,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// The names of the fields by which lines of a log, spans and records of an
-// audit are brought together.
+// The names of the fields that connect log lines, spans and audit records.
 const (
 	TraceField        = "trace_id"
 	SpanField         = "span_id"
@@ -19,14 +18,13 @@ const (
 
 type conversationKey struct{}
 
-// WithConversation returns a context whose work belongs to a conversation. The
-// conversation itself calls it, and a program does for work of its own.
+// WithConversation returns a context whose work belongs to a conversation.
+// Conversations call it themselves; a program calls it for its own work.
 func WithConversation(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, conversationKey{}, id)
 }
 
-// Conversation returns the identity of the conversation that ctx works for, or
-// "".
+// Conversation returns the ID of the conversation that ctx belongs to, or "".
 func Conversation(ctx context.Context) string {
 	id, _ := ctx.Value(conversationKey{}).(string)
 	return id
@@ -34,8 +32,8 @@ func Conversation(ctx context.Context) string {
 
 type ensembleKey struct{}
 
-// WithEnsemble returns a context in which a connection of an ensemble is opened;
-// package ensemble calls it. The connection tells of itself by that name.
+// WithEnsemble returns a context for opening a connection of an ensemble; package
+// ensemble calls it. The connection uses this name in its telemetry.
 func WithEnsemble(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, ensembleKey{}, name)
 }
@@ -47,10 +45,9 @@ func Ensemble(ctx context.Context) string {
 	return name
 }
 
-// Fields returns what a line of a log says of the work that ctx belongs to: the
-// ids of its trace and span, in hexadecimal as in W3C Trace Context, and that
-// of its conversation, each if there is one. Tools add them to lines of their
-// own.
+// Fields returns the log fields for the work that ctx belongs to: the IDs of its
+// trace and span, in hexadecimal as in W3C Trace Context, and of its
+// conversation, each if present. Tools add them to their own log lines.
 func Fields(ctx context.Context) []zap.Field {
 	var fields []zap.Field
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {

@@ -15,28 +15,28 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Peer says over what two sides speak MCP, or its like over gRPC. What is not
-// known is empty.
+// Peer describes the connection between two sides that use MCP or its equivalent
+// over gRPC. Unknown fields are empty.
 type Peer struct {
-	Ensemble  string // on the side of the client, [Ensemble], or else the name of the server
+	Ensemble  string // for clients, the name from [Ensemble], or else the name of the server
 	Protocol  string // the version, such as "2025-11-25"
 	Session   string // Mcp-Session-Id
 	Transport string // "pipe" or "tcp"
-	Network   string // "http" or "grpc", which is recorded as http 2; empty over pipes
+	Network   string // "http" or "grpc", which is recorded as http 2; empty for pipes
 	System    string // "grpc" for the tool service; empty for JSON-RPC
 	Address   string // the host of the other side
 	Port      int
-	// Application is the name by which a mesh knows the server, such as the app
-	// id of Dapr. Spans have it, and the tool, by the names mcp.app_id and
-	// mcp.tool_name, too, which came before the conventions.
+	// Application is the name of the server in a mesh, such as its Dapr app ID. Spans
+	// then have it and the tool also under the names mcp.app_id and mcp.tool_name,
+	// which are older than the conventions.
 	Application string
 }
 
-// overGRPC is the network that the conventions of MCP call HTTP 2 (§ Recording
-// MCP transport).
+// overGRPC is the network that the MCP conventions call HTTP 2 (§ Recording MCP
+// transport).
 const overGRPC = "grpc"
 
-// measured are the attributes that measurements of requests have.
+// measured returns the attributes for measurements of requests.
 func (p Peer) measured(client bool) []attribute.KeyValue {
 	list := named(make([]attribute.KeyValue, 0, 12), keyTransport.String(p.Transport), keyRPCSystem.String(p.System))
 	if p.Network == overGRPC {
@@ -45,7 +45,7 @@ func (p Peer) measured(client bool) []attribute.KeyValue {
 	return append(list, p.session(client)...)
 }
 
-// session are the attributes that measurements of sessions have.
+// session returns the attributes for measurements of sessions.
 func (p Peer) session(client bool) []attribute.KeyValue {
 	list := named(make([]attribute.KeyValue, 0, 8), keyEnsemble.String(p.Ensemble), keyProtocol.String(p.Protocol))
 	if p.Network == overGRPC {
@@ -80,38 +80,38 @@ func appendAddress(list []attribute.KeyValue, p Peer, address, port attribute.Ke
 	return list
 }
 
-// Call is a request as the conventions of MCP see it. For the tool service over
-// gRPC the methods are those of MCP that mean the same.
+// Call describes a request in terms of the MCP conventions. For the gRPC tool
+// service, the methods are the equivalent ones of MCP.
 type Call struct {
 	Method    string          // such as "tools/call"
-	Tool      string          // its own name, of tools/call
-	Prompt    string          // of prompts/get
-	URI       string          // of requests about a resource
-	ID        string          // of the JSON-RPC request
-	RPC       string          // the full method of gRPC, such as "package.Service/Method"
-	Arguments json.RawMessage // of the tool; recorded with Options.Content alone
+	Tool      string          // the tool's own name, for tools/call
+	Prompt    string          // for prompts/get
+	URI       string          // for requests about a resource
+	ID        string          // the ID of the JSON-RPC request
+	RPC       string          // the full gRPC method, such as "package.Service/Method"
+	Arguments json.RawMessage // the tool's arguments; only recorded with Options.Content
 }
 
-// aliases are the names that requests had before there were conventions; see
+// aliases are the names of requests from before the conventions; see
 // docs/observability.
 var aliases = map[string]string{"tools/call": "mcp.call", "tools/list": "mcp.tools.list"}
 
-// Request is a request to a server, or of a client.
+// Request is a request to a server or from a client.
 type Request struct {
 	operation
 	served  bool
-	excused bool // the code is one that says that the client is at fault
+	excused bool // the status code is the client's fault
 }
 
-// StartRequest begins a request to a server, as its client. Nil, which all
-// methods take, is returned if ctx carries no Telemetry.
+// StartRequest starts a request to a server, on the client side. It returns a nil
+// *Request, whose methods do nothing, if ctx carries no Telemetry.
 func StartRequest(ctx context.Context, call Call, peer Peer) (context.Context, *Request) {
 	return busy(ctx).request(ctx, call, peer, false)
 }
 
-// StartServing begins the work on a request of a client, as its server. What
-// came with the request has been taken by [Telemetry.Extract]. The context
-// carries the Telemetry.
+// StartServing starts the handling of a client's request, on the server side.
+// Call [Telemetry.Extract] first for the headers of the request. The returned
+// context carries the Telemetry.
 func (t *Telemetry) StartServing(ctx context.Context, call Call, peer Peer) (context.Context, *Request) {
 	return t.request(With(ctx, t), call, peer, true)
 }
@@ -150,12 +150,13 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 	return r.ctx, r
 }
 
-// Agreed notes the version of the protocol, if it is known only after the
-// request began.
+// Agreed records the protocol version, if it becomes known only after the request
+// began.
 func (r *Request) Agreed(protocol string) { r.late(keyProtocol, protocol) }
 
-// Tool names the tool, if it is known only after the request began that there
-// is one: names that a client made up must not become names of spans.
+// Tool records the name of the tool, if it becomes known only after the request
+// began that the tool exists: names that a client made up must not become names
+// of spans.
 func (r *Request) Tool(name string) {
 	if r != nil && name != "" {
 		r.onSpan(func(span trace.Span) { span.SetName(bounded("tools/call "+name, maxName)) })
@@ -163,7 +164,7 @@ func (r *Request) Tool(name string) {
 	}
 }
 
-// Prompt names the prompt, likewise.
+// Prompt records the name of the prompt, like [Request.Tool].
 func (r *Request) Prompt(name string) {
 	if r != nil && name != "" {
 		r.onSpan(func(span trace.Span) { span.SetName(bounded("prompts/get "+name, maxName)) })
@@ -177,17 +178,18 @@ func (r *Request) late(key attribute.Key, value string) {
 	}
 }
 
-// Listed notes how many tools a list has, and how many were set aside.
+// Listed records the number of tools in a list, and the number that were set
+// aside.
 func (r *Request) Listed(tools, aside int) {
 	if r != nil {
 		r.set(keyTools.Int(tools), keyAside.Int(aside))
 	}
 }
 
-// Refused notes the code of a JSON-RPC error, or of a gRPC status, such as
-// NOT_FOUND, that the request was answered with. Where it is the server's and
-// says that the client is at fault, the request is no failure of the server, as
-// the conventions of MCP and gRPC have it, whatever End is told.
+// Refused records the code of the JSON-RPC error or the gRPC status, such as
+// NOT_FOUND, in the response. If the request was served here and the code means a
+// mistake of the client, the request is not a failure of the server, as the
+// conventions of MCP and gRPC specify, even if End is called with a fault.
 func (r *Request) Refused(code string) {
 	if r != nil {
 		r.excused = r.served && clientsFault[code]
@@ -197,16 +199,15 @@ func (r *Request) Refused(code string) {
 	}
 }
 
-// clientsFault are the codes that are no errors of the server that answers with
-// them (conventions of MCP, rpc.response.status_code of servers; of gRPC,
-// § Server).
+// clientsFault has the codes that are not errors of the server that returns them
+// (conventions of MCP, rpc.response.status_code of servers; of gRPC, § Server).
 var clientsFault = map[string]bool{
 	"-32700": true, "-32600": true, "-32601": true, "-32602": true, "-32002": true,
 	"CANCELLED": true, "INVALID_ARGUMENT": true, "NOT_FOUND": true, "ALREADY_EXISTS": true, "PERMISSION_DENIED": true,
 	"RESOURCE_EXHAUSTED": true, "FAILED_PRECONDITION": true, "ABORTED": true, "OUT_OF_RANGE": true, "UNAUTHENTICATED": true,
 }
 
-// End ends the request; content is what a tool returned. Only the first call
+// End ends the request; content is the result of a tool. Only the first call
 // counts.
 func (r *Request) End(content []canister.Content, fault *Fault) {
 	if r == nil || r.ended {
@@ -225,19 +226,19 @@ func (r *Request) End(content []canister.Content, fault *Fault) {
 	r.end(duration, fault)
 }
 
-// Session is a connection to a server, or that of a client, while it lasts.
+// Session is an open connection to a server or from a client.
 type Session struct {
 	telemetry *Telemetry
 	duration  metric.Float64Histogram
 	began     time.Time
 	mu        sync.Mutex
 	measured  []attribute.KeyValue
-	protocol  bool // is among them
+	protocol  bool // whether measured has the protocol
 	ended     bool
 }
 
-// StartSession begins a connection to a server; there is no span of it, only
-// the measurement of its duration when it ends.
+// StartSession starts a connection. It has no span; its duration is measured when
+// it ends. client reports whether this side is the client.
 func (t *Telemetry) StartSession(peer Peer, client bool) *Session {
 	if t == nil {
 		return nil
@@ -249,8 +250,8 @@ func (t *Telemetry) StartSession(peer Peer, client bool) *Session {
 	return &Session{telemetry: t, duration: duration, began: time.Now(), measured: peer.session(client), protocol: peer.Protocol != ""}
 }
 
-// Agreed notes the version of the protocol, if it is known only after the
-// session began; the first one counts. It may be called concurrently.
+// Agreed records the protocol version, if it becomes known only after the session
+// began; only the first version counts. It may be called concurrently.
 func (s *Session) Agreed(protocol string) {
 	if s == nil || protocol == "" {
 		return
@@ -263,8 +264,8 @@ func (s *Session) Agreed(protocol string) {
 	}
 }
 
-// End ends the session; a fault says that it was lost. Only the first call
-// counts.
+// End ends the session; a fault means that the connection was lost. Only the
+// first call counts.
 func (s *Session) End(fault *Fault) {
 	if s == nil {
 		return
@@ -284,13 +285,14 @@ func (s *Session) End(fault *Fault) {
 	})
 }
 
-// Connect is an attempt to connect an ensemble, the listing of its tools
-// included.
+// Connect is an attempt to connect an ensemble, including the listing of its
+// tools.
 type Connect struct{ operation }
 
-// StartConnect begins an attempt; what is asked meanwhile is in its trace. It is
-// the root of that and belongs to no conversation, because an attempt is for all
-// who wait: the span of ctx, of the one who came first, is linked.
+// StartConnect starts an attempt. Requests during the attempt are in its trace.
+// It is the root of a new trace and belongs to no conversation, because all
+// waiting callers share an attempt. It has a link to the span of ctx, which
+// belongs to the first of them.
 func StartConnect(ctx context.Context, ensemble string) (context.Context, *Connect) {
 	t := busy(ctx)
 	if t == nil {

@@ -18,9 +18,9 @@ type message struct {
 	Parts  []part `json:"parts"`
 }
 
-// part is a part of a message. What may be long is last, since what is too long
-// loses its end. The bytes of images and sounds are not recorded, only their
-// number.
+// part is a part of a message. Fields that may be long are last, because
+// shortening removes the end. The bytes of images and sounds are not recorded,
+// only their number.
 type part struct {
 	Type      string          `json:"type"`
 	ID        string          `json:"id,omitempty"`
@@ -34,7 +34,7 @@ type part struct {
 	Response  *response       `json:"response,omitempty"`
 }
 
-// response is what a tool answered.
+// response is the answer of a tool.
 type response struct {
 	Error   string `json:"error,omitempty"` // the code of the failure
 	Content []part `json:"content"`
@@ -47,12 +47,11 @@ type tool struct {
 	Description string `json:"description,omitempty"`
 }
 
-// omitted is the type of the part, or the tool, that stands for those for which
-// there was no room.
+// omitted is the type of the part or tool that replaces those that did not fit.
 const omitted = "omitted"
 
-// turnsOf divides a history into messages: an Assistant and the Invocations
-// behind it are one.
+// turnsOf divides a history into messages: an Assistant and the Invocations after
+// it are one message.
 func turnsOf(history []canister.Canister) [][]canister.Canister {
 	var turns [][]canister.Canister
 	for i, c := range history {
@@ -66,7 +65,7 @@ func turnsOf(history []canister.Canister) [][]canister.Canister {
 	return turns
 }
 
-// ofModel reports whether the model has said it.
+// ofModel reports whether c is from the model.
 func ofModel(c canister.Canister) bool {
 	switch c.(type) {
 	case canister.Assistant, canister.Invocation:
@@ -75,7 +74,7 @@ func ofModel(c canister.Canister) bool {
 	return false
 }
 
-// callsOf maps the identities of invocations to the model's names of the calls.
+// callsOf maps the IDs of invocations to the model's call IDs.
 func callsOf(history []canister.Canister) map[string]string {
 	calls := map[string]string{}
 	for _, c := range history {
@@ -86,7 +85,7 @@ func callsOf(history []canister.Canister) map[string]string {
 	return calls
 }
 
-// messageOf is the message that a turn is. The roles are those that a model
+// messageOf returns the message for a turn. The roles are those that a model
 // server sees: a document is a message of the user.
 func messageOf(turn []canister.Canister, calls map[string]string, clean func(string) string) message {
 	m := message{Role: "user", Parts: []part{}}
@@ -118,7 +117,7 @@ func messageOf(turn []canister.Canister, calls map[string]string, clean func(str
 	return m
 }
 
-// callPart is what a model asks of a tool.
+// callPart returns the part for a tool call by the model.
 func callPart(c canister.Invocation, clean func(string) string) part {
 	id, name, arguments := c.CallID, c.Name, object(c.Arguments, "text")
 	if clean != nil {
@@ -134,7 +133,7 @@ func cleaned(contents []canister.Content, clean func(string) string) []canister.
 	return redact.Contents(contents, clean)
 }
 
-// partsOf are contents as parts.
+// partsOf converts contents to parts.
 func partsOf(contents []canister.Content) []part {
 	parts := make([]part, 0, len(contents))
 	for _, content := range contents {
@@ -163,17 +162,17 @@ func partsOf(contents []canister.Content) []part {
 	return parts
 }
 
-// filePart is an image or the like: what is known of it, where it is, and no
-// bytes.
+// filePart returns the part for an image or another file: its description and
+// location, without its bytes.
 func filePart(modality, mime, uri string, size int) part {
 	if uri != "" && !strings.HasPrefix(uri, "data:") {
 		return part{Type: "uri", Modality: modality, MIME: mime, URI: uri}
 	}
-	none := "" // the schema demands a content
+	none := "" // the schema requires content
 	return part{Type: "blob", Modality: modality, MIME: mime, Bytes: max(size, len(uri)), Content: &none}
 }
 
-// modality is the kind of a file, in the words of the conventions.
+// modality returns the kind of a file as the conventions name it.
 func modality(mime string) string {
 	switch kind, _, _ := strings.Cut(mime, "/"); kind {
 	case "image", "audio", "video":

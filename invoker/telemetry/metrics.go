@@ -22,8 +22,8 @@ type instruments struct {
 	connect       metric.Float64Histogram
 }
 
-// The bounds of the buckets that the conventions recommend: seconds of turns, of
-// exchanges and tools, and of MCP, and tokens.
+// The bucket boundaries that the conventions recommend: seconds for turns, for
+// exchanges and tools, and for MCP, and numbers of tokens.
 var (
 	turnSeconds = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
 	chatSeconds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}

@@ -18,17 +18,17 @@ import (
 // one goroutine at a time.
 type operation struct {
 	telemetry *Telemetry
-	ctx       context.Context // of the span
+	ctx       context.Context // context with the span
 	span      trace.Span
-	recording bool // the span is
+	recording bool // whether the span is recording
 	began     time.Time
 	ended     bool
-	late      []attribute.KeyValue // what the span gets when it ends
-	measured  []attribute.KeyValue // the attributes that the measurements have, too
+	late      []attribute.KeyValue // attributes to set when the span ends
+	measured  []attribute.KeyValue // attributes that the measurements have too
 	option    metric.MeasurementOption
 }
 
-// start begins a span. What is measured are attributes of the span as well.
+// start starts a span. The attributes in measured are also set on the span.
 func (t *Telemetry) start(ctx context.Context, name string, kind trace.SpanKind, measured []attribute.KeyValue, more ...attribute.KeyValue) operation {
 	bound(more, maxMessage)
 	return t.begin(ctx, name, measured, trace.WithSpanKind(kind), trace.WithAttributes(more...))
@@ -38,7 +38,7 @@ func (t *Telemetry) begin(ctx context.Context, name string, measured []attribute
 	began := time.Now()
 	bound(measured, maxName)
 	options = append(options, trace.WithTimestamp(began), trace.WithAttributes(measured...))
-	span := trace.SpanFromContext(context.Background()) // does nothing
+	span := trace.SpanFromContext(context.Background()) // a no-op span
 	t.guard("the start of a span", func() { ctx, span = t.tracer.Start(ctx, bounded(name, maxName), options...) })
 	o := operation{telemetry: t, ctx: ctx, span: span, began: began, measured: measured}
 	o.onSpan(func(span trace.Span) { o.recording = span.IsRecording() })
@@ -60,14 +60,15 @@ func (o *operation) measure(attributes ...attribute.KeyValue) {
 }
 
 // code adds a code that the other side may have made up: to the span as it is,
-// and to the measurements, of which each value makes more, as usual has it.
+// and to the measurements as returned by usual, since each value creates another
+// time series.
 func (o *operation) code(key attribute.Key, code string) {
 	code = bounded(code, maxName)
 	o.set(key.String(code))
 	o.measured, o.option = append(o.measured, key.String(usual(code))), nil
 }
 
-// alike are the attributes of a measurement.
+// alike returns the attributes of a measurement.
 func (o *operation) alike() metric.MeasurementOption {
 	if o.option == nil {
 		o.option = metric.WithAttributes(o.measured...)
@@ -75,7 +76,7 @@ func (o *operation) alike() metric.MeasurementOption {
 	return o.option
 }
 
-// end ends the span and measures it.
+// end ends the span and measures its duration.
 func (o *operation) end(duration metric.Float64Histogram, fault *Fault) {
 	o.ended = true
 	ended := time.Now()

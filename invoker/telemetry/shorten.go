@@ -11,10 +11,10 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// join writes a JSON list of at most so many bytes. Where there is no room for
-// all items, the last ones are left out, or the first ones if backwards, and
-// note makes an item that says how many. One item gets at most half of the room
-// if there are others.
+// join returns a JSON list of at most most bytes. If there is no room for all
+// items, the last ones, or the first ones if backwards, are replaced by an item
+// from note, which has their number. If there are several items, each gets at
+// most half of the room.
 func join(count, most int, backwards bool, item, note func(n int) json.RawMessage) json.RawMessage {
 	each, reserve := most, 0
 	if count > 1 {
@@ -46,8 +46,8 @@ func join(count, most int, backwards bool, item, note func(n int) json.RawMessag
 	return slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]"))
 }
 
-// fit shortens an item of a list, or returns nil where not enough would be left
-// of it.
+// fit shortens an item of a list, or returns nil if too little of it would be
+// left.
 func fit(item json.RawMessage, room int) json.RawMessage {
 	if len(item) > room && room < leastItem {
 		return nil
@@ -55,18 +55,18 @@ func fit(item json.RawMessage, room int) json.RawMessage {
 	return shorten(item, room)
 }
 
-// leastItem is the room that is enough for an item, in bytes.
+// leastItem is the minimum room for an item that has to be shortened, in bytes.
 const leastItem = 64
 
-// leastValue is the room that any value can be written in: that of gap.
+// leastValue is the minimum room for any value: the length of gap.
 const leastValue = len(gap)
 
-// gap stands for a value that there was no room for.
+// gap replaces a value that does not fit.
 const gap = `"…"`
 
-// shorten writes a valid JSON value in at most so many bytes, no less than
-// leastValue: long strings lose their end, and say so, and lists and objects
-// theirs.
+// shorten returns a valid JSON value of at most most bytes, which must be at
+// least leastValue. It cuts long strings at the end, with a note, and removes the
+// last elements of lists and objects.
 func shorten(value json.RawMessage, most int) json.RawMessage {
 	if len(value) <= most {
 		return value
@@ -80,15 +80,15 @@ func shorten(value json.RawMessage, most int) json.RawMessage {
 type shortener struct {
 	decoder *json.Decoder
 	out     []byte
-	longest int  // string
-	full    bool // nothing more is written but what closes
+	longest int  // limit for a string
+	full    bool // only closing brackets are written from now on
 }
 
-// value writes the next value in at most so many bytes, no less than
+// value writes the next value in at most room bytes, which must be at least
 // leastValue.
 func (s *shortener) value(room int) {
 	token, err := s.decoder.Token()
-	if err != nil { // the value is valid
+	if err != nil { // cannot happen: the value is valid
 		s.gap()
 		return
 	}
@@ -112,7 +112,7 @@ func (s *shortener) gap() {
 	s.full = true
 }
 
-// all writes a list or an object, as much of it as there is room for.
+// all writes as much of a list or an object as there is room for.
 func (s *shortener) all(open json.Delim, room int) {
 	s.out = append(s.out, byte(open))
 	room -= len("[]")
@@ -137,12 +137,12 @@ func (s *shortener) all(open json.Delim, room int) {
 		room -= len(s.out) - begin
 	}
 	if !s.full {
-		_, _ = s.decoder.Token() // what closes
+		_, _ = s.decoder.Token() // the closing bracket
 	}
-	s.out = append(s.out, byte(open)+2) // in ASCII
+	s.out = append(s.out, byte(open)+2) // the closing bracket in ASCII
 }
 
-// text writes a string, or its beginning and how many bytes were left out.
+// text writes a string, or its beginning and the number of bytes left out.
 func (s *shortener) text(text string, room int) {
 	quoted := encode(text)
 	for keep := room; len(quoted) > room; keep = keep * room / len(quoted) {

@@ -21,52 +21,52 @@ const Scope = "github.com/consort-go/consort"
 // defaultContentBytes is the default of [Options.ContentBytes].
 const defaultContentBytes = 4096
 
-// leastContent is the least that Options.ContentBytes can be.
+// leastContent is the minimum of Options.ContentBytes.
 const leastContent = 256
 
-// Options are the choices of a [Telemetry].
+// Options are the options of a [Telemetry].
 type Options struct {
 	// Tracers makes the spans; nil makes none.
 	Tracers trace.TracerProvider
 	// Meters makes the instruments; nil measures nothing.
 	Meters metric.MeterProvider
-	// Propagator writes the context of a trace into requests and reads it from
-	// them; default W3C Trace Context.
+	// Propagator writes the trace context into requests and reads it from them;
+	// default W3C Trace Context.
 	Propagator propagation.TextMapPropagator
 	// Content records the arguments and results of tools and the messages of
-	// exchanges as attributes. They may hold whatever people say: think of who
-	// can read the traces.
+	// exchanges as attributes. They can contain anything that people write: consider
+	// who can read the traces.
 	Content bool
-	// ContentBytes bounds each attribute that Content asks for, in bytes;
-	// default 4096, at least 256. What is over is left out such that the rest is
-	// valid JSON: the ends of long texts, and the oldest messages.
+	// ContentBytes is the maximum size of each attribute that Content adds, in bytes;
+	// default 4096, at least 256. Larger ones are shortened and stay valid JSON: the
+	// ends of long texts and the oldest messages are left out.
 	ContentBytes int
-	// Redact takes what is secret out of a text: out of errors and, with
-	// Content, out of what is recorded. Secret trusted values of the context
-	// are taken out in any case. It is called concurrently. Nil leaves texts
-	// as they are.
+	// Redact removes secrets from a text. It is applied to errors and, with Content,
+	// to the recorded content. Secret trusted values of the context are always
+	// removed. It is called concurrently. Nil leaves texts unchanged.
 	Redact func(text string) string
-	// Panicked is told of a panic in the Tracers, such as in a processor of spans
-	// of the program's own, in the Meters, in the Propagator or in Redact. It costs
-	// a span, a measurement or a text, and nothing else. It is called concurrently; [otel.Handle] will do. Nil tells nobody.
+	// Panicked is called after a panic in the Tracers (such as in one of the
+	// program's span processors), in the Meters, in the Propagator or in Redact. Such
+	// a panic only costs a span, a measurement or a text. It is called concurrently;
+	// [otel.Handle] is suitable. If it is nil, panics are not reported.
 	//
 	// [otel.Handle]: https://pkg.go.dev/go.opentelemetry.io/otel#Handle
 	Panicked func(err error)
 }
 
-// Telemetry makes spans and measurements. All methods may be called
-// concurrently, and on a nil *Telemetry, which does nothing.
+// Telemetry makes spans and measurements. All methods may be called concurrently,
+// and on a nil *Telemetry, which does nothing.
 type Telemetry struct {
 	options     Options
 	tracer      trace.Tracer
 	meter       metric.Meter
 	instruments instruments
 	gauges      gauges
-	idle        bool // there is no provider: it passes the context of traces on, and that is all
+	idle        bool // there is no provider: it only propagates the trace context
 }
 
-// New returns a Telemetry. The error is that of a provider that refuses an
-// instrument.
+// New returns a Telemetry. options may be nil. It returns an error if a provider
+// refuses an instrument.
 func New(options *Options) (*Telemetry, error) {
 	t := &Telemetry{}
 	if options != nil {
@@ -99,8 +99,8 @@ func New(options *Options) (*Telemetry, error) {
 
 type contextKey struct{}
 
-// With returns a context that carries t to whatever works with it. A nil t
-// leaves ctx as it is, with the one that it carries already.
+// With returns a context that carries t. If t is nil, it returns ctx itself, with
+// the Telemetry that it carries already.
 func With(ctx context.Context, t *Telemetry) context.Context {
 	if t == nil || From(ctx) == t {
 		return ctx
@@ -114,7 +114,7 @@ func From(ctx context.Context) *Telemetry {
 	return t
 }
 
-// busy is the Telemetry of ctx, or nil if what it makes would be seen nowhere.
+// busy returns the Telemetry of ctx, or nil if it records nothing.
 func busy(ctx context.Context) *Telemetry {
 	if t := From(ctx); t != nil && !t.idle {
 		return t
@@ -122,18 +122,18 @@ func busy(ctx context.Context) *Telemetry {
 	return nil
 }
 
-// Inject writes the context of the trace into the headers of a request: nothing
-// if ctx carries no Telemetry or no span.
+// Inject writes the trace context into the headers of a request. It writes
+// nothing if ctx carries no Telemetry or no span.
 func Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 	if t := From(ctx); t != nil {
 		t.guard("the propagator", func() { t.options.Propagator.Inject(ctx, carrier) })
 	}
 }
 
-// Extract returns ctx with the span that the headers of a request name as the
-// parent of those to come. Headers that make no sense change nothing. A span
-// that ctx has had, such as that of the HTTP server around this one, is linked
-// to by the span of StartServing (conventions of MCP, § Context propagation).
+// Extract returns ctx with the span from the headers of a request as the parent
+// of new spans. Invalid headers change nothing. If ctx already has a span, such
+// as that of the surrounding HTTP server, the span of StartServing links to it
+// (conventions of MCP, § Context propagation).
 func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	if t == nil {
 		return ctx
@@ -141,7 +141,7 @@ func (t *Telemetry) Extract(ctx context.Context, carrier propagation.TextMapCarr
 	around := trace.SpanContextFromContext(ctx)
 	t.guard("the propagator", func() { ctx = t.options.Propagator.Extract(ctx, carrier) })
 	if parent := trace.SpanContextFromContext(ctx); parent.TraceID() == around.TraceID() && parent.SpanID() == around.SpanID() {
-		around = trace.SpanContext{} // it is the parent itself
+		around = trace.SpanContext{} // the same span as the parent
 	}
 	if _, ok := ctx.Value(aroundKey{}).(trace.SpanContext); ok || around.IsValid() {
 		ctx = context.WithValue(ctx, aroundKey{}, around)
@@ -154,8 +154,8 @@ type aroundKey struct{}
 // Traced reports whether ctx belongs to a span.
 func Traced(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsValid() }
 
-// TraceID is the trace that ctx belongs to, in 32 hexadecimal digits as W3C
-// Trace Context has it, or "".
+// TraceID returns the ID of the trace that ctx belongs to, in 32 hexadecimal
+// digits as in W3C Trace Context, or "".
 func TraceID(ctx context.Context) string {
 	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()

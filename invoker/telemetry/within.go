@@ -8,10 +8,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Within returns ctx as one that works for the same as work does: for what is
-// asked for while work is done, by way of a context from elsewhere, such as that
-// of a connection. It has the Telemetry and the conversation of work, and its
-// span, unless ctx has one of the same trace, which is nearer.
+// Within returns ctx as a context that belongs to the same operation as work. It
+// is for requests made during work through another context, such as the one of a
+// connection. The result has the Telemetry and the conversation of work, and its
+// span, unless ctx has a span of the same trace, which is closer.
 func Within(ctx, work context.Context) context.Context {
 	span := trace.SpanFromContext(work)
 	if trace.SpanContextFromContext(ctx).TraceID() != span.SpanContext().TraceID() {
