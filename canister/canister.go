@@ -31,7 +31,7 @@ const (
 // sent to the model: [Intent], [Wait] and [Answer]. Each is held by value. The
 // set is closed.
 type Canister interface {
-	// Header returns the identity, time and metadata of the canister.
+	// Header returns the ID, time and metadata of the canister.
 	Header() Head
 	// Kind returns the name of the kind.
 	Kind() Kind
@@ -82,7 +82,7 @@ type Assistant struct {
 	Content []Content
 	// Model is the name of the model as its server reported it, or empty.
 	Model string
-	// Finish says why the model stopped.
+	// Finish is the reason why the model stopped.
 	Finish Finish
 	// Usage is the number of tokens that the exchange used; nil if the server did not
 	// report it.

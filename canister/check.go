@@ -15,9 +15,9 @@ type Rule string
 const (
 	// RuleValue: the canister is nil, or not one of the kinds by value.
 	RuleValue Rule = "value"
-	// RuleMissingID: the canister has no identity.
+	// RuleMissingID: the canister has no ID.
 	RuleMissingID Rule = "missing_id"
-	// RuleDuplicateID: a canister before it has the same identity.
+	// RuleDuplicateID: an earlier canister has the same ID.
 	RuleDuplicateID Rule = "duplicate_id"
 	// RuleCallID: the invocation has no CallID, or the same one as another invocation
 	// of its message.

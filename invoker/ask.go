@@ -129,9 +129,9 @@ func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult,
 }
 
 // Sample asks the model of the conversation that the call belongs to, within the
-// limits of its turn. It fails with Unavailable if there is no model, with the
-// cause [ErrNoModel], and if the request has tools and the model does not take
-// any, with the cause [ErrNoModelTools].
+// limits of its turn. It fails with Unavailable and the cause [ErrNoModel] if no
+// model can be asked. If the request has tools and the model does not accept
+// tools, the cause is [ErrNoModelTools].
 func (c *Call) Sample(ctx context.Context, request *SampleRequest) (*SampleResult, error) {
 	if c == nil || c.Model == nil {
 		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, and none can be asked here.", Cause: ErrNoModel}

@@ -93,8 +93,8 @@ func formOf(t reflect.Type) (*form, error) {
 	return f, nil
 }
 
-// flatten turns an inferred schema into that of a form, without null and other
-// parts that forms do not have.
+// flatten turns an inferred schema into the schema of a form, without null and
+// other parts that forms do not have.
 func flatten(inferred json.RawMessage) (json.RawMessage, error) {
 	var root jsonschema.Schema
 	if err := json.Unmarshal(inferred, &root); err != nil {
@@ -204,7 +204,7 @@ func SampleText(ctx context.Context, system, prompt string) (string, error) {
 }
 
 // Notef logs a line if the call in ctx has a listener for log entries. The level
-// is one of those of [LogEntry].
+// is as in [LogEntry].
 func Notef(ctx context.Context, level, format string, args ...any) {
 	call := CallFrom(ctx)
 	if call == nil || call.Log == nil {

@@ -56,7 +56,7 @@
 // A call without it is refused before the tool runs. The schema that the model
 // sees does not include it, and an argument with that name is refused and
 // reported; see [Forged]. [Fill] does the same for tools that take the value as
-// an argument, such as those of an MCP server.
+// an argument, such as tools of an MCP server.
 //
 // # Failures
 //

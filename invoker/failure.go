@@ -51,8 +51,7 @@ type Failure struct {
 	Content []canister.Content
 	// Metadata is for programs; the model never sees it. May be nil.
 	Metadata canister.Fields
-	// Cause is the error behind the failure, for logs; the model never sees
-	// it. May be nil.
+	// Cause is the underlying error, for logs; the model never sees it. May be nil.
 	Cause error
 }
 

@@ -16,8 +16,8 @@ func (d *Definition) Takes(argument string) bool {
 	return len(hide(d.InputSchema, func(name string) bool { return name == argument })) != len(d.InputSchema)
 }
 
-// hide returns the input schema without the properties for which hidden returns
-// true. All other bytes stay as they are.
+// hide returns the input schema without its hidden properties. All other bytes
+// stay as they are.
 func hide(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -157,7 +157,7 @@ func edit(text json.RawMessage, path []string, change func(json.RawMessage) json
 }
 
 // without removes the hidden members of an object, or the hidden strings of an
-// array, and also those of arrays that are members of the object.
+// array, and also hidden strings in arrays that are members of the object.
 func without(text json.RawMessage, hidden func(string) bool) json.RawMessage {
 	parts, isObject := partsOf(text)
 	var kept [][]byte

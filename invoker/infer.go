@@ -289,8 +289,8 @@ func (s *shape) strays(t reflect.Type, value any, path []string) []violation {
 	return violations
 }
 
-// culprit returns the path of a value that cannot be unmarshaled into t: that of
-// the first such member or item, if there is one.
+// culprit returns the path of a value that cannot be unmarshaled into t: the path
+// of the first such member or item, if there is one.
 func (s *shape) culprit(t reflect.Type, value any, path []string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

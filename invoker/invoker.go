@@ -31,12 +31,12 @@ type Definition struct {
 	Name string
 	// Title is a name for people; may be empty.
 	Title string
-	// Description tells the model what the tool does.
+	// Description explains the tool to the model.
 	Description string
 	// InputSchema is the JSON Schema of the arguments, an object, exactly as its
 	// author gave it.
 	InputSchema json.RawMessage
-	// OutputSchema is the JSON Schema of the structured result; nil if there is none.
+	// OutputSchema is the JSON Schema of the structured result; may be nil.
 	OutputSchema json.RawMessage
 	// Hints describe the tool's behavior as declared by its author.
 	Hints Hints
@@ -79,7 +79,7 @@ func (d *Definition) IsForModels() bool {
 }
 
 // Hints describe how a tool behaves. They are claims of the tool's author that a
-// program may or may not trust. Meanings and defaults are those of MCP's tool
+// program may or may not trust. Meanings and defaults are as in MCP's tool
 // annotations.
 type Hints struct {
 	// ReadOnly: the tool changes nothing.
@@ -106,28 +106,28 @@ func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
 // Call is one call of an invoker.
 type Call struct {
 	// ID identifies the call. It is the same on every attempt, so that it can serve
-	// as an idempotency key. A conversation derives it from its own ID and that of
-	// the invocation, so a call of its fork has a different ID. May be empty.
+	// as an idempotency key. A conversation derives it from its own ID and the
+	// invocation's, so a call of its fork has a different ID. May be empty.
 	ID string
 	// Arguments is the JSON text of the arguments. Empty means {}.
 	Arguments json.RawMessage
-	// Progress receives reports while the call runs; nil if there is no listener. It
-	// may be called from any goroutine and does not block for long. Reports after
-	// Invoke has returned are dropped.
+	// Progress receives reports while the call runs; nil if the caller does not
+	// listen. It may be called from any goroutine and does not block for long.
+	// Reports after Invoke has returned are dropped.
 	Progress func(Progress)
 	// Pause suspends the time limits of the call until resume is called; nil if it
 	// has no limits. Use [Call.Hold].
 	Pause func() (resume func())
 	// Person answers questions; nil if no person can be asked. Use [Call.Ask].
 	Person func(context.Context, *ElicitRequest) (*ElicitResult, error)
-	// Model answers as the model of the conversation; nil if there is none. Use
-	// [Call.Sample].
+	// Model answers as the model of the conversation; nil if no model can be asked.
+	// Use [Call.Sample].
 	Model func(context.Context, *SampleRequest) (*SampleResult, error)
 	// ModelTools means that Model accepts requests with tools
 	// ([SampleRequest].Tools). It is false by default: such a request is refused.
 	ModelTools bool
-	// Log receives the tool's log entries; nil if there is no listener. It may be
-	// called from any goroutine and does not block for long. Use [Call.Note].
+	// Log receives the tool's log entries; nil if the caller does not listen. It may
+	// be called from any goroutine and does not block for long. Use [Call.Note].
 	Log func(LogEntry)
 }
 
@@ -155,8 +155,8 @@ type Progress struct {
 	Done    float64 // in the tool's own unit; grows from report to report
 	Total   float64 // in the same unit; 0 if unknown
 	Message string  // for people; may be empty
-	// Partial is a partial result that follows those of earlier reports; may be nil.
-	// It is for people: the final result repeats it.
+	// Partial is the next piece of the result, after the pieces of earlier reports;
+	// may be nil. It is for people: the final result repeats it.
 	Partial []canister.Content
 }
 
@@ -181,8 +181,8 @@ func WithCall(ctx context.Context, call *Call) context.Context {
 }
 
 // CallFrom returns the call that an invoker's function is running for, or nil if
-// there is none. A typed function uses it to get the call's ID and to report
-// progress.
+// ctx carries no call. A typed function uses it to get the call's ID and to
+// report progress.
 func CallFrom(ctx context.Context) *Call {
 	call, _ := ctx.Value(callKey{}).(*Call)
 	return call

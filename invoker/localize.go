@@ -130,7 +130,7 @@ func (l *localizer) isHere(ref string, base *url.URL) bool {
 }
 
 // eachSubschema calls visit for each object in schema that may be a schema,
-// including those of unknown keywords, because a $ref can point there.
+// including values of unknown keywords, because a $ref can point there.
 func eachSubschema(schema map[string]any, visit func(map[string]any)) {
 	for keyword, value := range schema {
 		switch keyword {

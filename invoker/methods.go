@@ -18,7 +18,7 @@ type Method struct {
 	// Name is the name of the tool. By default it is the method's name in
 	// lower case with underscores: ListTaskIDs becomes list_task_ids.
 	Name string
-	// Description tells the model what the tool does.
+	// Description explains the tool to the model.
 	Description string
 	// Options are the options of [New].
 	Options Options

@@ -77,8 +77,8 @@ func panicOf(value any) *Panic {
 	return &Panic{Value: value, Stack: stack[:min(len(stack), maxStack)]}
 }
 
-// usable returns err, or a failure for it if one of its methods panics, as those
-// of a nil pointer returned as an error often do.
+// usable returns err, or a failure for it if one of its methods panics, which is
+// common for a nil pointer returned as an error.
 func usable(err error) error {
 	if contain.Usable(err) {
 		return err

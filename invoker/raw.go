@@ -78,7 +78,7 @@ type tool struct {
 	def   Definition
 	input *checker
 	// lenient is consulted after input and allows more arguments. It is nil for the
-	// types of Go functions, and for schemas for which it would make no difference.
+	// types of Go functions, and for schemas that it would not relax.
 	lenient *checker
 	output  *checker // nil if results are not checked
 	needs   []Need
@@ -94,7 +94,7 @@ type function func(ctx context.Context, call *Call, arguments any) (Output, erro
 
 // rules are the settings of a tool in addition to its definition and function.
 type rules struct {
-	needs            []Need                  // in addition to those of the definition
+	needs            []Need                  // in addition to the needs of the definition
 	fills            map[string]string       // more arguments that callers may not send, and the names of their trusted values
 	withheld         map[string]string       // the same, but the values are not required
 	types            map[string]reflect.Type // the types of the arguments that are filled in, if known
@@ -254,8 +254,8 @@ func (t *tool) check(value any) []violation {
 
 // withoutNulls removes the members whose null is a violation, because models
 // write null for values that they do not want to give. Nested nulls may be data,
-// such as those of a filter, and stay. It returns the remaining arguments and
-// their violations; without is nil if there are no such members.
+// for example in a filter, and stay. It returns the remaining arguments and their
+// violations; without is nil if nothing was removed.
 func (t *tool) withoutNulls(object map[string]any, faults []violation) (bare json.RawMessage, without map[string]any, left []violation) {
 	wrong := make(map[string]violation, len(faults))
 	for _, fault := range faults {

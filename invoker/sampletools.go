@@ -76,7 +76,7 @@ func (r *SampleRequest) UsesTools() bool {
 
 // CheckTools checks the tools of the request and their uses in its messages. It
 // returns a [*Failure] with the code [InvalidArguments], or nil if they are
-// valid. The rules are those of MCP 2025-11-25, client/sampling § Message Content
+// valid. The rules are from MCP 2025-11-25, client/sampling § Message Content
 // Constraints: an assistant message with tool uses is followed by a user message
 // that has a result for each use and nothing else.
 func (r *SampleRequest) CheckTools() error {

@@ -30,7 +30,7 @@ var (
 	objects = []string{"object"}
 )
 
-// keywords are the tags by name. The names are those of JSON Schema.
+// keywords are the tags by name. The names are the same as in JSON Schema.
 var keywords = map[string]keyword{
 	"description":      {nil, setDescription},
 	"title":            {nil, func(s *jsonschema.Schema, text string) error { s.Title = text; return nil }},
@@ -138,8 +138,8 @@ func checkSpelling(tag reflect.StructTag) error {
 	return nil
 }
 
-// target returns the schema that the keyword applies to: that of the field, or
-// that of its items if it is a list and the keyword is not for lists.
+// target returns the schema that the keyword applies to: the schema of the field,
+// or of its items if it is a list and the keyword is not for lists.
 func (k keyword) target(schema *jsonschema.Schema) (*jsonschema.Schema, error) {
 	if len(k.types) == 0 {
 		return schema, nil

@@ -26,8 +26,8 @@ import (
 //	ctx = invoker.WithTrusted(ctx, User.Is(42))
 //	user, ok := User.From(ctx)
 //
-// A tool that lists it in Options.Needs runs only if it is present. Trusted
-// values with the same name are the same value. They may be used concurrently.
+// A tool that lists it in Options.Needs runs only if it is present. Two Trusted
+// with the same name refer to the same value. They may be used concurrently.
 type Trusted[T any] struct {
 	name   string
 	secret bool
@@ -57,9 +57,8 @@ func (t Trusted[T]) Is(value T) Value {
 	return Value{t.name, &held, t.secret}
 }
 
-// From returns the value with this name that ctx carries. It returns false if
-// there is no value or it has a different type. A value of [TrustedJSON] is
-// decoded.
+// From returns the value with this name that ctx carries. It returns false if the
+// value is missing or has a different type. A value of [TrustedJSON] is decoded.
 func (t Trusted[T]) From(ctx context.Context) (T, bool) {
 	value, ok := TrustedValue(ctx, t.name)
 	if !ok {

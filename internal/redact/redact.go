@@ -102,8 +102,8 @@ func withoutPieces(text string, forms []string) string {
 	return strings.Join(parts, ellipsis)
 }
 
-// longest returns the length of the longest piece of a form for which there
-// reports true.
+// longest returns the length of the longest piece of a form that the function
+// there finds.
 func longest(forms []string, there func(form string, n int) bool) int {
 	found := leastPiece - 1
 	for _, form := range forms {

@@ -15,9 +15,9 @@ import (
 )
 
 // Zap returns a sink that logs each record with the message "invocation", at
-// level info, or warn if trusted values were forged. Its fields are the members
-// of the JSON form, except time, which is the time of the entry, and the fields
-// that the context adds to all log lines ([telemetry.Fields]). It is an error if
+// level info, or warn if trusted values were forged. Its fields are the ones that
+// the context adds to all log lines ([telemetry.Fields]), followed by the members
+// of the JSON form except time, which is the time of the entry. It is an error if
 // the logger does not accept a record, because of its level or sampling, fails to
 // write it, or is nil.
 func Zap(logger *zap.Logger) Sink { return zapSink{logger} }

@@ -331,8 +331,8 @@ func conversationOf(ctx context.Context) []attribute.KeyValue {
 	return nil
 }
 
-// usage returns the attributes for the tokens used. There is none for cached
-// tokens if their number is 0.
+// usage returns the attributes for the tokens used. Cached tokens are left out if
+// their number is 0.
 func usage(u canister.Usage) []attribute.KeyValue {
 	list := []attribute.KeyValue{keyInput.Int64(u.Input), keyOutput.Int64(u.Output)}
 	if u.Cached > 0 {

@@ -47,7 +47,8 @@ type tool struct {
 	Description string `json:"description,omitempty"`
 }
 
-// omitted is the type of the part or tool that replaces those that did not fit.
+// omitted is the type of the part or tool that replaces the ones that did not
+// fit.
 const omitted = "omitted"
 
 // turnsOf divides a history into messages: an Assistant and the Invocations after
@@ -85,7 +86,7 @@ func callsOf(history []canister.Canister) map[string]string {
 	return calls
 }
 
-// messageOf returns the message for a turn. The roles are those that a model
+// messageOf returns the message for a turn. The roles are the ones that a model
 // server sees: a document is a message of the user.
 func messageOf(turn []canister.Canister, calls map[string]string, clean func(string) string) message {
 	m := message{Role: "user", Parts: []part{}}
