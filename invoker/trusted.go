@@ -98,7 +98,7 @@ type Need interface {
 // printed, logged or encoded; only Reveal returns it.
 type Value struct {
 	name   string
-	value  *any // a pointer, because package fmt prints unexported fields but does not follow pointers in them
+	value  *any // package fmt prints unexported fields but follows no pointers in them
 	secret bool
 }
 
