@@ -75,10 +75,11 @@ func Check(history []Canister) []Problem {
 	return c.problems
 }
 
-// Pending returns, in order, the invocations of the last message that still have
-// no result, or nil if there are none. Its cost depends on the size of the last
-// message, not of the history. If [Check] finds problems other than open
-// invocations, Pending looks only at the end of the history.
+// Pending returns, in order, the invocations at the end of the history that have
+// no result yet, or nil if there are none. Its cost depends on the number of
+// canisters from the last Assistant on, not on the length of the history. If
+// [Check] finds problems other than open invocations, the result describes only
+// the end of the history.
 func Pending(history []Canister) []Invocation {
 	end := len(history)
 	answered := map[string]bool{}

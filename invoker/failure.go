@@ -34,7 +34,7 @@ const (
 )
 
 // Failure is the outcome of a call that did not succeed. It is reported to the
-// model and does not end the conversation.
+// model and is not an error of the runtime.
 type Failure struct {
 	Code Code
 	// Message tells the model what happened, in words that it can act on.
@@ -42,7 +42,8 @@ type Failure struct {
 	// Retryable means that the same call can succeed later.
 	Retryable bool
 	// Pointer is the JSON pointer (RFC 6901) of the invalid argument, or of the first
-	// one if there are several. It is empty if no argument or the whole is invalid.
+	// one if there are several. It is empty if the failure concerns no argument or
+	// all of them.
 	Pointer string
 	// RetryAfter is the time to wait before the next attempt; 0 if not known.
 	RetryAfter time.Duration
