@@ -23,10 +23,10 @@
 // # Checked arguments
 //
 // The function runs only with arguments that the schema allows, whatever the
-// model wrote; [Raw] documents which checks tools with their own schema can lack.
-// If the arguments break the schema, the call fails with a [Failure] whose
-// message lists every violation and its location, so that the model can fix all
-// of them at once:
+// model wrote; for tools with their own schema, [Raw] documents which members may
+// be missing nevertheless. If the arguments break the schema, the call fails with
+// a [Failure] whose message lists every violation and its location, so that the
+// model can fix all of them at once:
 //
 //	The arguments do not fit the tool's input schema:
 //	/city: is missing (required)

@@ -40,8 +40,8 @@ func New(secrets ...string) func(text string) string {
 
 // Sent is like [New] for values that were sent to a server, such as those of
 // headers, and that the server may repeat in its text. It also searches for
-// secrets of 6 bytes, and for the part after the scheme of "Bearer TOKEN" by
-// itself. It never returns nil.
+// shorter secrets, from 6 bytes, and for the part after the scheme of "Bearer
+// TOKEN" by itself. It never returns nil.
 func Sent(values ...string) func(text string) string {
 	secrets := slices.Clone(values)
 	for _, value := range values {

@@ -17,7 +17,7 @@ func Names(name string) bool {
 
 // URI replaces by [Mark] the user information of a URI (RFC 3986, section 3.2.1)
 // and the values of query parameters whose names indicate a secret. The rest is
-// unchanged, and so is a text that is not a URI.
+// unchanged, even if the text is not a URI.
 func URI(uri string) string {
 	head, query, hasQuery := strings.Cut(uri, "?")
 	if scheme, rest, found := strings.Cut(head, "://"); found {

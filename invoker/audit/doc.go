@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package audit keeps one record of every invocation: the requester, the tool,
-// the identity, the arguments and the outcome.
+// the identity that it acted for, the arguments and the outcome.
 //
 // A [Trail] applies the rules for what may be recorded and passes each record to
 // a [Sink]. Conversations and MCP servers take one in their options:
@@ -35,6 +35,6 @@
 // back. [Zap] writes records to a log. Other destinations need only a few lines
 // to implement Sink. The JSON form is the same everywhere: see docs/audit.md.
 //
-// If a record cannot be stored, its invocation still succeeds: the trail logs an
+// If a record cannot be stored, its invocation is not undone: the trail logs an
 // error with the record's IDs and the reason.
 package audit
