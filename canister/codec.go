@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Marshal returns the JSON form of c as one line, without a trailing newline.
-// Equal canisters give equal bytes.
+// Marshal returns the JSON form of c as one line, without a trailing newline. The
+// same canister always gives the same bytes.
 //
 // Unmarshal restores an equal canister if c is in canonical form: the time is in
 // UTC and without a monotonic reading, a canister without content has a nil
