@@ -10,13 +10,12 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Resources returns the resources that the ensemble offers, in the order in
-// which they were listed, and what was set aside; none if its connection is no
-// [Library]. It connects if need be, and lists them when they are first asked
-// for and again when the connection says that they have changed, within
-// Options.ConnectTimeout; if that fails the old list stands, and is asked for
-// again after a while. An ensemble that sleeps is not woken for a list that
-// it had.
+// Resources returns the resources that the ensemble offers, in the order of the
+// listing, and those that were set aside; none if the connection does not implement
+// [Library]. It connects if needed. It lists the resources at first use, and again when
+// the connection says that they have changed, within Options.ConnectTimeout; if that
+// fails, the old list stays valid and listing is retried after a while. An idle
+// ensemble that has a list is not reconnected for it.
 func (e *Ensemble) Resources(ctx context.Context) ([]Resource, []Aside, error) {
 	return copied(e.shelves.resources.list(ctx, e))
 }
@@ -35,14 +34,13 @@ func copied[T any](listed []T, aside []Aside, err error) ([]T, []Aside, error) {
 	return slices.Clone(listed), slices.Clone(aside), err
 }
 
-// ReadResource returns what a resource holds, listed or not, which may be
-// several parts. It connects if need be, has the time limits of a call, and is
-// repeated over a fresh connection when its own was lost. Its error is an
-// [*invoker.Failure]; beyond those of the source itself it is NOT_FOUND when
-// the connection is no [Library], UNAVAILABLE, TIMEOUT, CANCELED,
-// UNAUTHORIZED when a trusted value of Options.Needs is missing, and
-// EXECUTION_FAILED when the source panicked. The same holds for GetPrompt and
-// Complete.
+// ReadResource returns the contents of a resource, listed or not, which may be several
+// parts. It connects if needed, has the time limits of a call, and is repeated over a
+// fresh connection when its own was lost. Its error is an [*invoker.Failure]. In
+// addition to the failures of the source itself, the code is NOT_FOUND when the
+// connection does not implement [Library], UNAVAILABLE, TIMEOUT, CANCELED, UNAUTHORIZED
+// when a trusted value of Options.Needs is missing, or EXECUTION_FAILED when the source
+// panicked. The same holds for GetPrompt and Complete.
 func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	if err := e.required(ctx); err != nil {
 		return nil, err
@@ -52,7 +50,8 @@ func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.Res
 	})
 }
 
-// GetPrompt returns the messages of the prompt of this name, its own.
+// GetPrompt returns the messages of the prompt with this name, which is the ensemble's
+// own.
 func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
 	if err := e.required(ctx); err != nil {
 		return nil, err
@@ -66,12 +65,12 @@ func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[str
 	return messages, err
 }
 
-// maxValues is how many values one completion has at most (MCP 2025-11-25,
+// maxValues is the maximum number of values in one completion (MCP 2025-11-25,
 // server/utilities/completion).
 const maxValues = 100
 
-// Complete proposes values for an argument of a prompt or a variable of a
-// template, 100 at most.
+// Complete proposes values for an argument of a prompt or a variable of a template, at
+// most 100.
 func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Completion, error) {
 	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
 		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")

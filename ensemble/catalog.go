@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Away is an ensemble that could not be reached, and why.
+// Away is an ensemble that could not be reached, with the error.
 type Away struct {
 	Ensemble string
 	Err      error
 }
 
-// Catalog is what a roster had to offer at one moment. It never changes. Calls go
-// over whatever connection there is.
+// Catalog contains the tools that a roster offered at one moment. It never changes.
+// Calls use the current connections.
 type Catalog struct {
-	offers []*offer // what it was made from
+	offers []*offer // the offers and errors it was made from
 	errs   []error
 
 	tools  []*Tool // sorted by name
@@ -27,8 +27,8 @@ type Catalog struct {
 	derived derived
 }
 
-// newCatalog makes a catalog of the offers of ensembles, and of the errors of
-// those that have none.
+// newCatalog makes a catalog from the offers of ensembles, and from the errors of the
+// ensembles without an offer.
 func newCatalog(ensembles []*Ensemble, offers []*offer, errs []error) *Catalog {
 	c := &Catalog{offers: offers, errs: errs, byName: make(map[string]*Tool)}
 	var tools []*Tool
@@ -54,23 +54,23 @@ func newCatalog(ensembles []*Ensemble, offers []*offer, errs []error) *Catalog {
 	return c
 }
 
-// isOf reports whether the catalog says what one made of these would say.
+// isOf reports whether a new catalog of these offers and errors would be the same.
 func (c *Catalog) isOf(offers []*offer, errs []error) bool {
 	return slices.Equal(c.offers, offers) && slices.EqualFunc(c.errs, errs, func(a, b error) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 	})
 }
 
-// Tools returns the tools, sorted by [Tool.Name]. The slice is the caller's.
+// Tools returns the tools, sorted by [Tool.Name]. The caller may modify the slice.
 func (c *Catalog) Tools() []*Tool { return slices.Clone(c.tools) }
 
-// Find returns the tool that the model knows by the name.
+// Find returns the tool with this name for the model.
 func (c *Catalog) Find(name string) (*Tool, bool) {
 	t, ok := c.byName[name]
 	return t, ok
 }
 
-// Of returns the tools of an ensemble, by its name, sorted by [Tool.Name].
+// Of returns the tools of the ensemble with this name, sorted by [Tool.Name].
 func (c *Catalog) Of(ensemble string) []*Tool {
 	return c.those(func(t *Tool) bool { return t.ensemble.name == ensemble })
 }
@@ -85,10 +85,10 @@ func (c *Catalog) those(match func(*Tool) bool) []*Tool {
 	return slices.DeleteFunc(c.Tools(), func(t *Tool) bool { return !match(t) })
 }
 
-// Aside returns the tools that are not offered, with reasons, sorted by
-// ensemble and tool.
+// Aside returns the tools that are not offered, with reasons, sorted by ensemble and
+// tool.
 func (c *Catalog) Aside() []Aside { return slices.Clone(c.aside) }
 
-// Away returns the ensembles that could not be reached, in the order of the
-// roster. Their tools are missing.
+// Away returns the ensembles that could not be reached, in the order of the roster.
+// Their tools are missing.
 func (c *Catalog) Away() []Away { return slices.Clone(c.away) }

@@ -10,17 +10,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Change is how the tools on offer differ from those offered before. The
+// Change is the difference between the tools on offer and those offered before. The
 // names are the tools' own, sorted.
 type Change struct {
 	Time    time.Time // when the tools were listed
 	Added   []string
 	Removed []string
-	Changed []string // there before, under another definition
+	Changed []string // offered before with another definition
 }
 
-// take makes o the offer of the ensemble and notes what it changes; e.mu is
-// held.
+// take makes o the offer of the ensemble and records the change; e.mu is held.
 func (e *Ensemble) take(o *offer) {
 	before := e.offer
 	e.offer = o

@@ -12,27 +12,27 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Note is what is worth knowing of a tool that is offered.
+// Note is a remark about a tool that is offered.
 type Note struct {
-	Tool string // the tool's own name, as it is offered
+	Tool string // the tool's own name, as offered
 	Text string // a clause
 }
 
 // isInvisibleInName is shown.IsInvisible for a name, which has one line.
 func isInvisibleInName(r rune) bool { return shown.IsInvisible(r) || r == '\n' || r == '\t' }
 
-// cleaned returns s without the characters that are invisible, and which they
-// were, each named once and in order.
+// cleaned returns s without invisible characters, and the characters it removed, each
+// listed once and in order.
 func cleaned(s string, invisible func(rune) bool) (clean string, taken []string) {
 	if strings.IndexFunc(s, invisible) < 0 {
 		return s, nil
 	}
-	s = strings.ReplaceAll(s, "\r\n", "\n") // a line break, and no news
+	s = strings.ReplaceAll(s, "\r\n", "\n") // an ordinary line break: not reported
 	var b strings.Builder
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		if !invisible(r) {
-			b.WriteRune(r) // bytes that are no UTF-8 become U+FFFD, so that none join
+			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD, so that removals never join bytes into characters
 		} else if name := fmt.Sprintf("U+%04X", r); !slices.Contains(taken, name) {
 			taken = append(taken, name)
 		}
@@ -41,12 +41,12 @@ func cleaned(s string, invisible func(rune) bool) (clean string, taken []string)
 	return b.String(), taken
 }
 
-// maxNamed is how many characters a note names.
+// maxNamed is how many characters a note lists.
 const maxNamed = 8
 
-// cleanDefinition returns the definition without invisible characters in what
-// people and models read, and notes on what was taken out. The schemas stay as
-// they are.
+// cleanDefinition returns the definition without invisible characters in the name,
+// title and description, and notes on the characters that were removed. The schemas
+// stay as they are.
 func cleanDefinition(d *invoker.Definition) (*invoker.Definition, []Note) {
 	clean := *d
 	var notes []Note

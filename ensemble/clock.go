@@ -13,11 +13,11 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// clock ends a call that takes too long: Options.CallTimeout after its last
-// sign of life, and Options.CallLimit after its beginning. Repetitions of the
-// call share it. It stands still while it is held.
+// clock ends a call that takes too long: Options.CallTimeout after its last sign of
+// life, and Options.CallLimit after its beginning. Repetitions of the call share it. It
+// pauses while it is held.
 type clock struct {
-	ctx            context.Context // of the call; ends when the clock has run out
+	ctx            context.Context // of the call; ends at the time limit
 	end            context.CancelCauseFunc
 	timeout, limit time.Duration
 
@@ -26,13 +26,13 @@ type clock struct {
 	heard   time.Time // the last sign of life
 	due     time.Time // when the limit is reached
 	holds   int
-	held    time.Time // since when, while holds > 0
+	held    time.Time // start of the hold, while holds > 0
 	stopped bool
 	reports int
 	last    invoker.Progress // the newest report
 }
 
-// startClock starts a clock for a call; whoever does stops it.
+// startClock starts a clock for a call; the caller must stop it.
 func startClock(ctx context.Context, o *Options) *clock {
 	now := time.Now()
 	c := &clock{timeout: o.CallTimeout, limit: o.CallLimit, heard: now, due: now.Add(o.CallLimit)}
@@ -43,7 +43,7 @@ func startClock(ctx context.Context, o *Options) *clock {
 	return c
 }
 
-// stop ends the call's context and lets nothing come after it.
+// stop ends the call's context and stops the timer.
 func (c *clock) stop() {
 	c.mu.Lock()
 	c.stopped = true
@@ -52,7 +52,7 @@ func (c *clock) stop() {
 	c.end(nil)
 }
 
-// check ends the call if its time is over, and comes back if it is not.
+// check ends the call if its time is up, and otherwise sets the timer again.
 func (c *clock) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,19 +68,19 @@ func (c *clock) check() {
 	}
 }
 
-// left is how much time there is without a further sign of life; c.mu is held.
+// left returns the time until a limit without a further sign of life; c.mu is held.
 func (c *clock) left(now time.Time) time.Duration {
 	return min(c.due.Sub(now), c.heard.Add(c.timeout).Sub(now))
 }
 
-// hear notes a sign of life. The timer finds it when it fires.
+// hear records a sign of life. The timer takes it into account when it fires.
 func (c *clock) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.heard = time.Now()
 }
 
-// report notes progress.
+// report records progress.
 func (c *clock) report(p invoker.Progress) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *clock) report(p invoker.Progress) {
 	c.last = p
 }
 
-// hold stops the clock until resume is called, once.
+// hold pauses the clock until resume is called, once.
 func (c *clock) hold() (resume func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *clock) resume() {
 	c.timer.Reset(c.left(now))
 }
 
-// elapsed is how long the clock has run.
+// elapsed returns how long the clock has run.
 func (c *clock) elapsed() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *clock) elapsed() time.Duration {
 	return now.Sub(c.due) + c.limit
 }
 
-// What there was none of within a limit.
+// These texts name the missing event when a limit is reached.
 const (
 	noAnswer = "no answer"
 	noSign   = "no answer and no progress"
@@ -132,7 +132,7 @@ const (
 // maxReport is how much of a report's text a failure repeats, in bytes.
 const maxReport = 200
 
-// outOfTime says which limit ended the call, and how far the call had come.
+// outOfTime describes the limit that ended the call, and the last reported progress.
 func (c *clock) outOfTime(which *limitError) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

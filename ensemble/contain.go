@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// contained calls code of a source, or of a program that embeds the ensemble, and
-// makes an error of a panic, which it logs with its stack.
+// contained calls code of a source, or of the program. It turns a panic into an error,
+// and logs it with its stack.
 func (e *Ensemble) contained(what string, f func()) error {
 	err := contain.Call(what, f)
 	if err != nil {
@@ -35,8 +35,8 @@ func logPanic(log *zap.Logger, err error) {
 	}
 }
 
-// signals are the channels of a connection. They are asked for once: later, a
-// panic of its methods would come where nobody can report it.
+// signals are the channels of a connection. The connection is asked for them once; a
+// panic of its methods later could not be reported.
 type signals struct {
 	lost    <-chan struct{}
 	changed <-chan struct{}
@@ -47,7 +47,7 @@ func (e *Ensemble) signalsOf(connection Connection) (s signals, err error) {
 	return s, err
 }
 
-// causeOfLoss asks a connection why it was lost; nil if it does not say.
+// causeOfLoss returns the connection's reason for its loss; nil if it gives none.
 func (e *Ensemble) causeOfLoss(connection Connection) (cause error) {
 	if err := e.contained("the connection", func() { cause = contain.Error(connection.Err()) }); err != nil {
 		return err
@@ -55,13 +55,13 @@ func (e *Ensemble) causeOfLoss(connection Connection) (cause error) {
 	return cause
 }
 
-// peerOf asks a connection who is at the other end.
+// peerOf returns the connection's peer.
 func (e *Ensemble) peerOf(connection Connection) (peer Peer) {
-	_ = e.contained("the connection", func() { peer = connection.Peer() }) // it has no name then
+	_ = e.contained("the connection", func() { peer = connection.Peer() }) // after a panic, the peer has no name
 	return peer
 }
 
-// definitionOf asks an invoker for its definition; nil without an error if it has
+// definitionOf returns the definition of an invoker; nil without an error if it has
 // none.
 func definitionOf(i invoker.Invoker) (definition *invoker.Definition, err error) {
 	if i == nil {
@@ -79,8 +79,8 @@ func definitionOf(i invoker.Invoker) (definition *invoker.Definition, err error)
 	return definition, nil
 }
 
-// callbacks returns a copy of a call whose functions, which belong to the caller,
-// do not panic: they run on goroutines of the ensemble and its source.
+// callbacks returns a copy of a call whose callbacks, which belong to the caller, do
+// not panic: they run on goroutines of the ensemble and its source.
 func (e *Ensemble) callbacks(asked *invoker.Call) invoker.Call {
 	own := *asked
 	if asked.Progress != nil {

@@ -4,20 +4,20 @@ package ensemble
 
 import "sync"
 
-// derived keeps what others made from a catalog.
+// derived caches values that were derived from a catalog.
 type derived struct {
 	mu     sync.Mutex
 	values map[any]any
 }
 
-// maxDerived is how many values a catalog keeps.
+// maxDerived is the maximum number of cached values of a catalog.
 const maxDerived = 64
 
-// Derive returns what derive returned when it was last called for the key, and
-// calls it if it was not. It keeps the values of the last 64 keys or fewer, so
-// that the many conversations which share a catalog also share what they make
-// from it. The key is compared as that of a map. Derive may be called
-// concurrently, also for one key; derive then runs once.
+// Derive returns the value that derive returned for the key before, and calls derive if
+// there is none. It caches the values of at most the last 64 keys, so that the
+// conversations that share a catalog also share the values derived from it. Keys are
+// compared like the keys of a map. Derive may be called concurrently, also with the
+// same key; derive then runs once.
 func (c *Catalog) Derive(key any, derive func() any) any {
 	c.derived.mu.Lock()
 	defer c.derived.mu.Unlock()

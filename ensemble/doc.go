@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ensemble groups invokers that share a name scope and one life, keeps
-// them connected, and gives each the one name that a model knows it by.
+// Package ensemble groups invokers that share a name scope and a lifetime, keeps them
+// connected, and gives each a unique name for the model.
 //
-// The smallest ensemble is a group of Go functions, and the smallest roster
-// holds just that:
+// The smallest ensemble is a group of Go functions. This is the smallest roster:
 //
 //	roster, err := ensemble.NewRoster(ensemble.Local("local", weather, clock))
 //	defer roster.Close(ctx)
 //
-// An MCP server is an ensemble too; so is whatever else has a [Source]. The
-// constructors of package mcpadapter return sources, and [New] makes ensembles
-// of them:
+// An MCP server is an ensemble too, and so is anything else that has a [Source]. The
+// constructors of package mcpadapter return sources, and [New] makes ensembles from
+// them:
 //
 //	files := ensemble.New("files", source, &ensemble.Options{
 //		CallTimeout: 10 * time.Second,
 //		Deny:        []string{"delete_*"},
 //	})
 //
-// An ensemble connects at its first use. One that cannot, because its command is
-// misspelt or its server is down, does not keep the others from working: the model
-// has its other tools. A program that wants to know connects at the start:
+// An ensemble connects at its first use. If one cannot connect, because its command is
+// misspelt or its server is down, the others still work: the model has their tools. A
+// program that wants to know connects at the start:
 //
 //	if err := roster.Connect(ctx); err != nil {
 //		return err // or log it, and do without
@@ -28,84 +27,83 @@
 //
 // # Catalog, tool, call
 //
-// A conversation asks its roster for a [Catalog] at the beginning of each turn.
-// The tools of it stay on offer, unchanged, until the end of the turn. A tool that
-// a server adds in the meantime is offered behind them from the next exchange on
-// ([Roster.Latest]); one that it changes or withdraws is so in the next turn.
-// While nothing changes, [Roster.Catalog] returns the same pointer.
+// A conversation asks its roster for a [Catalog] at the beginning of each turn. The
+// tools of the catalog stay on offer, unchanged, until the end of the turn. A tool that
+// a server adds in the meantime is appended to them from the next exchange on
+// ([Roster.Latest]); a tool that it changes or withdraws changes or disappears in the
+// next turn. While nothing changes, [Roster.Catalog] returns the same pointer.
 //
-// The catalog knows each [Tool] by its name for the model, such as
-// files__read_file; [NameFor] tells how names are made. [Tool.Invoke] makes one
-// call, with the ensemble's limits around it, and its error is always an
-// [*invoker.Failure] that can be put to the model. The function behind the tool
-// finds the call in its context, and the [Settings] of its ensemble:
+// The catalog finds each [Tool] by its name for the model, such as files__read_file;
+// [NameFor] describes how names are made. [Tool.Invoke] makes one call within the
+// limits of the ensemble, and its error is always an [*invoker.Failure] that can be
+// shown to the model. The function that implements the tool finds the call in its
+// context, and the [Settings] of its ensemble:
 //
 //	func report(ctx context.Context, query Query) (Report, error) {
 //		settings, ok := ensemble.Settings[WeatherSettings](ctx)
 //		...
 //	}
 //
-// What cannot be offered does not stand in the way of what can: a tool that is
-// denied, or has the name of another, or is one too many, is in [Catalog.Aside]
-// with its reason, and an ensemble that cannot be reached in [Catalog.Away] with
-// its error. Options.Screen may have a say in it, as the pins of package pins do,
-// which notice that a tool is no longer what it was. Only one that is Required makes the catalog fail. Names and
-// descriptions lose the characters that people cannot see and models can;
-// [Snapshot].Notes tells of it.
+// A tool or ensemble that cannot be offered does not affect the others. A tool that is
+// denied, has the same name as another or exceeds the maximum is in [Catalog.Aside]
+// with the reason, and an ensemble that cannot be reached is in [Catalog.Away] with its
+// error. Options.Screen can set tools aside too: package pins uses it to notice that
+// the definition of a tool has changed. The catalog fails only if an ensemble that is
+// Required cannot be reached. Characters that are invisible to people but not to models
+// are removed from names and descriptions; [Snapshot].Notes reports it.
 //
-// A list of tools stands until its connection says that it has changed, or, with
-// Options.Refresh, for a time; [Roster.Refresh] asks anew at once. [Catalog.Of]
-// and [Catalog.InCategory] find tools by ensemble and by category.
+// A list of tools is valid until its connection says that it has changed, or, with
+// Options.Refresh, for a limited time; [Roster.Refresh] lists again at once.
+// [Catalog.Of] and [Catalog.InCategory] find tools by ensemble and by category.
 //
 // # Resources and prompts
 //
-// A connection that is a [Library], such as one of an MCP server, also offers
-// resources, which hold material to read, and prompts, which are messages made
-// ready. [Roster.Resources] and [Roster.Prompts] list those of all ensembles, and
-// [Roster.ReadResource], [Roster.GetPrompt] and [Roster.Complete] make use of
-// them, with the time limits of a call. Since they change nothing, what is lost
-// with its connection is asked again. URIs stay as the servers gave them; a
-// prompt has its name as a tool has, see [Prompt.FullName]. The lists are kept until
-// the connection says that they have changed, and are asked for in nobody's
-// name, because they are shown to all.
+// A connection that is a [Library], such as one to an MCP server, also offers
+// resources, which hold material to read, and prompts, which are prepared messages.
+// [Roster.Resources] and [Roster.Prompts] list the resources and prompts of all
+// ensembles, and [Roster.ReadResource], [Roster.GetPrompt] and [Roster.Complete] use
+// them, with the time limits of a call. Since these requests change nothing, a request
+// that is lost with its connection is repeated. URIs stay as the servers gave them; a
+// prompt is named as a tool is, see [Prompt.FullName]. The lists are cached until the
+// connection says that they have changed. They are shared by all users, so requests for
+// them do not carry the identity of a user.
 //
-// [Roster.Document] makes a resource a canister, and [Messages.Canisters] a prompt, for
-// a conversation to add. [ResourceTools] is for a model that is to look around
-// by itself. [LocalLibrary] offers resources and prompts of Go functions.
+// [Roster.Document] turns a resource into a canister, and [Messages.Canisters] a prompt
+// into several, for a conversation to add. [ResourceTools] lets a model explore
+// resources by itself. [LocalLibrary] offers resources and prompts of Go functions.
 //
-// [Roster.Watch] brings word of what changed: tools, resources, prompts, an
-// ensemble that went away or came back, and the contents of those resources to
-// which somebody subscribed with [Roster.Subscribe]. Subscriptions survive the
-// loss of a connection.
+// [Roster.Watch] reports changes: of tools, of resources, of prompts, of an ensemble
+// that went away or came back, and of the contents of the resources to which the
+// program subscribed with [Roster.Subscribe]. Subscriptions survive the loss of a
+// connection.
 //
 // # Trusted values
 //
-// What the program knows and the model must not choose reaches a tool beside
-// its arguments ([invoker.Trusted]). Options.Fill gives it to tools that know
-// only arguments, and Options.Needs refuses what comes without.
+// Values that the program knows and the model must not choose reach a tool separately
+// from its arguments ([invoker.Trusted]). Options.Fill passes them to tools that accept
+// only arguments, and Options.Needs refuses calls without them.
 //
 // # Life
 //
-// An ensemble connects when it is first used, and again when it is used after
-// its connection was lost; [Ensemble.Connect] does it ahead of time. However
-// many callers want a connection, there is one attempt, which ends by itself
-// after Options.ConnectTimeout; each caller waits no longer than its own
-// context. There is one connection at a time: a fresh one is opened when the
-// one before is gone. See [State] for the way through an ensemble's life, and
-// [Ensemble.Snapshot] for where it stands.
+// An ensemble connects when it is first used, and again when it is used after its
+// connection was lost; [Ensemble.Connect] connects ahead of time. All callers that want
+// a connection share one attempt, which is bounded by Options.ConnectTimeout; each
+// caller waits no longer than its own context. There is one connection at a time: a
+// fresh one is opened only when the previous one is gone. See [State] for the states of
+// an ensemble, and [Ensemble.Snapshot] for its current state.
 //
-// A server that is down costs little. A failed attempt is remembered, for 1 s at
-// first and for 30 s after some more, and uses of the ensemble in this time
-// report it in place of trying again; and once an ensemble is known to be down,
-// no catalog waits for it longer than half a second, although the attempt goes
-// on. [Ensemble.Connect] takes no notice of this memory.
+// A server that is down costs little. A failed attempt is remembered, for 1 s at first
+// and for up to 30 s after more failures; uses of the ensemble in this time report the
+// failure instead of trying again. Once an ensemble is known to be down, no catalog
+// waits for it longer than half a second, although the attempt goes on.
+// [Ensemble.Connect] ignores remembered failures.
 //
 // # Supervision
 //
-// Options.Restart makes more of it. With RestartAlways an ensemble does not wait
-// to be used: it comes back by itself, with waits that grow and are jittered.
-// One that keeps failing is [Parked]: it says so with the cause and the count,
-// its uses fail at once, and it is not tried until [Ensemble.Connect] is called.
+// Options.Restart adds supervision. With RestartAlways, an ensemble reconnects by
+// itself, without being used, with growing, jittered waits. One that keeps failing is
+// [Parked]: it reports the cause and the number of failures, its uses fail at once, and
+// it does not reconnect until [Ensemble.Connect] is called.
 //
 //	files := ensemble.New("files", source, &ensemble.Options{
 //		Restart:        ensemble.Restart{Policy: ensemble.RestartAlways},
@@ -113,59 +111,59 @@
 //		IdleDisconnect: 10 * time.Minute,
 //	})
 //
-// KeepAlive finds out that the other end is gone when nothing else does, by
-// asking a silent connection for an answer, and while a call runs by whether the
-// other end still reads, where that is known ([Unreader]). IdleDisconnect closes what nobody
-// calls, such as a server's process; the tools stay in the catalog as they were
-// listed last, which does not wake the ensemble, and the next call does. On
-// every fresh connection the tools are listed again, and what differs is logged
-// and in [Snapshot].LastChange.
+// KeepAlive notices a dead peer when nothing else does. It asks a silent connection for
+// an answer; while a call runs, it checks whether the peer still reads, where that is
+// known ([Unreader]). IdleDisconnect closes a connection that no call uses, and so ends
+// a server's process, for example. The tools stay in the catalog as they were last
+// listed. Asking for the catalog does not reconnect the ensemble, but the next call
+// does. On every fresh connection the tools are listed again; differences are logged
+// and are in [Snapshot].LastChange.
 //
 // # At most once
 //
-// A [Tool] is bound to its ensemble and its own name, not to a connection, and
-// so outlives any of them. A call for which no connection could be had is
-// UNAVAILABLE, and certainly was not made. When the connection is lost during a
-// call, it may or may not have taken effect: the failure is OUTCOME_UNKNOWN, in
-// words that lead a model to check. Such a call is repeated, once and with the
-// same ID, only if the tool says that this does no harm and Options.Trust
-// believes it; by default that is a tool that is read-only, and a function of the
-// program that says either. A call that the death of the process has cut off is made
-// again, with its key, if the tool says either and the server is believed at all.
+// A [Tool] is bound to its ensemble and its own name, not to a connection, and so
+// outlives connections. A call for which there is no connection fails with UNAVAILABLE,
+// and certainly was not made. A call during which the connection is lost may or may not
+// have taken effect: the failure is OUTCOME_UNKNOWN, with a message that leads a model
+// to check. Such a call is repeated, once and with the same ID, only if the tool
+// declares that this does no harm and Options.Trust believes it. By default, these are
+// tools that are read-only, and the functions of a [Local] ensemble that are declared
+// read-only or idempotent. A call that was cut off when the program died is made again,
+// with its key, if the tool is declared read-only or idempotent and Options.Trust is
+// not TrustNone.
 //
 // # Time
 //
-// A call that gives no sign of life ends after Options.CallTimeout, and each
-// report of progress is one; Options.CallLimit ends it whatever it reports. The
-// failure names the limit and the last report. Both stand still while
-// [invoker.Call.Hold] holds them, as a source does when a person is asked. An
-// answer that comes too late is dropped and counted.
+// A call that shows no sign of life for Options.CallTimeout is ended; each progress
+// report is a sign of life. Options.CallLimit ends a call whatever it reports. The
+// failure names the limit and the last report. Both limits are suspended while
+// [invoker.Call.Hold] is in effect, as when a source asks the user. An answer that
+// comes too late is dropped and counted.
 //
 // # Health
 //
-// [Ensemble.Snapshot] tells a Go program all there is to know of an ensemble,
-// [Roster.Health] says it in a form for others, and [HealthHandler] over HTTP.
-// None of them connects to anything, or waits.
+// [Ensemble.Snapshot] tells a Go program everything about an ensemble, [Roster.Health]
+// reports it in a form for others, and [HealthHandler] serves that over HTTP. None of
+// them connects to anything or waits.
 //
-// Options.Telemetry shows the same to OpenTelemetry, and each attempt to connect as
-// a trace of its own. Calls are in the trace of whoever makes them; see package
-// telemetry. What the log tells is in docs/observability/logs.md.
+// Options.Telemetry reports the same to OpenTelemetry, and each attempt to connect as a
+// trace of its own. Calls are part of their caller's trace; see package telemetry.
+// docs/observability/logs.md describes the log.
 //
 // # End
 //
-// Whoever makes an ensemble or a roster closes it. [Ensemble.Close] ends the
-// calls in flight, closes the connection, politely for as long as its context
-// and Options.CloseTimeout last, and returns when nothing is left. What would
-// not end, such as a Go function that ignores its context, is named in the
-// error, and a later Close waits for it again. [Ensemble.Disconnect] does the
-// same for an ensemble that is to be used again.
+// The program must close the ensembles or the roster that it makes. [Ensemble.Close]
+// ends the calls in flight, closes the connection, gracefully as long as its context
+// and Options.CloseTimeout permit, and returns when nothing is left. The error names
+// anything that does not end, such as a Go function that ignores its context; a later
+// Close waits for it again. [Ensemble.Disconnect] does the same for an ensemble that
+// will be used again.
 //
 // # Sources
 //
-// A [Source] makes fresh connections, and a [Connection] is good for one life:
-// it lists, serves, says when it is lost, and closes. All else is the
-// ensemble's: time-outs, single flight, memory, filters, names. The ensemble
-// does not trust a source with its own liveness: one that ignores contexts or
-// panics fails by itself and keeps no caller waiting. Whoever writes a source
-// runs the suite in package ensembletest over it.
+// A [Source] makes fresh connections. A [Connection] is used once: it lists, serves,
+// reports its loss, and closes. Everything else is done by the ensemble: timeouts,
+// sharing of attempts, caching, filters, names. The ensemble does not rely on a source
+// to return: a source that ignores contexts or panics fails alone and keeps no caller
+// waiting. Authors of a source should run the test suite of package ensembletest on it.
 package ensemble

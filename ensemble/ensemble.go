@@ -17,9 +17,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Ensemble is a group of invokers that share a name scope and one life: what a
-// [Source] offers, kept connected. All methods may be called concurrently. [New]
-// makes one; the zero value is not usable.
+// Ensemble is a group of invokers that share a name scope and a lifetime: the offer of
+// a [Source], kept connected. All methods may be called concurrently. [New] makes an
+// ensemble; the zero value is not usable.
 type Ensemble struct {
 	name    string
 	source  Source
@@ -32,43 +32,43 @@ type Ensemble struct {
 	mu    sync.Mutex
 	state State
 	since time.Time
-	// current is the connection that is in use or being made; nil while idle,
-	// lost or closed.
+	// current is the connection in use or in the making; nil while idle, lost or
+	// closed.
 	current *life
-	// last is the newest connection that was opened, gone or not; nil before
-	// the first. The next one is not opened until it is gone.
+	// last is the newest connection that was opened, gone or not; nil before the first.
+	// The next one is not opened until it is gone.
 	last *life
-	// attempts remembers the attempts that failed since one succeeded.
+	// attempts remembers the failed attempts since the last successful one.
 	attempts backoff
 
 	setbacks []time.Time    // losses and failed attempts within Restart.Window
-	retry    *time.Timer    // connects again; nil when that is not planned
-	random   func() float64 // from 0 to 1, for the wait before it
-	parked   error          // says why, while the state is Parked
-	broken   bool           // the connection was lost, and none is open since
+	retry    *time.Timer    // connects again; nil when no attempt is planned
+	random   func() float64 // from 0 to 1, for the wait before a retry
+	parked   error          // the reason, while the state is Parked
+	broken   bool           // the connection was lost, and none has opened since
 
-	offer           *offer // of the last listing, kept from connection to connection
-	listed          bool   // there was one
-	asleep          bool   // idle for want of use: the offer stands
+	offer           *offer // from the last listing; kept across connections
+	listed          bool   // offer comes from a listing
+	asleep          bool   // disconnected because it was idle: the offer stays valid
 	lastChange      Change
 	peer            Peer
 	lastErr         error
 	connectDuration time.Duration
 	tally           tally
 
-	// jobs are the calls and listings that have not returned, and abandoned
-	// counts by name those of them that nobody waits for any more.
+	// jobs are the calls and listings that have not returned. abandoned counts, by
+	// name, the jobs that no caller waits for.
 	jobs      map[*job]struct{}
 	abandoned map[string]int
 
 	subscriptions map[string]*subscription // by URI
 
-	unobserve func() // takes it out of the gauges
+	unobserve func() // unregisters the ensemble from the gauges
 }
 
-// New makes an ensemble from a source. The name is the scope of its tools'
-// names; any text but the empty one, which [NewRoster] refuses. Nothing is
-// connected until the ensemble is used; one whose source is nil cannot connect.
+// New makes an ensemble from a source. The name is the scope of its tools' names; any
+// text is valid except the empty one, which [NewRoster] refuses. Nothing is connected
+// until the ensemble is used. An ensemble with a nil source cannot connect.
 func New(name string, source Source, options *Options) *Ensemble {
 	e := &Ensemble{
 		name:    name,
@@ -98,26 +98,24 @@ func New(name string, source Source, options *Options) *Ensemble {
 // Name returns the name given to [New].
 func (e *Ensemble) Name() string { return e.name }
 
-// Connect connects now, unless the ensemble is ready; other uses connect by
-// themselves. Callers at the same time share one attempt, which is bounded by
-// Options.ConnectTimeout and by nothing else: each caller waits only as long
-// as its own ctx lasts, and the attempt goes on for the others, or for the
-// next one, when a caller leaves.
+// Connect connects now, unless the ensemble is ready. Other uses connect by themselves.
+// Concurrent callers share one attempt, which is bounded only by
+// Options.ConnectTimeout: each caller waits only as long as its own ctx lasts, and the
+// attempt continues for the other callers, or for the next one, when a caller leaves.
 //
-// After an attempt has failed, other uses of the ensemble report that failure
-// for a while, 1 s at first and 30 s at last, in place of trying again.
-// Connect always tries, and revives an ensemble that is Parked.
+// After an attempt has failed, other uses of the ensemble report that failure for a
+// while, 1 s at first and 30 s at most, instead of trying again. Connect always tries,
+// and revives an ensemble that is Parked.
 func (e *Ensemble) Connect(ctx context.Context) error {
 	_, err := e.ready(ctx, true)
 	return err
 }
 
-// Tools returns the tools on offer, sorted by the name that the model knows
-// them by. It connects if need be. The list is the one that the connection
-// gave when it was made, or later when it said that its tools had changed; if
-// asking anew fails, the old list stands and is asked for again after a while.
-// An ensemble that was disconnected for want of use is not woken for it: its
-// last list stands.
+// Tools returns the tools on offer, sorted by their names for the model. It connects if
+// needed. The list comes from the start of the connection, or from the last time the
+// connection said that its tools had changed; if listing again fails, the old list
+// stays valid and listing is retried after a while. Tools does not reconnect an
+// ensemble that was disconnected because it was idle: its last list stays valid.
 func (e *Ensemble) Tools(ctx context.Context) ([]*Tool, error) {
 	offer, err := e.offered(ctx)
 	if err != nil {
@@ -126,28 +124,26 @@ func (e *Ensemble) Tools(ctx context.Context) ([]*Tool, error) {
 	return append([]*Tool(nil), offer.tools...), nil
 }
 
-// Disconnect ends the connection, and any attempt to make one: calls in flight
-// fail, and everything that was started for it is gone when Disconnect
-// returns nil. The next use connects again. When ctx ends, or
-// Options.CloseTimeout has passed, the connection is ended impolitely; what
-// does not go away then, such as a function that ignores its context, is
-// named in the error.
+// Disconnect ends the connection and any attempt to connect: calls in flight fail, and
+// everything that was started for the connection is gone when Disconnect returns nil.
+// The next use connects again. When ctx ends, or Options.CloseTimeout has passed, the
+// end is forced; the error names anything that still does not go away, such as a
+// function that ignores its context.
 func (e *Ensemble) Disconnect(ctx context.Context) error {
 	return e.leave(ctx, Idle, ErrDisconnected)
 }
 
-// Close does what [Ensemble.Disconnect] does and is final: later uses fail
-// with [ErrClosed]. It may be called again, and then waits for what is left.
+// Close does the same as [Ensemble.Disconnect] and is final: later uses fail with
+// [ErrClosed]. Close may be called again, and then waits for what remains.
 func (e *Ensemble) Close(ctx context.Context) error {
 	e.unobserve()
 	return e.leave(ctx, Closed, ErrClosed)
 }
 
-// impoliteness is how long an end that is no longer polite is waited for.
+// impoliteness is how long a forced end is waited for.
 const impoliteness = 2 * time.Second
 
-// leave ends the current connection, enters state and waits until everything
-// is gone.
+// leave ends the current connection, enters state and waits until everything is gone.
 func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
 	e.mu.Lock()
 	var lives []*life
@@ -176,8 +172,8 @@ func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
 	return e.waitGone(ctx, lives, jobs)
 }
 
-// waitGone waits for connections and the jobs on them, and a little longer than
-// ctx lasts, because what ends impolitely takes a moment too.
+// waitGone waits for connections and the jobs on them, and a little longer than ctx
+// lasts, because a forced end takes a moment too.
 func (e *Ensemble) waitGone(ctx context.Context, lives []*life, jobs []*job) error {
 	patience := time.NewTimer(e.options.CloseTimeout + impoliteness)
 	defer patience.Stop()
@@ -209,7 +205,7 @@ func (e *Ensemble) waitGone(ctx context.Context, lives []*life, jobs []*job) err
 	return errors.Join(left...)
 }
 
-// enter notes the state; e.mu is held.
+// enter sets the state; e.mu is held.
 func (e *Ensemble) enter(state State) {
 	if e.state == state {
 		return

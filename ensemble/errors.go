@@ -12,20 +12,19 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// ErrClosed is in the chain of every error that says that an [Ensemble] or a
-// [Roster] was used after Close. Make a new one.
+// ErrClosed is in the chain of every error of an [Ensemble] or a [Roster] that was used
+// after Close. Make a new one.
 var ErrClosed = errors.New("closed for good")
 
-// ErrDisconnected is in the chain of the error of whoever waits for a
-// connection, or for an answer over one, that Disconnect ends. The next use
+// ErrDisconnected is in the chain of the errors of callers that were waiting for a
+// connection, or for an answer over one, when Disconnect ended it. The next use
 // connects again.
 var ErrDisconnected = errors.New("disconnected on request")
 
-// ErrParked is in the chain of the error of every use of an ensemble that is
-// [Parked].
+// ErrParked is in the chain of the error of every use of an ensemble that is [Parked].
 var ErrParked = errors.New("parked")
 
-// limitError says which limit was reached.
+// limitError reports that a time limit was reached.
 type limitError struct {
 	what  string // such as "no connection"
 	limit time.Duration
@@ -33,14 +32,14 @@ type limitError struct {
 
 func (e *limitError) Error() string { return fmt.Sprintf("%s within %s", e.what, e.limit) }
 
-// Is makes the error one that says that a deadline has passed.
+// Is makes the error match context.DeadlineExceeded.
 func (e *limitError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeout makes the error one of the net.Error kind that timed out.
+// Timeout marks the error as a timeout in the sense of net.Error.
 func (e *limitError) Timeout() bool { return true }
 
-// laterError is a failure to connect that is reported until it is time to try
-// again. It reads as the failure does, so that it stays the same meanwhile.
+// laterError is a failure to connect that is reported until the next attempt is due.
+// Its text is that of the failure, so that it stays the same until then.
 type laterError struct {
 	err error
 	at  time.Time
@@ -49,8 +48,8 @@ type laterError struct {
 func (e *laterError) Error() string { return e.err.Error() }
 func (e *laterError) Unwrap() error { return e.err }
 
-// addRetry says in a failure when the next attempt to connect can be made, if err
-// knows that.
+// addRetry adds to a failure when the next attempt to connect can be made, if err
+// contains that.
 func addRetry(failure *invoker.Failure, err error) {
 	later, ok := errors.AsType[*laterError](err)
 	if !ok || !failure.Retryable {
@@ -62,28 +61,28 @@ func addRetry(failure *invoker.Failure, err error) {
 	failure.Message += fmt.Sprintf(" (It can be tried again in %s.)", wait)
 }
 
-// ProcessError says how a source lost the process of its server. It is in the
-// chain of Snapshot.LastError, of a failed attempt to connect, and, as its cause,
-// of the failure of each call that was lost with the process. Models are not told
-// of it, unless a call finds no connection. People can be shown all of it, once
-// what is secret is taken out.
+// ProcessError describes how a source lost the process of its server. It is in the
+// chain of Snapshot.LastError, of a failed attempt to connect, and, as the cause, of
+// the failure of each call that was lost with the process. Models do not see it, unless
+// a call finds no connection. All of it can be shown to people, once secrets are
+// removed.
 type ProcessError struct {
-	// Server is what the server is called.
+	// Server is the name of the server.
 	Server string
-	// Exit is how the process ended, such as "exit status 3" or
-	// "signal: killed"; empty if it still ran when the connection was lost.
+	// Exit is how the process ended, such as "exit status 3" or "signal: killed"; empty
+	// if it was still running when the connection was lost.
 	Exit string
-	// Reason is what made the connection useless; nil if the process exited.
+	// Reason is why the connection became unusable; nil if the process exited.
 	Reason error
-	// Stderr is the part of its stderr that most likely says why, in one line of
-	// printable characters; empty if it wrote nothing.
+	// Stderr is the part of the process's stderr that most likely explains the loss, in
+	// one line of printable characters; empty if the process wrote nothing.
 	Stderr string
-	// Stdout is the beginning of what it wrote to stdout that is no message, in
-	// the same form, if it never sent one.
+	// Stdout is the beginning of the output on stdout that is not a message, in the
+	// same form, if the process never sent a message.
 	Stdout string
 }
 
-// Error returns everything that is known, in one line.
+// Error returns all known details in one line.
 func (e *ProcessError) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "server %q ", e.Server)

@@ -11,7 +11,7 @@ import (
 // filter decides by name which tools are offered.
 type filter struct{ allow, deny []string }
 
-// refuses returns why the tool is not offered, or the empty text if it is.
+// refuses returns why the tool is not offered, or the empty string if it is.
 func (f filter) refuses(tool string) string {
 	for _, pattern := range f.deny {
 		if glob.Match(pattern, tool) {

@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// Health is how the ensembles of a roster do, in a form that programs read: it
-// marshals to JSON and back. Texts that may hold a secret went through
-// Options.Redact.
+// Health is the state of the ensembles of a roster, in a form for programs: it marshals
+// to JSON and back. Texts that may hold a secret have passed through Options.Redact.
 type Health struct {
-	Time time.Time `json:"time"` // when this was so
-	// Live: the roster works; false once it was closed.
+	Time time.Time `json:"time"` // when this state was current
+	// Live means that the roster works; false once it was closed.
 	Live bool `json:"live"`
-	// Ready: live, and each Required ensemble is ready, or idle and so will
-	// connect when it is used; and so is at least one ensemble, if there are any.
+	// Ready means live, with each Required ensemble ready or idle (an idle one connects
+	// when it is used), and with at least one ensemble ready or idle, if there are any.
 	Ready bool `json:"ready"`
-	// Reasons say why it is not Ready, for people; empty if it is.
+	// Reasons explain to people why it is not Ready; empty if it is.
 	Reasons []string `json:"reasons,omitempty"`
-	// Ensembles are those of the roster, in its order.
+	// Ensembles are the ensembles of the roster, in its order.
 	Ensembles []EnsembleHealth `json:"ensembles"`
 }
 
-// EnsembleHealth is how one ensemble does; see [Snapshot], which has the same
-// facts for Go programs, for what they mean.
+// EnsembleHealth is the state of one ensemble. The fields have the meanings of those of
+// [Snapshot], which is for Go programs.
 type EnsembleHealth struct {
 	Name     string    `json:"name"`
 	State    State     `json:"state"`
@@ -53,13 +52,13 @@ type LatencyHealth struct {
 	P99  float64 `json:"p99"`
 }
 
-// AsideHealth is a tool that is not offered, and why.
+// AsideHealth is a tool that is not offered, with the reason.
 type AsideHealth struct {
 	Tool   string `json:"tool"`
 	Reason string `json:"reason"`
 }
 
-// Health returns how the ensembles do now. It never connects to anything and
+// Health returns the current state of the ensembles. It never connects to anything and
 // never waits.
 func (r *Roster) Health() Health {
 	r.mu.Lock()
@@ -86,7 +85,7 @@ func (r *Roster) Health() Health {
 	return h
 }
 
-// health is what the ensemble has to tell of itself.
+// health returns the state of the ensemble.
 func (e *Ensemble) health() EnsembleHealth {
 	s, redact := e.Snapshot(), e.options.Redact
 	h := EnsembleHealth{
@@ -116,25 +115,25 @@ func (e *Ensemble) health() EnsembleHealth {
 
 func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// HealthHandler answers GET requests about a roster with JSON, and with the
-// status 200 or 503 (RFC 9110, section 15.6.4); it never connects to anything.
+//	HealthHandler returns a handler that answers GET requests about a roster with JSON and
+//
+// the status 200 or 503 (RFC 9110, section 15.6.4). It never connects to anything.
 //
 //   - /health/mcp: the [Health]; 503 if it is not Ready.
-//   - /livez: {"live":true}, for whoever restarts the program; 503 if not.
-//   - /readyz: {"ready":true}, for whoever sends it work; 503 if not, with
-//     the reasons.
+//   - /livez: {"live":true}, for a supervisor that restarts the program; 503 if not.
+//   - /readyz: {"ready":true}, for a load balancer; 503 if not, with the reasons.
 //
-// The program may have reasons of its own why it is not ready, such as that it
-// is about to end: each of notReady returns one, or "". They must not block, and
-// may be called concurrently.
+// The program may have its own reasons for not being ready, such as an imminent
+// shutdown: each function in notReady returns a reason, or "". The functions must not
+// block, and may be called concurrently.
 //
-// What it tells is not for everybody: names of servers and their errors. It
-// panics if r is nil.
+// The responses contain names of servers and their errors, so do not expose them
+// publicly. HealthHandler panics if r is nil.
 func HealthHandler(r *Roster, notReady ...func() string) http.Handler {
 	if r == nil {
 		panic("ensemble: HealthHandler needs a roster, and was given nil")
 	}
-	// In this package, because zap links net/http already.
+	// This is in package ensemble because zap links net/http already.
 	mux := http.NewServeMux()
 	answer := func(path string, judge func(Health) (ok bool, body any)) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
@@ -150,7 +149,7 @@ func HealthHandler(r *Roster, notReady ...func() string) http.Handler {
 			if !ok {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
-			_ = json.NewEncoder(w).Encode(body) // who asked may have left
+			_ = json.NewEncoder(w).Encode(body) // the client may have left
 		})
 	}
 	answer("/health/mcp", func(h Health) (bool, any) { return h.Ready, h })

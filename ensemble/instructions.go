@@ -12,28 +12,28 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// The bounds of what servers say about their use, in characters.
+// The limits for servers' instructions, in characters.
 const (
 	// MaxInstructions is how much of the instructions of one ensemble is passed on.
 	MaxInstructions = 4000
-	// MaxAllInstructions is how much of those of all ensembles together is.
+	// MaxAllInstructions is how much of the instructions of all ensembles together is
+	// passed on.
 	MaxAllInstructions = 16_000
 )
 
-// Instructions are what the server behind an ensemble says about the use of its
-// tools (MCP 2025-11-25, schema § InitializeResult), as models and clients of a
-// gateway get it.
+// Instructions are a server's advice about the use of its tools (MCP 2025-11-25, schema
+// § InitializeResult), as passed to models and to clients of a gateway.
 type Instructions struct {
 	Ensemble string
-	// Text has no invisible characters and no secrets ([Options].Redact), and at
-	// most MaxInstructions characters. It is not trusted: the server wrote it.
+	// Text has no invisible characters and no secrets ([Options].Redact), and at most
+	// MaxInstructions characters. It is not trusted: the server wrote it.
 	Text string
-	// Omitted is how many characters more there were.
+	// Omitted is the number of characters that were cut off.
 	Omitted int
 }
 
-// String returns the text with its author. Each line of the text begins with
-// "> ", so that none can pass for a line of this program or another server.
+// String returns the text with its author. Each line of the text begins with "> ", so
+// that it cannot pass for a line of this program or another server.
 func (i Instructions) String() string {
 	name, _ := cleaned(i.Ensemble, isInvisibleInName)
 	text := fmt.Sprintf("The server %q says about its tools:\n> %s", name, strings.ReplaceAll(i.Text, "\n", "\n> "))
@@ -43,7 +43,7 @@ func (i Instructions) String() string {
 	return text
 }
 
-// Shortened returns the instructions with a text of at most that many characters.
+// Shortened returns the instructions with the text cut to at most most characters.
 func (i Instructions) Shortened(most int) Instructions {
 	n := utf8.RuneCountInString(i.Text)
 	if n <= most {
@@ -58,8 +58,8 @@ func (i Instructions) Shortened(most int) Instructions {
 	return i
 }
 
-// instructionsOf returns what a connection says about its use; an empty Text for
-// nothing.
+// instructionsOf returns the instructions of a connection; Text is empty if there are
+// none.
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}
 	if !e.options.OmitInstructions {
@@ -71,8 +71,8 @@ func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	return said.Shortened(MaxInstructions)
 }
 
-// Instructions returns what the servers say about the use of their tools, in the
-// order of the roster: of those ensembles that offer any tool.
+// Instructions returns the instructions of the ensembles that offer at least one tool,
+// in the order of the roster.
 func (c *Catalog) Instructions() []Instructions {
 	var all []Instructions
 	for i, o := range c.offers {
@@ -83,9 +83,9 @@ func (c *Catalog) Instructions() []Instructions {
 	return all
 }
 
-// Instructions returns those of a catalog, but waits for ensembles that are not
-// connected no longer than ctx lasts: what they say is missing then. It returns
-// soon after ctx ends.
+// Instructions returns the same as [Catalog.Instructions], but waits for ensembles that
+// are not connected no longer than ctx lasts: their instructions are then missing. It
+// returns soon after ctx ends.
 func (r *Roster) Instructions(ctx context.Context) []Instructions {
 	offers := make([]*offer, len(r.ensembles))
 	var waiting sync.WaitGroup

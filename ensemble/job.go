@@ -12,14 +12,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// grace is how long a function is given to return after its context has ended,
-// before it is left behind.
+// grace is how long a function may take to return after its context has ended, before
+// it is abandoned.
 const grace = 100 * time.Millisecond
 
-// job is a function of a source that runs in a goroutine of its own, so that
-// who waits for it can leave when it ignores its context.
+// job is a function of a source that runs in its own goroutine, so that a caller can
+// stop waiting when the function ignores its context.
 type job struct {
-	name   string // for the error of those who wait in vain
+	name   string // for error messages
 	life   *life
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the function has returned
@@ -28,26 +28,26 @@ type job struct {
 
 	// Guarded by Ensemble.mu.
 
-	ended     error // why the life ended it
-	abandoned bool  // nobody waits for it any more
+	ended     error // why the end of the life ended the job
+	abandoned bool  // no caller waits for it
 }
 
 // maxAbandoned bounds how many jobs of one name may be abandoned at a time.
 const maxAbandoned = 64
 
-// abandonedError is returned for a job that did not return in time.
+// abandonedError is the error of a job that did not return in time.
 type abandonedError struct{ cause error }
 
 func (e *abandonedError) Error() string { return e.cause.Error() }
 func (e *abandonedError) Unwrap() error { return e.cause }
 
-// panicError is returned for a function that panicked.
+// panicError is the error of a function that panicked.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return "panic: " + contain.Text(e.value) }
 
-// begin enters a job into the account, unless its life has ended or too many
-// like it do not end.
+// begin registers a job, unless its life has ended or too many jobs of its name are
+// abandoned.
 func (e *Ensemble) begin(j *job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,7 +61,7 @@ func (e *Ensemble) begin(j *job) error {
 	return nil
 }
 
-// finish takes the job out of the account.
+// finish unregisters the job.
 func (e *Ensemble) finish(j *job) {
 	e.mu.Lock()
 	delete(e.jobs, j)
@@ -75,7 +75,7 @@ func (e *Ensemble) finish(j *job) {
 	close(j.done)
 }
 
-// abandon notes that nobody waits for the job any more, unless it is done.
+// abandon records that no caller waits for the job, unless it is done.
 func (e *Ensemble) abandon(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +85,7 @@ func (e *Ensemble) abandon(j *job) {
 	}
 }
 
-// endedBy returns why the job's life ended it, or nil.
+// endedBy returns why the end of its life ended the job, or nil.
 func (e *Ensemble) endedBy(j *job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,8 +103,8 @@ func (e *Ensemble) endedJobs() []*job {
 	return ended
 }
 
-// run does a job: it calls f with ctx, which j.cancel ends, and returns what f
-// returns; soon after ctx has ended it returns an [abandonedError] in any case.
+// run does a job: it calls f with ctx, which j.cancel ends, and returns the results of
+// f. Soon after ctx has ended it returns an [abandonedError] in any case.
 func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context) (T, error)) (T, error) {
 	var outcome struct {
 		value T
@@ -136,8 +136,8 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 // errExited is the error of a function that ended its goroutine.
 var errExited = &panicError{"the function ended its goroutine"}
 
-// guard calls f and makes an error of a panic, whose stack it logs. The error of
-// f is one whose methods do not panic; see [contain.Error].
+// guard calls f and turns a panic into an error, and logs its stack. The methods of the
+// returned error do not panic; see [contain.Error].
 func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
 	panicked := contain.Call("a function of the source", func() { value, err = f() })
 	if panicked == nil {
@@ -148,7 +148,7 @@ func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
 	return none, &panicError{panicked.(*contain.Panic).Value}
 }
 
-// usable returns err, or what it says if one of its methods panics.
+// usable returns err, or a replacement with its text if one of its methods panics.
 func usable(err error) error {
 	if contain.Usable(err) {
 		return err

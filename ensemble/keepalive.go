@@ -12,21 +12,20 @@ import (
 // minAnswer is the least time that a connection has to answer a ping.
 const minAnswer = 5 * time.Second
 
-// answerTimeout bounds the answer to a ping, and how long an [Unreader] may leave
-// unread what it was sent.
+// answerTimeout bounds the answer to a ping, and how long an [Unreader] may leave sent
+// data unread.
 func (e *Ensemble) answerTimeout() time.Duration {
 	return min(max(e.options.KeepAlive, minAnswer), e.options.ConnectTimeout)
 }
 
-// hear notes a sign of life from the other end.
+// hear records a sign of life from the other end.
 func (l *life) hear() {
 	l.heard.Store(time.Now().UnixNano())
 	l.suspect.Store(false)
 }
 
-// pingWait returns how long until keep-alive is due again, and 0 if a ping is due
-// now. It reports false if the connection is lost, because the other end has
-// stopped reading.
+// pingWait returns the time until the next keep-alive check, or 0 if a ping is due now.
+// It reports false if the connection is lost because the other end has stopped reading.
 func (e *Ensemble) pingWait(l *life, connection Connection) (wait time.Duration, ok bool) {
 	limit := e.answerTimeout()
 	unread := e.unread(connection)
@@ -41,10 +40,9 @@ func (e *Ensemble) pingWait(l *life, connection Connection) (wait time.Duration,
 	return wait, true
 }
 
-// silenceWait returns how long until a ping is due. Whatever the other end says
-// is as good as the answer to one. A call under way puts it off too, because
-// many servers answer nothing while they work; but not for ever: once a call
-// has waited in vain, the silence is suspect.
+// silenceWait returns the time until a ping is due. Anything that the other end sends
+// counts as an answer. A running call postpones the ping too, because many servers
+// answer nothing while they work, but only until a call has timed out.
 func (e *Ensemble) silenceWait(l *life) time.Duration {
 	every := e.options.KeepAlive
 	if wait := every - time.Since(time.Unix(0, l.heard.Load())); wait > 0 {
@@ -92,9 +90,9 @@ func (e *Ensemble) ping(l *life, pinger Pinger) error {
 	return err
 }
 
-// pinged takes the result of a ping, and reports whether the connection stands. A
-// ping without an answer does not count while a call runs that was made meanwhile:
-// the other end may have begun to work on it before it read the ping.
+// pinged handles the result of a ping, and reports whether the connection is kept. A
+// ping without an answer is ignored if a call has started in the meantime and is still
+// running: the other end may have begun to work on it before it read the ping.
 func (e *Ensemble) pinged(l *life, err error) bool {
 	switch {
 	case err == nil:

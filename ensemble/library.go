@@ -8,43 +8,42 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Library is an ability that a [Connection] may have: it offers resources,
-// which hold material to read, and prompts, which are messages made ready. All
-// methods may be called concurrently. Errors are as those of invokers: an
-// [invoker.Failure] says what came of it, NOT_FOUND above all. Nothing here has
-// an effect beyond its answer, so that what fails because the connection was
-// lost is asked again over a fresh one.
+// Library is an optional interface of a [Connection]. A library offers resources, which
+// hold material to read, and prompts, which are prepared messages. All methods may be
+// called concurrently. Errors are like those of invokers: an [invoker.Failure] has a
+// code, most importantly NOT_FOUND. The methods have no side effects, so a request that
+// fails because the connection was lost is repeated over a fresh one.
 type Library interface {
-	// Resources, Templates and Prompts ask for what is offered now, all pages
-	// of it. The contexts carry nothing of whoever asked, since what is listed
-	// is kept for all.
+	// Resources, Templates and Prompts list the current offer, all pages of it. Their
+	// contexts carry nothing about a caller, since the lists are cached for all
+	// callers.
 	Resources(ctx context.Context) ([]Resource, error)
 	Templates(ctx context.Context) ([]Template, error)
 	Prompts(ctx context.Context) ([]Prompt, error)
-	// Read returns what a resource holds, which may be several parts.
+	// Read returns the contents of a resource, which may be several parts.
 	Read(ctx context.Context, uri string) ([]canister.ResourceContent, error)
-	// Get returns the messages of a prompt of this name.
+	// Get returns the messages of the prompt with this name.
 	Get(ctx context.Context, name string, arguments map[string]string) (*Messages, error)
-	// Complete proposes values; one that has none to propose returns none.
+	// Complete proposes values; it returns none if it has none to propose.
 	Complete(ctx context.Context, request *CompletionRequest) (*Completion, error)
-	// Subscribe asks to be told when a resource is updated, until Unsubscribe.
-	// The connection is asked once at a time for each resource. It fails if
-	// there is no such resource, or if nobody can tell.
+	// Subscribe asks for notifications when a resource is updated, until Unsubscribe.
+	// There is at most one such request at a time for each resource. It fails if the
+	// resource does not exist, or if updates cannot be reported.
 	Subscribe(ctx context.Context, uri string) error
 	Unsubscribe(ctx context.Context, uri string) error
-	// Listen is called once, before anything else, with the function that
-	// takes the news of this connection. It may be called from any goroutine
-	// and does not wait. Listen returns at once.
+	// Listen is called once, before anything else, with a function that receives the
+	// news of this connection. The function may be called from any goroutine and does
+	// not block. Listen returns at once.
 	//
-	// Of tools, [ToolsChanged] comes in addition to Connection.Changed, and
-	// before the result of a call that the server sent after its word of the
-	// change: a conversation then offers the new tools in its next exchange.
+	// For tools, [ToolsChanged] comes in addition to Connection.Changed, and before the
+	// result of a call that the server sent after its notification of the change, so
+	// that a conversation offers the new tools in its next exchange.
 	Listen(heard func(News))
 }
 
 // Resource describes material that can be read.
 type Resource struct {
-	Ensemble    string // that offers it; filled in by the Ensemble
+	Ensemble    string // the ensemble that offers it; filled in by the Ensemble
 	URI         string
 	Name        string
 	Title       string // for people; may be empty
@@ -55,22 +54,22 @@ type Resource struct {
 	Metadata canister.Fields
 }
 
-// Template describes resources by the form of their URIs.
+// Template describes a group of resources by a pattern for their URIs.
 type Template struct {
-	Ensemble    string // that offers it; filled in by the Ensemble
+	Ensemble    string // the ensemble that offers it; filled in by the Ensemble
 	URI         string // a URI template (RFC 6570)
 	Name        string
 	Title       string // for people; may be empty
 	Description string
-	MIME        string // of all its resources; may be empty
+	MIME        string // of all resources of the template; may be empty
 	// Metadata is for programs. May be nil.
 	Metadata canister.Fields
 }
 
-// Prompt describes messages that can be had for a few arguments.
+// Prompt describes messages that a server prepares from a few arguments.
 type Prompt struct {
-	Ensemble    string // that offers it; filled in by the Ensemble
-	Name        string // its own; see FullName
+	Ensemble    string // the ensemble that offers it; filled in by the Ensemble
+	Name        string // the ensemble's own name for it; see FullName
 	Title       string // for people; may be empty
 	Description string
 	Arguments   []PromptArgument
@@ -78,7 +77,7 @@ type Prompt struct {
 	Metadata canister.Fields
 }
 
-// FullName is the name by which a roster knows the prompt; see [NameFor].
+// FullName returns the name of the prompt in a roster; see [NameFor].
 func (p *Prompt) FullName() string { return NameFor(p.Ensemble, p.Name) }
 
 // PromptArgument describes an argument of a [Prompt].
@@ -91,7 +90,7 @@ type PromptArgument struct {
 	Metadata canister.Fields
 }
 
-// Messages are what a prompt comes to; see [Messages.Canisters].
+// Messages is the result of getting a prompt; see [Messages.Canisters].
 type Messages struct {
 	Description string // may be empty
 	Messages    []PromptMessage
@@ -107,35 +106,35 @@ type PromptMessage struct {
 	Metadata canister.Fields
 }
 
-// CompletionRequest asks for values that an argument of a prompt, or a variable
-// of a template, may have.
+// CompletionRequest asks for possible values of an argument of a prompt or of a
+// variable of a template.
 type CompletionRequest struct {
-	// Prompt is the name of the prompt: its own where an ensemble is asked, its
-	// full name where a roster is. Empty if Template is set.
+	// Prompt is the name of the prompt: its own name in a request to an ensemble, its
+	// full name in a request to a roster. Empty if Template is set.
 	Prompt string
 	// Template is the URI template. Empty if Prompt is set.
 	Template string
-	// Argument is the name of the argument or variable, and Value the
-	// beginning of the value.
+	// Argument is the name of the argument or variable, and Value the part of the value
+	// typed so far.
 	Argument, Value string
-	// Others are the arguments that have a value already. May be nil.
+	// Others are the arguments that already have a value. May be nil.
 	Others map[string]string
 }
 
-// Completion is what a value may be.
+// Completion is a list of proposed values.
 type Completion struct {
 	Values []string // the best first
-	Total  int      // how many there are in all; 0 when not said
-	More   bool     // there are more than Values has
+	Total  int      // number of all values; 0 if not known
+	More   bool     // there are more values than Values contains
 	// Metadata is for programs. May be nil.
 	Metadata canister.Fields
 }
 
-// News is word that something changed.
+// News reports a change.
 type News struct {
-	Ensemble string // whose news it is; filled in by the Ensemble
+	Ensemble string // the ensemble that reports it; filled in by the Ensemble
 	Kind     NewsKind
-	URI      string // of the resource that was updated; else empty
+	URI      string // of the resource that was updated; otherwise empty
 }
 
 // NewsKind says what changed.
@@ -143,8 +142,8 @@ type NewsKind string
 
 // The kinds of news.
 const (
-	ToolsChanged     NewsKind = "tools"     // which tools there are, or how they are defined
-	ResourcesChanged NewsKind = "resources" // which resources and templates there are
-	PromptsChanged   NewsKind = "prompts"   // which prompts there are
-	ResourceUpdated  NewsKind = "updated"   // what a resource holds, to which somebody subscribed
+	ToolsChanged     NewsKind = "tools"     // the list of tools, or a definition
+	ResourcesChanged NewsKind = "resources" // the list of resources or of templates
+	PromptsChanged   NewsKind = "prompts"   // the list of prompts
+	ResourceUpdated  NewsKind = "updated"   // the contents of a resource with a subscription
 )

@@ -18,42 +18,41 @@ import (
 	"go.uber.org/zap"
 )
 
-// life is one connection, from the attempt to open it until it is gone. One
-// goroutine, [Ensemble.live], goes through it.
+// life is the lifetime of one connection, from the attempt to open it until it is gone.
+// One goroutine, [Ensemble.live], runs it.
 type life struct {
-	opened chan struct{} // closed when the attempt has come to an end
+	opened chan struct{} // closed when the attempt has ended
 	gone   chan struct{} // closed when the connection is closed
 
-	// alive ends when the life is to end, with stop; closing ends when the
-	// end need no longer be polite, with hurry.
+	// stop cancels alive to end the life; hurry cancels closing to force the end.
 	alive   context.Context
 	stop    context.CancelFunc
 	closing context.Context
 	hurry   context.CancelFunc
 
-	listing chan struct{} // holds a value while somebody asks for the list
+	listing chan struct{} // holds a value while a listing is in progress
 
 	heard   atomic.Int64 // the last sign of life, in Unix nanoseconds
-	suspect atomic.Bool  // since then a call waited in vain
+	suspect atomic.Bool  // a call has timed out since then
 
 	changed atomic.Bool // the connection has said that the tools may have changed
 
 	// The rest is guarded by Ensemble.mu.
 
-	urgency    urgency // of those who wait for it to open
-	start      *start  // of its process; nil before it was asked for, or if there is none
+	urgency    urgency // of the callers that wait for it to open
+	start      *start  // of its process; nil before it was requested, or if there is none
 	err        error   // why the attempt failed; set before opened is closed
-	ended      error   // why it takes no more calls; nil as long as it does
+	ended      error   // why it takes no more calls; nil while it does
 	connection Connection
 	signals    signals // of the connection
 	invokers   map[string]invoker.Invoker
 	offer      *offer
-	listed     time.Time // when the tools were
+	listed     time.Time // when the tools were listed
 	stale      bool      // the tools may have changed since then
 	listings   backoff
 }
 
-// newLife begins a life, whose work is shown to t.
+// newLife starts a life whose work is reported to t.
 func newLife(t *telemetry.Telemetry) *life {
 	l := &life{
 		opened:  make(chan struct{}),
@@ -66,20 +65,20 @@ func newLife(t *telemetry.Telemetry) *life {
 	return l
 }
 
-// late counts the late answers that its connection knows of; Ensemble.mu is
-// held.
+// late returns the number of late answers that the connection has counted; Ensemble.mu
+// is held.
 func (l *life) late() int {
 	if l == nil {
 		return 0
 	}
 	late := 0
 	if connection, ok := l.connection.(Latecomers); ok {
-		_ = contain.Call("the connection", func() { late = connection.Late() }) // what it cannot count is not counted
+		_ = contain.Call("the connection", func() { late = connection.Late() }) // after a panic, the count is 0
 	}
 	return late
 }
 
-// isOpened reports whether the attempt has come to an end.
+// isOpened reports whether the attempt has ended.
 func (l *life) isOpened() bool {
 	select {
 	case <-l.opened:
@@ -89,13 +88,13 @@ func (l *life) isOpened() bool {
 	}
 }
 
-// ready returns a connection that takes calls, connecting if need be. Unless
-// asked by hand, it does not repeat an attempt that failed a moment ago.
+// ready returns a connection that takes calls, connecting if needed. Unless byHand is
+// set, it does not repeat an attempt that failed a moment ago.
 func (e *Ensemble) ready(ctx context.Context, byHand bool) (*life, error) {
 	return e.readyFor(ctx, byHand, forList)
 }
 
-// readyFor is ready for those who wait for more than the list of tools.
+// readyFor is ready for callers that wait for more than the list of tools.
 func (e *Ensemble) readyFor(ctx context.Context, byHand bool, u urgency) (*life, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("ensemble %q: %w", e.name, err)
@@ -127,8 +126,8 @@ func (e *Ensemble) readyFor(ctx context.Context, byHand bool, u urgency) (*life,
 	return l, nil
 }
 
-// currentOrNew returns the current life or begins one; e.mu is held. Of ctx the
-// life has only to whom, and in what, the attempt to connect is shown.
+// currentOrNew returns the current life or begins one; e.mu is held. From ctx, the life
+// keeps only the trace and the telemetry for the attempt to connect.
 func (e *Ensemble) currentOrNew(ctx context.Context, byHand bool) (*life, error) {
 	switch {
 	case e.state == Closed:
@@ -151,8 +150,8 @@ func (e *Ensemble) currentOrNew(ctx context.Context, byHand bool) (*life, error)
 	return e.current, nil
 }
 
-// live is the whole life of one connection. It is wanted for the span in that
-// context, which it does not keep.
+// live runs the whole lifetime of one connection. The attempt belongs to the span in
+// wanted, which live does not keep.
 func (e *Ensemble) live(wanted context.Context, l, previous *life) {
 	defer close(l.gone)
 	defer l.hurry()
@@ -177,8 +176,8 @@ func (e *Ensemble) live(wanted context.Context, l, previous *life) {
 	}
 }
 
-// attempt makes the connection, within its time, and shows what came of it.
-// With an error it may return a connection that is to be closed.
+// attempt makes the connection within the time limit and reports the result to
+// telemetry. With an error it may return a connection that must be closed.
 func (e *Ensemble) attempt(wanted context.Context, l, previous *life) (Connection, error) {
 	start, err := e.awaitStart(l, previous)
 	defer start.end()
@@ -191,7 +190,7 @@ func (e *Ensemble) attempt(wanted context.Context, l, previous *life) (Connectio
 	ctx, shown := telemetry.StartConnect(ctx, e.name)
 	var once sync.Once
 	end := func(err error) { once.Do(func() { e.show(shown, l, err) }) }
-	// A source that ignores its context keeps nobody waiting.
+	// A source that ignores its context does not keep callers waiting.
 	watchdog := time.AfterFunc(limit+grace, func() {
 		err := &limitError{"no connection", limit}
 		e.failed(l, err)
@@ -217,7 +216,7 @@ func (e *Ensemble) show(shown *telemetry.Connect, l *life, err error) {
 	shown.End(len(offer.tools), len(offer.aside), nil)
 }
 
-// connectCode says what kind of failure kept an ensemble from connecting.
+// connectCode returns the code of a failure to connect.
 func connectCode(err error) invoker.Code {
 	switch failure := invoker.AsFailure(err); {
 	case errors.Is(err, ErrDisconnected), errors.Is(err, ErrClosed):
@@ -228,8 +227,8 @@ func connectCode(err error) invoker.Code {
 	return invoker.Unavailable
 }
 
-// open makes the connection and lists its tools, before ctx ends, which cancel
-// makes it do. With an error it may return a connection that is to be closed.
+// open makes the connection and lists its tools before ctx ends; cancel ends ctx. With
+// an error it may return a connection that must be closed.
 func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l *life) (Connection, error) {
 	start := time.Now()
 	limit := e.options.ConnectTimeout
@@ -272,11 +271,11 @@ func (e *Ensemble) open(ctx context.Context, cancel context.CancelFunc, l *life)
 	return connection, nil
 }
 
-// lossNotice bounds the time from a request that could not be made to the news
-// that the connection is lost: a process closes its output before it has exited.
+// lossNotice bounds the time from a request that could not be made to the report that
+// the connection is lost: a process closes its output before it exits.
 const lossNotice = time.Second
 
-// awaitLoss waits until the connection says that it is lost, for a short time.
+// awaitLoss waits a short time until the connection reports its loss.
 func awaitLoss(ctx context.Context, lost <-chan struct{}) {
 	bound := time.NewTimer(lossNotice)
 	defer bound.Stop()
@@ -287,8 +286,8 @@ func awaitLoss(ctx context.Context, lost <-chan struct{}) {
 	}
 }
 
-// awaitGone waits until the connection before this one is gone, as long as
-// connecting may take, or until this one is to end.
+// awaitGone waits until the previous connection is gone, for at most
+// Options.ConnectTimeout, or until l ends.
 func (e *Ensemble) awaitGone(l, previous *life) error {
 	if previous == nil {
 		return nil
@@ -305,8 +304,8 @@ func (e *Ensemble) awaitGone(l, previous *life) error {
 	}
 }
 
-// takeOver makes l the connection that the next one waits for, unless l is to
-// end before it began.
+// takeOver makes l the connection that the next one waits for, unless l has been ended
+// before it began.
 func (e *Ensemble) takeOver(l *life) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -317,8 +316,7 @@ func (e *Ensemble) takeOver(l *life) error {
 	return l.ended
 }
 
-// cancelWhenLost calls cancel if the connection is lost before the function
-// that it returns is called.
+// cancelWhenLost calls cancel if the connection is lost before stop is called.
 func cancelWhenLost(lost <-chan struct{}, cancel func()) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -332,7 +330,7 @@ func cancelWhenLost(lost <-chan struct{}, cancel func()) (stop func()) {
 	return func() { close(stopped); <-done }
 }
 
-// opened makes the connection the one that is used.
+// opened makes the connection the current one.
 func (e *Ensemble) opened(l *life, connection Connection, signals signals, offer *offer, invokers map[string]invoker.Invoker, took time.Duration) {
 	peer := e.peerOf(connection)
 	e.mu.Lock()
@@ -359,7 +357,7 @@ func (e *Ensemble) opened(l *life, connection Connection, signals signals, offer
 	e.log.Info("connected", event.Connected, zap.Int("tools", len(offer.tools)), zap.Int("aside", len(offer.aside)), zap.Duration("took", took))
 }
 
-// failed ends the attempt, unless it has ended already.
+// failed ends the attempt, unless it has already ended.
 func (e *Ensemble) failed(l *life, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -367,7 +365,7 @@ func (e *Ensemble) failed(l *life, err error) {
 		return
 	}
 	err = fmt.Errorf("ensemble %q: cannot connect: %w", e.name, err)
-	if e.attempts.err == nil && e.listed { // what was on offer no longer is
+	if e.attempts.err == nil && e.listed { // the tools on offer disappear
 		e.news.tell(ToolsChanged, ResourcesChanged, PromptsChanged)
 	}
 	e.attempts.failed(err)
@@ -376,7 +374,7 @@ func (e *Ensemble) failed(l *life, err error) {
 	e.setBack(err)
 }
 
-// isLost reports whether the connection has said that it is lost.
+// isLost reports whether the connection has reported its loss.
 func (l *life) isLost() bool {
 	select {
 	case <-l.signals.lost:
@@ -386,8 +384,8 @@ func (l *life) isLost() bool {
 	}
 }
 
-// noticeLoss ends the current connection if it has ended by itself. Every use
-// looks, so that none begins on a connection known to be lost; e.mu is held.
+// noticeLoss ends the current connection if it has ended by itself. Every use calls
+// noticeLoss, so that no use begins on a connection known to be lost; e.mu is held.
 func (e *Ensemble) noticeLoss() {
 	l := e.current
 	if l == nil || l.connection == nil || !l.isLost() {
@@ -400,7 +398,7 @@ func (e *Ensemble) noticeLoss() {
 	e.lost(l, cause)
 }
 
-// lose ends a connection that is of no use any more, unless it has ended.
+// lose ends a connection that has become useless, unless it has ended.
 func (e *Ensemble) lose(l *life, cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -409,7 +407,7 @@ func (e *Ensemble) lose(l *life, cause error) {
 	}
 }
 
-// lost takes in that the current connection was lost; e.mu is held.
+// lost handles the loss of the current connection; e.mu is held.
 func (e *Ensemble) lost(l *life, cause error) {
 	err := fmt.Errorf("ensemble %q: the connection was lost: %w", e.name, cause)
 	e.end(l, err)
@@ -418,8 +416,8 @@ func (e *Ensemble) lost(l *life, cause error) {
 	e.setBack(err)
 }
 
-// end lets a life take no more calls, ends those that run and lets its
-// goroutine close the connection; e.mu is held.
+// end stops a life from taking calls, ends the running ones and makes its goroutine
+// close the connection; e.mu is held.
 func (e *Ensemble) end(l *life, cause error) {
 	if l.ended != nil {
 		return
@@ -441,26 +439,26 @@ func (e *Ensemble) end(l *life, cause error) {
 	l.stop()
 }
 
-// The memory of failures: how long one is reported in place of trying again.
+// The bounds of how long a failure is reported instead of trying again.
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 30 * time.Second
 )
 
-// backoff remembers failures in a row.
+// backoff remembers consecutive failures.
 type backoff struct {
 	err   error // of the last one; nil after a success
 	wait  time.Duration
 	until time.Time
 }
 
-// due reports whether it is time to try.
+// due reports whether the next attempt is due.
 func (b *backoff) due() bool { return b.err == nil || !time.Now().Before(b.until) }
 
-// later returns the last failure, as one after which it can be tried again.
+// later returns the last failure with the time of the next attempt.
 func (b *backoff) later() error { return &laterError{b.err, b.until} }
 
-// failed notes one more failure.
+// failed records a failure.
 func (b *backoff) failed(err error) {
 	b.err = err
 	b.wait = min(max(firstBackoff, 2*b.wait), lastBackoff)

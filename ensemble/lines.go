@@ -15,15 +15,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// The most that the log says, in bytes, of the arguments of a call and of what
-// went wrong.
+// The maximum length in the log, in bytes, of the arguments of a call and of an error.
 const (
 	maxArgumentsLogged = 200
 	maxErrorLogged     = 1000
 )
 
-// logBegin logs that a call begins. Nothing is made for lines that the log does
-// not take.
+// logBegin logs that a call begins. It does no work if the log level is disabled.
 func (t *Tool) logBegin(ctx context.Context, call *invoker.Call) {
 	e := t.ensemble
 	if e.log.Core().Enabled(zapcore.DebugLevel) {
@@ -32,8 +30,8 @@ func (t *Tool) logBegin(ctx context.Context, call *invoker.Call) {
 	}
 }
 
-// logEnd logs what came of a call: all there is to say if it failed, because the
-// log may have nothing else of it.
+// logEnd logs the result of a call. A failure is logged in full, because that may be
+// the call's only line in the log.
 func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duration, err error) {
 	e := t.ensemble
 	if err == nil {
@@ -57,8 +55,8 @@ func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duratio
 		zap.String("error", textcut.Bytes(e.clean(ctx)(failure.Error()), maxErrorLogged)))
 }
 
-// isRuntimes reports whether a failure is that of what lies between model and
-// tool, and so worth a look.
+// isRuntimes reports whether a failure arose between the model and the tool, and so
+// deserves attention.
 func isRuntimes(code invoker.Code) bool {
 	switch code {
 	case invoker.Unavailable, invoker.Protocol, invoker.Internal, invoker.OutcomeUnknown, invoker.Timeout:
@@ -67,19 +65,18 @@ func isRuntimes(code invoker.Code) bool {
 	return false
 }
 
-// clean takes out of a text what is secret.
+// clean returns a function that removes secrets from a text.
 func (e *Ensemble) clean(ctx context.Context) func(text string) string {
 	return redact.Trusted(ctx, e.options.Redact)
 }
 
-// summary is the beginning of the arguments of a call, without what is secret.
+// summary returns the beginning of the arguments of a call, without secrets.
 func (e *Ensemble) summary(ctx context.Context, arguments json.RawMessage) string {
 	return textcut.Bytes(string(redact.JSON(arguments, e.clean(ctx))), maxArgumentsLogged)
 }
 
-// logList logs that a connection is asked for its tools, and, by what it
-// returns, what came of it. When it fails later than at first, the old list
-// stands.
+// logList logs that the tools of a connection are listed; the function that it returns
+// logs the result. If a listing other than the first fails, the old list stays valid.
 func (e *Ensemble) logList(ctx context.Context) (ended func(*offer, error)) {
 	began := time.Now()
 	event.Log(ctx, e.log, zapcore.DebugLevel, "the tools are asked for", event.ListStarted)

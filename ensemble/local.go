@@ -9,14 +9,14 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Local makes an ensemble of Go functions. Nothing stands between a call and
-// its function but the limits that every ensemble has: the context of the
-// function ends after 30 seconds, and when the ensemble is closed.
+// Local makes an ensemble of Go functions. A call runs its function directly, with the
+// limits that every ensemble has: the context of the function ends after 30 seconds,
+// and when the ensemble is closed.
 func Local(name string, invokers ...invoker.Invoker) *Ensemble {
 	return New(name, LocalSource(invokers...), nil)
 }
 
-// LocalSource is the source of [Local], for [New] with options.
+// LocalSource returns the source of [Local], for [New] with options.
 func LocalSource(invokers ...invoker.Invoker) Source {
 	return localSource(slices.Clone(invokers))
 }

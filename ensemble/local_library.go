@@ -13,55 +13,55 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// LocalOptions are what a local ensemble offers beside tools. Functions may be
-// called concurrently, and return soon after their context ends; it carries the
-// trusted values of whoever asks. A plain error is not told to whoever asks,
-// but for its code EXECUTION_FAILED; [invoker.Failf] is how a function says
-// more, such as [invoker.NotFound].
+// LocalOptions are the resources and prompts of a local ensemble. Functions may be
+// called concurrently, and must return soon after their context ends; the context
+// carries the trusted values of the caller. Of a plain error, the caller sees only the
+// code EXECUTION_FAILED; with [invoker.Failf] a function returns a message and another
+// code, such as [invoker.NotFound].
 type LocalOptions struct {
 	Resources []LocalResource
 	Templates []LocalTemplate
 	Prompts   []LocalPrompt
-	// Updates is how the program tells that a resource was updated. May be nil.
+	// Updates reports that resources were updated. May be nil.
 	Updates *Updates
 }
 
 // LocalResource is a resource that a Go function reads.
 type LocalResource struct {
 	Resource
-	// Read returns what the resource holds. A part without a URI gets that of
-	// the resource, and one without a media type its media type.
+	// Read returns the contents of the resource. A part without a URI gets that URI of
+	// the resource, and a part without a media type its media type.
 	Read func(ctx context.Context) ([]canister.ResourceContent, error)
 }
 
 // LocalTemplate is a family of resources that a Go function reads.
 type LocalTemplate struct {
 	Template
-	// Read returns what the resource of this URI holds, of which the template
-	// has these variables.
+	// Read returns the contents of the resource with this URI; variables are the values
+	// of the template's variables in it.
 	Read func(ctx context.Context, uri string, variables map[string]string) ([]canister.ResourceContent, error)
-	// Complete proposes values for a variable; nil has none to propose.
+	// Complete proposes values for a variable; nil proposes none.
 	Complete func(ctx context.Context, request *CompletionRequest) (*Completion, error)
 }
 
 // LocalPrompt is a prompt that a Go function writes.
 type LocalPrompt struct {
 	Prompt
-	// Get returns the messages. The arguments that are required are there, and
-	// there are none but those that the prompt names.
+	// Get returns the messages. All required arguments are present, and only arguments
+	// that the prompt declares.
 	Get func(ctx context.Context, arguments map[string]string) (*Messages, error)
-	// Complete proposes values for an argument; nil has none to propose.
+	// Complete proposes values for an argument; nil proposes none.
 	Complete func(ctx context.Context, request *CompletionRequest) (*Completion, error)
 }
 
-// Updates carries word of updates from a program to its local ensembles. The
-// zero value is ready, and all methods may be called concurrently.
+// Updates notifies local ensembles of updated resources. The zero value is ready to
+// use, and all methods may be called concurrently.
 type Updates struct {
 	mu        sync.Mutex
 	listeners map[*localLibrary]func(News)
 }
 
-// Tell says that the resource of this URI was updated. It does not wait.
+// Tell reports that the resource with this URI was updated. It does not block.
 func (u *Updates) Tell(uri string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,9 +86,8 @@ func (u *Updates) set(c *localLibrary, heard func(News)) {
 	u.listeners[c] = heard
 }
 
-// LocalLibrary is the source of an ensemble of Go functions that offers
-// resources and prompts beside tools, for [New]. What is wrong with one of them
-// is the error of Open.
+// LocalLibrary returns a source of Go functions that offers resources and prompts in
+// addition to tools, for [New]. If the options are invalid, Open fails.
 func LocalLibrary(options LocalOptions, invokers ...invoker.Invoker) Source {
 	options.Resources = slices.Clone(options.Resources)
 	options.Templates = slices.Clone(options.Templates)
@@ -96,7 +95,7 @@ func LocalLibrary(options LocalOptions, invokers ...invoker.Invoker) Source {
 	return &librarySource{localSource(slices.Clone(invokers)), options, options.check()}
 }
 
-// check returns all that is wrong.
+// check returns all errors in the options, joined.
 func (o *LocalOptions) check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -238,7 +237,7 @@ func noResource(uri string) error {
 	return invoker.Failf(invoker.NotFound, "There is no resource %q.", shortened(uri))
 }
 
-// named returns the parts with the URI and media type that they lack.
+// named returns the parts with missing URIs and media types filled in.
 func named(parts []canister.ResourceContent, uri, mime string) []canister.ResourceContent {
 	parts = slices.Clone(parts)
 	for i := range parts {
@@ -324,6 +323,5 @@ func (c *localLibrary) Subscribe(ctx context.Context, uri string) error {
 	return err
 }
 
-// Unsubscribe implements [Library]. Updates that nobody wants are dropped by
-// the ensemble.
+// Unsubscribe implements [Library]. The ensemble drops updates without a subscription.
 func (c *localLibrary) Unsubscribe(context.Context, string) error { return nil }

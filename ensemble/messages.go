@@ -10,10 +10,10 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Canisters returns the messages as canisters, without identities and times,
-// for a conversation to add. An assistant's message is one as if the model had
-// said it, also the first or the last: a conversation takes either, and after
-// the last it is the person's turn. Messages of any other role are a person's.
+// Canisters returns the messages as canisters, without IDs and times, for a
+// conversation to add. An assistant's message becomes one of the model, even if it is
+// the first or the last: a conversation accepts both, and after the last it is the
+// user's turn. Messages of any other role become the user's.
 func (m *Messages) Canisters() []canister.Canister {
 	var all []canister.Canister
 	for _, message := range m.Messages {
@@ -27,10 +27,10 @@ func (m *Messages) Canisters() []canister.Canister {
 	return all
 }
 
-// Document reads a resource and returns it as a canister for a conversation: its
-// title or name, its URI, its contents, and in the metadata the names of the
-// ensemble and the URI as "ensemble/name" and "ensemble/uri". The error is that
-// of [Roster.ReadResource].
+// Document reads a resource and returns it as a canister for a conversation: its title
+// or name, its URI, its contents, and in the metadata the name of the ensemble and the
+// URI as "ensemble/name" and "ensemble/uri". It returns the same errors as
+// [Roster.ReadResource].
 func (r *Roster) Document(ctx context.Context, uri string) (canister.Document, error) {
 	e, err := r.holder(ctx, uri)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Roster) Document(ctx context.Context, uri string) (canister.Document, e
 	return document, nil
 }
 
-// titleOf returns what people call a resource; empty if it is not listed.
+// titleOf returns the title or name of a resource; empty if it is not listed.
 func (e *Ensemble) titleOf(ctx context.Context, uri string) string {
 	listed, _, err := e.shelves.resources.list(ctx, e)
 	if err != nil {
@@ -67,6 +67,6 @@ func (e *Ensemble) titleOf(ctx context.Context, uri string) string {
 
 // text returns a string as JSON.
 func text(s string) json.RawMessage {
-	encoded, _ := json.Marshal(s) // a string
+	encoded, _ := json.Marshal(s) // never fails for a string
 	return encoded
 }

@@ -11,28 +11,27 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// The form of a name that a model may use: what the model APIs accept.
+// The form of a name for a model, which all model APIs accept.
 const (
 	maxName   = 64
 	separator = "__"
-	mark      = "-x" // opens the hash of a name
+	mark      = "-x" // precedes the hash in a name
 	hashLen   = 12   // characters of 5 bits
 	tailLen   = len(mark) + hashLen
 )
 
-// alphabet is that of the hash: base 32 in lower case (RFC 4648, section 6).
+// alphabet is the alphabet of the hash: base 32 in lower case (RFC 4648, section 6).
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// NameFor returns the name by which a model knows a tool of an ensemble. It is
-// 1 to 64 letters, digits, '_' and '-', depends on nothing but its arguments,
-// and differs for any two different pairs of them.
+// NameFor returns a tool's name for models. It consists of 1 to 64 letters, digits, '_'
+// and '-', depends only on its arguments, and differs for any two different pairs of
+// arguments.
 //
-// The name is <ensemble>__<tool> wherever that is legal and can be read back:
-// for ("files", "read_file") it is files__read_file. Where it is not, each run
-// of characters that are not allowed becomes one '_', both parts are cut as
-// needed, and 60 bits of a SHA-256 of both names follow: ("files", "read.file")
-// is files__read_file-x and 12 more characters. [Catalog.Find] leads back from
-// any name to its tool.
+// The name is <ensemble>__<tool> wherever that is legal and can be parsed: for
+// ("files", "read_file") it is files__read_file. Otherwise, each run of characters that
+// are not allowed becomes one '_', both parts are cut as needed, and 60 bits of a
+// SHA-256 of both names follow: ("files", "read.file") becomes files__read_file-x and
+// 12 more characters. [Catalog.Find] finds the tool for any name.
 func NameFor(ensemble, tool string) string {
 	if isPlain(ensemble, tool) {
 		return ensemble + separator + tool
@@ -44,8 +43,8 @@ func NameFor(ensemble, tool string) string {
 	return scope + separator + own + mark + hashOf(ensemble, tool)
 }
 
-// isPlain reports whether <ensemble>__<tool> is legal, can be parted again at
-// the first "__", and is not of the form that holds a hash.
+// isPlain reports whether <ensemble>__<tool> is legal, can be split again at the first
+// "__", and does not end like a name with a hash.
 func isPlain(ensemble, tool string) bool {
 	return isLegal(ensemble) && isLegal(tool) &&
 		len(ensemble)+len(separator)+len(tool) <= maxName &&
@@ -53,7 +52,7 @@ func isPlain(ensemble, tool string) bool {
 		!isHashed(tool)
 }
 
-// isLegal reports whether s is one or more of the characters allowed.
+// isLegal reports whether s consists of one or more allowed characters.
 func isLegal(s string) bool {
 	for i := range len(s) {
 		if !isLegalByte(s[i]) {
@@ -67,7 +66,7 @@ func isLegalByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
-// isHashed reports whether a name ends as one with a hash does.
+// isHashed reports whether a name ends like a name with a hash.
 func isHashed(name string) bool {
 	if len(name) < tailLen {
 		return false
@@ -76,8 +75,8 @@ func isHashed(name string) bool {
 	return strings.HasPrefix(tail, mark) && strings.Trim(tail[len(mark):], alphabet) == ""
 }
 
-// sanitized returns s with '_' for each run of characters that are not allowed
-// or are '_', or the substitute if nothing else is left.
+// sanitized returns s with '_' for each run of characters that are not allowed or are
+// '_', or the substitute if nothing else is left.
 func sanitized(s, substitute string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -98,7 +97,7 @@ func sanitized(s, substitute string) string {
 }
 
 // hashOf returns 60 bits of the SHA-256 of both names. The length of the first
-// keeps ("a", "bc") and ("ab", "c") apart.
+// distinguishes ("a", "bc") from ("ab", "c").
 func hashOf(ensemble, tool string) string {
 	input := binary.BigEndian.AppendUint64(nil, uint64(len(ensemble)))
 	input = append(append(input, ensemble...), tool...)

@@ -11,10 +11,9 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Nearest returns the names of up to n tools that a model may have meant by a
-// name that [Catalog.Find] does not know, the nearest first. It also finds a
-// tool whose ensemble was left out or misspelled. Names that have nothing to do
-// with it are not returned.
+// Nearest returns the names of up to n tools that a model may have meant by a name that
+// [Catalog.Find] does not know, the nearest first. It also finds a tool whose ensemble
+// was left out or misspelled. Names without similarity are not returned.
 func (c *Catalog) Nearest(name string, n int) []string {
 	type candidate struct {
 		name        string
@@ -37,10 +36,10 @@ func (c *Catalog) Nearest(name string, n int) []string {
 	return names
 }
 
-// likeness returns how far the tool or prompt with these names is from what was
-// asked for, 0 being the same, how far its full name is, and whether it is near
-// enough to be meant. In the score, an ensemble that is missing or wrong counts little, and part of a
-// name in place of the whole more.
+// likeness compares the asked name with the names of a tool or prompt. It returns a
+// score, 0 for equal names, the distance to the full name, and whether the name is near
+// enough to be meant. In the score, a missing or wrong ensemble counts little, and only
+// a part of a name counts more.
 func likeness(asked, fullName, ownName string) (score, distant int, likely bool) {
 	full, own := simplified(fullName), simplified(textcut.Prefix(ownName, maxName))
 	distant = near.Distance(asked, full)
@@ -56,8 +55,8 @@ func likeness(asked, fullName, ownName string) (score, distant int, likely bool)
 	return score, distant, likely
 }
 
-// simplified returns s in lower case with one '_' for each run of other
-// characters, so that files.read, Files/Read and files__read are the same.
+// simplified returns s in lower case with one '_' for each run of other characters, so
+// that files.read, Files/Read and files__read are the same.
 func simplified(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r > 0x7f)

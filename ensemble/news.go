@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// Watch returns the news of all ensembles from now on: that tools, resources
-// or prompts changed, or a resource to which somebody subscribed; each is worth
-// asking for anew. Also an ensemble that went away, or came back, changes what
-// there is. The sequence ends with ctx and with the roster.
+// Watch returns the news of all ensembles from now on: changes of tools, resources or
+// prompts, and updates of resources with a subscription. The program should query what
+// a piece of news names again. An ensemble that goes away or comes back is reported as
+// such a change too. The sequence ends with ctx and with the roster.
 //
-// News that nobody took yet is merged, so that little waits however slow the
-// loop is. The sequence is ranged over once, by one goroutine; it needs none of
-// its own. A watcher that is not ranged over costs its memory until ctx ends.
+// News that was not yet consumed is merged, so that little accumulates however slow the
+// loop is. Range over the sequence once, in one goroutine; it starts none itself. A
+// sequence that is never ranged over occupies memory until ctx ends.
 //
-// News connects to nothing: an ensemble that nobody uses has none.
+// Watch does not connect: an ensemble that is not in use has no news.
 func (r *Roster) Watch(ctx context.Context) iter.Seq[News] {
 	w := &watcher{waits: make(map[News]bool), filled: make(chan struct{}, 1)}
 	for _, e := range r.ensembles {
@@ -50,12 +50,12 @@ func (r *Roster) Watch(ctx context.Context) iter.Seq[News] {
 	}
 }
 
-// watcher gathers news for one loop.
+// watcher collects news for one loop.
 type watcher struct {
 	mu     sync.Mutex
 	order  []News
 	waits  map[News]bool
-	filled chan struct{} // holds a value while news waits
+	filled chan struct{} // holds a value while news is pending
 }
 
 func (w *watcher) add(news News) {
@@ -72,7 +72,7 @@ func (w *watcher) add(news News) {
 	}
 }
 
-// take returns what waits.
+// take returns the pending news.
 func (w *watcher) take() []News {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,14 +82,14 @@ func (w *watcher) take() []News {
 	return order
 }
 
-// newsroom passes the news of one ensemble on to those who watch. Its lock is
-// taken last: sources bring news with locks of their own held.
+// newsroom passes the news of one ensemble to its watchers. Its lock is the last in the
+// lock order: sources deliver news while they hold locks of their own.
 type newsroom struct {
 	ensemble string
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
-	wanted   map[string]struct{} // the resources that somebody subscribed to
+	wanted   map[string]struct{} // the resources with a subscription
 }
 
 func newNewsroom(ensemble string) *newsroom {
@@ -108,7 +108,7 @@ func (n *newsroom) remove(w *watcher) {
 	delete(n.watchers, w)
 }
 
-// want makes updates of a resource news, or not.
+// want enables or disables news about updates of a resource.
 func (n *newsroom) want(uri string, wanted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +119,7 @@ func (n *newsroom) want(uri string, wanted bool) {
 	}
 }
 
-// tell passes on that something of these kinds changed.
+// tell reports changes of these kinds.
 func (n *newsroom) tell(kinds ...NewsKind) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,10 +130,10 @@ func (n *newsroom) tell(kinds ...NewsKind) {
 	}
 }
 
-// updated passes on that a resource was updated, if somebody subscribed to it
-// or to one that it is a part of (MCP 2025-11-25, schema §
-// ResourceUpdatedNotification). It is told under the name that was subscribed
-// to, so that no server makes up news without end.
+// updated reports that a resource was updated, if there is a subscription to it or to a
+// resource that contains it (MCP 2025-11-25, schema § ResourceUpdatedNotification). The
+// news has the URI of the subscription, so that a server cannot create an unlimited
+// number of different news.
 func (n *newsroom) updated(uri string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -146,8 +146,8 @@ func (n *newsroom) updated(uri string) {
 	}
 }
 
-// parent returns the URI up to its last slash, the slash included if the URI
-// does not end with it; empty if there is none.
+// parent returns the URI up to its last slash, including the slash if the URI does not
+// end with it; empty if there is none.
 func parent(uri string) string {
 	if rest, ok := strings.CutSuffix(uri, "/"); ok {
 		return rest

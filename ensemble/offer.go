@@ -18,24 +18,24 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// offer is what an ensemble has to offer, once listed. It never changes; the
-// same offer stands as long as listings say the same.
+// offer is the tools of an ensemble after a listing. It never changes; the same offer
+// is used as long as listings return the same.
 type offer struct {
 	tools []*Tool // sorted by name
 	aside []Aside // sorted by tool
 	notes []Note  // sorted by tool
 
-	instructions Instructions // of the server, as they are passed on
+	instructions Instructions // of the server, as passed on
 }
 
-// listed is an offer with the invokers behind it, by the tool's own name.
+// listed is an offer with its invokers, by the tool's own name.
 type listed struct {
 	offer    *offer
 	invokers map[string]invoker.Invoker
 }
 
-// offered returns the offer of the current connection, asking for it anew if
-// it may have changed.
+// offered returns the offer of the current connection, listing again if it may have
+// changed.
 func (e *Ensemble) offered(ctx context.Context) (*offer, error) {
 	for attempt := 1; ; attempt++ {
 		if offer, ok := e.offeredAsleep(); ok {
@@ -60,18 +60,18 @@ func (e *Ensemble) offered(ctx context.Context) (*offer, error) {
 	}
 }
 
-// offeredAsleep returns the offer that stands while the ensemble sleeps.
+// offeredAsleep returns the offer that stays valid while the ensemble is asleep.
 func (e *Ensemble) offeredAsleep() (*offer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.offer, e.asleep
 }
 
-// retryPatience is how long an ensemble whose last attempt failed is waited for.
+// retryPatience bounds the wait for an ensemble whose last attempt failed.
 const retryPatience = 500 * time.Millisecond
 
-// offeredSoon is offered, but does not wait long for an ensemble whose last
-// attempt failed, unless that is required.
+// offeredSoon is like offered, but does not wait long for an ensemble whose last
+// attempt failed, unless the ensemble is required.
 func (e *Ensemble) offeredSoon(ctx context.Context) (*offer, error) {
 	if e.options.Required {
 		return e.offered(ctx)
@@ -85,8 +85,7 @@ func (e *Ensemble) offeredSoon(ctx context.Context) (*offer, error) {
 	return offer, err
 }
 
-// soon bounds how long an ensemble is waited for whose last attempt failed, with
-// failure.
+// soon bounds the wait if the last attempt failed, and returns that failure.
 func (e *Ensemble) soon(ctx context.Context) (_ context.Context, cancel context.CancelFunc, failure error) {
 	e.mu.Lock()
 	failure = e.attempts.err
@@ -147,7 +146,7 @@ func (e *Ensemble) refresh(ctx context.Context, l *life) error {
 	return nil
 }
 
-// relisted takes in what came of a listing that is not the first.
+// relisted stores the result of a listing other than the first.
 func (e *Ensemble) relisted(l *life, offer *offer, invokers map[string]invoker.Invoker, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -166,7 +165,7 @@ func (e *Ensemble) relisted(l *life, offer *offer, invokers map[string]invoker.I
 	e.take(offer)
 }
 
-// list asks a connection for its tools.
+// list lists the tools of a connection.
 func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*offer, map[string]invoker.Invoker, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -192,8 +191,8 @@ func (e *Ensemble) list(ctx context.Context, l *life, connection Connection) (*o
 	return found.offer, found.invokers, err
 }
 
-// assort parts the tools that can be offered from those that cannot. Tools, and
-// the whole offer, that are as they were before are the same values as before.
+// assort separates the tools that can be offered from those that cannot. Unchanged
+// tools keep their previous pointers, and so does the whole offer if nothing changed.
 func (e *Ensemble) assort(listing Listing, instructions Instructions, before *offer) (listed, error) {
 	o := &offer{aside: slices.Clone(listing.Aside), instructions: instructions}
 	found := make([]candidate, 0, len(listing.Invokers))
@@ -241,8 +240,8 @@ func (e *Ensemble) assort(listing Listing, instructions Instructions, before *of
 	return listed{o, invokers}, nil
 }
 
-// candidateOf looks at an invoker of a listing. The error says why it is set
-// aside, under the name of the definition.
+// candidateOf checks an invoker of a listing. The error is the reason to set it aside,
+// under the name of the definition.
 func (e *Ensemble) candidateOf(i invoker.Invoker) (candidate, error) {
 	definition, err := definitionOf(i)
 	if err != nil || definition == nil {
@@ -265,8 +264,8 @@ func (e *Ensemble) candidateOf(i invoker.Invoker) (candidate, error) {
 	return candidate{guarded, cleaned, notes, definition.Name}, nil
 }
 
-// checkJSON reports what of a definition is not JSON, or no schema. Passed on, it
-// would break the list that it stands in.
+// checkJSON returns an error if a part of a definition is not JSON or not a schema.
+// Passed on, it would make the whole list invalid.
 func checkJSON(d *invoker.Definition) error {
 	input, output := bytes.TrimSpace(d.InputSchema), bytes.TrimSpace(d.OutputSchema)
 	switch {
@@ -285,8 +284,7 @@ func checkJSON(d *invoker.Definition) error {
 	return nil
 }
 
-// guarded returns the invoker with what Options.Fill and Options.Needs put
-// before it.
+// guarded returns the invoker wrapped as Options.Fill and Options.Needs require.
 func (e *Ensemble) guarded(i invoker.Invoker, definition *invoker.Definition) (invoker.Invoker, error) {
 	if len(e.options.Fill) == 0 && len(e.options.Needs) == 0 {
 		return i, nil
@@ -296,7 +294,7 @@ func (e *Ensemble) guarded(i invoker.Invoker, definition *invoker.Definition) (i
 		if definition.Takes(argument) {
 			fills[argument] = value
 		} else {
-			rest[argument] = value // the tool may know it, and not say so
+			rest[argument] = value // the tool may take it without declaring it
 		}
 	}
 	guarded, err := invoker.Fill(i, fills)
@@ -315,14 +313,14 @@ func (e *Ensemble) guarded(i invoker.Invoker, definition *invoker.Definition) (i
 // candidate is a tool that may be offered.
 type candidate struct {
 	invoker    invoker.Invoker
-	definition *invoker.Definition // cleaned; empty if there is none
-	notes      []Note              // what was taken out
+	definition *invoker.Definition // cleaned; empty if the invoker has none
+	notes      []Note              // on removed characters
 	given      string              // the name before it was cleaned
 }
 
-// compareCandidates sorts by name, so that it does not depend on the order of
-// the listing which are offered. Of those that have one name, the tool that
-// always had it is first, before any that cleaning gave it to.
+// compareCandidates sorts by name, so that the tools on offer do not depend on the
+// order of the listing. Among tools with the same name, the one that had it originally
+// precedes those that have it after cleaning.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(a.definition.Name, b.definition.Name),
@@ -331,8 +329,8 @@ func compareCandidates(a, b candidate) int {
 	)
 }
 
-// unfit returns why a tool cannot be offered beside those that are taken; empty
-// if it can. Screened is what [Options].Screen said.
+// unfit returns why a tool cannot be offered together with the tools in taken; empty if
+// it can. screened is the result of [Options].Screen.
 func (e *Ensemble) unfit(c candidate, taken map[string]invoker.Invoker, screened map[string]error) string {
 	name := c.definition.Name
 	if reason := e.refuses(c); reason != "" {
@@ -349,7 +347,7 @@ func (e *Ensemble) unfit(c candidate, taken map[string]invoker.Invoker, screened
 	return ""
 }
 
-// refuses returns why a tool is not even looked at; empty if it is.
+// refuses returns why a tool is set aside without screening; empty if it is screened.
 func (e *Ensemble) refuses(c candidate) string {
 	switch {
 	case c.invoker == nil:
@@ -362,8 +360,8 @@ func (e *Ensemble) refuses(c candidate) string {
 	return e.filter.refuses(c.definition.Name)
 }
 
-// screened asks [Options].Screen about the candidates, which are sorted, the
-// first of each name.
+// screened calls [Options].Screen with the candidates, which are sorted, the first of
+// each name.
 func (e *Ensemble) screened(found []candidate) (reasons map[string]error, err error) {
 	if e.options.Screen == nil {
 		return nil, nil

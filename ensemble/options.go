@@ -26,107 +26,103 @@ const (
 	defaultMaxSubscriptions = 1000
 )
 
-// Options are the choices of an ensemble. Nil, and the zero value of each
-// field, mean the default that the field names.
+// Options configure an ensemble. Nil, and the zero value of each field, mean the
+// default documented at the field.
 type Options struct {
-	// ConnectTimeout bounds one attempt to connect, the first listing of the
-	// tools included, and each later listing, that of resources and prompts
-	// too; default 5 s. It begins when the source is asked to open:
-	// the end of the connection before, and Starts, are waited for first.
+	// ConnectTimeout bounds one attempt to connect, including the first listing of the
+	// tools, and each later listing, including listings of resources and prompts;
+	// default 5 s. It begins when the source is asked to open, after the waits for the
+	// end of the previous connection and for Starts.
 	ConnectTimeout time.Duration
-	// Starts bounds how many ensembles start a process at a time, for sources
-	// that are a [Spawner]: those that share it. Nil is the bound that all
-	// ensembles of the program share which are given none: twice the number of
-	// its processors. ConnectTimeout does not run while a start waits.
+	// Starts bounds how many of the ensembles that share it start a process at the same
+	// time, for sources that are a [Spawner]. If nil, the ensemble shares a bound with
+	// all other ensembles of the program that have none: twice the number of
+	// processors. ConnectTimeout does not run while a start waits.
 	Starts *Starts
-	// CallTimeout ends a call that gives no sign of life for so long: neither
-	// an answer nor a report of progress. Default 30 s.
+	// CallTimeout ends a call that shows no sign of life, neither an answer nor a
+	// progress report, for this long. Default 30 s.
 	CallTimeout time.Duration
-	// CallLimit ends a call that takes so long, whatever it reports, its
-	// repetition included; default 10 min. Both limits of a call stand still
-	// while it is held; see [invoker.Call.Hold].
+	// CallLimit bounds the duration of a call, whatever it reports, including its
+	// repetition; default 10 min. Both limits of a call are suspended while it is held;
+	// see [invoker.Call.Hold].
 	CallLimit time.Duration
-	// CloseTimeout bounds how long a connection that is closed is given to
-	// end politely; default 10 s.
+	// CloseTimeout bounds the graceful end of a connection that is closed; default 10
+	// s.
 	CloseTimeout time.Duration
-	// Restart says what happens after a loss or a failed attempt to connect;
-	// by default the next use connects again.
+	// Restart determines what happens after a loss or a failed attempt to connect. By
+	// default, the next use connects again.
 	Restart Restart
-	// KeepAlive is how long a connection may be silent before it is pinged, if
-	// it is a [Pinger]. It is lost when no answer comes within the same time, but
-	// no less than 5 s and no more than ConnectTimeout. Answers to calls and
-	// reports of progress count as answers. While a call runs, no ping is sent
-	// until one has waited in vain, because many servers answer nothing while
-	// they work; but an [Unreader] that has read nothing for that time is lost.
-	// 0 is off.
+	// KeepAlive is how long a connection may be silent before it is pinged, if it is a
+	// [Pinger]. The connection is lost when no answer comes within the same time, but
+	// no less than 5 s and no more than ConnectTimeout. Answers to calls and progress
+	// reports count as answers. While a call runs, no ping is sent until a call has
+	// timed out, because many servers answer nothing while they work; but an [Unreader]
+	// that has read nothing for that time is lost. 0 disables it.
 	KeepAlive time.Duration
-	// IdleDisconnect is how long a connection may be without a call before it
-	// is closed; the next call opens a fresh one. The tools stay on offer
-	// meanwhile, as they were listed last. 0 is off.
+	// IdleDisconnect is how long a connection may be without a call before it is
+	// closed; the next call opens a fresh one. Until then the tools stay on offer as
+	// they were last listed. 0 disables it.
 	IdleDisconnect time.Duration
-	// Refresh is how long a list of tools, resources or prompts stands although
-	// its connection has not said that it has changed: the next use after that
-	// asks anew and waits for the answer, or for a failure, after which the old
-	// list stands. It does not wake an ensemble that was disconnected for want of
-	// use. 0 is off, because servers tell of changes; [Ensemble.Refresh] asks at
-	// once.
+	// Refresh is how long a list of tools, resources or prompts is valid if its
+	// connection does not say that it has changed. The next use after that lists again
+	// and waits for the result; if listing fails, the old list stays valid. Refresh
+	// does not reconnect an ensemble that was disconnected because it was idle. 0
+	// disables it, because servers notify of changes; [Ensemble.Refresh] lists at once.
 	Refresh time.Duration
-	// Trust says which tools' hints are believed when a call may or may not
-	// have taken effect; default TrustReads, and TrustAll for [LocalSource].
+	// Trust determines which tools' hints are believed when a call may or may not have
+	// taken effect; default TrustReads, and TrustAll for [LocalSource].
 	Trust Trust
-	// MaxTools is how many tools are offered at most, in the order of their
-	// own names; the others are set aside. Default 1000.
+	// MaxTools is the maximum number of tools on offer, in the order of their own
+	// names; the others are set aside. Default 1000.
 	MaxTools int
-	// MaxResources is how many resources, how many templates and how many
-	// prompts are offered at most; the others are left out. Default 10,000.
+	// MaxResources is the maximum number of resources, of templates and of prompts on
+	// offer, each; the others are left out. Default 10,000.
 	MaxResources int
-	// MaxSubscriptions is to how many resources there may be a subscription at
-	// a time; default 1000.
+	// MaxSubscriptions is the maximum number of resources with a subscription at a
+	// time; default 1000.
 	MaxSubscriptions int
-	// Fill names trusted values ([invoker.Trusted]) that are given to tools as
-	// arguments: the name of the argument, and that of the value. It holds for
-	// each tool that has such an argument, as [invoker.Fill] does: the model
-	// does not see it. A call that names it is refused, whether the tool says
-	// that it takes it or not.
+	// Fill passes trusted values ([invoker.Trusted]) to tools as arguments. It maps the
+	// name of an argument to the name of a value. It applies to each tool that has such
+	// an argument, as [invoker.Fill] does: the model does not see the argument. A call
+	// that names the argument is refused, whether or not the tool declares that it
+	// takes it.
 	Fill map[string]string
-	// Needs are the names of trusted values without which no tool of the
-	// ensemble is called, no resource read and no prompt got: UNAUTHORIZED.
+	// Needs are the names of required trusted values. Without them, calls of tools,
+	// reads of resources and requests for prompts fail with UNAUTHORIZED.
 	Needs []string
-	// Settings belong to the ensemble; its invokers read them with the
-	// function [Settings]. They are shared by all calls, so nobody changes
-	// them. May be nil.
+	// Settings belong to the ensemble; its invokers read them with the function
+	// [Settings]. All calls share them, so they must not be modified. May be nil.
 	Settings any
-	// Allow names the tools that are offered: globs over the tool's own name,
-	// in which * matches any run of characters and ? any one, '/' included.
-	// Empty allows all. Neither Allow nor Deny filters resources and prompts.
+	// Allow names the tools that are offered: globs over the tool's own name, in which
+	// * matches any run of characters and ? any single one, '/' included. Empty allows
+	// all. Neither Allow nor Deny filters resources and prompts.
 	Allow []string
-	// Deny names the tools that are set aside, in the same way. It wins over
-	// Allow.
+	// Deny names the tools that are set aside, in the same way. It takes precedence
+	// over Allow.
 	Deny []string
-	// Screen looks at the tools of each listing that Allow and Deny let pass,
-	// in the order of their names, and returns errors by name: such a tool is
-	// set aside with the error as the reason. The definitions are as models see
-	// them, and nobody changes them. It may be called concurrently, and takes
-	// of the time that listing has. Nil lets all pass; package pins has one.
+	// Screen checks the tools of each listing that Allow and Deny let pass, in the
+	// order of their names, and returns errors by name: such a tool is set aside with
+	// the error as the reason. The definitions are as models see them, and must not be
+	// modified. Screen may be called concurrently, and its time counts towards the time
+	// limit of the listing. Nil lets all pass; package pins has a Screen.
 	Screen func(definitions []*invoker.Definition) map[string]error
-	// OmitInstructions keeps what the server says about its use from models and
-	// from the clients of a gateway; see [Catalog.Instructions].
+	// OmitInstructions hides the server's advice about its use from models and from the
+	// clients of a gateway; see [Catalog.Instructions].
 	OmitInstructions bool
-	// Required makes it an error of [Roster.Catalog], and so of a
-	// conversation's turn, when this ensemble cannot be reached.
+	// Required makes [Roster.Catalog], and so a conversation's turn, fail when this
+	// ensemble cannot be reached.
 	Required bool
-	// Redact takes what is secret out of the texts that [Roster.Health] tells
-	// of the ensemble, and out of what Logger is told of calls: a short form of
-	// their arguments, and how they failed. Secret trusted values are taken out
-	// of the latter in any case. Nil leaves texts as they are. It may be called
-	// concurrently. A text on which it panics is withheld.
+	// Redact removes secrets from the texts that [Roster.Health] reports about the
+	// ensemble, and from the texts about calls that are sent to Logger: a short form of
+	// their arguments, and their errors. Secret trusted values are always removed from
+	// the latter. Nil leaves texts as they are. Redact may be called concurrently. A
+	// text on which it panics is withheld.
 	Redact func(text string) string
-	// Telemetry shows the ensemble to OpenTelemetry: how it stands, until it is
-	// closed, and each attempt to connect, with what is asked meanwhile. Calls
-	// and listings are shown to the Telemetry of their context, which
-	// conversations and servers put there, and to this one if it has none; and
-	// so are attempts to connect to that of the use which began them, if this
-	// one is nil.
+	// Telemetry reports the ensemble to OpenTelemetry: its state, until it is closed,
+	// and each attempt to connect, including the requests made during it. Calls and
+	// listings are reported to the Telemetry of their context, which conversations and
+	// servers put there, or to this one if the context has none. If this one is nil,
+	// attempts to connect are reported to the Telemetry of the use that began them.
 	Telemetry *telemetry.Telemetry
 	// Logger takes what is worth knowing; nil is silent.
 	Logger *zap.Logger
@@ -173,8 +169,8 @@ func (o *Options) withDefaults() Options {
 
 type settingsKey struct{}
 
-// Settings returns the settings of the ensemble whose invoker is running with
-// ctx: [Options].Settings, if they are of type T.
+// Settings returns the settings of the ensemble whose invoker is running with ctx:
+// [Options].Settings, if they have type T.
 func Settings[T any](ctx context.Context) (T, bool) {
 	settings, ok := ctx.Value(settingsKey{}).(T)
 	return settings, ok

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Refresh asks for the tools anew, now, whether or not anybody said that they
-// have changed; resources and prompts are asked for anew when they are next
-// used. It connects as [Ensemble.Connect] does. If it fails, the old list
-// stands.
+// Refresh lists the tools again now, even if no change was reported; resources and
+// prompts are listed again at their next use. It connects as [Ensemble.Connect] does.
+// If it fails, the old list stays valid.
 func (e *Ensemble) Refresh(ctx context.Context) error {
 	e.mu.Lock()
 	before := e.current
@@ -31,13 +30,12 @@ func (e *Ensemble) Refresh(ctx context.Context) error {
 	return l.listings.err
 }
 
-// relistPatience bounds how long the tools of one ensemble are waited for in the
-// middle of a turn.
+// relistPatience bounds the wait for the tools of one ensemble in the middle of a turn.
 const relistPatience = 5 * time.Second
 
-// relist returns the offer of a connected ensemble, asking for it anew if it may
-// have changed. If that takes too long, the old offer stands for a while; false if
-// the ensemble is not connected.
+// relist returns the offer of a connected ensemble, listing again if it may have
+// changed. If that takes too long, the old offer stays valid for a while. It returns
+// false if the ensemble is not connected.
 func (e *Ensemble) relist(ctx context.Context) (*offer, bool) {
 	e.mu.Lock()
 	e.noticeLoss()
@@ -58,7 +56,7 @@ func (e *Ensemble) relist(ctx context.Context) (*offer, bool) {
 	return l.offer, l.ended == nil
 }
 
-// outdate has everything asked for anew, without regard to failures.
+// outdate makes all lists outdated and forgets failed listings.
 func (e *Ensemble) outdate(l *life) {
 	for _, changed := range e.shelves.changed() {
 		changed.Store(true)
@@ -69,13 +67,13 @@ func (e *Ensemble) outdate(l *life) {
 	e.shelves.forgive()
 }
 
-// isDue reports whether the tools are to be listed again; e.mu is held.
+// isDue reports whether the tools must be listed again; e.mu is held.
 func (e *Ensemble) isDue(l *life) bool {
 	return (l.isStale() || e.isOld(l.listed)) && l.listings.due()
 }
 
-// isStale reports whether the tools may have changed since they were listed; e.mu
-// is held.
+// isStale reports whether the tools may have changed since they were listed; e.mu is
+// held.
 func (l *life) isStale() bool { return l.stale || l.changed.Load() }
 
 // isOld reports whether a list is older than Options.Refresh.
@@ -83,9 +81,9 @@ func (e *Ensemble) isOld(listed time.Time) bool {
 	return e.options.Refresh > 0 && time.Since(listed) >= e.options.Refresh
 }
 
-// Refresh asks all ensembles for their tools anew, side by side, as
-// [Ensemble.Refresh] does, and returns the errors of those that failed, joined.
-// The next [Roster.Catalog] has what came of it.
+// Refresh lists the tools of all ensembles again, concurrently, as [Ensemble.Refresh]
+// does, and returns the joined errors of those that failed. The next [Roster.Catalog]
+// has the result.
 func (r *Roster) Refresh(ctx context.Context) error {
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Refresh(ctx) })
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// request asks the library of the ensemble for something, connecting first if
-// need be, within the limits of a call once it is connected. What is lost with its connection is
-// asked again over a fresh one, since asking has no effect. The error is an
-// [invoker.Failure].
+// request makes a request to the library of the ensemble, connecting first if needed,
+// within the limits of a call once it is connected. A request that is lost with its
+// connection is repeated over a fresh one, since it has no side effects. The error is
+// an [invoker.Failure].
 func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *life, Library) (T, error)) (T, error) {
 	ctx = e.traced(ctx)
 	clock := startClock(ctx, &e.options)
@@ -22,7 +22,7 @@ func request[T any](ctx context.Context, e *Ensemble, name string, ask func(cont
 	defer e.endRequest()
 	for attempt := 1; ; attempt++ {
 		resume := func() {}
-		if attempt == 1 { // as of a call, the time begins when there is a connection
+		if attempt == 1 { // as for a call, the time begins when there is a connection
 			resume = clock.hold()
 		}
 		l, err := e.readyFor(clock.ctx, false, forCall)
@@ -38,8 +38,8 @@ func request[T any](ctx context.Context, e *Ensemble, name string, ask func(cont
 	}
 }
 
-// requestOver asks over one connection; again says that the connection is what
-// failed.
+// requestOver makes a request over one connection; again reports that it failed because
+// of the connection.
 func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life, name string, ask func(context.Context, *life, Library) (T, error)) (value T, err error, again bool) {
 	library, ok := l.connection.(Library)
 	if !ok {
@@ -68,8 +68,8 @@ func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life,
 	return none, failure, lost && clock.ctx.Err() == nil
 }
 
-// withPause lets the clock stand still, too, while the call behind a request
-// waits for a person: what writes a prompt may ask one.
+// withPause also holds the clock while the call that caused a request waits for the
+// user: a function that writes a prompt may ask the user.
 func (e *Ensemble) withPause(ctx context.Context, clock *clock) context.Context {
 	call := invoker.CallFrom(ctx)
 	if call == nil {
@@ -84,7 +84,8 @@ func (e *Ensemble) withPause(ctx context.Context, clock *clock) context.Context 
 	return invoker.WithCall(ctx, &held)
 }
 
-// endedByLoss reports whether the life ended, and not because somebody asked.
+// endedByLoss reports whether the life ended for another reason than Disconnect or
+// Close.
 func (e *Ensemble) endedByLoss(l *life) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,7 +96,7 @@ func (e *Ensemble) noLibrary() error {
 	return invoker.Failf(invoker.NotFound, "%q offers neither resources nor prompts.", e.name)
 }
 
-// neverAsked says that there is no connection.
+// neverAsked returns the failure of a request without a connection.
 func neverAsked(ctx context.Context, err error) *invoker.Failure {
 	failure := neverSent(ctx, err)
 	if failure.Code == invoker.Unavailable {
@@ -105,7 +106,7 @@ func neverAsked(ctx context.Context, err error) *invoker.Failure {
 	return failure
 }
 
-// requestFailure says what came of a request that returned err.
+// requestFailure returns the failure of a request that returned err.
 func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err error) *invoker.Failure {
 	var panicked *panicError
 	if errors.As(err, &panicked) {
@@ -116,7 +117,7 @@ func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err
 	switch ended := e.endedBy(j); {
 	case isInterruption(own.Code) && (errors.Is(ended, ErrClosed) || errors.Is(ended, ErrDisconnected)):
 		return &invoker.Failure{Code: invoker.Canceled, Message: "The request was interrupted, because the ensemble was shut down.", Cause: ended}
-	case own.Code == invoker.OutcomeUnknown: // there is no effect to wonder about
+	case own.Code == invoker.OutcomeUnknown: // requests have no side effects
 		told := *own
 		told.Code, told.Message, told.Retryable = invoker.Unavailable, "The connection was lost before the answer came.", true
 		return &told
@@ -134,8 +135,7 @@ func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err
 	return own
 }
 
-// isInterruption reports whether a failure is one that the end of a connection
-// brings about.
+// isInterruption reports whether a failure is one that the end of a connection causes.
 func isInterruption(code invoker.Code) bool {
 	switch code {
 	case invoker.Unavailable, invoker.OutcomeUnknown, invoker.Canceled, invoker.Timeout:
@@ -144,8 +144,8 @@ func isInterruption(code invoker.Code) bool {
 	return false
 }
 
-// required fails with UNAUTHORIZED if a trusted value is missing that the
-// ensemble needs.
+// required fails with UNAUTHORIZED if the context lacks a trusted value in
+// Options.Needs.
 func (e *Ensemble) required(ctx context.Context) error {
 	for _, name := range e.options.Needs {
 		if _, ok := invoker.TrustedValue(ctx, name); !ok {

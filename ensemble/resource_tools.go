@@ -15,7 +15,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// The bounds of what the tools of [ResourceTools] answer.
+// The limits for the answers of the tools of [ResourceTools].
 const (
 	resourcePage = 50       // resources and templates on one page
 	resourceText = 300      // bytes of a description
@@ -32,14 +32,14 @@ type readArguments struct {
 	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text to pass over, to read on in a long one"`
 }
 
-// ResourceTools makes an ensemble of two tools by which a model finds and reads
-// the resources of other ensembles, for a roster beside them:
+// ResourceTools makes an ensemble of two tools with which a model finds and reads the
+// resources of other ensembles. Add it to the roster of those ensembles:
 //
-//   - list_resources, for all ensembles or one of them, 50 on a page;
-//   - read_resource, by its URI: as text, 64 KiB at a time; bytes are described.
+//   - list_resources, for all ensembles or one of them, 50 per page;
+//   - read_resource, by URI: as text, 64 KiB at a time; binary data is only described.
 //
-// Both are read-only. Trusted values reach the ensembles as with any call. The
-// error is that of [NewRoster]; the ensembles stay the caller's to close.
+// Both are read-only. Trusted values reach the ensembles as with any call. The errors
+// are those of [NewRoster]. The caller must still close the given ensembles.
 func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
 	roster, err := NewRoster(ensembles...)
 	if err != nil {
@@ -63,7 +63,7 @@ func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
 	return Local(name, list, read), nil
 }
 
-// listResources writes one page of the list.
+// listResources returns one page of the list.
 func listResources(ctx context.Context, roster *Roster, asked listArguments) (string, error) {
 	if _, ok := roster.byName[asked.Ensemble]; !ok && asked.Ensemble != "" {
 		return "", invoker.Invalid("/ensemble", "There is no ensemble %q. There are: %s.", shortened(asked.Ensemble), strings.Join(namesOf(roster.ensembles), ", "))
@@ -108,7 +108,7 @@ func namesOf(ensembles []*Ensemble) []string {
 	return names
 }
 
-// resourceLine describes one resource, on one line whatever its server says.
+// resourceLine describes one resource, always on one line.
 func resourceLine(kind, uri, ensemble, mime, title, name, description string) string {
 	if title == "" {
 		title = name
@@ -126,12 +126,12 @@ func resourceLine(kind, uri, ensemble, mime, title, name, description string) st
 	return line + "\n"
 }
 
-// oneLine returns a text without line breaks, cut to some bytes.
+// oneLine returns a text without line breaks, cut to at most most bytes.
 func oneLine(text string, most int) string {
 	return textcut.Bytes(strings.Join(strings.Fields(text), " "), most)
 }
 
-// readResource writes what a resource holds, or a part of it.
+// readResource returns the contents of a resource, or a part of them.
 func readResource(ctx context.Context, roster *Roster, asked readArguments) (string, error) {
 	parts, err := roster.ReadResource(ctx, asked.URI)
 	var failure *invoker.Failure
@@ -157,8 +157,8 @@ func readResource(ctx context.Context, roster *Roster, asked readArguments) (str
 	return fmt.Sprintf("%s\n[cut: read on with offset %d of %d bytes]", piece, end, len(text)), nil
 }
 
-// textOfParts joins the texts; what is no text becomes a line that says what it
-// is.
+// textOfParts joins the texts of the parts; a binary part becomes a line that describes
+// it.
 func textOfParts(parts []canister.ResourceContent) string {
 	var texts []string
 	for _, part := range parts {

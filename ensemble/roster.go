@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// Roster is the ensembles of one runtime together. Many conversations may
-// share one. All methods may be called concurrently. [NewRoster] makes one; the
-// zero value is not usable.
+// Roster is the set of ensembles of one runtime. Several conversations may share a
+// roster. All methods may be called concurrently. [NewRoster] makes a roster; the zero
+// value is not usable.
 type Roster struct {
 	ensembles []*Ensemble
 	byName    map[string]*Ensemble
@@ -23,9 +23,9 @@ type Roster struct {
 	done   chan struct{} // closed with the roster
 }
 
-// NewRoster makes a roster. Nothing is connected until it is needed. Ensembles
-// that are nil, have no name or have the name of another are errors, all of
-// which are reported at once.
+// NewRoster makes a roster. Nothing is connected until it is needed. It is an error if
+// an ensemble is nil, has no name or has the name of another; all such errors are
+// reported together.
 func NewRoster(ensembles ...*Ensemble) (*Roster, error) {
 	r := &Roster{byName: make(map[string]*Ensemble, len(ensembles)), done: make(chan struct{})}
 	var problems []error
@@ -51,20 +51,20 @@ func NewRoster(ensembles ...*Ensemble) (*Roster, error) {
 // Ensembles returns the ensembles in the order given.
 func (r *Roster) Ensembles() []*Ensemble { return slices.Clone(r.ensembles) }
 
-// Ensemble returns the ensemble of a name.
+// Ensemble returns the ensemble with this name.
 func (r *Roster) Ensemble(name string) (*Ensemble, bool) {
 	e, ok := r.byName[name]
 	return e, ok
 }
 
-// Connect connects all ensembles side by side, each within its own time-out,
-// and returns the errors of those that failed, joined.
+// Connect connects all ensembles concurrently, each within its own timeout, and returns
+// the joined errors of those that failed.
 func (r *Roster) Connect(ctx context.Context) error {
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Connect(ctx) })
 }
 
-// Close closes all ensembles side by side and returns their errors, joined. It
-// may be called again; see [Ensemble.Close].
+// Close closes all ensembles concurrently and returns their joined errors. It may be
+// called again; see [Ensemble.Close].
 func (r *Roster) Close(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.closed {
@@ -81,7 +81,7 @@ func (r *Roster) isClosed() bool {
 	return r.closed
 }
 
-// sideBySide does the same for all ensembles at the same time.
+// sideBySide runs do for all ensembles concurrently and joins the errors.
 func sideBySide(ensembles []*Ensemble, do func(*Ensemble) error) error {
 	errs := make([]error, len(ensembles))
 	var all sync.WaitGroup
@@ -92,17 +92,16 @@ func sideBySide(ensembles []*Ensemble, do func(*Ensemble) error) error {
 	return errors.Join(errs...)
 }
 
-// Catalog returns the tools that all ensembles offer now. Those that are not
-// connected are connected side by side, each within its own time-out; one that
-// cannot be reached is put under [Catalog.Away], and the others work, unless
-// it is Required: that is an error. An ensemble whose last attempt failed
-// holds nobody up a second time: until a while after the failure it is away
-// without a new attempt (see [Ensemble.Connect]), and then an attempt is made
-// that this call waits for no longer than half a second; a later one finds
-// what came of it.
+// Catalog returns the tools that all ensembles offer now. Ensembles that are not
+// connected are connected concurrently, each within its own timeout. One that cannot be
+// reached is listed in [Catalog.Away], and the others work, unless it is Required: then
+// Catalog fails. An ensemble whose last attempt failed does not delay a second catalog:
+// for a while after the failure it is away without a new attempt (see
+// [Ensemble.Connect]); after that, Catalog starts an attempt and waits for it no longer
+// than half a second, and a later Catalog uses its result.
 //
-// As long as nothing changed, the same Catalog is returned, so that what is
-// made of one can be kept by its pointer.
+// As long as nothing changes, Catalog returns the same pointer, which can serve as a
+// key for data derived from the catalog.
 func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 	offers := make([]*offer, len(r.ensembles))
 	away := make([]error, len(r.ensembles))
@@ -130,8 +129,8 @@ func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 	return r.catalogOf(offers, away)
 }
 
-// catalogOf returns the catalog of these offers, and of the errors of those that
-// have none: the last one if it says the same.
+// catalogOf returns the catalog of these offers, and of the errors of the ensembles
+// without one. It returns the last catalog if that is the same.
 func (r *Roster) catalogOf(offers []*offer, away []error) (*Catalog, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,9 +143,9 @@ func (r *Roster) catalogOf(offers []*offer, away []error) (*Catalog, error) {
 	return r.last, nil
 }
 
-// Latest is [Roster.Catalog] for the middle of a turn: it connects nothing, and
-// asks only connected ensembles that have said that their tools changed, each for
-// no longer than 5 seconds. For the others it has what the catalog before had.
+// Latest is [Roster.Catalog] for the middle of a turn: it does not connect, and asks
+// only connected ensembles that have said that their tools changed, each for no longer
+// than 5 seconds. For the others it uses the offers of the previous catalog.
 func (r *Roster) Latest(ctx context.Context) (*Catalog, error) {
 	r.mu.Lock()
 	last := r.last

@@ -17,10 +17,10 @@ import (
 type Resources struct {
 	Resources []Resource
 	Templates []Template
-	// Aside are those that are not offered, above all because an ensemble
-	// before has one of the same URI; [Aside].Tool is the URI.
+	// Aside are the resources and templates that are not offered, usually because an
+	// earlier ensemble has the same URI; [Aside].Tool is the URI.
 	Aside []Aside
-	// Away are the ensembles whose lists could not be had.
+	// Away are the ensembles whose lists are not available.
 	Away []Away
 }
 
@@ -28,18 +28,18 @@ type Resources struct {
 // roster.
 type Prompts struct {
 	Prompts []Prompt
-	// Aside are those that are not offered; [Aside].Tool is the prompt's own
+	// Aside are the prompts that are not offered; [Aside].Tool is the prompt's own
 	// name.
 	Aside []Aside
-	// Away are the ensembles whose list could not be had.
+	// Away are the ensembles whose list is not available.
 	Away []Away
 }
 
-// Resources returns the resources and templates that all ensembles offer now,
-// asking those side by side that have to be asked. URIs stay as they are: of
-// two ensembles with one URI the first in the roster has it. An ensemble that
-// fails is under Away, also one that is Required, and the others work. The
-// error is that ctx ended, or that the roster is closed.
+// Resources returns the resources and templates that all ensembles offer now. It
+// queries ensembles concurrently where needed. URIs stay as they are: if two ensembles
+// have the same URI, the first in the roster wins. An ensemble that fails is listed in
+// Away, even if it is Required, and the others work. Resources fails only if ctx ended
+// or the roster is closed.
 func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
 	resources, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Resource, []Aside, error) {
 		return e.shelves.resources.list(ctx, e)
@@ -68,8 +68,8 @@ func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
 	return all, nil
 }
 
-// Prompts returns the prompts that all ensembles offer now, as
-// [Roster.Resources] does. The roster knows each by its [Prompt.FullName].
+// Prompts returns the prompts that all ensembles offer now, as [Roster.Resources] does.
+// In the roster, each is known by its [Prompt.FullName].
 func (r *Roster) Prompts(ctx context.Context) (*Prompts, error) {
 	prompts, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Prompt, []Aside, error) {
 		return e.shelves.prompts.list(ctx, e)
@@ -82,15 +82,15 @@ func (r *Roster) Prompts(ctx context.Context) (*Prompts, error) {
 	return all, nil
 }
 
-// gathered is what came of asking all ensembles.
+// gathered is the combined result of querying all ensembles.
 type gathered[T any] struct {
 	found []T
 	aside []Aside
 	away  []Away
 }
 
-// gather asks all ensembles side by side, and waits no longer than a moment for
-// one whose last attempt to connect failed.
+// gather queries all ensembles concurrently. It waits only briefly for one whose last
+// attempt to connect failed.
 func gather[T any](ctx context.Context, r *Roster, list func(context.Context, *Ensemble) ([]T, []Aside, error)) (gathered[T], error) {
 	lists := make([]gathered[T], len(r.ensembles))
 	var waiting sync.WaitGroup
@@ -125,7 +125,7 @@ func gather[T any](ctx context.Context, r *Roster, list func(context.Context, *E
 	return all, nil
 }
 
-// unique keeps the first of each key.
+// unique keeps the first item of each key and sets the others aside.
 func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, aside *[]Aside) {
 	first := make(map[string]string, len(found))
 	for i := range found {
@@ -139,12 +139,12 @@ func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, asi
 	}
 }
 
-// ReadResource returns what a resource holds, which may be several parts. It is
-// read from the ensemble that lists it; else from the first of which a template
-// matches that names a scheme, since one like {+any} would match the URIs of all
-// others; else, since servers may name resources that they do not list, from
-// the only ensemble that offers any. Who knows better asks
-// [Ensemble.ReadResource]. The error is an [*invoker.Failure].
+// ReadResource returns the contents of a resource, which may be several parts. It reads
+// from the ensemble that lists the resource. If none does, it reads from the first
+// ensemble that has a matching template with a fixed scheme; templates like {+any},
+// which match every URI, are ignored. Otherwise, since servers may name resources that
+// they do not list, it reads from the only ensemble that offers any. To choose the
+// ensemble, use [Ensemble.ReadResource]. The error is an [*invoker.Failure].
 func (r *Roster) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	e, err := r.holder(ctx, uri)
 	if err != nil {
@@ -153,8 +153,8 @@ func (r *Roster) ReadResource(ctx context.Context, uri string) ([]canister.Resou
 	return e.ReadResource(ctx, uri)
 }
 
-// Subscribe makes the updates of a resource news for [Roster.Watch], until stop
-// is called; see [Ensemble.Subscribe].
+// Subscribe makes updates of a resource appear as news in [Roster.Watch] until stop is
+// called; see [Ensemble.Subscribe].
 func (r *Roster) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
 	e, err := r.holder(ctx, uri)
 	if err != nil {
@@ -193,7 +193,8 @@ func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
 	return nil, notListed(all.Away, "resource", uri)
 }
 
-// notListed is the failure of what nobody lists. Whoever is away may have it.
+// notListed returns the failure for a name that no ensemble lists. An ensemble that is
+// away may have it.
 func notListed(away []Away, what, name string) *invoker.Failure {
 	if len(away) > 0 {
 		return invoker.Failf(invoker.Unavailable, "No ensemble that can be reached has the %s %q; %q cannot: %w", what, shortened(name), away[0].Ensemble, away[0].Err)
@@ -201,7 +202,7 @@ func notListed(away []Away, what, name string) *invoker.Failure {
 	return invoker.Failf(invoker.NotFound, "No ensemble has the %s %q.", what, shortened(name))
 }
 
-// unlisted is the failure of what needed a list that could not be had.
+// unlisted returns the failure of an operation whose list was not available.
 func unlisted(ctx context.Context, err error) *invoker.Failure {
 	if ctx.Err() != nil {
 		return invoker.AsFailure(ctx.Err())
@@ -217,7 +218,7 @@ func shortened(name string) string {
 	return name
 }
 
-// GetPrompt returns the messages of the prompt of this full name (see
+// GetPrompt returns the messages of the prompt with this full name (see
 // [Prompt.FullName]). The error is an [*invoker.Failure].
 func (r *Roster) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
 	e, own, err := r.prompter(ctx, name)
@@ -227,7 +228,7 @@ func (r *Roster) GetPrompt(ctx context.Context, name string, arguments map[strin
 	return e.GetPrompt(ctx, own, arguments)
 }
 
-// prompter finds the ensemble that has a prompt, and its own name for it.
+// prompter finds the ensemble that has a prompt, and the prompt's own name there.
 func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, error) {
 	all, err := r.Prompts(ctx)
 	if err != nil {
@@ -246,7 +247,7 @@ func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, 
 }
 
 // nearest returns the full name of the prompt that was most likely meant by a name that
-// no prompt has, such as a server's own name for it; empty if none is like it.
+// no prompt has, such as a server's own name for it; empty if none is similar.
 func (p *Prompts) nearest(name string) string {
 	asked := simplified(textcut.Prefix(name, 2*maxName))
 	var best string
@@ -261,9 +262,8 @@ func (p *Prompts) nearest(name string) string {
 	return best
 }
 
-// Complete proposes values for an argument of a prompt, of which it takes the
-// full name, or for a variable of a template. The error is an
-// [*invoker.Failure].
+// Complete proposes values for an argument of a prompt, given by its full name, or for
+// a variable of a template. The error is an [*invoker.Failure].
 func (r *Roster) Complete(ctx context.Context, asked *CompletionRequest) (*Completion, error) {
 	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
 		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")

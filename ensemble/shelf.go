@@ -15,23 +15,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// shelf keeps one list of a library: what was listed over the current
-// connection, until that says that it has changed.
+// shelf caches one list of a library: the result of a listing over the current
+// connection, until the connection reports a change.
 type shelf[T any] struct {
 	what    string // such as "resources"
 	key     func(*T) string
-	clean   func(*T) // takes out what nobody sees and fills in the ensemble
+	clean   func(*T) // removes invisible characters and fills in the ensemble
 	ask     func(context.Context, Library) ([]T, error)
-	listing chan struct{} // holds a value while somebody asks
+	listing chan struct{} // holds a value while a listing is in progress
 	changed atomic.Bool   // since it was listed
 
 	// The rest is guarded by Ensemble.mu.
 
-	life     *life // over which it was listed; nil before it ever was
+	life     *life // over which it was listed; nil before the first listing
 	at       time.Time
 	listed   []T
 	aside    []Aside
-	tried    *life // over which asking failed last, and how
+	tried    *life // over which listing failed last
 	failures backoff
 }
 
@@ -39,8 +39,8 @@ func newShelf[T any](what string, key func(*T) string, clean func(*T), ask func(
 	return &shelf[T]{what: what, key: key, clean: clean, ask: ask, listing: make(chan struct{}, 1)}
 }
 
-// list returns what is on the shelf, listing it first if need be. Those who
-// ask at the same time share one listing. The slices are not to be changed.
+// list returns the cached list, listing first if needed. Concurrent callers share one
+// listing. The slices must not be modified.
 func (s *shelf[T]) list(ctx context.Context, e *Ensemble) ([]T, []Aside, error) {
 	for attempt := 1; ; attempt++ {
 		if listed, aside, ok := s.kept(e); ok {
@@ -57,8 +57,8 @@ func (s *shelf[T]) list(ctx context.Context, e *Ensemble) ([]T, []Aside, error) 
 	}
 }
 
-// kept returns what is on the shelf if it is known to be up to date, or stands
-// while the ensemble sleeps.
+// kept returns the cached list if it is known to be up to date, or if the ensemble is
+// asleep.
 func (s *shelf[T]) kept(e *Ensemble) ([]T, []Aside, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *shelf[T]) kept(e *Ensemble) ([]T, []Aside, bool) {
 	return s.listed, s.aside, ok
 }
 
-// listOver lists over one connection, unless somebody else just did.
+// listOver lists over one connection, unless a concurrent caller has just done so.
 func (s *shelf[T]) listOver(ctx context.Context, e *Ensemble, l *life) ([]T, []Aside, error) {
 	select {
 	case s.listing <- struct{}{}:
@@ -90,7 +90,7 @@ func (s *shelf[T]) listOver(ctx context.Context, e *Ensemble, l *life) ([]T, []A
 	if listed, aside, err, ok := s.remembered(e, l); ok {
 		return listed, aside, err
 	}
-	s.changed.Store(false) // a change from now on counts
+	s.changed.Store(false) // later changes count
 	found, err := s.fetch(ctx, e, l, library)
 	if err != nil {
 		s.changed.Store(true)
@@ -104,9 +104,8 @@ func (s *shelf[T]) listOver(ctx context.Context, e *Ensemble, l *life) ([]T, []A
 	return listed, aside, nil
 }
 
-// fetch asks the library, within the time that a listing has. Its context has
-// nothing of the one who waits but the end and the span, because the list is
-// for all.
+// fetch queries the library, within the time limit of a listing. From the caller's
+// context it keeps only the end and the span, because the list is shared.
 func (s *shelf[T]) fetch(ctx context.Context, e *Ensemble, l *life, library Library) ([]T, error) {
 	limit := e.options.ConnectTimeout
 	bounded, cancel := context.WithTimeout(telemetry.Within(l.alive, ctx), limit)
@@ -128,7 +127,7 @@ func (s *shelf[T]) fetch(ctx context.Context, e *Ensemble, l *life, library Libr
 	return found, err
 }
 
-// take puts a list on the shelf.
+// take stores a list in the cache.
 func (s *shelf[T]) take(e *Ensemble, l *life, listed []T, aside []Aside) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -136,8 +135,8 @@ func (s *shelf[T]) take(e *Ensemble, l *life, listed []T, aside []Aside) {
 	s.tried, s.failures = nil, backoff{}
 }
 
-// failed notes that listing failed. The old list stands, if it is one of the
-// same connection.
+// failed records that listing failed. The old list stays valid if it came over the same
+// connection.
 func (s *shelf[T]) failed(e *Ensemble, l *life, err error) ([]T, []Aside, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,7 +151,7 @@ func (s *shelf[T]) failed(e *Ensemble, l *life, err error) ([]T, []Aside, error)
 	return nil, nil, err
 }
 
-// remembered returns what came of an attempt that failed a moment ago.
+// remembered returns the result of an attempt that failed a moment ago.
 func (s *shelf[T]) remembered(e *Ensemble, l *life) ([]T, []Aside, error, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -165,7 +164,7 @@ func (s *shelf[T]) remembered(e *Ensemble, l *life) ([]T, []Aside, error, bool) 
 	return nil, nil, s.failures.err, true
 }
 
-// assort parts what can be offered from what cannot.
+// assort separates the items that can be offered from those that cannot.
 func (s *shelf[T]) assort(e *Ensemble, found []T) ([]T, []Aside) {
 	var listed []T
 	var aside []Aside
@@ -195,14 +194,14 @@ func (s *shelf[T]) assort(e *Ensemble, found []T) ([]T, []Aside) {
 	return listed, aside
 }
 
-// shelves are what an ensemble knows of its library.
+// shelves are the cached lists of an ensemble's library.
 type shelves struct {
 	resources *shelf[Resource]
 	templates *shelf[Template]
 	prompts   *shelf[Prompt]
 }
 
-// changed returns what says of each shelf that it may not be up to date.
+// changed returns the flags that mark the lists as outdated.
 func (s *shelves) changed() []*atomic.Bool {
 	return []*atomic.Bool{&s.resources.changed, &s.templates.changed, &s.prompts.changed}
 }
@@ -229,7 +228,7 @@ func newShelves(ensemble string) shelves {
 	}
 }
 
-// cleanTexts takes out what people cannot see.
+// cleanTexts removes invisible characters.
 func cleanTexts(key, name, title, description *string) {
 	for _, line := range []*string{key, name, title} {
 		if line != nil {
@@ -239,11 +238,11 @@ func cleanTexts(key, name, title, description *string) {
 	*description, _ = cleaned(*description, shown.IsInvisible)
 }
 
-// heard takes the news of a connection. It is called with locks of the source
-// held, and so must not take Ensemble.mu.
+// heard handles the news of a connection. It is called while the source holds locks,
+// and so must not lock Ensemble.mu.
 func (e *Ensemble) heard(l *life, news News) {
 	switch news.Kind {
-	case ToolsChanged: // subscribers are told by way of Connection.Changed
+	case ToolsChanged: // subscribers are notified through Connection.Changed
 		l.changed.Store(true)
 	case ResourcesChanged:
 		e.shelves.resources.changed.Store(true)

@@ -9,21 +9,22 @@ import (
 	"sync"
 )
 
-// Spawner is an ability that a [Source] may have.
+// Spawner is an optional interface of a [Source].
 type Spawner interface {
-	// Spawns reports whether Open starts a process on this machine, which takes
-	// processor time of it until it is ready: then no more are started at a time
-	// than Options.Starts allows.
+	// Spawns reports whether Open starts a process on this machine, which uses
+	// processor time until it is ready. Options.Starts then limits how many start at
+	// the same time.
 	Spawns() bool
 }
 
-// Starts bounds how many ensembles start a process at a time, so that many of them
-// do not take the processor from one another until none is ready in time. A start
-// begins with [Source].Open and ends when the tools are listed for the first time,
-// or when it fails; ConnectTimeout begins with it, and not before. Those that a call
-// waits for come first, then those that are Required, then all others, each in the
-// order in which they were asked for; every fourth start is the one that has waited
-// longest, so that none waits for ever. A Starts may be used concurrently.
+// Starts bounds how many ensembles start a process at a time, so that many starting
+// processes do not compete for the processor until none is ready in time. A start
+// begins with [Source].Open and ends when the tools are listed for the first time, or
+// when it fails; ConnectTimeout begins with the start, and not before. Starts that a
+// call waits for come first, then those of ensembles that are Required, then all
+// others, each in the order in which they were requested. Every fourth start is the one
+// that has waited longest, so that every start gets its turn. A Starts may be used
+// concurrently.
 type Starts struct {
 	limit int
 
@@ -43,12 +44,12 @@ type start struct {
 	state   startState
 }
 
-// urgency says who waits for a start.
+// urgency is the priority of a start, given by its most urgent use.
 type urgency int
 
 const (
 	forList     urgency = iota // the list of tools
-	forRequired                // the list of tools, which is nothing without it
+	forRequired                // the list of tools of a required ensemble
 	forCall                    // a call or a request
 )
 
@@ -63,9 +64,8 @@ const (
 // oldestEvery is how often the oldest start begins, however urgent others are.
 const oldestEvery = 4
 
-// NewStarts returns a bound of so many starts at a time; zero or less means twice
-// the number of processors that the program may use, which is the bound of
-// ensembles that are given none.
+// NewStarts returns a bound of limit starts at a time; zero or less means twice the
+// number of processors that the program may use, which is the default for ensembles.
 func NewStarts(limit int) *Starts {
 	if limit <= 0 {
 		limit = 2 * runtime.GOMAXPROCS(0)
@@ -73,10 +73,10 @@ func NewStarts(limit int) *Starts {
 	return &Starts{limit: limit}
 }
 
-// ofProcess is the bound of ensembles that are given none.
+// ofProcess is the bound shared by ensembles without one of their own.
 var ofProcess = sync.OnceValue(func() *Starts { return NewStarts(0) })
 
-// ask asks for a start. The caller must end it, whether or not it began.
+// ask requests a start. The caller must end it, whether or not it began.
 func (s *Starts) ask(u urgency) *start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Starts) ask(u urgency) *start {
 	return one
 }
 
-// next lets those begin that there is room for; s.mu is held.
+// next lets waiting starts begin up to the limit; s.mu is held.
 func (s *Starts) next() {
 	for s.running < s.limit && len(s.waiting) > 0 {
 		s.count++
@@ -104,7 +104,7 @@ func (s *Starts) next() {
 	}
 }
 
-// raise makes a start that waits as urgent as u. It does nothing for a nil one.
+// raise makes a waiting start at least as urgent as u. It does nothing for a nil start.
 func (one *start) raise(u urgency) {
 	if one == nil {
 		return
@@ -124,7 +124,7 @@ func (one *start) hasBegun() bool {
 	}
 }
 
-// end ends the start, once. It does nothing for a nil one.
+// end ends the start, once. It does nothing for a nil start.
 func (one *start) end() {
 	if one == nil {
 		return
@@ -142,9 +142,9 @@ func (one *start) end() {
 	s.next()
 }
 
-// awaitStart waits until the connection before this one is gone, and until the
-// source may start its process. The time-out of the attempt has not begun: the
-// caller must end the start, which may be nil.
+// awaitStart waits until the previous connection is gone, and until the source may
+// start its process. The timeout of the attempt has not begun yet. The caller must end
+// the start, which may be nil.
 func (e *Ensemble) awaitStart(l, previous *life) (*start, error) {
 	if err := e.awaitGone(l, previous); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (e *Ensemble) awaitStart(l, previous *life) (*start, error) {
 	return l.start, l.ended
 }
 
-// want says who waits for a life that is not open yet; e.mu is held.
+// want records the urgency of a use that waits for a life to open; e.mu is held.
 func (e *Ensemble) want(l *life, u urgency) {
 	if e.options.Required {
 		u = max(u, forRequired)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State is where an ensemble stands in its life.
+// State is the state of an ensemble.
 //
 //	          next use             opened and listed
 //	Idle ----------------> Connecting ----------------> Ready
@@ -20,76 +20,76 @@ import (
 //	 |                      |      v
 //	 +----------------------+--- Parked
 //
-// Close leads from every state to Closed, which is final. From Connecting an
-// ensemble may go to Queued and back.
+// Close leads from every state to Closed, which is final. From Connecting, an ensemble
+// may go to Queued and back.
 type State string
 
 // The states.
 const (
-	// Idle: not connected, and nothing is wrong; the next use connects. After
-	// Options.IdleDisconnect only a call is such a use.
+	// Idle: not connected, without an error; the next use connects. After
+	// Options.IdleDisconnect only a call counts as a use.
 	Idle State = "idle"
-	// Queued: an attempt waits until its process may start, because of
-	// Options.Starts. Connecting follows.
+	// Queued: an attempt waits until its process may start, because of Options.Starts.
+	// Connecting follows.
 	Queued State = "queued"
-	// Connecting: an attempt is under way.
+	// Connecting: an attempt is in progress.
 	Connecting State = "connecting"
 	// Ready: connected, and the tools are known.
 	Ready State = "ready"
 	// Lost: the connection ended by itself, or the last attempt failed;
-	// Snapshot.LastError says why. The next use tries again, or the ensemble
-	// does by itself.
+	// Snapshot.LastError has the reason. The next use tries again, or the ensemble does
+	// by itself.
 	Lost State = "lost"
-	// Parked: lost, and given up; Snapshot.LastError says after how many
-	// failures. No use tries again; [Ensemble.Connect] does, and
-	// [Ensemble.Disconnect] makes it Idle.
+	// Parked: lost, and given up; Snapshot.LastError includes the number of failures.
+	// No use tries again; [Ensemble.Connect] does, and [Ensemble.Disconnect] makes the
+	// state Idle.
 	Parked State = "parked"
-	// Closed: for good.
+	// Closed: final.
 	Closed State = "closed"
 )
 
-// Snapshot is what was known of an ensemble at one moment. Taking one never
-// connects and never waits.
+// Snapshot describes an ensemble at one moment. Taking a snapshot never connects and
+// never waits.
 type Snapshot struct {
 	Name  string
 	State State
 	Since time.Time // when State was entered
-	// Peer is who is, or last was, at the other end.
+	// Peer is the current or last peer.
 	Peer Peer
-	// Tools counts the tools on offer; those of the last listing when the
-	// ensemble is not ready.
+	// Tools is the number of tools on offer, from the last listing when the ensemble is
+	// not ready.
 	Tools int
-	// Aside are the tools of that listing that are not offered, and Notes what
-	// there is to know of those that are.
+	// Aside are the tools of that listing that are not offered, and Notes are remarks
+	// about those that are.
 	Aside []Aside
 	Notes []Note
-	// LastChange is how the newest listing that differed from the one before
-	// did; zero when there was none.
+	// LastChange is the difference between the newest listing that changed something
+	// and the one before it; zero when there was none.
 	LastChange Change
-	// LastError is what went wrong last: a failed attempt to connect, a loss
-	// or a failed listing. A later success does not clear it.
+	// LastError is the last error: a failed attempt to connect, a loss or a failed
+	// listing. A later success does not clear it.
 	LastError error
-	// ConnectDuration is how long the last successful attempt took, the
-	// listing included.
+	// ConnectDuration is how long the last successful attempt took, including the
+	// listing.
 	ConnectDuration time.Duration
-	// Restarts counts the connections that took the place of a lost one.
+	// Restarts counts the connections that replaced a lost one.
 	Restarts int
-	// InFlight counts the calls that run now, and Calls those that have ended;
-	// Failures of these failed, in whatever way. A call for which there was no
-	// connection counts nowhere.
+	// InFlight counts the running calls, Calls the calls that have ended, and Failures
+	// those among Calls that failed, for any reason. A call for which there was no
+	// connection is not counted.
 	InFlight, Calls, Failures int
-	// Repeats counts the times that a call was made again; see [Tool.Invoke].
+	// Repeats counts how many times calls were made again; see [Tool.Invoke].
 	Repeats int
-	// Late counts the answers that came when nobody waited any more.
+	// Late counts the answers that arrived when no caller was waiting.
 	Late int
 	// LastSuccess is when a call, or an attempt to connect, last succeeded;
 	// zero when none did.
 	LastSuccess time.Time
-	// Latency is how long the newest calls took.
+	// Latency describes how long the newest calls took.
 	Latency Latency
 }
 
-// Snapshot returns what is known of the ensemble now.
+// Snapshot returns the current state of the ensemble.
 func (e *Ensemble) Snapshot() Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,29 +16,29 @@ import (
 	"go.uber.org/zap"
 )
 
-// subscription is a resource of which the ensemble is to hear.
+// subscription is a request for updates of a resource.
 type subscription struct {
 	uri  string
-	turn chan struct{} // holds a value while the connection is told
+	turn chan struct{} // holds a value while the connection is being told
 
 	// The rest is guarded by Ensemble.mu.
 
 	users    int
-	over     *life // the connection that knows of it; nil if none does
-	settling bool  // somebody tells a connection, and sees to what is left
+	over     *life // the connection that has been told; nil if none has
+	settling bool  // a goroutine is in settle, and will clean up
 }
 
-// Subscribe makes the updates of a resource news for [Roster.Watch], until stop
-// is called. Those who subscribe to the same resource share one subscription,
-// and Options.MaxSubscriptions bounds how many there are. It survives the loss
-// of the connection: while there is one the ensemble comes back by itself as
-// with [RestartAlways], subscribes again, and says once that the resource was
-// updated, because that may have been missed. It also counts as a use for
+// Subscribe makes updates of a resource appear as news in [Roster.Watch] until stop is
+// called. Callers that subscribe to the same resource share one subscription, and
+// Options.MaxSubscriptions bounds the number of subscriptions. A subscription survives
+// the loss of the connection: while there is a subscription, the ensemble reconnects by
+// itself as with [RestartAlways], subscribes again, and reports the resource as updated
+// once, because an update may have been missed. It also counts as a use for
 // Options.IdleDisconnect.
 //
-// The error is an [*invoker.Failure]: NOT_FOUND if there is no such resource,
-// and what the server says if it does not tell of updates. Nothing of ctx but
-// its end concerns the server, since the subscription is for all.
+// The error is an [*invoker.Failure]: NOT_FOUND if the resource does not exist, or the
+// server's error if it does not report updates. Only the end of ctx affects the server,
+// since the subscription is shared.
 func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
 	s, err := e.enlist(uri)
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err 
 	return sync.OnceFunc(func() { e.dismiss(s) }), nil
 }
 
-// enlist counts one more user of a subscription.
+// enlist adds a user to a subscription.
 func (e *Ensemble) enlist(uri string) (*subscription, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +71,7 @@ func (e *Ensemble) enlist(uri string) (*subscription, error) {
 	return s, nil
 }
 
-// dismiss counts one user less, and tells the connection after the last.
+// dismiss removes a user, and unsubscribes after the last one.
 func (e *Ensemble) dismiss(s *subscription) {
 	e.mu.Lock()
 	s.users--
@@ -90,16 +90,16 @@ func (e *Ensemble) dismiss(s *subscription) {
 	e.unsubscribe(l, s)
 }
 
-// forget drops a subscription without users; e.mu is held. One that somebody
-// still tells a connection of is kept, so that nobody else does beside them.
+// forget drops a subscription without users; e.mu is held. It keeps one that settle is
+// still working on, so that only one goroutine does so at a time.
 func (e *Ensemble) forget(s *subscription) {
 	if s.users == 0 && !s.settling && e.subscriptions[s.uri] == s {
 		delete(e.subscriptions, s.uri)
 	}
 }
 
-// unsubscribe tells the connection in a job of its own, which nobody waits for
-// but the end of the connection.
+// unsubscribe tells the connection in a separate job, which only the end of the
+// connection waits for.
 func (e *Ensemble) unsubscribe(l *life, s *subscription) {
 	ctx, cancel := context.WithTimeout(l.alive, e.options.ConnectTimeout)
 	j := &job{name: "ending a subscription", life: l, cancel: cancel, done: make(chan struct{})}
@@ -124,8 +124,8 @@ func (e *Ensemble) unsubscribe(l *life, s *subscription) {
 	}()
 }
 
-// settle brings a connection and a subscription together: it is to know of one
-// that has users, and of no other. One at a time does it.
+// settle makes a connection agree with a subscription: the connection is subscribed if
+// the subscription has users, and not otherwise. One goroutine at a time does it.
 func (e *Ensemble) settle(ctx context.Context, l *life, library Library, s *subscription) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -147,8 +147,8 @@ func (e *Ensemble) settle(ctx context.Context, l *life, library Library, s *subs
 	return err
 }
 
-// tell tells a connection that a subscription has users, or none; e.mu is held,
-// but not meanwhile.
+// tell tells a connection whether a subscription has users; e.mu is held, but released
+// in the meantime.
 func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscription) error {
 	wanted := s.users > 0
 	e.mu.Unlock()
@@ -162,23 +162,23 @@ func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscr
 		}
 		return err
 	}
-	ctx, cancel := context.WithTimeout(l.alive, e.options.ConnectTimeout) // whoever asked may be gone
+	ctx, cancel := context.WithTimeout(l.alive, e.options.ConnectTimeout) // the caller may be gone
 	defer cancel()
 	defer func() {
 		e.mu.Lock()
-		s.over = nil // whatever comes of it
+		s.over = nil // even if this fails
 		e.mu.Unlock()
 	}()
 	return library.Unsubscribe(telemetry.Within(bare{ctx}, ctx), s.uri)
 }
 
-// bare is a context that ends as another does, and carries nothing.
+// bare is a context that ends with another one and carries no values.
 type bare struct{ context.Context }
 
 func (bare) Value(any) any { return nil }
 
-// resubscribe makes the subscriptions known to a fresh connection, and says of
-// each that an earlier one knew of that the resource was updated.
+// resubscribe renews the subscriptions over a fresh connection. It reports the resource
+// of each subscription that an earlier connection had as updated.
 func (e *Ensemble) resubscribe(l *life, library Library) {
 	e.mu.Lock()
 	left := slices.SortedFunc(maps.Values(e.subscriptions), func(a, b *subscription) int { return cmp.Compare(a.uri, b.uri) })

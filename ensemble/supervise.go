@@ -11,30 +11,29 @@ import (
 	"go.uber.org/zap"
 )
 
-// Restart says what an ensemble does about a connection that was lost, or
-// could not be made.
+// Restart determines how an ensemble handles a connection that was lost or could not be
+// made.
 type Restart struct {
 	Policy RestartPolicy // default RestartOnUse
-	// Tries is how many losses and failed attempts within Window park the
-	// ensemble; negative means that none do. Default: 5 with RestartAlways;
-	// none with RestartOnUse, which by itself tries no more often than every
-	// 30 s. RestartNever has no use for it.
+	// Tries is how many losses and failed attempts within Window park the ensemble;
+	// negative means that it is never parked. Default: 5 with RestartAlways; never with
+	// RestartOnUse, which tries at most every 30 s after repeated failures.
+	// RestartNever ignores it.
 	Tries int
 	// Window is the time in which Tries are counted; default 5 min.
 	Window time.Duration
 }
 
-// RestartPolicy says when a fresh connection is made.
+// RestartPolicy determines when a fresh connection is made.
 type RestartPolicy string
 
 // The policies.
 const (
 	// RestartOnUse connects again when the ensemble is next used. The default.
 	RestartOnUse RestartPolicy = "on-use"
-	// RestartAlways does not wait to be used: it tries by itself, half a
-	// second to a second after the first failure, and after each further one
-	// within the Window twice as long, up to 30 s. A use meanwhile does not
-	// wait for that.
+	// RestartAlways connects again without being used: it tries half a second to a
+	// second after the first failure, and after twice as long for each further failure
+	// within Window, up to 30 s. A use in the meantime does not wait for that.
 	RestartAlways RestartPolicy = "always"
 	// RestartNever parks the ensemble at the first loss or failed attempt.
 	RestartNever RestartPolicy = "never"
@@ -65,11 +64,11 @@ func (r Restart) withDefaults() Restart {
 	return r
 }
 
-// minSetbacks is how many setbacks are remembered at least: enough for the
+// minSetbacks is the least number of setbacks that are remembered: enough for the
 // longest wait.
 const minSetbacks = 8
 
-// setBack decides what comes after a loss or a failed attempt; e.mu is held.
+// setBack decides what to do after a loss or a failed attempt; e.mu is held.
 func (e *Ensemble) setBack(cause error) {
 	r := e.options.Restart
 	now := time.Now()
@@ -93,7 +92,7 @@ func (e *Ensemble) setBack(cause error) {
 	}
 }
 
-// park gives up until somebody connects by hand; e.mu is held.
+// park stops reconnecting until [Ensemble.Connect] is called; e.mu is held.
 func (e *Ensemble) park(cause error) {
 	r := e.options.Restart
 	if r.Policy == RestartNever {
@@ -106,8 +105,8 @@ func (e *Ensemble) park(cause error) {
 	e.log.Error("parked; it is not tried again until somebody connects by hand", event.Parked, zap.Int("failures", len(e.setbacks)), zap.Error(cause))
 }
 
-// retryWait is how long to wait after the newest setback: between half and all
-// of a time that doubles, so that many do not come back at the same moment.
+// retryWait returns how long to wait after the newest setback: between half and all of
+// a time that doubles, so that several ensembles do not reconnect at the same moment.
 func (e *Ensemble) retryWait() time.Duration {
 	most := lastBackoff
 	if n := len(e.setbacks) - 1; n < minSetbacks {
@@ -116,7 +115,7 @@ func (e *Ensemble) retryWait() time.Duration {
 	return most/2 + time.Duration(e.random()*float64(most/2))
 }
 
-// retryNow connects again unless somebody did already.
+// retryNow connects again, unless the ensemble is already connecting or connected.
 func (e *Ensemble) retryNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,14 +124,14 @@ func (e *Ensemble) retryNow() {
 	}
 }
 
-// forgive forgets what went wrong and the plan to try again; e.mu is held.
+// forgive forgets past failures and cancels the planned retry; e.mu is held.
 func (e *Ensemble) forgive() {
 	e.stopRetry()
 	e.setbacks, e.parked, e.broken = nil, nil, false
 	e.attempts = backoff{}
 }
 
-// stopRetry drops the plan to try again; e.mu is held.
+// stopRetry cancels the planned retry; e.mu is held.
 func (e *Ensemble) stopRetry() {
 	if e.retry != nil {
 		e.retry.Stop()

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// recentCalls is how many calls the latencies are of.
+// recentCalls is the number of calls that the latencies cover.
 const recentCalls = 256
 
-// Latency is how long the newest calls took, 256 at most, whatever came of
-// them; zero when there was none. Time in which a person was asked does not
+// Latency summarizes the durations of the newest calls, at most 256, whether or not
+// they succeeded; zero when there were none. Time spent waiting for the user does not
 // count.
 type Latency struct {
 	Last time.Duration // the newest call
-	P50  time.Duration // half of them took no longer
-	P99  time.Duration // 99 of 100 took no longer
+	P50  time.Duration // median
+	P99  time.Duration // 99th percentile
 }
 
-// tally counts what an ensemble did; Ensemble.mu guards it.
+// tally holds the counters of an ensemble; Ensemble.mu guards it.
 type tally struct {
 	inFlight, calls, failures, restarts, repeats, late int
 
-	requests int // for resources and prompts, under way
+	requests int // for resources and prompts, in progress
 
 	success time.Time // of the newest call or attempt to connect that succeeded
 	used    time.Time // when a call last began or ended, or a connection was made
@@ -38,8 +38,8 @@ func (e *Ensemble) beginCall() {
 	e.tally.used = time.Now()
 }
 
-// beginRequest notes a request for a resource or prompt, which is a use but no
-// call.
+// beginRequest counts a request for a resource or prompt, which counts as a use but not
+// as a call.
 func (e *Ensemble) beginRequest() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,7 +54,7 @@ func (e *Ensemble) endRequest() {
 	e.tally.used = time.Now()
 }
 
-// inUse reports whether a call or request is under way; Ensemble.mu is held.
+// inUse reports whether a call or request is in progress; Ensemble.mu is held.
 func (t *tally) inUse() bool { return t.inFlight > 0 || t.requests > 0 }
 
 // repeatCall counts a call that is made again.
@@ -84,7 +84,7 @@ func (e *Ensemble) endCall(took time.Duration, succeeded bool) {
 	}
 }
 
-// latency sums up how long the newest calls took; Ensemble.mu is held.
+// latency summarizes the durations of the newest calls; Ensemble.mu is held.
 func (t *tally) latency() Latency {
 	if len(t.took) == 0 {
 		return Latency{}

@@ -18,7 +18,7 @@ func (e *Ensemble) traced(ctx context.Context) context.Context {
 	return telemetry.With(ctx, e.options.Telemetry)
 }
 
-// observe lets the gauges tell of the ensemble until it is closed.
+// observe registers the ensemble with the gauges until it is closed.
 func (e *Ensemble) observe() {
 	stop, err := e.options.Telemetry.Observe(e.observed)
 	if err != nil {
@@ -28,10 +28,10 @@ func (e *Ensemble) observe() {
 	e.unobserve = stop
 }
 
-// states are all there are.
+// states are all states.
 var states = []string{string(Idle), string(Queued), string(Connecting), string(Ready), string(Lost), string(Parked), string(Closed)}
 
-// observed is what the gauges tell of the ensemble.
+// observed returns the values of the gauges.
 func (e *Ensemble) observed() telemetry.EnsembleState {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// The largest template and URI that are held against each other, in bytes and
-// expressions: the work grows with their product.
+// The largest template and URI that are matched, in bytes and expressions: the work
+// grows with their product.
 const (
 	maxTemplate    = 512
 	maxExpressions = 16
 	maxURI         = 2 << 10
 )
 
-// checkTemplate returns what is wrong with a URI template (RFC 6570).
+// checkTemplate returns an error if a URI template (RFC 6570) is invalid or too large.
 func checkTemplate(template string) error {
 	if len(template) > maxTemplate {
 		return fmt.Errorf("it has more than %d bytes", maxTemplate)
@@ -31,26 +31,25 @@ func checkTemplate(template string) error {
 	return err
 }
 
-// beginning returns what each URI of the template begins with.
+// beginning returns the literal prefix of all URIs of the template.
 func beginning(template string) string {
 	literal, _, _ := strings.Cut(template, "{")
 	return literal
 }
 
-// anchored reports whether the template names the scheme of its URIs (RFC 3986,
-// § 3.1). One that does not may stand for the URIs of everybody else.
+// anchored reports whether the template fixes the scheme of its URIs (RFC 3986, § 3.1).
+// One that does not could match the URIs of all other ensembles.
 func anchored(template string) bool { return strings.Contains(beginning(template), ":") }
 
-// matches reports whether a URI is one that the template stands for.
+// matches reports whether a URI matches the template.
 func matches(template, uri string) bool {
 	_, ok := variables(template, uri)
 	return ok
 }
 
-// variables returns the values that make the URI of the template; false if
-// there are none, or the template cannot be read. The library's own Match takes
-// time without end for what a server may write; a regular expression of Go does
-// not.
+// variables returns the values of the template's variables in the URI; false if the URI
+// does not match, or the template is invalid. It uses a Go regular expression, because
+// the time that the library's own Match takes for a malicious template is unbounded.
 func variables(template, uri string) (map[string]string, bool) {
 	if len(uri) > maxURI || !strings.HasPrefix(uri, beginning(template)) || checkTemplate(template) != nil {
 		return nil, false
@@ -75,7 +74,7 @@ func variables(template, uri string) (map[string]string, bool) {
 	return values, true
 }
 
-// patternOf writes the template as a regular expression, and the names of the
+// patternOf returns the template as a regular expression, and the names of the
 // variables in the order of its groups.
 func patternOf(template string) (pattern string, names []string) {
 	var b strings.Builder
@@ -93,7 +92,7 @@ func patternOf(template string) (pattern string, names []string) {
 	}
 }
 
-// operator says how the variables of an expression stand in a URI (RFC 6570,
+// operator determines the form of an expression's variables in a URI (RFC 6570,
 // appendix A).
 type operator struct {
 	first, separator string
@@ -101,8 +100,8 @@ type operator struct {
 	value            string // a regular expression
 }
 
-// plain is a value that may hold no reserved characters, and whole one that may.
-// No URI has control characters (RFC 3986, § 2).
+// plain matches a value without reserved characters, and whole one that may have them.
+// URIs have no control characters (RFC 3986, § 2).
 const (
 	plain = `[^\x00-\x1f\x7f:/?#\[\]@!$&'()*+,;=]*`
 	whole = `[^\x00-\x1f\x7f]*`
@@ -118,8 +117,9 @@ var operators = map[byte]operator{
 	'&': {"&", "&", true, plain},
 }
 
-// writeExpression writes one expression of a template and returns the names of
-// its variables. Each may be missing, but one that stands alone without a name.
+// writeExpression writes one expression of a template and returns the names of its
+// variables. Each variable is optional, except for the first one of an expression
+// without names.
 func writeExpression(b *strings.Builder, expression string) (names []string) {
 	o, known := operators[expression[0]]
 	if known {

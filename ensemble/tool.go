@@ -13,15 +13,14 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// attempts is how often a call looks for a connection, when the one it found
-// ends before the call has reached the other end.
+// attempts is how many connections a call tries when the one it found ends before the
+// call has reached the other end.
 const attempts = 3
 
-// Tool is an invoker that an ensemble offers. It is bound to the ensemble and
-// the tool's own name, not to one connection: after a loss, the next call goes
-// over a fresh one. It is itself an [invoker.Invoker]. All methods may be
-// called concurrently. Ensembles and catalogs have tools; the zero value is not
-// usable.
+// Tool is an invoker that an ensemble offers. It is bound to the ensemble and the
+// tool's own name, not to one connection: after a loss, the next call uses a fresh one.
+// It is itself an [invoker.Invoker]. All methods may be called concurrently. Ensembles
+// and catalogs return tools; the zero value is not usable.
 type Tool struct {
 	name       string
 	ensemble   *Ensemble
@@ -30,37 +29,36 @@ type Tool struct {
 
 var _ invoker.Invoker = (*Tool)(nil)
 
-// Name returns the name that the model knows the tool by; see [NameFor].
+// Name returns the tool's name for the model; see [NameFor].
 func (t *Tool) Name() string { return t.name }
 
 // Ensemble returns the ensemble that offers the tool.
 func (t *Tool) Ensemble() *Ensemble { return t.ensemble }
 
-// Definition returns the tool's definition as it was listed, under the tool's
-// own name, but for characters that nobody sees; see [Snapshot].Notes.
+// Definition returns the tool's definition as it was listed, under the tool's own name,
+// without invisible characters; see [Snapshot].Notes.
 func (t *Tool) Definition() *invoker.Definition { return t.definition }
 
-// Invoke calls the tool, connecting first if need be. Its error is always an
-// [*invoker.Failure]; beyond those of the tool itself:
+// Invoke calls the tool, connecting first if needed. Its error is always an
+// [*invoker.Failure]. In addition to the failures of the tool itself, these are:
 //
 //   - UNAVAILABLE: there is no connection; the call never left.
-//   - TOOL_NOT_FOUND: the ensemble offers no such tool any more.
+//   - TOOL_NOT_FOUND: the ensemble no longer offers the tool.
 //   - TIMEOUT: no sign of life within Options.CallTimeout, no answer within
 //     Options.CallLimit, or none before ctx's deadline.
 //   - CANCELED: ctx was cancelled, or the ensemble disconnected or closed.
 //   - OUTCOME_UNKNOWN: the connection was lost during the call.
 //   - EXECUTION_FAILED: the tool panicked.
 //
-// A call that certainly had no effect, because its connection was lost before,
-// is made again over a fresh one, and one that may have had an effect is
-// repeated once if Options.Trust allows it: with the same ID, and within the
-// same limits.
+// A call that certainly had no effect, because its connection was lost before the call
+// was sent, is made again over a fresh one. A call that may have had an effect is
+// repeated once if Options.Trust allows it, with the same ID and within the same
+// limits.
 //
-// The function behind the tool runs with a context that carries the call, for
-// [invoker.CallFrom], and the ensemble's [Settings]. Invoke returns soon after
-// ctx ends. A function that ignores its context is then left behind, its
-// answer and its progress dropped; [Ensemble.Disconnect] and [Ensemble.Close]
-// wait for it.
+// The function that implements the tool runs with a context that carries the call, for
+// [invoker.CallFrom], and the ensemble's [Settings]. Invoke returns soon after ctx
+// ends. A function that ignores its context is then left running, and its answer and
+// its progress are dropped; [Ensemble.Disconnect] and [Ensemble.Close] wait for it.
 func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.Output, err error) {
 	if call == nil {
 		call = &invoker.Call{}
@@ -87,7 +85,7 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 		case err == nil:
 			return output, nil
 		case made && unknown != nil && isUnavailable(err):
-			return invoker.Output{}, unknown // nothing was done by the second call alone
+			return invoker.Output{}, unknown // the second call alone did nothing
 		case made && (unknown != nil || attempt == attempts || !t.mayRepeat(l, err)):
 			return invoker.Output{}, err
 		case made:
@@ -102,7 +100,7 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 	}
 }
 
-// target finds the invoker on the current connection.
+// target finds the tool's invoker on the current connection.
 func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 	e := t.ensemble
 	l, err := e.readyFor(ctx, false, forCall)
@@ -122,21 +120,21 @@ func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
 	return nil, nil, invoker.Failf(invoker.ToolNotFound, "%q no longer offers the tool %q.", e.name, t.definition.Name)
 }
 
-// neverReached reports whether a call failed because its connection was lost
-// before it: the source says that nothing was done.
+// neverReached reports whether a call failed because its connection was lost before the
+// call was sent: the source says that nothing was done.
 func (l *life) neverReached(err error) bool {
 	return isUnavailable(err) && l.isLost()
 }
 
-// isUnavailable reports whether a call failed and nothing was done. Only the
-// source can know that: a failure with content is the tool's own answer, and
-// what a server says of itself makes no call happen twice.
+// isUnavailable reports whether a call failed and nothing was done. Only the source can
+// know that: a failure with content is the tool's own answer, and a server's statement
+// about itself never causes a second call.
 func isUnavailable(err error) bool {
 	var failure *invoker.Failure
 	return errors.As(err, &failure) && failure.Code == invoker.Unavailable && len(failure.Content) == 0
 }
 
-// invokerOf returns the invoker that the connection has for the tool.
+// invokerOf returns the connection's invoker for the tool.
 func (e *Ensemble) invokerOf(l *life, tool string) (invoker.Invoker, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -144,11 +142,11 @@ func (e *Ensemble) invokerOf(l *life, tool string) (invoker.Invoker, bool) {
 	return target, ok
 }
 
-// call is a call under way.
+// call is a call in progress.
 type call struct {
 	job
 	invoker.Call
-	asked invoker.Call // as it was made, with functions that do not panic
+	asked invoker.Call // the original call, with callbacks that do not panic
 	clock *clock
 	over  atomic.Bool
 }
@@ -163,14 +161,14 @@ func (c *call) report(p invoker.Progress) {
 	c.asked.Report(p)
 }
 
-// hold stops the limits of the call, and those of whoever made it.
+// hold suspends the limits of the call and those of its caller.
 func (c *call) hold() (resume func()) {
 	outer, own := c.asked.Hold(), c.clock.hold()
 	return func() { own(); outer() }
 }
 
-// invokeOver makes the call over one connection. It is not made when that
-// turns out to have ended before.
+// invokeOver makes the call over one connection. It does not make the call if the
+// connection has already ended.
 func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, made bool, err error) {
 	e := t.ensemble
 	bounded, cancel := context.WithCancel(clock.ctx)
@@ -208,22 +206,22 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 	return invoker.Output{}, !l.neverReached(failure), failure
 }
 
-// errNotBegun is the error of a call whose end came before its beginning, such as
-// the loss of the connection over which the call before it failed.
+// errNotBegun is the error of a call that ended before it began, for example because
+// the connection was lost over which its previous attempt had failed.
 var errNotBegun = errors.New("the call ended before it began")
 
-// notBegun reports whether a source says the same of a call: that it was
-// interrupted, and can be made again. Of one that may have had an effect nobody
-// says so, see [invoker.AsFailure].
+// notBegun reports whether a source says that a call was interrupted before it began
+// and can be made again. No source says this of a call that may have had an effect; see
+// [invoker.AsFailure].
 func notBegun(err error) bool {
 	own := invoker.AsFailure(err)
 	return own.Code == invoker.Canceled && own.Retryable && len(own.Content) == 0 && isContextError(err)
 }
 
-// neverSent says that the call could not be made.
+// neverSent returns the failure of a call that could not be made.
 func neverSent(ctx context.Context, err error) *invoker.Failure {
 	if ended := ctx.Err(); ended != nil {
-		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) { // as of a clock
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) { // as from a clock
 			ended = context.DeadlineExceeded
 		}
 		return &invoker.Failure{Code: invoker.AsFailure(ended).Code, Message: "The call ended before it could be made; nothing was done.", Retryable: true, Cause: err}
@@ -234,8 +232,8 @@ func neverSent(ctx context.Context, err error) *invoker.Failure {
 	return failure
 }
 
-// failure says what came of a call that returned err. An end that came from
-// outside the tool is told from the tool's own failures.
+// failure returns the failure of a call that returned err. It distinguishes an end that
+// came from outside the tool from the tool's own failures.
 func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure {
 	var panicked *panicError
 	if errors.As(err, &panicked) {

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// attend watches over a connection until it is lost or to be ended: it hears
-// of changes, asks for signs of life, and lets an unused connection go.
+// attend monitors a connection until it is lost or its life ends: it receives changes,
+// sends pings, and disconnects when idle.
 func (e *Ensemble) attend(l *life, connection Connection) {
 	changed := l.signals.changed
 	pinger, ok := connection.(Pinger)
@@ -26,7 +26,7 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 	if library, ok := connection.(Library); ok {
 		renewing.Go(func() { e.resubscribe(l, library) })
 	}
-	var pinged chan error // while a ping is under way
+	var pinged chan error // while a ping is in progress
 	defer func() {
 		if pinged != nil {
 			<-pinged // soon, since the life has ended
@@ -43,7 +43,7 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 			return
 		case _, open := <-changed:
 			if !open {
-				changed = nil // against the contract, and no news
+				changed = nil // violates the contract, and reports no change
 			}
 			e.mu.Lock()
 			l.stale = true
@@ -72,13 +72,13 @@ func (e *Ensemble) attend(l *life, connection Connection) {
 	}
 }
 
-// alarm is a timer that may be off: then it never rings.
+// alarm is a timer that may be off: then it never fires.
 type alarm struct {
 	timer *time.Timer
 	rings <-chan time.Time
 }
 
-// newAlarm sets an alarm, unless it is not wanted or its time is not positive.
+// newAlarm sets an alarm, unless wanted is false or the time is not positive.
 func newAlarm(after time.Duration, wanted bool) alarm {
 	if after <= 0 || !wanted {
 		return alarm{}
@@ -97,7 +97,7 @@ func (a alarm) stop() {
 var errUnused = errors.New("disconnected because it was not used")
 
 // sleepOrWait disconnects the ensemble if it has not been used for
-// Options.IdleDisconnect, and returns when to look again.
+// Options.IdleDisconnect, and returns when to check again.
 func (e *Ensemble) sleepOrWait(l *life) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +108,7 @@ func (e *Ensemble) sleepOrWait(l *life) time.Duration {
 	if wait := most - time.Since(e.tally.used); wait > 0 {
 		return wait
 	}
-	e.asleep = !l.isStale() // if the tools may have changed, who asks for them wakes it
+	e.asleep = !l.isStale() // if the tools may have changed, the next listing reconnects
 	e.end(l, fmt.Errorf("ensemble %q: %w", e.name, errUnused))
 	e.enter(Idle)
 	e.log.Info("disconnected until it is used", event.Disconnected, zap.Duration("unused", most))

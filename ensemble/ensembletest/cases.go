@@ -20,7 +20,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// cases are the rules that every source keeps.
+// cases are the rules that every source must follow.
 var cases = []testCase{
 	{"Open/fresh", "each Open makes a connection of its own, and closing one leaves the others alone", nothing, openFresh},
 	{"Open/outlives", "the connection outlives the context of Open", nothing, openOutlives},
@@ -71,7 +71,7 @@ func openOutlives(s *subject) {
 	}
 	defer connection.Close(s.expired())
 	s.echoes(s.tool(connection, "echo"), "still here")
-	// What ends with the context may take a moment to do so.
+	// An end that the context causes may take a moment.
 	select {
 	case <-connection.Lost():
 		s.Fatal("the connection was lost with the context of Open")
@@ -97,7 +97,7 @@ func openLeavesNothing(s *subject) {
 		s.echoes(s.tool(connection, "echo"), "x")
 		s.closes(connection)
 	}
-	round() // starts what is started once
+	round() // starts everything that is started only once
 	before := runtime.NumGoroutine()
 	for range rounds {
 		round()
@@ -147,7 +147,7 @@ func listChanged(s *subject) {
 	fail := s.tool(connection, "fail")
 	s.Change()
 	deadline := time.After(s.Patience)
-	for { // one value may come before the list is the new one
+	for { // one value may come before the list has changed
 		select {
 		case <-connection.Changed():
 		case <-deadline:
@@ -377,7 +377,7 @@ func lostReopened(s *subject) {
 	s.echoes(s.tool(s.open(), "echo"), "here again")
 }
 
-// echoes calls the tool echo and compares.
+// echoes calls the tool echo and checks its answer.
 func (s *subject) echoes(echo invoker.Invoker, text string) {
 	s.Helper()
 	output, err := echo.Invoke(s.context(), textCall(text))
@@ -390,7 +390,7 @@ func (s *subject) echoes(echo invoker.Invoker, text string) {
 	}
 }
 
-// closes closes a connection politely.
+// closes closes a connection gracefully.
 func (s *subject) closes(connection ensemble.Connection) {
 	s.Helper()
 	s.soon("Close", func() {
@@ -400,7 +400,7 @@ func (s *subject) closes(connection ensemble.Connection) {
 	})
 }
 
-// ended checks that the connection is at its end.
+// ended checks that the connection has ended.
 func (s *subject) ended(connection ensemble.Connection, echo invoker.Invoker) {
 	s.Helper()
 	select {
@@ -424,7 +424,7 @@ func (s *subject) ended(connection ensemble.Connection, echo invoker.Invoker) {
 func textCall(text string) *invoker.Call {
 	arguments, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
-		panic(err) // no string fails to marshal
+		panic(err) // a string always marshals
 	}
 	return &invoker.Call{Arguments: arguments}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// The steps of a library.
+// The steps of a connection with a library.
 const (
 	ListResources Step = "list resources" // and templates
 	ListPrompts   Step = "list prompts"
@@ -26,9 +26,9 @@ const (
 
 var librarySteps = []Step{ListResources, ListPrompts, Read, Get, Complete, Subscribe, Unsubscribe}
 
-// SetLibrary makes the source offer resources and prompts as a local ensemble
-// would ([ensemble.LocalLibrary]), and its connections say that they changed.
-// Connections that were opened before the first SetLibrary stay without.
+// SetLibrary makes the source offer resources and prompts as a local ensemble would
+// ([ensemble.LocalLibrary]), and its connections report that they changed. Connections
+// that were opened before the first SetLibrary stay without a library.
 func (s *Source) SetLibrary(options ensemble.LocalOptions) {
 	s.mu.Lock()
 	s.library = &options
@@ -37,7 +37,7 @@ func (s *Source) SetLibrary(options ensemble.LocalOptions) {
 	s.Tell(ensemble.News{Kind: ensemble.PromptsChanged})
 }
 
-// Tell makes all connections say some news.
+// Tell makes all connections report the news.
 func (s *Source) Tell(news ensemble.News) {
 	s.mu.Lock()
 	connections := slices.Clone(s.connections)
@@ -52,8 +52,7 @@ func (s *Source) Tell(news ensemble.News) {
 	}
 }
 
-// Subscribed returns the resources to which connections that are open are
-// subscribed, sorted.
+// Subscribed returns the resources to which open connections are subscribed, sorted.
 func (s *Source) Subscribed() []string {
 	s.mu.Lock()
 	connections := slices.Clone(s.connections)
@@ -70,7 +69,7 @@ func (s *Source) Subscribed() []string {
 	return uris
 }
 
-// librarian is a connection of a fake source that has a library.
+// librarian is a connection of a fake source with a library.
 type librarian struct{ *connection }
 
 var _ ensemble.Library = librarian{}
@@ -81,7 +80,7 @@ func (l librarian) Listen(heard func(ensemble.News)) {
 	l.heard = heard
 }
 
-// ask does a step and then asks the library as it is now.
+// ask performs a step and then calls f with the current library.
 func ask[T any](ctx context.Context, l librarian, step Step, f func(context.Context, ensemble.Library) (T, error)) (T, error) {
 	var none T
 	if err := l.usable(); err != nil {
@@ -176,7 +175,7 @@ func (l librarian) Unsubscribe(ctx context.Context, uri string) error {
 	return err
 }
 
-// TextResource makes a resource that holds a text.
+// TextResource makes a resource that contains a text.
 func TextResource(uri, text string) ensemble.LocalResource {
 	return ensemble.LocalResource{
 		Resource: ensemble.Resource{URI: uri, Name: uri, MIME: "text/plain"},
@@ -186,23 +185,23 @@ func TextResource(uri, text string) ensemble.LocalResource {
 	}
 }
 
-// ServerLibrary returns what a server behind a source offers beside tools to
-// [TestSource], if [Harness].Library says so. Servers that are written in Go can
-// serve just this; others do the same:
+// ServerLibrary returns the resources and prompts that a server behind a source must
+// offer to [TestSource] if [Harness].Library is set. A server written in Go can serve
+// them as they are; others must do the same:
 //
 //   - the resource test://greeting, called greeting, titled Greeting, of the
 //     media type text/plain, with the text "hello";
 //   - the resource test://bytes, called bytes, of the media type
 //     application/octet-stream, with the bytes 0, 1, 255;
 //   - the template test://items/{id}, called items, with the text "item " and
-//     the id; completions of id are those of a1, a2 and b1 that begin so;
+//     the id; completions of id are the values a1, a2 and b1 with the given prefix;
 //   - the prompt review, described as "Review something.", with the required
 //     argument subject and the optional tone: a user's text "Review " and the
-//     subject, and an assistant's text "Which part?"; completions of tone are
-//     those of kind and stern that begin so, and only stern if the subject is
-//     given as code.
+//     subject, and an assistant's text "Which part?"; completions of tone are the
+//     values kind and stern with the given prefix, and only stern if the subject
+//     is given as code.
 //
-// It tells of updates of test://greeting by the updates given, which may be nil.
+// It reports updates of test://greeting through updates, which may be nil.
 func ServerLibrary(updates *ensemble.Updates) ensemble.LocalOptions {
 	return ensemble.LocalOptions{
 		Resources: []ensemble.LocalResource{
@@ -247,7 +246,8 @@ func ServerLibrary(updates *ensemble.Updates) ensemble.LocalOptions {
 	}
 }
 
-// completing proposes those of some values that begin as the request's does.
+// completing returns a function that proposes the values that have the request's
+// prefix.
 func completing(values func(*ensemble.CompletionRequest) []string) func(context.Context, *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 	return func(_ context.Context, request *ensemble.CompletionRequest) (*ensemble.Completion, error) {
 		found := &ensemble.Completion{}

@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// libraryCases are the rules of connections that offer resources and prompts.
+// libraryCases are the rules for connections that offer resources and prompts.
 var libraryCases = []testCase{
 	{"Library/list", "all resources, templates and prompts are listed as the server describes them", library, libraryList},
 	{"Library/read", "a resource is read as it is, text and bytes, also one of a template", library, libraryRead},
@@ -26,7 +26,7 @@ var libraryCases = []testCase{
 	{"Library/lost", "requests of a lost connection are UNAVAILABLE, so that they are made again", libraryLoss, libraryLost},
 }
 
-// library opens a connection and returns what it offers beside tools.
+// library opens a connection and returns its library.
 func (s *subject) library(heard func(ensemble.News)) (ensemble.Connection, ensemble.Library) {
 	s.Helper()
 	connection := s.open()
@@ -132,7 +132,7 @@ func libraryComplete(s *subject) {
 	}
 }
 
-// requests are one of each kind.
+// requests returns one request of each kind.
 func requests(library ensemble.Library) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Resources": func(ctx context.Context) error { _, err := library.Resources(ctx); return err },
@@ -196,8 +196,8 @@ func libraryUpdated(s *subject) {
 	}
 }
 
-// changedTo waits until the connection says that its tools changed, and they
-// have one of this name.
+// changedTo waits until the connection reports that its tools changed, and lists one
+// with this name.
 func (s *subject) changedTo(connection ensemble.Connection, name string) {
 	s.Helper()
 	deadline := time.After(s.Patience)
@@ -213,7 +213,7 @@ func (s *subject) changedTo(connection ensemble.Connection, name string) {
 	}
 }
 
-// hears waits for some news.
+// hears waits for the given news.
 func (s *subject) hears(news <-chan ensemble.News, want ensemble.News) {
 	s.Helper()
 	deadline := time.After(s.Patience)

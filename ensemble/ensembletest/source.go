@@ -13,22 +13,22 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Source is a fake [ensemble.Source] that a test commands. All methods may be
+// Source is a fake [ensemble.Source] under the control of a test. All methods may be
 // called concurrently.
 type Source struct {
-	// Peer is what every connection says of the other end. It may be set
-	// before the source is used.
+	// Peer is the peer that every connection reports. It may be set before the source
+	// is used.
 	Peer ensemble.Peer
 
 	mu          sync.Mutex
 	tools       []invoker.Invoker
 	aside       []ensemble.Aside
-	library     *ensemble.LocalOptions // nil: none
-	connections []*connection          // those not closed
+	library     *ensemble.LocalOptions // nil if there is none
+	connections []*connection          // not yet closed
 	steps       map[Step]*script
 }
 
-// Step is something that a source does, and that a test can make go wrong.
+// Step is an operation of a source that a test can make fail or hang.
 type Step string
 
 // The steps.
@@ -39,18 +39,18 @@ const (
 	Close Step = "close"
 )
 
-// script is what is to happen at a step.
+// script is the planned behavior of a step.
 type script struct {
-	count    int   // how often the step was begun
-	failures int   // how often it will fail still
-	err      error // with what
+	count    int   // number of times the step was begun
+	failures int   // number of failures still to come
+	err      error // the error of these failures
 	hang     chan struct{}
 	stubborn bool
 }
 
 var _ ensemble.Source = (*Source)(nil)
 
-// NewSource makes a source that offers some tools, in that order.
+// NewSource makes a source that offers the given tools, in that order.
 func NewSource(tools ...invoker.Invoker) *Source {
 	s := &Source{
 		tools: slices.Clone(tools),
@@ -62,8 +62,8 @@ func NewSource(tools ...invoker.Invoker) *Source {
 	return s
 }
 
-// SetTools changes the tools on offer, and the connections say so. Tools that
-// are gone answer TOOL_NOT_FOUND from now on.
+// SetTools changes the tools on offer, and the connections report it. Removed tools
+// answer TOOL_NOT_FOUND from now on.
 func (s *Source) SetTools(tools ...invoker.Invoker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +73,8 @@ func (s *Source) SetTools(tools ...invoker.Invoker) {
 	}
 }
 
-// SetAside sets what listings say that the source cannot offer. It does not
-// make the connections say that their tools changed.
+// SetAside sets the tools that listings report as impossible to offer. It does not make
+// the connections report a change.
 func (s *Source) SetAside(aside ...ensemble.Aside) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +88,8 @@ func (s *Source) Fail(step Step, n int, err error) {
 	s.steps[step].failures, s.steps[step].err = n, err
 }
 
-// Hang makes a step hang from now on, until release is called, which may be
-// done more than once. It hangs no longer than its context lasts, unless it is
-// stubborn.
+// Hang makes a step hang from now on, until release is called, which may be called more
+// than once. A step hangs no longer than its context lasts, unless stubborn is set.
 func (s *Source) Hang(step Step, stubborn bool) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,9 +105,9 @@ func (s *Source) Hang(step Step, stubborn bool) (release func()) {
 	})
 }
 
-// Lose ends all connections as if the other end had gone, with a cause that is
-// not nil: calls in flight that fail then, other than with UNAVAILABLE, fail
-// with OUTCOME_UNKNOWN, and later ones with UNAVAILABLE.
+// Lose ends all connections as if the other end had disappeared. The cause must not be
+// nil. Calls in flight that then fail with another code than UNAVAILABLE fail with
+// OUTCOME_UNKNOWN, and later ones with UNAVAILABLE.
 func (s *Source) Lose(cause error) {
 	s.mu.Lock()
 	connections := slices.Clone(s.connections)
@@ -118,22 +117,22 @@ func (s *Source) Lose(cause error) {
 	}
 }
 
-// Count returns how often a step was begun, whatever came of it.
+// Count returns how often a step was begun, whether or not it succeeded.
 func (s *Source) Count(step Step) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.steps[step].count
 }
 
-// Connections returns how many connections are open, lost ones included until
-// they are closed.
+// Connections returns the number of open connections, including lost ones until they
+// are closed.
 func (s *Source) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.connections)
 }
 
-// Open makes a connection, unless it was told otherwise.
+// Open makes a connection, unless [Source.Fail] or [Source.Hang] prevents it.
 func (s *Source) Open(ctx context.Context) (ensemble.Connection, error) {
 	if err := s.step(ctx, Open); err != nil {
 		return nil, err
@@ -149,7 +148,7 @@ func (s *Source) Open(ctx context.Context) (ensemble.Connection, error) {
 	return c, nil
 }
 
-// step counts a step and does what the script says.
+// step counts a step and follows its script.
 func (s *Source) step(ctx context.Context, step Step) error {
 	s.mu.Lock()
 	script := s.steps[step]
@@ -188,7 +187,7 @@ type connection struct {
 	source  *Source
 	changed chan struct{}
 	closing sync.Once
-	closed  error // what Close returned
+	closed  error // the result of Close
 
 	alive context.Context // ends when the connection does
 	end   context.CancelFunc
@@ -237,7 +236,7 @@ func (c *connection) Err() error {
 func (c *connection) Close(ctx context.Context) error {
 	c.closing.Do(func() {
 		c.lose(nil)
-		// A polite end takes as long as the script says, an impolite one no time.
+		// A graceful end follows the script; a forced one takes no time.
 		if err := c.source.step(ctx, Close); err != nil && ctx.Err() == nil {
 			c.closed = err
 		}
@@ -261,7 +260,7 @@ func (c *connection) sayChanged() {
 	}
 }
 
-// lose ends the connection; the cause is nil when Close does.
+// lose ends the connection; the cause is nil when Close ends it.
 func (c *connection) lose(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,7 +272,7 @@ func (c *connection) lose(cause error) {
 
 var errEnded = errors.New("the connection has ended")
 
-// usable returns why the connection serves no more, if so.
+// usable returns nil, or why the connection takes no more calls.
 func (c *connection) usable() error {
 	if c.alive.Err() == nil {
 		return nil

@@ -13,36 +13,35 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Harness is a source under test, with what the suite needs to know of it and
-// do to it.
+// Harness is a source under test, with the information and the functions that the suite
+// needs.
 type Harness struct {
-	// Source is the source. The server behind it offers the tools that
-	// [ServerTools] describes, and no others.
+	// Source is the source. The server behind it must offer exactly the tools that
+	// [ServerTools] describes.
 	Source ensemble.Source
-	// Lose, if not nil, breaks all connections from the other end, for example
-	// by killing the server. Opening the source once more succeeds afterwards.
+	// Lose, if not nil, breaks all connections from the other end, for example by
+	// killing the server. After that, opening the source again must succeed.
 	Lose func()
-	// Change, if not nil, makes the server offer one more tool, called late,
-	// and no longer the tool fail.
+	// Change, if not nil, makes the server add a tool called late and remove the tool
+	// fail.
 	Change func()
-	// NoProgress says that the source cannot carry progress reports.
+	// NoProgress means that the source cannot carry progress reports.
 	NoProgress bool
-	// Library says that the server also offers what [ServerLibrary] describes.
+	// Library means that the server also offers the library that [ServerLibrary]
+	// describes.
 	Library bool
-	// Update, if not nil, makes the server tell that test://greeting was
-	// updated.
+	// Update, if not nil, makes the server report that test://greeting was updated.
 	Update func()
-	// ChangeLibrary, if not nil, makes the server offer one more resource,
-	// test://late.
+	// ChangeLibrary, if not nil, makes the server add the resource test://late.
 	ChangeLibrary func()
-	// Patience is how long the suite waits for what ought to happen soon;
-	// default 10 s.
+	// Patience is how long the suite waits for events that should happen soon; default
+	// 10 s.
 	Patience time.Duration
 }
 
-// TestSource runs the suite that every [ensemble.Source] must pass. It makes a
-// fresh harness for each case; what that starts is ended with t.Cleanup. Each
-// case is a subtest, and says when it fails what the rule is.
+// TestSource runs the suite that every [ensemble.Source] must pass. It makes a fresh
+// harness for each case; the harness should clean up with t.Cleanup. Each case is a
+// subtest, and logs its rule when it fails.
 func TestSource(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range slices.Concat(cases, libraryCases) {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,14 +61,14 @@ func TestSource(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
-// testCase is one rule and how it is checked.
+// testCase is one rule with its check.
 type testCase struct {
 	name, rule string
 	needs      need
 	check      func(*subject)
 }
 
-// need is what a case needs of a harness.
+// need is a requirement of a case on the harness.
 type need int
 
 const (
@@ -83,7 +82,7 @@ const (
 	libraryLoss
 )
 
-// unfit returns why the case cannot be run, or the empty text if it can.
+// unfit returns why the case cannot be run, or the empty string if it can.
 func (c testCase) unfit(h Harness) string {
 	switch {
 	case c.needs == loss && h.Lose == nil:
@@ -104,13 +103,13 @@ func (c testCase) unfit(h Harness) string {
 	return ""
 }
 
-// subject is a harness while a case runs.
+// subject is a harness during a case.
 type subject struct {
 	*testing.T
 	Harness
 }
 
-// context returns a context that ends when the suite's patience does.
+// context returns a context with Patience as its timeout.
 func (s *subject) context() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	s.Cleanup(cancel)
@@ -138,7 +137,7 @@ func (s *subject) expired() context.Context {
 	return ctx
 }
 
-// soon calls f and fails when that takes longer than the suite's patience.
+// soon calls f and fails the test if that takes longer than Patience.
 func (s *subject) soon(what string, f func()) {
 	s.Helper()
 	done := make(chan struct{})
@@ -186,14 +185,14 @@ func (s *subject) tool(connection ensemble.Connection, name string) invoker.Invo
 	return tool
 }
 
-// waiting is a call of the tool wait that is under way.
+// waiting is a running call of the tool wait.
 type waiting struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the call has returned
-	err    error         // what it returned
+	err    error         // the error it returned
 }
 
-// wait calls the tool wait and returns when the server is known to be at it.
+// wait calls the tool wait and returns when the server is known to have begun it.
 func (s *subject) wait(connection ensemble.Connection) *waiting {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -211,7 +210,7 @@ func (s *subject) wait(connection ensemble.Connection) *waiting {
 		defer close(w.done)
 		_, w.err = tool.Invoke(ctx, call)
 	}()
-	var guess <-chan time.Time // a source without progress leaves nothing better
+	var guess <-chan time.Time // without progress reports, waiting a moment is all that can be done
 	if s.NoProgress {
 		guess = time.After(100 * time.Millisecond)
 	}

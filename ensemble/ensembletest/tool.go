@@ -11,11 +11,10 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Tool is a scripted invoker. It may be changed before it is used, and not
-// after.
+// Tool is a scripted invoker. Its fields must not be changed after first use.
 type Tool struct {
-	// Def is the definition; [NewTool] fills in a name, a description and an
-	// input schema that takes any object.
+	// Def is the definition; [NewTool] fills in a name, a description and an input
+	// schema that accepts any object.
 	Def invoker.Definition
 
 	run   func(ctx context.Context, call *invoker.Call) (invoker.Output, error)
@@ -24,7 +23,7 @@ type Tool struct {
 
 var _ invoker.Invoker = (*Tool)(nil)
 
-// NewTool makes a tool that runs a function.
+// NewTool makes a tool that calls run.
 func NewTool(name string, run func(ctx context.Context, call *invoker.Call) (invoker.Output, error)) *Tool {
 	return &Tool{
 		Def: invoker.Definition{
@@ -63,18 +62,18 @@ func Panics(name string, value any) *Tool {
 	return NewTool(name, func(context.Context, *invoker.Call) (invoker.Output, error) { panic(value) })
 }
 
-// Gate is a tool whose calls stand still until the test lets them go.
+// Gate is a tool whose calls block until the test releases them.
 type Gate struct {
 	*Tool
-	// Begun receives each call when it has begun. Who makes more than 100
-	// calls reads from it.
+	// Begun receives each call when it has begun. It has room for 100 calls; a test
+	// that makes more must read from it.
 	Begun chan *invoker.Call
 
 	release chan string
 }
 
-// NewGate makes a gate. A call of it ends with [Gate.Release] or when its
-// context does; if it is stubborn, with [Gate.Release] alone.
+// NewGate makes a gate. A call of it ends with [Gate.Release] or when its context ends;
+// if stubborn is set, only with [Gate.Release].
 func NewGate(name string, stubborn bool) *Gate {
 	g := &Gate{Begun: make(chan *invoker.Call, 100), release: make(chan string)}
 	g.Tool = NewTool(name, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
@@ -93,7 +92,7 @@ func NewGate(name string, stubborn bool) *Gate {
 	return g
 }
 
-// Release lets one call answer with a text, and waits for one if there is none.
+// Release makes one call answer with a text, and waits for a call if there is none.
 func (g *Gate) Release(text string) { g.release <- text }
 
 func textOutput(text string) invoker.Output {

@@ -12,18 +12,19 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// Definition is what is pinned of a tool, beside its name.
+// Definition is the pinned part of a tool's definition, without the name.
 type Definition struct {
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// InputSchema and OutputSchema are in canonical form: members sorted, no
-	// white space. OutputSchema is nil if there is none.
+	// InputSchema and OutputSchema are in canonical form: members sorted, no white
+	// space. OutputSchema is nil if the tool has none.
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Hints        Hints           `json:"hints"`
 }
 
-// Hints are an [invoker.Hints]. Nil is what the tool did not say.
+// Hints are the pinned form of [invoker.Hints]. Nil means that the tool did not declare
+// the hint.
 type Hints struct {
 	ReadOnly    bool  `json:"read_only,omitempty"`
 	Idempotent  bool  `json:"idempotent,omitempty"`
@@ -31,8 +32,8 @@ type Hints struct {
 	OpenWorld   *bool `json:"open_world,omitempty"`
 }
 
-// Fingerprint returns what a tool is known by when it is pinned: "sha256:" and
-// the hexadecimal digits of the hash of its name and all that a [Definition] has.
+// Fingerprint returns the fingerprint of a tool: "sha256:" and the hexadecimal digits
+// of the hash of its name and all parts of its [Definition].
 func Fingerprint(d *invoker.Definition) string { return newDefinition(d).fingerprint(valid(d.Name)) }
 
 func newDefinition(d *invoker.Definition) Definition {
@@ -43,8 +44,7 @@ func newDefinition(d *invoker.Definition) Definition {
 	}
 }
 
-// fingerprint is the SHA-256 of the canonical JSON of a definition with its
-// name.
+// fingerprint returns the SHA-256 of the canonical JSON of a definition with its name.
 func (d Definition) fingerprint(name string) string {
 	sum := sha256.Sum256(encode(struct {
 		Name string `json:"name"`
@@ -53,11 +53,12 @@ func (d Definition) fingerprint(name string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// valid returns text as it can stand in JSON, and so come back from it.
+// valid returns text as valid UTF-8, so that it survives a round trip through JSON.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// canonical returns a JSON text as all that say the same have it. Numbers stay
-// as they are written. What is no JSON becomes a JSON string of it.
+// canonical returns a JSON text in canonical form, so that equivalent texts become
+// equal. Numbers stay as they are written. A text that is not JSON becomes a JSON
+// string.
 func canonical(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 {
 		return nil
@@ -71,8 +72,8 @@ func canonical(text json.RawMessage) json.RawMessage {
 	return encode(value)
 }
 
-// encode writes compact JSON with sorted members. The values are ours, or came
-// from JSON: there is nothing that cannot be written.
+// encode returns compact JSON with sorted members. It cannot fail, since the values
+// have types of this package or came from JSON.
 func encode(value any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

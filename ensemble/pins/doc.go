@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pins notices when a tool is no longer what it was when it was first
-// seen, and keeps it from models until somebody accepts that.
+// Package pins detects when the definition of a tool changes after it was first seen,
+// and hides the tool from models until the change is accepted.
 //
-// A server that was looked at and trusted can change what its tools say later
-// on: a description is an instruction to the model. A [File] remembers each
-// tool's definition from its first sight on, and screens what an ensemble
-// lists:
+// A server that was reviewed and trusted can later change the descriptions of its
+// tools, and a description is an instruction to the model. A [File] stores the
+// definition of each tool when it is first seen, and screens the listings of an
+// ensemble:
 //
 //	pinned, err := pins.Open("tools.pins.json")
 //	...
@@ -14,36 +14,36 @@
 //		Screen: pinned.Screen("files", pins.SetAside, logger),
 //	})
 //
-// What differs is pending. [File.Pending] shows it, each [Entry] with its
-// [Entry.Changes], and [File.Accept] makes it what is pinned from then on. A
-// running ensemble takes that in at its next listing.
+// A changed definition is pending. [File.Pending] lists the pending ones,
+// [Entry.Changes] returns the differences of each [Entry], and [File.Accept] pins the
+// new definition. A running ensemble uses it from its next listing on.
 //
 // # Trust on first use
 //
-// Nothing is known of a tool that was never seen, so it is pinned and let
-// through, also when its ensemble was pinned long before: this package is about
-// tools that change, and Options.Allow about which there are. A tool that goes
-// away stays pinned, so that it cannot come back as another one. One that goes
-// back to what is pinned is let through, and nothing is pending any more.
+// A tool that was never seen is pinned and let through, even if its ensemble was pinned
+// long before: this package is about tools that change; Options.Allow is about which
+// tools exist. A tool that goes away stays pinned, so that it cannot come back with
+// another definition. If a tool returns to its pinned definition, it is let through,
+// and its pending definition is dropped.
 //
-// Pinned are name, title, description, both schemas and the hints, as models see
-// them: without the invisible characters that package ensemble takes out. The
-// order of members and the white space of a schema do not count. What a tool
-// does cannot be seen from its definition, and is not pinned.
+// Pinned are name, title, description, both schemas and the hints, as models see them:
+// without the invisible characters that package ensemble removes. The order of members
+// and the white space of a schema do not matter. The behavior of a tool cannot be seen
+// from its definition, and so cannot be pinned.
 //
 // # The file
 //
-// The file is JSON for people to read and to keep under version control, sorted
-// by ensemble and tool. It is replaced as a whole, by a rename, so that no reader
-// sees half of it, and it is written only when there is news: pins that nobody may
-// write still do their work. Many ensembles, and many processes, may share one.
-// Whoever writes holds a lock, on a file beside it whose name ends in .lock, and
-// reads what others wrote first. Where the system has no such locks, as on
-// Windows, two processes that write at the very same moment may lose the news of
-// one; it is news again at its next listing.
+// The file is JSON for people to read and to keep under version control, sorted by
+// ensemble and tool. It is replaced as a whole, by a rename, so that no reader sees a
+// half-written file. It is written only when something changes, so a read-only file
+// still works. Several ensembles and several processes may share one file. A writer
+// holds a lock on a second file, whose name is that of the first and ends in .lock, and
+// first reads the changes of other writers. Where the system has no such locks, as on
+// Windows, the changes of one of two processes that write at the very same moment may
+// be lost; they are found again at its next listing.
 //
-// A file that cannot be read, is damaged, or is of a later version is an error of
-// [Open]. If it becomes so later, or news cannot be written, nothing is forgotten
-// in silence: with [SetAside] the tools that are not known to be as pinned are set
-// aside for that reason, with the other policies it is logged.
+// If a file cannot be read, is damaged, or has a later version, [Open] fails. If that
+// happens later, or changes cannot be written, the problem is reported: with
+// [SetAside], the tools that are not known to match their pins are set aside for that
+// reason; with the other policies it is logged.
 package pins

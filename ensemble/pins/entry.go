@@ -13,19 +13,18 @@ import (
 // Entry is one pinned tool.
 type Entry struct {
 	Ensemble string `json:"ensemble"`
-	Tool     string `json:"tool"` // its own name
-	// Pinned is when the definition was seen first, or accepted.
+	Tool     string `json:"tool"` // the tool's own name
+	// Pinned is when the definition was first seen, or accepted.
 	Pinned      time.Time  `json:"pinned"`
 	Fingerprint string     `json:"fingerprint"` // "sha256:" and hexadecimal digits
 	Definition  Definition `json:"definition"`
-	// Pending is what the tool was when it was last listed, if that is
-	// something else.
+	// Pending is the definition at the last listing, if it differs; otherwise nil.
 	Pending *Pending `json:"pending,omitempty"`
 }
 
-// Pending is a definition that waits for somebody to accept it.
+// Pending is a definition that waits to be accepted.
 type Pending struct {
-	Seen        time.Time  `json:"seen"` // first
+	Seen        time.Time  `json:"seen"` // when it was first seen
 	Fingerprint string     `json:"fingerprint"`
 	Definition  Definition `json:"definition"`
 }
@@ -35,14 +34,14 @@ type Change struct {
 	// Part is "title", "description", "input schema", "output schema" or
 	// "hints".
 	Part string
-	// Before and After are texts for people, schemas and hints as indented
-	// JSON; empty for nothing. They are the server's words: whoever shows them
-	// on a terminal takes control characters out.
+	// Before and After are texts for people, schemas and hints as indented JSON; empty
+	// for a missing part. The server wrote them: remove control characters before
+	// showing them on a terminal.
 	Before, After string
 }
 
-// Changes returns how what is pending differs from what is pinned, in the order
-// that [Change].Part names; none if nothing is pending.
+// Changes returns the differences between the pinned and the pending definition, in the
+// order of the names in [Change].Part; none if nothing is pending.
 func (e *Entry) Changes() []Change {
 	if e.Pending == nil {
 		return nil

@@ -15,21 +15,21 @@ import (
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// File is a file of pinned tools. Its methods may be called concurrently, and
-// see what other processes have written.
+// File is a file of pinned tools. Its methods may be called concurrently, and see the
+// changes that other processes have written.
 type File struct {
 	path string
 
 	mu      sync.Mutex
-	entries []Entry     // sorted; never changed, only replaced
-	info    os.FileInfo // the file that they are from; nil if there is none
+	entries []Entry     // sorted; never modified, only replaced
+	info    os.FileInfo // the file that they come from; nil if there is none
 }
 
-// Open reads the file at path. One that does not exist is made when the first
+// Open reads the file at path. A file that does not exist is created when the first
 // tool is pinned; its directory must exist.
 func Open(path string) (*File, error) {
 	if target, err := writefile.Target(path); err == nil {
-		path = target // so that all who name the file share its lock
+		path = target // so that all users of the file share its lock
 	}
 	f := &File{path: path}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
@@ -41,11 +41,11 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Path returns where the file is.
+// Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// Entries returns all pinned tools, sorted by ensemble and tool. The slice is
-// the caller's.
+// Entries returns all pinned tools, sorted by ensemble and tool. The caller may modify
+// the slice.
 func (f *File) Entries() ([]Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,15 +55,15 @@ func (f *File) Entries() ([]Entry, error) {
 	return slices.Clone(f.entries), nil
 }
 
-// Pending returns those of the pinned tools that have changed.
+// Pending returns the pinned tools that have changed.
 func (f *File) Pending() ([]Entry, error) {
 	entries, err := f.Entries()
 	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Pending == nil }), err
 }
 
-// Accept pins what is pending for a tool; for all tools of the ensemble if tool
-// is empty, and for all if both are. It returns the entries that it changed, as
-// they were before; none, and no error, if nothing was pending.
+// Accept pins the pending definition of a tool; of all tools of the ensemble if tool is
+// empty, and of all tools if both are empty. It returns the changed entries as they
+// were before; none, and no error, if nothing was pending.
 func (f *File) Accept(ensemble, tool string) ([]Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,9 +87,9 @@ func (f *File) Accept(ensemble, tool string) ([]Entry, error) {
 	return accepted, nil
 }
 
-// update replaces the entries by what change makes of them, if it reports news.
-// Change is called again, with what is in the file by then, before anything is
-// written. f.mu is held.
+// update replaces the entries with the result of change, if that reports a difference.
+// It calls change again with the latest contents of the file before it writes. f.mu is
+// held.
 func (f *File) update(change func([]Entry) (next []Entry, news bool)) error {
 	if err := f.refresh(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *File) update(change func([]Entry) (next []Entry, news bool)) error {
 	return nil
 }
 
-// refresh reads the file if it is not the one that was read last. f.mu is held.
+// refresh reads the file again if it has changed since the last read. f.mu is held.
 func (f *File) refresh() error {
 	info, err := os.Stat(f.path)
 	if err == nil && f.info != nil && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size() {
@@ -131,7 +131,7 @@ func (f *File) refresh() error {
 	return nil
 }
 
-// wrap says which file an error is about, once.
+// wrap adds the path of the file to an error, once.
 func (f *File) wrap(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) && err == error(path) {
@@ -140,5 +140,5 @@ func (f *File) wrap(err error) error {
 	return fmt.Errorf("pins in %s: %w", f.path, err)
 }
 
-// now is the time as the file has it.
+// now returns the time in the form that the file stores.
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

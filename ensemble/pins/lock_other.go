@@ -4,5 +4,5 @@
 
 package pins
 
-// lock does nothing: the standard library has no locks of files here.
+// lock does nothing: the standard library has no file locks here.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

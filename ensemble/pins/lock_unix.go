@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// patience bounds how long another process is waited for: it holds the lock for
-// as long as it takes to read and write a file, unless it was stopped.
+// patience bounds the wait for another process: it holds the lock for as long as it
+// takes to read and write a file, unless it was stopped.
 const patience = 2 * time.Second
 
-// lock keeps other processes from writing the file at path until unlock is
-// called, or this process has ended.
+// lock prevents other processes from writing the file at path until unlock is called,
+// or this process has ended.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -14,25 +14,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// Policy says what happens to a tool whose definition is not the pinned one.
+// Policy determines what happens to a tool whose definition differs from the pinned
+// one.
 type Policy string
 
 // The policies.
 const (
-	SetAside Policy = "set_aside" // it is not offered until that is accepted; the default
-	Warn     Policy = "warn"      // it is offered, with a warning in the log until that is accepted
-	Allow    Policy = "allow"     // it is offered, and pinned as it is now
+	SetAside Policy = "set_aside" // not offered until the change is accepted; the default
+	Warn     Policy = "warn"      // offered, with a warning in the log until the change is accepted
+	Allow    Policy = "allow"     // offered, and pinned with its current definition
 )
 
-// Screen returns a function for Options.Screen of the ensemble of that name. An
-// empty policy means [SetAside]; logger may be nil. The function may be called
-// concurrently; it waits for a process that is writing the file for 2 s at most.
+// Screen returns a function for Options.Screen of the ensemble with this name. An empty
+// policy means [SetAside]; logger may be nil. The function may be called concurrently;
+// it waits for another process that is writing the file for 2 s at most.
 func (f *File) Screen(ensemble string, policy Policy, logger *zap.Logger) func([]*invoker.Definition) map[string]error {
 	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: event.Logger(logger).With(zap.String("ensemble", ensemble))}
 	return s.look
 }
 
-// screen looks at the listings of one ensemble.
+// screen checks the listings of one ensemble.
 type screen struct {
 	file     *File
 	ensemble string
@@ -42,12 +43,12 @@ type screen struct {
 
 // sighting is a tool of a listing.
 type sighting struct {
-	name    string   // as it was listed
-	entry   Entry    // as it is to be from now on
-	first   bool     // it was not known
-	changed bool     // it is not as it was pinned
-	changes []Change // how
-	news    bool     // there is something to write
+	name    string   // as listed
+	entry   Entry    // the entry after this listing
+	first   bool     // the tool was not known
+	changed bool     // its definition differs from the pinned one
+	changes []Change // the differences
+	news    bool     // the entry must be written
 }
 
 func (s *screen) look(definitions []*invoker.Definition) map[string]error {
@@ -69,7 +70,7 @@ func (s *screen) look(definitions []*invoker.Definition) map[string]error {
 	return s.judge(compared, err)
 }
 
-// sight takes the fingerprints of a listing; of tools that have one name, the
+// sight computes the fingerprints of a listing; of tools with the same name, only the
 // first counts.
 func (s *screen) sight(definitions []*invoker.Definition) []sighting {
 	seen := make([]sighting, 0, len(definitions))
@@ -88,8 +89,7 @@ func (s *screen) sight(definitions []*invoker.Definition) []sighting {
 	return seen
 }
 
-// compare compares a listing with what is pinned, and returns what is to be
-// pinned.
+// compare compares a listing with the pinned entries, and returns the new entries.
 func (s *screen) compare(seen []sighting, entries []Entry) (compared []sighting, next []Entry, news bool) {
 	compared = slices.Clone(seen)
 	next = slices.Clone(entries)
@@ -132,8 +132,8 @@ func (c *sighting) meet(pinned Entry, policy Policy, at time.Time) {
 	}
 }
 
-// judge returns which tools are set aside. If err is not nil, the news could
-// not be written.
+// judge returns the tools to set aside, with reasons. If err is not nil, the changes
+// could not be written.
 func (s *screen) judge(compared []sighting, err error) map[string]error {
 	aside := map[string]error{}
 	fresh := 0
@@ -160,7 +160,7 @@ func (s *screen) judge(compared []sighting, err error) map[string]error {
 	return aside
 }
 
-// unknown is the verdict when the file cannot be read.
+// unknown returns the tools to set aside when the file cannot be read.
 func (s *screen) unknown(seen []sighting, err error) map[string]error {
 	if !s.strict() {
 		return nil
@@ -172,10 +172,10 @@ func (s *screen) unknown(seen []sighting, err error) map[string]error {
 	return aside
 }
 
-// strict reports whether a tool that is not known to be as pinned is set aside.
+// strict reports whether a tool that is not known to match its pin is set aside.
 func (s *screen) strict() bool { return s.policy != Warn && s.policy != Allow }
 
-// reason is why a tool that has changed is set aside.
+// reason returns why a changed tool is set aside.
 func (c *sighting) reason(err error) error {
 	since := fmt.Sprintf("%s changed since it was pinned on %s", whatChanged(c.changes), c.entry.Pinned.Format(time.DateOnly))
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *sighting) reason(err error) error {
 	return fmt.Errorf("%s; see consort pins, and accept it with: %s", since, c.command())
 }
 
-// command is the command that accepts the tool.
+// command returns the command that accepts the tool.
 func (c *sighting) command() string {
 	if strings.HasPrefix(c.entry.Ensemble, "-") || strings.HasPrefix(c.entry.Tool, "-") {
 		return "consort pins accept -- " + word(c.entry.Ensemble) + " " + word(c.entry.Tool)
@@ -194,8 +194,8 @@ func (c *sighting) command() string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,][A-Za-z0-9_./:@%+,-]*$`)
 
-// word quotes a name for a shell, if it must be: it is a server's, and somebody
-// may paste it.
+// word quotes a name for a shell if needed: the server chose the name, and a user may
+// paste it.
 func word(name string) string {
 	if plainWord.MatchString(name) {
 		return name

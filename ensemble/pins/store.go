@@ -16,20 +16,20 @@ import (
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// version is that of the file's form. One that is later may say things that
-// would be lost here.
+// version is the version of the file format. A later one may contain data that would be
+// lost here.
 const version = 1
 
-// maxBytes bounds the file.
+// maxBytes bounds the size of the file.
 const maxBytes = 64 << 20
 
-// contents is what stands in the file.
+// contents is the content of the file.
 type contents struct {
 	Version int     `json:"version"`
 	Tools   []Entry `json:"tools"` // sorted
 }
 
-// parse reads the text of a file.
+// parse parses the text of a file.
 func parse(text []byte) ([]Entry, error) {
 	var c contents
 	if err := json.Unmarshal(text, &c); err != nil {
@@ -55,8 +55,8 @@ func parse(text []byte) ([]Entry, error) {
 	return c.Tools, nil
 }
 
-// settle brings the schemas of an entry, which stand indented in the file, into
-// canonical form and checks the fingerprints.
+// settle brings the schemas of an entry, which are indented in the file, into canonical
+// form and checks the fingerprints.
 func (e *Entry) settle() error {
 	if !e.Definition.settle(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.settle(e.Tool, e.Pending.Fingerprint) {
 		return fmt.Errorf("the fingerprint of %q of %q is not that of its definition", e.Tool, e.Ensemble)
@@ -69,8 +69,8 @@ func (d *Definition) settle(name, fingerprint string) bool {
 	return d.fingerprint(name) == fingerprint
 }
 
-// read returns what stands in the file at path, and what the file is; nothing
-// if there is none yet.
+// read returns the entries in the file at path, and its FileInfo; nothing if the file
+// does not exist.
 func read(path string) ([]Entry, os.FileInfo, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func read(path string) ([]Entry, os.FileInfo, error) {
 	return entries, info, err
 }
 
-// write replaces the file at path, and returns what the new one is.
+// write replaces the file at path, and returns the FileInfo of the new one.
 func write(path string, entries []Entry) (info os.FileInfo, err error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

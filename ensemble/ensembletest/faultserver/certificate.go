@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// certificates are one for a server that is trusted, and one that vouches for
-// itself alone.
+// certificates are a trusted server certificate, and a self-signed one that clients do
+// not trust.
 type certificates struct{ good, bad tls.Certificate }
 
 func newCertificates() (*certificates, error) {
@@ -61,8 +61,8 @@ func (c *certificates) roots() *x509.CertPool {
 	return pool
 }
 
-// config is for one life of a server. Which certificate it shows is known when
-// the faults at the start have struck.
+// config returns the TLS configuration for one life of a server. The certificate is
+// chosen after the faults at the start have been applied.
 func (c *certificates) config(s *server) *tls.Config {
 	return &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		select {

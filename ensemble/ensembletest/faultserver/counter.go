@@ -11,26 +11,26 @@ import (
 	"sync"
 )
 
-// counter counts the occasions of each rule. In a directory each occasion is an
-// empty file, made by whoever comes first, so that processes that run at the
-// same time, or were killed, agree. Occasions after the last at which a rule
+// counter counts the occasions of each rule. In a directory, each occasion is an empty
+// file, created by the first process that reaches it, so that processes that run at the
+// same time, or were killed, agree. Occasions after the last one at which a rule
 // strikes are not counted, which bounds the number of files.
 type counter struct {
-	dir string // empty: in memory alone
+	dir string // empty: only in memory
 
 	mu   sync.Mutex
-	seen map[int]int // the latest occasion of a rule that was counted
+	seen map[int]int // the latest counted occasion of each rule
 }
 
 func newCounter(dir string) *counter { return &counter{dir: dir, seen: make(map[int]int)} }
 
-// strikes counts one occasion of the rule with this index, and reports whether
-// the rule strikes at it.
+// strikes counts an occasion of the rule with this index, and reports whether the rule
+// strikes at it.
 func (c *counter) strikes(index int, r *Rule) (bool, error) {
 	first, last := r.window()
 	end := last
 	if r.Times == Always {
-		end = first - 1 // from there on there is nothing to count
+		end = first - 1 // from first on, every occasion strikes without counting
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *counter) strikes(index int, r *Rule) (bool, error) {
 	return r.Times == Always, nil
 }
 
-// claim reports whether this occasion had not been counted by another process.
+// claim reports whether no other process has counted this occasion.
 func (c *counter) claim(index, occasion int) (bool, error) {
 	if c.dir == "" {
 		return true, nil

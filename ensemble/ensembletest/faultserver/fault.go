@@ -7,98 +7,97 @@ import (
 	"strings"
 )
 
-// Fault is one way to misbehave. [Faults] tells of each at which places and
-// over which transports it can strike.
+// Fault is one way to misbehave. [Faults] lists the places and transports of each.
 type Fault string
 
-// The faults of any server. What they do in full is in the table of [Faults],
-// and so are the fields of a [Rule] that they read.
+// The faults of servers over either transport. [Faults] describes them in full, with
+// the fields of a [Rule] that they use.
 const (
-	Die             Fault = "die"               // end the process, or go off the air
+	Die             Fault = "die"               // end the process, or the server in this process
 	Silence         Fault = "silence"           // never answer
-	Slow            Fault = "slow"              // go on after Delay
-	AnswerTwice     Fault = "answer-twice"      // the same answer two times
+	Slow            Fault = "slow"              // continue after Delay
+	AnswerTwice     Fault = "answer-twice"      // send the same answer twice
 	AnswerLate      Fault = "answer-late"       // answer after the client cancelled
-	WrongID         Fault = "wrong-id"          // answer a question that nobody asked
-	Junk            Fault = "junk"              // text that is no message, then go on
-	BrokenJSON      Fault = "broken-json"       // an answer that is no JSON
+	WrongID         Fault = "wrong-id"          // answer with an id that was never used
+	Junk            Fault = "junk"              // text that is not a message, then continue
+	BrokenJSON      Fault = "broken-json"       // an answer that is not JSON
 	HalfThenDie     Fault = "half-then-die"     // half an answer, then Die
 	HalfThenSilence Fault = "half-then-silence" // half an answer, then nothing
 	FloodStdout     Fault = "flood-stdout"      // megabytes of Junk
-	EndlessLine     Fault = "endless-line"      // one line that does not end
+	EndlessLine     Fault = "endless-line"      // one line without an end
 
 	ListChangedStorm Fault = "list-changed-storm" // many notifications that the tools changed
 	ProgressStorm    Fault = "progress-storm"     // many notifications of progress
 	LogStorm         Fault = "log-storm"          // many log messages
 
-	HugeSchema     Fault = "huge-schema"     // one tool more, with a schema of Size bytes
-	DeepSchema     Fault = "deep-schema"     // one tool more, with a schema of Count levels
-	ManyTools      Fault = "many-tools"      // Count tools more
-	EndlessPages   Fault = "endless-pages"   // each page of the list names a next one
-	CursorLoop     Fault = "cursor-loop"     // each page names the same next one
+	HugeSchema     Fault = "huge-schema"     // one more tool, with a schema of Size bytes
+	DeepSchema     Fault = "deep-schema"     // one more tool, with a schema of Count levels
+	ManyTools      Fault = "many-tools"      // Count more tools
+	EndlessPages   Fault = "endless-pages"   // each page of the list has a next one
+	CursorLoop     Fault = "cursor-loop"     // each page has the same next one
 	HugeResult     Fault = "huge-result"     // a text of Size bytes
 	DeepResult     Fault = "deep-result"     // structured content of Count levels
-	UnknownContent Fault = "unknown-content" // a block of content of no known type
+	UnknownContent Fault = "unknown-content" // a content block of an unknown type
 
-	HangingRead           Fault = "hanging-read"            // a resource that is never read to its end
-	VanishedResource      Fault = "vanished-resource"       // one that is listed and not there
-	HugeResource          Fault = "huge-resource"           // one of Size bytes
+	HangingRead           Fault = "hanging-read"            // a resource whose reading never ends
+	VanishedResource      Fault = "vanished-resource"       // a resource that is listed but not found
+	HugeResource          Fault = "huge-resource"           // a resource of Size bytes
 	ResourcesChangedStorm Fault = "resources-changed-storm" // many notifications that the resources changed
 )
 
-// The faults of a process that talks over stdio.
+// The faults of a process that communicates over stdio.
 const (
 	FloodStderr            Fault = "flood-stderr"              // megabytes on stderr
-	IgnoreTerm             Fault = "ignore-term"               // SIGKILL alone ends the process
-	StopReading            Fault = "stop-reading"              // read no more of stdin
-	LeaveChild             Fault = "leave-child"               // a child process that stays
-	LeaveChildHoldingPipes Fault = "leave-child-holding-pipes" // one that also holds stdin, stdout and stderr
+	IgnoreTerm             Fault = "ignore-term"               // only SIGKILL ends the process
+	StopReading            Fault = "stop-reading"              // stop reading stdin
+	LeaveChild             Fault = "leave-child"               // a child process that keeps running
+	LeaveChildHoldingPipes Fault = "leave-child-holding-pipes" // a child that also holds stdin, stdout and stderr
 )
 
-// The faults of a server that talks over HTTP.
+// The faults of a server that communicates over HTTP.
 const (
-	ExpireSession     Fault = "expire-session"      // 404 for each session so far
+	ExpireSession     Fault = "expire-session"      // 404 for all sessions so far
 	DropStream        Fault = "drop-stream"         // cut TCP in the middle of an SSE event
 	Unauthorized      Fault = "unauthorized"        // 401
 	Forbidden         Fault = "forbidden"           // 403
-	NotFound          Fault = "not-found"           // 404, though the session is known
+	NotFound          Fault = "not-found"           // 404, although the session is known
 	TooManyRequests   Fault = "too-many-requests"   // 429 with Retry-After
 	InternalError     Fault = "internal-error"      // 500
 	Unavailable       Fault = "unavailable"         // 503
-	RedirectSameHost  Fault = "redirect-same-host"  // 307 to a path that serves
-	RedirectOtherHost Fault = "redirect-other-host" // 307 to another origin, which takes notes
-	HTML              Fault = "html"                // 200 and a page for people
+	RedirectSameHost  Fault = "redirect-same-host"  // 307 to a path that works
+	RedirectOtherHost Fault = "redirect-other-host" // 307 to another origin, which records requests
+	HTML              Fault = "html"                // 200 and an HTML page
 	WrongContentType  Fault = "wrong-content-type"  // the right answer as text/plain
-	SelfSigned        Fault = "self-signed"         // TLS with a certificate that nobody vouches for
+	SelfSigned        Fault = "self-signed"         // TLS with a certificate that clients do not trust
 )
 
-// Place is a moment in the life of a server at which a fault may strike. Each
-// time that the moment comes is an occasion.
+// Place is a moment in the life of a server at which a fault may strike. Each such
+// moment is an occasion.
 type Place string
 
 // The places.
 const (
-	// AtStart: before anything is read. Over HTTP, before anything is answered.
+	// AtStart: before the server reads anything. Over HTTP, before it answers anything.
 	AtStart Place = "start"
-	// AtInitialize: initialize was asked, and not yet answered.
+	// AtInitialize: initialize was received, and is not yet answered.
 	AtInitialize Place = "initialize"
-	// AtList: tools/list was asked, and not yet answered. Pages after the
-	// first are no occasions.
+	// AtList: tools/list was received, and is not yet answered. Pages after the first
+	// are not occasions.
 	AtList Place = "list"
-	// AfterList: tools/list was answered, and the answer has left.
+	// AfterList: the answer to tools/list was sent.
 	AfterList Place = "after-list"
-	// AtRead: resources/read was asked, and not yet answered.
+	// AtRead: resources/read was received, and is not yet answered.
 	AtRead Place = "read"
-	// BeforeEffect: a call came, and its effect has not happened.
+	// BeforeEffect: a call was received, and its effect has not happened.
 	BeforeEffect Place = "before-effect"
-	// AfterEffect: the effect of a call has happened and stands in the ledger,
-	// and the call is not yet answered.
+	// AfterEffect: the effect of a call has happened and is in the ledger, and the call
+	// is not yet answered.
 	AfterEffect Place = "after-effect"
-	// BetweenCalls: a call was answered, and the answer has left.
+	// BetweenCalls: the answer to a call was sent.
 	BetweenCalls Place = "between-calls"
 )
 
-// Transport is a way to talk to the server.
+// Transport is a way to communicate with the server.
 type Transport string
 
 // The transports.
@@ -107,17 +106,18 @@ const (
 	HTTP  Transport = "http"
 )
 
-// Info is what there is to know about a fault.
+// Info describes a fault.
 type Info struct {
 	Fault Fault
-	// About says what the server does, and which fields of a Rule it reads.
+	// About describes the behavior of the server, and the fields of a Rule that it
+	// uses.
 	About string
-	// Stdio and HTTP are the places at which it can strike over either
-	// transport; nil means that the transport does not have it.
+	// Stdio and HTTP are the places at which the fault can strike over each transport;
+	// nil means that the transport does not support it.
 	Stdio, HTTP []Place
 }
 
-// Places returns those of one transport.
+// Places returns the places for one transport.
 func (i *Info) Places(t Transport) []Place {
 	switch t {
 	case Stdio:
@@ -129,16 +129,15 @@ func (i *Info) Places(t Transport) []Place {
 	}
 }
 
-// kind is a fault and how it strikes.
+// kind is a fault with its implementation.
 type kind struct {
 	Info
-	// strike does it. It reports whether the server goes on with what it was
-	// about to do; if not, the request at hand gets no more of an answer.
+	// strike performs the fault. It reports whether the server continues with what it
+	// was about to do; if not, the current request gets no further answer.
 	strike func(o *occasion) bool
 }
 
-// Faults returns all faults, in a fixed order. The caller may change what it
-// gets.
+// Faults returns all faults, in a fixed order. The caller may modify the slice.
 func Faults() []Info {
 	all := kinds()
 	infos := make([]Info, len(all))
@@ -161,14 +160,14 @@ func kinds() []kind {
 	return slices.Concat(processKinds(), answerKinds(), streamKinds(), listKinds(), resultKinds(), resourceKinds(), httpKinds())
 }
 
-// Sets of places: all; all with a client; those at which a request waits for
-// its answer; and those at which the answer is ready to go.
+// These functions return sets of places: all; all with a client; those at which a
+// request waits for its answer; and those at which the answer is ready to be sent.
 func anywhere() []Place  { return append(connected(), AtStart) }
 func connected() []Place { return append(asked(), AfterList, BetweenCalls) }
 func asked() []Place     { return append(answering(), BeforeEffect) }
 func answering() []Place { return []Place{AtInitialize, AtList, AfterEffect} }
 
-// join renders values for a person.
+// join formats values for error messages.
 func join[T ~string](values []T) string {
 	words := make([]string, len(values))
 	for i, v := range values {

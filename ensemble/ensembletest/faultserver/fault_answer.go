@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answerKinds are the faults of an answer as a message, whatever it says.
+// answerKinds returns the faults of answers as messages, independent of their content.
 func answerKinds() []kind {
 	return []kind{
 		{Info{AnswerTwice, "The same answer is sent two times.",
@@ -50,7 +50,7 @@ func wrongID(o *occasion) bool {
 	return o.hang()
 }
 
-// otherID is an id that no client comes to soon.
+// otherID returns an id that clients do not use for a long time.
 func otherID(id json.RawMessage) json.RawMessage {
 	if n, err := strconv.ParseInt(string(id), 10, 32); err == nil {
 		return strconv.AppendInt(nil, n+1_000_000_000, 10)
@@ -74,7 +74,7 @@ func halfThenSilence(o *occasion) bool {
 	return o.hang()
 }
 
-// half is the first half of the answer as it goes over the wire.
+// half returns the first half of the answer as it is sent.
 func (o *occasion) half() writer {
 	return func(w io.Writer) error {
 		if err := o.eventStart(w); err != nil {
@@ -84,7 +84,7 @@ func (o *occasion) half() writer {
 	}
 }
 
-// eventStart begins an SSE event, where messages are such.
+// eventStart begins an SSE event if messages are sent as events.
 func (o *occasion) eventStart(w io.Writer) error {
 	if o.server.transport != HTTP {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// httpKinds are the faults that only HTTP has.
+// httpKinds returns the faults that exist only over HTTP.
 func httpKinds() []kind {
 	status := func(f Fault, about string, code int) kind {
 		return kind{Info{f, about, nil, asked()}, func(o *occasion) bool { return o.refuse(code) }}
@@ -40,12 +40,12 @@ func httpKinds() []kind {
 
 // responder is the link of a request over HTTP.
 type responder interface {
-	// respond answers with a response that is not the protocol's.
+	// respond answers with a response outside the protocol.
 	respond(status int, header map[string]string, body writer) bool
 }
 
 func (o *occasion) respond(status int, header map[string]string, body writer) bool {
-	return o.link.(responder).respond(status, header, body) // the script was checked: it is HTTP
+	return o.link.(responder).respond(status, header, body) // the script was checked: the transport is HTTP
 }
 
 func (o *occasion) refuse(status int) bool {
@@ -81,7 +81,7 @@ func dropStream(o *occasion) bool {
 	return false
 }
 
-// movedPath is where redirects on the same host lead to.
+// movedPath is the target of redirects on the same host.
 const movedPath = "/moved/mcp"
 
 func redirectSameHost(o *occasion) bool {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// listKinds are the faults of the list of tools. Beside what is wrong the tools
-// of every server stay.
+// listKinds returns the faults of the list of tools. The tools of every server remain
+// in the list.
 func listKinds() []kind {
 	at := []Place{AtList}
 	return []kind{

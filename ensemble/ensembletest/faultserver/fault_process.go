@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// processKinds are the faults of the process as a whole.
+// processKinds returns the faults of the process as a whole.
 func processKinds() []kind {
 	return []kind{
 		{Info{Die, "The process ends with Status, after Text on stderr. A Server in the same process goes off the air: it refuses connections and cuts those there are, until Restart.",
@@ -41,7 +41,7 @@ func slow(o *occasion) bool { return o.pause(o.rule.delay(time.Second)) }
 
 func floodStderr(o *occasion) bool {
 	w := bufio.NewWriter(o.server.stderr)
-	_ = errors.Join(junk(o.rule.size(10<<20))(w), w.Flush()) // read or not
+	_ = errors.Join(junk(o.rule.size(10<<20))(w), w.Flush()) // ignores whether stderr is read
 	return true
 }
 
@@ -59,8 +59,8 @@ func stopReading(o *occasion) bool {
 func leaveChild(o *occasion) bool             { return o.child(nil, nil, nil) }
 func leaveChildHoldingPipes(o *occasion) bool { return o.child(os.Stdin, os.Stdout, os.Stderr) }
 
-// child starts a process that nobody waits for. That it cannot be started ends
-// the server: a test that relies on it proves nothing.
+// child starts a process without waiting for it. If it cannot be started, the server
+// ends: a test that relies on the child would be meaningless.
 func (o *occasion) child(stdin io.Reader, stdout, stderr io.Writer) bool {
 	seconds := o.rule.delay(time.Minute).Seconds()
 	cmd := exec.Command("sleep", strconv.FormatFloat(seconds, 'f', -1, 64))

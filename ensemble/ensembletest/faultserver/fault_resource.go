@@ -4,7 +4,7 @@ package faultserver
 
 import "io"
 
-// resourceKinds are the faults of reading a resource.
+// resourceKinds returns the faults of reading a resource.
 func resourceKinds() []kind {
 	at := []Place{AtRead}
 	return []kind{
@@ -19,7 +19,7 @@ func resourceKinds() []kind {
 	}
 }
 
-// noteURI is the resource of every server.
+// noteURI is the URI of the resource that every server has.
 const noteURI = "fault://note"
 
 func vanishedResource(o *occasion) bool {
@@ -46,7 +46,7 @@ func resourcesChangedStorm(o *occasion) bool {
 	return o.storm(o.rule.count(1000), func(int) writer { return changed })
 }
 
-// resources answers resources/list, and read resources/read.
+// resources answers resources/list.
 func resources() *answer {
 	return &answer{result: text(`{"resources":[{"uri":` + quote(noteURI) + `,"name":"note","mimeType":"text/plain"}]}`)}
 }

@@ -4,7 +4,7 @@ package faultserver
 
 import "strings"
 
-// resultKinds are the faults of what a call answers, after its effect.
+// resultKinds returns the faults of the result of a call, after its effect.
 func resultKinds() []kind {
 	at := []Place{AfterEffect}
 	return []kind{
@@ -17,7 +17,7 @@ func resultKinds() []kind {
 	}
 }
 
-// say makes the result of the call.
+// say sets the result of the call.
 func (o *occasion) say(result writer) bool {
 	o.answer.result, o.answer.failure = result, nil
 	return true

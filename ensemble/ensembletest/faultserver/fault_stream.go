@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// streamKinds are the faults of what comes beside the answers.
+// streamKinds returns the faults of messages other than answers.
 func streamKinds() []kind {
 	return []kind{
 		{Info{Junk, "Lines that are no messages, Size bytes in all (200), come first. Over HTTP they are fields of events that no client knows.",
@@ -27,8 +27,8 @@ func streamKinds() []kind {
 	}
 }
 
-// storm sends count messages, as long as they can be sent. The server goes on
-// also when the client does not wait for the end of them.
+// storm sends count messages while sending works. The server continues even if the
+// client does not wait for all of them.
 func (o *occasion) storm(count int, message func(i int) writer) bool {
 	for i := 1; i <= count && !o.server.hasEnded(); i++ {
 		if err := o.link.message(message(i)); err != nil {
@@ -60,11 +60,11 @@ func logStorm(o *occasion) bool {
 
 func junkFirst(otherwise int64) func(*occasion) bool {
 	return func(o *occasion) bool {
-		_ = o.link.raw(func(w io.Writer) error { // as storm
+		_ = o.link.raw(func(w io.Writer) error { // ignores errors, as storm does
 			if err := junk(o.rule.size(otherwise))(w); err != nil || o.server.transport != HTTP {
 				return err
 			}
-			_, err := io.WriteString(w, "\n") // the event that it was ends
+			_, err := io.WriteString(w, "\n") // ends the event
 			return err
 		})
 		return true

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// Options are what a [Server] need not be told.
+// Options are the optional settings of a [Server].
 type Options struct {
-	// Addr is where to listen; empty means a free port of 127.0.0.1.
+	// Addr is the address to listen on; empty means a free port of 127.0.0.1.
 	Addr string
-	// TLS makes the server speak TLS, with a certificate that [Server.Roots]
-	// vouches for. A script with [SelfSigned] implies it.
+	// TLS enables TLS, with a certificate that [Server.Roots] trusts. A script with
+	// [SelfSigned] implies it.
 	TLS bool
-	// ComeBack is how long after its death the server comes back by itself, at
-	// the same address and without its sessions. Zero means that it stays
-	// dead until [Server.Restart].
+	// ComeBack is how long after its death the server restarts by itself, at the same
+	// address and without its sessions. Zero means that it stays dead until
+	// [Server.Restart].
 	ComeBack time.Duration
-	// Struck, if not nil, is called with each fault that strikes, once it stands
-	// in the ledger and before it does its part, which waits for Struck to
-	// return: a test can kill a client just then. It may be called concurrently.
+	// Struck, if not nil, is called with each fault that strikes, after the fault is in
+	// the ledger and before it takes effect. The fault waits for Struck to return: a
+	// test can kill a client at that moment. Struck may be called concurrently.
 	Struck func(Entry)
 }
 
-// Server is a server over HTTP in the process of the test. Its methods may be
-// called concurrently.
+// Server is a server over HTTP in the process of the test. Its methods may be called
+// concurrently.
 type Server struct {
 	script    Script
 	comeBack  time.Duration
@@ -54,10 +54,10 @@ type Server struct {
 	closed bool
 }
 
-// StartHTTP starts a server that offers MCP 2025-11-25 over streamable HTTP,
-// with sessions. Rules that cannot strike over HTTP are an error. Options may
-// be nil. What the server would write on stderr goes to that of this process.
-// Close ends the server.
+// StartHTTP starts a server that offers MCP 2025-11-25 over streamable HTTP, with
+// sessions. Rules that cannot strike over HTTP are an error. Options may be nil. Output
+// to stderr goes to the stderr of this process. The caller must call Close to end the
+// server.
 func StartHTTP(script Script, options *Options) (*Server, error) {
 	return startHTTP(script, options, os.Stderr)
 }
@@ -86,7 +86,7 @@ func startHTTP(script Script, options *Options, stderr io.Writer) (*Server, erro
 	return s, nil
 }
 
-// prepare makes what the server needs beside itself.
+// prepare creates the resources that all lives of the server share.
 func (s *Server) prepare(withTLS bool) (err error) {
 	if s.recorder, err = newRecorder(s.script.Dir); err != nil {
 		return err
@@ -110,13 +110,13 @@ func (s *Server) prepare(withTLS bool) (err error) {
 	return err
 }
 
-// begin begins a life. The caller holds the lock, or is alone.
+// begin begins a life. The caller holds the lock, or has exclusive access.
 func (s *Server) begin() error {
 	listener, err := net.Listen("tcp", s.addr)
 	if err != nil {
 		return fmt.Errorf("faultserver: %w", err)
 	}
-	s.addr = listener.Addr().String() // from now on always this one
+	s.addr = listener.Addr().String() // keep the port for later lives
 	core := newServer(&s.script, HTTP, s.counter, s.recorder)
 	core.stderr, core.struck = s.stderr, s.struck
 	if s.elsewhere != nil {
@@ -134,8 +134,8 @@ func (s *Server) begin() error {
 	return nil
 }
 
-// watch brings the server back some time after a death, unless somebody else
-// did.
+// watch restarts the server some time after a death, unless it has been restarted
+// already.
 func (s *Server) watch(life *httpLife) {
 	<-life.core.ctx.Done()
 	timer := time.NewTimer(s.comeBack)
@@ -156,7 +156,7 @@ func (s *Server) watch(life *httpLife) {
 	}
 }
 
-// URL is the endpoint of the server, also while it is dead.
+// URL returns the endpoint of the server. It stays the same while the server is dead.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Server) URL() string {
 	return scheme + s.addr + "/mcp"
 }
 
-// Roots vouches for the certificate of a server that speaks TLS; nil if it does
+// Roots returns a pool with the certificate of a server that uses TLS; nil if it does
 // not.
 func (s *Server) Roots() *x509.CertPool {
 	if s.certs == nil {
@@ -176,10 +176,10 @@ func (s *Server) Roots() *x509.CertPool {
 	return s.certs.roots()
 }
 
-// Running reports whether the server is on the air.
+// Running reports whether the server is alive.
 func (s *Server) Running() bool { return !s.current().core.hasEnded() }
 
-// Died is closed when the life of the server ends that it has now.
+// Died returns a channel that is closed when the current life of the server ends.
 func (s *Server) Died() <-chan struct{} { return s.current().core.ctx.Done() }
 
 func (s *Server) current() *httpLife {
@@ -188,16 +188,16 @@ func (s *Server) current() *httpLife {
 	return s.life
 }
 
-// Stop takes the server off the air at once, as [Die] does: connections are
-// cut, and new ones are refused.
+// Stop ends the current life of the server at once, as [Die] does: connections are cut,
+// and new ones are refused.
 func (s *Server) Stop() {
 	life := s.current()
 	life.core.end(0)
 	life.wait()
 }
 
-// Restart brings the server back at the same address, after Stop if it is not
-// dead. Its sessions are forgotten; the count of occasions goes on.
+// Restart restarts the server at the same address, after stopping it if it is alive.
+// Its sessions are forgotten; the count of occasions continues.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,15 +209,13 @@ func (s *Server) Restart() error {
 	return s.begin()
 }
 
-// DropConnections cuts all connections that there are. The server lives on, and
-// so do the sessions.
+// DropConnections cuts all connections. The server stays alive, and keeps its sessions.
 func (s *Server) DropConnections() { s.current().dropConnections() }
 
 // ExpireSessions forgets all sessions, as [ExpireSession] does.
 func (s *Server) ExpireSessions() { s.current().expire() }
 
-// Close ends the server and waits until nothing of it is left. Further calls do
-// nothing.
+// Close ends the server and waits until all of it is gone. Further calls do nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -233,7 +231,7 @@ func (s *Server) Close() error {
 	return s.release()
 }
 
-// release closes what prepare made.
+// release closes the resources that prepare created.
 func (s *Server) release() error {
 	if s.elsewhere != nil {
 		s.elsewhere.close()
@@ -241,8 +239,8 @@ func (s *Server) release() error {
 	return s.recorder.close()
 }
 
-// elsewhere is another origin: a server under another name and port that
-// writes down who comes.
+// elsewhere is another origin: a server under another name and port that records
+// requests.
 type elsewhere struct {
 	url    string
 	server http.Server

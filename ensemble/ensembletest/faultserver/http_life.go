@@ -16,13 +16,12 @@ import (
 	"sync"
 )
 
-// httpLife is one life of a server over HTTP: from when it listens until it is
-// dead.
+// httpLife is one life of a server over HTTP: from listening until death.
 type httpLife struct {
 	core   *server
 	server http.Server
-	served sync.WaitGroup // the listener, and what follows answers
-	open   sync.WaitGroup // requests that are being served
+	served sync.WaitGroup // the listener, and work that follows answers
+	open   sync.WaitGroup // running requests
 
 	mu       sync.Mutex
 	shut     bool
@@ -31,7 +30,7 @@ type httpLife struct {
 	streams  map[*eventStream]bool    // that clients keep open
 }
 
-// connection is what is kept about a TCP connection.
+// connection is the state of a TCP connection.
 type connection struct{ after []func() }
 
 type connectionKey struct{}
@@ -45,7 +44,7 @@ func newHTTPLife(core *server) *httpLife {
 	core.standing = standing{life}
 	life.server = http.Server{
 		Handler:     life,
-		ErrorLog:    log.New(io.Discard, "", 0), // what goes wrong here is meant to
+		ErrorLog:    log.New(io.Discard, "", 0), // errors here are intended
 		ConnContext: life.connContext,
 		ConnState:   life.connState,
 
@@ -72,11 +71,11 @@ func (life *httpLife) serve(listener net.Listener) {
 		life.shut = true
 		life.mu.Unlock()
 		_ = life.server.Close()
-		_ = listener.Close() // should Serve not have begun
+		_ = listener.Close() // in case Serve has not begun
 	}()
 }
 
-// wait returns when nothing of a life that has ended is left.
+// wait returns when nothing is left of a life that has ended.
 func (life *httpLife) wait() {
 	life.served.Wait()
 	life.open.Wait()
@@ -101,8 +100,8 @@ func (life *httpLife) connContext(ctx context.Context, c net.Conn) context.Conte
 	return context.WithValue(ctx, connectionKey{}, kept)
 }
 
-// connState does what shall be done after an answer: when its last byte has
-// been written, the connection is idle, or closed.
+// connState runs the functions that wait for the end of an answer: when its last byte
+// has been written, the connection becomes idle or closed.
 func (life *httpLife) connState(c net.Conn, state http.ConnState) {
 	if state != http.StateIdle && state != http.StateClosed {
 		return
@@ -135,7 +134,7 @@ func (life *httpLife) dropConnections() {
 	}
 }
 
-// newSession makes a session.
+// newSession creates a session.
 func (life *httpLife) newSession() string {
 	id := rand.Text()
 	life.mu.Lock()
@@ -144,8 +143,8 @@ func (life *httpLife) newSession() string {
 	return id
 }
 
-// session returns a channel that is closed when the session ends; nil if there
-// is none of that name.
+// session returns a channel that is closed when the session ends; nil if the session
+// does not exist.
 func (life *httpLife) session(id string) <-chan struct{} {
 	life.mu.Lock()
 	defer life.mu.Unlock()
@@ -170,8 +169,8 @@ func (life *httpLife) expire() {
 	clear(life.sessions)
 }
 
-// standing is the streams that clients keep open, as one link. What is sent
-// when there are none is lost, as MCP has it without resumption.
+// standing combines the streams that clients keep open into one link. Messages sent
+// while there are none are lost, as MCP specifies without resumption.
 type standing struct{ life *httpLife }
 
 func (s standing) each(do func(*eventStream) error) error {
@@ -179,7 +178,7 @@ func (s standing) each(do func(*eventStream) error) error {
 	streams := slices.Collect(maps.Keys(s.life.streams))
 	s.life.mu.Unlock()
 	for _, stream := range streams {
-		_ = do(stream) // one that has gone is no failure of the others
+		_ = do(stream) // a stream that is gone does not affect the others
 	}
 	return nil
 }
@@ -210,7 +209,7 @@ func headerNames(h http.Header) string {
 	return strings.Join(slices.Sorted(maps.Keys(h)), " ")
 }
 
-// refuseHTTP answers what is not by the protocol.
+// refuseHTTP answers a request that violates the protocol.
 func refuseHTTP(w http.ResponseWriter, status int, format string, args ...any) {
 	http.Error(w, fmt.Sprintf(format, args...), status)
 }

@@ -17,7 +17,7 @@ const sessionHeader = "Mcp-Session-Id"
 // then its body.
 const requestTimeout = 30 * time.Second
 
-// ServeHTTP serves one request of MCP 2025-11-25, transports, streamable HTTP.
+// ServeHTTP serves one request of streamable HTTP (MCP 2025-11-25, transports).
 func (life *httpLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !life.enter() {
 		panic(http.ErrAbortHandler) // cuts the connection
@@ -44,12 +44,12 @@ func (life *httpLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post takes in one message.
+// post handles one message.
 func (life *httpLife) post(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(requestTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
-	_ = control.SetReadDeadline(time.Time{}) // the answer may take as long as the fault wants
+	_ = control.SetReadDeadline(time.Time{}) // the answer may take as long as the fault requires
 	if err != nil {
 		refuseHTTP(w, http.StatusBadRequest, "the request was cut off or is too large")
 		return
@@ -64,7 +64,7 @@ func (life *httpLife) post(w http.ResponseWriter, r *http.Request) {
 	case message.Method == "initialize":
 		session = life.newSession()
 		w.Header().Set(sessionHeader, session)
-	case message.Method == "server/discover": // asked before there are sessions
+	case message.Method == "server/discover": // sent before there are sessions
 	case session == "":
 		refuseHTTP(w, http.StatusBadRequest, "a session is needed")
 		return
@@ -94,7 +94,7 @@ func (life *httpLife) listen(w http.ResponseWriter, r *http.Request) {
 	life.mu.Lock()
 	life.streams[stream] = true
 	life.mu.Unlock()
-	stream.begin() // when the client sees it, nothing that comes is lost
+	stream.begin() // once the client sees the header, no message is lost
 	defer func() {
 		life.mu.Lock()
 		delete(life.streams, stream)
@@ -168,8 +168,8 @@ func (e *eventStream) write(write writer) error {
 	return http.NewResponseController(e.http).Flush()
 }
 
-// respond answers with something that is no stream. It reports false, which is
-// what faults do that end the matter.
+// respond answers with a response that is not a stream. It always returns false, so
+// that faults can return its result to end the request.
 func (e *eventStream) respond(status int, header map[string]string, body writer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,7 +182,7 @@ func (e *eventStream) respond(status int, header map[string]string, body writer)
 	}
 	e.http.WriteHeader(status)
 	if body != nil {
-		_ = errors.Join(body(e.w), e.w.Flush()) // a client that has gone needs no answer
+		_ = errors.Join(body(e.w), e.w.Flush()) // a client that is gone needs no answer
 	}
 	return false
 }
@@ -202,7 +202,7 @@ func (e *eventStream) cut() {
 	}
 }
 
-// finish ends the response, well or not. After it nothing is written.
+// finish ends the response, normally or not. Nothing is written after it.
 func (e *eventStream) finish() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -224,8 +224,8 @@ func newHTTPLink(life *httpLife, w http.ResponseWriter, r *http.Request, streams
 	return &httpLink{eventStream: newEventStream(w), life: life, request: r, streams: streams}
 }
 
-// message sends an event, on the streams that clients keep open if this
-// client waits here no more.
+// message sends an event. If this client has gone, it goes to the streams that clients
+// keep open.
 func (l *httpLink) message(write writer) error {
 	if l.request.Context().Err() != nil {
 		return l.life.core.standing.message(write)
@@ -233,8 +233,8 @@ func (l *httpLink) message(write writer) error {
 	return l.eventStream.message(write)
 }
 
-// answer sends the answer to a call as an event, and others as plain JSON
-// unless events came before.
+// answer sends the answer to a call as an event, and other answers as plain JSON unless
+// events came before.
 func (l *httpLink) answer(write writer) error {
 	l.mu.Lock()
 	begun := l.begun
@@ -255,8 +255,8 @@ func (l *httpLink) after(f func()) {
 	kept.after = append(kept.after, f)
 }
 
-// finish ends the response. Where there was no answer a stream ends without
-// one; where the server died it is cut.
+// finish ends the response. Without an answer the stream ends normally; if the server
+// died, it is cut.
 func (l *httpLink) finish() {
 	if l.life.core.hasEnded() {
 		l.cut()

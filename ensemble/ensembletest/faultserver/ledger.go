@@ -14,34 +14,34 @@ import (
 	"time"
 )
 
-// IdempotencyKey is the entry of a request's _meta that Consort sends the
-// stable identity of an invocation in.
+// IdempotencyKey is the member of a request's _meta in which Consort sends the stable
+// identity of an invocation.
 const IdempotencyKey = "io.github.consort-go/idempotency-key"
 
-// Kind is what an [Entry] tells of.
+// Kind is the kind of an [Entry].
 type Kind string
 
 // The kinds of entries.
 const (
 	// KindStarted: a server began its life.
 	KindStarted Kind = "started"
-	// KindInitialize: initialize was asked. Text is the version of the protocol.
+	// KindInitialize: initialize was received. Text is the version of the protocol.
 	KindInitialize Kind = "initialize"
-	// KindList: the first page of tools/list was asked.
+	// KindList: tools/list was received, for the first page.
 	KindList Kind = "list"
-	// KindCall: a call arrived. Key, Token and Arguments are what came with it.
+	// KindCall: a call was received, with Key, Token and Arguments.
 	KindCall Kind = "call"
-	// KindEffect: the effect of a call happened. It is on the disk before the
-	// call is answered.
+	// KindEffect: the effect of a call happened. The entry is on disk before the call
+	// is answered.
 	KindEffect Kind = "effect"
 	// KindCancelled: the client cancelled Request. Text is its reason.
 	KindCancelled Kind = "cancelled"
-	// KindStruck: a fault strikes, Fault at Place.
+	// KindStruck: a fault strikes: Fault at Place.
 	KindStruck Kind = "struck"
-	// KindChild: a child process was left behind. Child is its id.
+	// KindChild: a child process was left behind. Child is its process ID.
 	KindChild Kind = "child"
-	// KindElsewhere: a request followed a redirect to another origin. Text
-	// is its method, and then the names of its headers.
+	// KindElsewhere: a request followed a redirect to another origin. Text is its
+	// method and the names of its headers.
 	KindElsewhere Kind = "elsewhere"
 )
 
@@ -63,12 +63,11 @@ type Entry struct {
 	Text      string          `json:"text,omitempty"`
 }
 
-// Ledger is what happened, in the order in which it was written down.
+// Ledger is a list of events, in the order in which they were recorded.
 type Ledger []Entry
 
-// ReadLedger reads the ledger of [Script.Dir]. A directory in which nothing was
-// written down is an empty ledger. A last line without an end, of a server that
-// is writing or was killed, is left out.
+// ReadLedger reads the ledger of [Script.Dir]. Without a file, the ledger is empty. An
+// incomplete last line, of a server that is writing or was killed, is omitted.
 func ReadLedger(dir string) (Ledger, error) {
 	data, err := os.ReadFile(ledgerFile(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -100,11 +99,11 @@ func (l Ledger) Of(kind Kind) Ledger {
 	return some
 }
 
-// Effects returns the effects that calls had.
+// Effects returns the effects of calls.
 func (l Ledger) Effects() Ledger { return l.Of(KindEffect) }
 
-// With returns the entries whose argument "key" is this one: the calls and the
-// effects of one thing that a test asked for.
+// With returns the entries whose argument "key" has this value: the calls and effects
+// of one operation of a test.
 func (l Ledger) With(key string) Ledger {
 	var some Ledger
 	for _, e := range l {
@@ -118,7 +117,7 @@ func (l Ledger) With(key string) Ledger {
 
 func ledgerFile(dir string) string { return filepath.Join(dir, "ledger.jsonl") }
 
-// recorder writes to the ledger; nil writes nowhere.
+// recorder writes to the ledger; a nil recorder writes nothing.
 type recorder struct {
 	mu   sync.Mutex
 	file *os.File
@@ -135,8 +134,8 @@ func newRecorder(dir string) (*recorder, error) {
 	return &recorder{file: f}, nil
 }
 
-// add writes an entry in one piece, so that those of several processes do not
-// mix; effects are on the disk when it returns.
+// add writes an entry atomically, so that the entries of several processes do not mix.
+// An effect is on disk when add returns.
 func (r *recorder) add(e Entry) error {
 	if r == nil {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// writer writes something that may be too large to hold in memory.
+// writer writes data that may be too large to hold in memory.
 type writer func(w io.Writer) error
 
-// text writes a string.
+// text returns a writer of a string.
 func text(s string) writer {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, s)
@@ -22,23 +22,23 @@ func text(s string) writer {
 	}
 }
 
-// link is the way back to the client: the stdout of the process, the response
-// to one HTTP request, or the streams that HTTP clients keep open. Its methods
-// may be called concurrently.
+// link is the connection back to the client: the stdout of the process, the response to
+// one HTTP request, or the streams that HTTP clients keep open. Its methods may be
+// called concurrently.
 type link interface {
 	// message sends one whole message.
 	message(writer) error
-	// answer sends the answer to the request that the link belongs to.
+	// answer sends the answer to the request of the link.
 	answer(writer) error
-	// raw sends bytes that need be no message where the client expects one.
+	// raw sends bytes that need not be a message.
 	raw(writer) error
-	// mute keeps everything from now on to itself, but ends nothing.
+	// mute discards everything sent from now on, but does not end the link.
 	mute()
 	// cut ends the link as if the server had died.
 	cut()
-	// done is closed when nobody waits at the other end any more.
+	// done is closed when the client no longer waits.
 	done() <-chan struct{}
-	// after runs f when the answer has left.
+	// after runs f when the answer has been sent.
 	after(f func())
 }
 
@@ -49,7 +49,7 @@ type request struct {
 	Params params
 }
 
-// params has what the server reads of any method's parameters.
+// params are the parameters that the server reads, of any method.
 type params struct {
 	Name            string
 	Arguments       json.RawMessage
@@ -64,8 +64,8 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// parseRequest reads one message. Answers to requests of the server, which asks
-// nothing, have no method.
+// parseRequest parses one message. Answers of the client have no method; the server
+// never sends requests.
 func parseRequest(data []byte) (*request, error) {
 	r := new(request)
 	if err := json.Unmarshal(data, r); err != nil {
@@ -81,18 +81,19 @@ func parseRequest(data []byte) (*request, error) {
 	return r, nil
 }
 
-// isScalar reports whether valid JSON, or nothing, is a string or a number.
+// isScalar reports whether data, which is valid JSON or empty, is a string, a number or
+// empty.
 func isScalar(data json.RawMessage) bool {
 	return len(data) == 0 || strings.IndexByte(`"-0123456789`, data[0]) >= 0
 }
 
 func (r *request) isNotification() bool { return len(r.ID) == 0 }
 
-// answer is an answer on its way out, which faults may change.
+// answer is an answer before it is sent, which faults may change.
 type answer struct {
 	id      json.RawMessage
 	result  writer
-	failure *rpcError // in place of result
+	failure *rpcError // instead of result
 	twice   bool
 }
 
@@ -101,7 +102,7 @@ type rpcError struct {
 	Message string `json:"message"`
 }
 
-// The codes of JSON-RPC 2.0, section 5.1, and of MCP, that the server answers with.
+// The error codes of JSON-RPC 2.0, section 5.1, and of MCP, that the server uses.
 const (
 	codeParse          = -32700
 	codeInvalidRequest = -32600
@@ -141,7 +142,7 @@ func (a *answer) write(w io.Writer) error {
 	return err
 }
 
-// send gives the answer to the client, as often as it shall get it.
+// send sends the answer to the client, twice if a fault wants it.
 func (a *answer) send(l link) error {
 	if !a.twice {
 		return l.answer(a.write)
@@ -149,10 +150,10 @@ func (a *answer) send(l link) error {
 	return errors.Join(l.message(a.write), l.message(a.write))
 }
 
-// halfLimit bounds how much of an answer half can be.
+// halfLimit bounds the length of half an answer.
 const halfLimit = 32 << 10
 
-// half writes the first half of the answer, or as much as has room.
+// half writes the first half of the answer, up to halfLimit.
 func (a *answer) half(w io.Writer) error {
 	var head headWriter
 	if err := a.write(&head); err != nil && !errors.Is(err, errHead) {
@@ -164,7 +165,7 @@ func (a *answer) half(w io.Writer) error {
 
 var errHead = errors.New("that was enough")
 
-// headWriter keeps the first bytes.
+// headWriter keeps the first bytes written to it.
 type headWriter struct{ bytes []byte }
 
 func (h *headWriter) Write(p []byte) (int, error) {
@@ -176,13 +177,13 @@ func (h *headWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// notification writes a message without an id; params is JSON.
+// notification returns a message without an id; params is JSON.
 func notification(method, params string) writer {
 	return text(`{"jsonrpc":"2.0","method":"` + method + `","params":` + params + `}`)
 }
 
-// quote renders a string in JSON.
+// quote returns a string as JSON.
 func quote(s string) string {
-	data, _ := json.Marshal(s) // a string: cannot fail
+	data, _ := json.Marshal(s) // never fails for a string
 	return string(data)
 }

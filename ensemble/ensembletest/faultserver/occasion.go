@@ -12,19 +12,19 @@ import (
 type occasion struct {
 	server *server
 	place  Place
-	rule   *Rule // that strikes now
+	rule   *Rule // the rule that strikes now
 	link   link
 
 	// The rest is nil between requests.
 
 	request   *request
-	cancelled <-chan struct{} // closed when the client cancelled the request
-	answer    *answer         // unless it is a call before its effect
+	cancelled <-chan struct{} // closed when the client cancels the request
+	answer    *answer         // nil for a call before its effect
 	listing   *listing        // of an answer to tools/list
 }
 
-// strike lets the rules strike one after the other, until one of them ends the
-// matter; then it reports false.
+// strike applies the rules in order. It reports false when one of them ends the
+// request.
 func (o *occasion) strike(rules []Rule) bool {
 	for i := range rules {
 		o.rule = &rules[i]
@@ -46,9 +46,9 @@ func (o *occasion) strike(rules []Rule) bool {
 	return !o.server.hasEnded()
 }
 
-// pause waits. It reports false when the server ended or the client cancelled
-// meanwhile. A client that only goes away does not cancel (MCP 2025-11-25,
-// transports, "disconnection should not be interpreted as cancelling").
+// pause waits. It reports false when the server ended or the client cancelled in the
+// meantime. A client that only disconnects does not cancel (MCP 2025-11-25, transports,
+// "disconnection should not be interpreted as cancelling").
 func (o *occasion) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -61,7 +61,7 @@ func (o *occasion) pause(d time.Duration) bool {
 	return false
 }
 
-// hang waits until nobody waits for an answer any more.
+// hang waits until the client no longer waits for an answer.
 func (o *occasion) hang() bool {
 	select {
 	case <-o.link.done():
@@ -80,7 +80,7 @@ func (o *occasion) die() bool {
 	return false
 }
 
-// junk writes lines that are no messages.
+// junk writes lines that are not messages.
 func junk(size int64) writer {
 	const line = "INFO this line is a log message that has no place here\n"
 	return func(w io.Writer) error {

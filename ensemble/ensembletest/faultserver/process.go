@@ -16,37 +16,37 @@ import (
 	"time"
 )
 
-// Variable is the environment variable that [Main] finds its script in. A test
-// binary that finds it set is to be the server, see the package comment.
+// Variable is the environment variable from which [Main] reads its script. A test
+// binary that finds it set should run as the server, see the package comment.
 const Variable = "CONSORT_FAULTSERVER"
 
-// Environ is the entry of an environment that gives this script to [Main]:
-// Variable, an equals sign and the script in JSON.
+// Environ returns the environment entry that passes this script to [Main]: Variable, an
+// equals sign and the script in JSON.
 func (s Script) Environ() string {
 	data, _ := json.Marshal(s) // strings and numbers: cannot fail
 	return Variable + "=" + string(data)
 }
 
-// The exit statuses of [Main] that no script asked for.
+// The exit statuses of [Main] that do not come from a script.
 const (
 	statusWrongScript = 2
 	statusForgotten   = 99
 )
 
-// Main is the server as a program. It speaks MCP over stdin and stdout and
-// leaves when stdin ends; with -http it prints its URL, one line, on stdout,
-// serves there, and leaves when stdin ends. The exit status is 0, or what the
-// script says; 1 when the ledger cannot be written or listening failed; 2 when
-// args or the script are wrong; 99 after [Script.Life].
+// Main runs the server as a program. It speaks MCP over stdin and stdout, and ends when
+// stdin ends. With -http, it prints its URL on stdout, as one line, serves HTTP there,
+// and ends when stdin ends. The exit status is 0 or the one in the script; 1 if the
+// ledger cannot be written or listening failed; 2 if args or the script are invalid; 99
+// after [Script.Life].
 //
 //	-script FILE   the script, in the form of ParseScript
 //	-json TEXT     the script itself
 //	-http          serve HTTP
 //	-addr ADDR     where to serve HTTP (a free port of 127.0.0.1)
 //
-// Without -script and -json the script is that of [Variable], if it is set. The
-// caller ends the process with the status that Main returns, at once: what the
-// server was doing when it died goes on until then.
+// Without -script and -json, the script comes from [Variable], if it is set. The caller
+// must end the process with the status that Main returns, immediately: work of the
+// server that was running when it died continues until then.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("faultserverd", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -121,13 +121,13 @@ func mainHTTP(script Script, addr string, stdin io.Reader, stdout, stderr io.Wri
 	fmt.Fprintln(stdout, server.URL())
 	s := server.current().core
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // until it ends, well or not
+		_, _ = io.Copy(io.Discard, stdin) // until it ends or fails
 		s.end(0)
 	}()
 	return s.wait(forgotten)
 }
 
-// wait returns the exit status of a server that has ended.
+// wait waits for the end of the server and returns its exit status.
 func (s *server) wait(forgotten <-chan time.Time) int {
 	select {
 	case <-s.ctx.Done():
@@ -140,9 +140,9 @@ func (s *server) wait(forgotten <-chan time.Time) int {
 	}
 }
 
-// Process is a server over HTTP that runs as a process of its own.
+// Process is a server over HTTP in a process of its own.
 type Process struct {
-	// URL is its endpoint.
+	// URL is the endpoint of the server.
 	URL string
 
 	cmd   *exec.Cmd
@@ -151,15 +151,14 @@ type Process struct {
 	err   error
 }
 
-// The times a process gets to start and to end.
+// The time limits for the start and the end of a process.
 const (
 	startTimeout = 30 * time.Second
 	endTimeout   = 10 * time.Second
 )
 
 // Launch starts cmd, a program that runs [Main] with -http, and returns once it
-// listens. It must do so within 30 seconds. Stdin and Stdout of cmd must not be
-// set.
+// listens. It must do so within 30 seconds. Stdin and Stdout of cmd must not be set.
 func Launch(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd}
 	cmd.WaitDelay = endTimeout
@@ -185,7 +184,7 @@ func Launch(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// PID is the id of the process.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Kill ends the process with SIGKILL and waits for it.
@@ -194,11 +193,11 @@ func (p *Process) Kill() {
 	_ = p.Close()
 }
 
-// Close ends the process and waits for it; after ten seconds it is killed. The
-// error tells a status other than 0. Further calls return the same.
+// Close ends the process and waits for it; after ten seconds it is killed. The error
+// reports a status other than 0. Further calls return the same.
 func (p *Process) Close() error {
 	p.once.Do(func() {
-		_ = p.stdin.Close() // the process notices, or is killed
+		_ = p.stdin.Close() // the process ends, or is killed
 		timer := time.AfterFunc(endTimeout, func() { _ = p.cmd.Process.Kill() })
 		defer timer.Stop()
 		if err := p.cmd.Wait(); err != nil {

@@ -11,52 +11,51 @@ import (
 	"time"
 )
 
-// Script says what a server does wrong, and when. Its zero value is a server
-// that behaves. It has a JSON form, which [ParseScript] reads and json.Marshal
-// writes: the names of the fields in lower case with underscores, and
-// durations as "1m30s".
+// Script defines the faults of a server, and when they strike. Its zero value is a
+// server without faults. It has a JSON form, which [ParseScript] reads and json.Marshal
+// writes: the names of the fields in lower case with underscores, and durations as
+// "1m30s".
 type Script struct {
 	// Dir is a directory for the ledger (see [ReadLedger]) and for the count of
-	// occasions; it must exist. Every process with the same Dir adds to the same
-	// ledger and the same count, so that "die once, then behave" is true of a
-	// process that is started again. Empty means no ledger, and a count that
-	// ends with the process, or with the [Server].
+	// occasions; it must exist. All processes with the same Dir add to the same ledger
+	// and the same count, so that "die once, then behave" also works for a process that
+	// is restarted. Empty means no ledger, and a count that ends with the process, or
+	// with the [Server].
 	Dir string
-	// Life is the time after which a process that was forgotten ends by itself,
-	// with the status 99, also when it ignores everything else. Zero means five
-	// minutes.
+	// Life is the time after which an abandoned process ends by itself, with the status
+	// 99, even if it ignores everything else. Zero means five minutes.
 	Life time.Duration
-	// Rules are looked at in order at each occasion. When several strike, each
-	// does its part until one of them ends the matter. They keep their order
-	// between processes with the same Dir.
+	// Rules are checked in order at each occasion. When several strike, they are
+	// applied in order until one of them ends the request. Processes with the same Dir
+	// must have the same rules in the same order.
 	Rules []Rule
 }
 
-// Always as [Rule.Times] means each time from the nth occasion on.
+// Always, as [Rule.Times], means every occasion from the nth on.
 const Always = -1
 
-// Rule is one fault and when it strikes.
+// Rule is a fault and when it strikes.
 type Rule struct {
 	Fault Fault
 	At    Place
-	// Tool makes only the calls of this tool occasions; empty means all. It is
+	// Tool restricts the occasions to calls of this tool; empty means all tools. It is
 	// for BeforeEffect, AfterEffect and BetweenCalls.
 	Tool string
-	// Nth is the first matching occasion at which the fault strikes, from 1.
-	// Zero means 1.
+	// Nth is the first matching occasion at which the fault strikes, from 1. Zero means
+	// 1.
 	Nth int
-	// Times is at how many occasions in a row it strikes. Zero means 1; see
-	// [Always].
+	// Times is the number of consecutive occasions at which it strikes. Zero means 1;
+	// see [Always].
 	Times int
 
-	// The rest is for the faults whose Info.About names it; zero means the
-	// default that is given there.
+	// The remaining fields are for the faults whose Info.About names them; zero means
+	// the default given there.
 
 	// Status is the exit status of a process that dies.
 	Status int
-	// Text is what is written on stderr first.
+	// Text is written to stderr first.
 	Text string
-	// Delay is a time to wait, or to live.
+	// Delay is a time to wait, or a lifetime.
 	Delay time.Duration
 	// Count is a number of messages, tools or levels.
 	Count int
@@ -86,7 +85,7 @@ type scriptPlain struct {
 	Rules []rulePlain `json:"rules,omitempty"`
 }
 
-// span is a duration in words.
+// span is a duration in text form.
 type span time.Duration
 
 func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
@@ -121,14 +120,14 @@ func (s *Script) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParseScript reads a script from JSON such as
+// ParseScript parses a script from JSON such as
 //
 //	{"dir": "/tmp/ledger", "rules": [
 //		{"fault": "die", "at": "before-effect", "tool": "effect", "nth": 2, "status": 3, "text": "out of luck"},
 //		{"fault": "slow", "at": "list", "times": -1, "delay": "150ms"}
 //	]}
 //
-// A field, a fault or a place that is not known is an error.
+// An unknown field, fault or place is an error.
 func ParseScript(data []byte) (Script, error) {
 	var s Script
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -140,7 +139,8 @@ func ParseScript(data []byte) (Script, error) {
 	return s, nil
 }
 
-// check finds rules that could never strike over any of these transports.
+// check returns an error for rules that could never strike over any of these
+// transports.
 func (s *Script) check(transports ...Transport) error {
 	var problems []error
 	for i := range s.Rules {
@@ -166,8 +166,8 @@ func (r *Rule) check(transports []Transport) error {
 	return nil
 }
 
-// window returns the first and the last occasion at which the rule strikes;
-// the last is 0 when there is none.
+// window returns the first and the last occasion at which the rule strikes; last is 0
+// if there is no last one.
 func (r *Rule) window() (first, last int) {
 	first = max(r.Nth, 1)
 	if r.Times == Always {

@@ -26,17 +26,17 @@ type server struct {
 
 	ctx   context.Context // ends with the life
 	stop  context.CancelFunc
-	ready chan struct{} // closed when the faults at the start have struck
+	ready chan struct{} // closed when the faults at the start have been applied
 
-	// standing is where messages go that belong to no request.
+	// standing receives messages that belong to no request.
 	standing link
 
 	mu         sync.Mutex
 	status     int // the exit status
 	ended      bool
 	stubborn   bool // the end of stdin does not end the life
-	deaf       bool // no more is read
-	mistrusted bool // TLS shows the certificate that nobody vouches for
+	deaf       bool // reading has stopped
+	mistrusted bool // TLS uses the untrusted certificate
 	inflight   map[string]chan struct{}
 }
 
@@ -50,7 +50,7 @@ func newServer(script *Script, transport Transport, c *counter, r *recorder) *se
 	return s
 }
 
-// start lets the faults at the start strike, and then opens the door.
+// start applies the faults at the start, and then lets requests in.
 func (s *server) start() {
 	s.record(Entry{Kind: KindStarted})
 	o := &occasion{server: s, place: AtStart, link: s.standing}
@@ -59,7 +59,7 @@ func (s *server) start() {
 	}
 }
 
-// end ends the life; the first status counts.
+// end ends the life; only the first status counts.
 func (s *server) end(status int) {
 	s.mu.Lock()
 	if !s.ended {
@@ -75,7 +75,7 @@ func (s *server) hasEnded() bool {
 	return s.ended
 }
 
-// set changes one of the states, which are never taken back.
+// set sets a flag, which is never reset.
 func (s *server) set(state *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +88,8 @@ func (s *server) is(state *bool) bool {
 	return *state
 }
 
-// record writes to the ledger. A server that cannot keep its ledger proves
-// nothing, and so ends.
+// record writes to the ledger. A server that cannot write its ledger ends, since tests
+// rely on it.
 func (s *server) record(e Entry) bool {
 	if err := s.recorder.add(e); err != nil {
 		fmt.Fprintln(s.stderr, err)
@@ -99,8 +99,8 @@ func (s *server) record(e Entry) bool {
 	return true
 }
 
-// rulesAt counts the occasion and returns the rules that strike at it.
-// Redirected requests are no occasions for redirects.
+// rulesAt counts the occasion and returns the rules that strike at it. Redirected
+// requests are not occasions for redirects.
 func (s *server) rulesAt(place Place, tool string, moved bool) []Rule {
 	var struck []Rule
 	for i := range s.script.Rules {
@@ -126,13 +126,13 @@ func (s *server) rulesAt(place Place, tool string, moved bool) []Rule {
 type exchange struct {
 	occasion
 	session string
-	moved   bool // it came to the place that redirects lead to
+	moved   bool // sent to the target of redirects
 	rules   []Rule
 	gone    chan struct{} // closed when the client cancelled
 }
 
-// admit takes a request in. It is called in the order in which requests come,
-// which makes the count of occasions exact.
+// admit accepts a request. It is called in the order in which requests arrive, which
+// makes the count of occasions exact.
 func (s *server) admit(r *request, session string, moved bool) *exchange {
 	x := &exchange{session: session, moved: moved, gone: make(chan struct{})}
 	x.server, x.request = s, r
@@ -162,7 +162,7 @@ func (s *server) admit(r *request, session string, moved bool) *exchange {
 	return x
 }
 
-// entry is the call as it stands in the ledger.
+// entry returns the ledger entry of the call.
 func (x *exchange) entry(kind Kind) Entry {
 	p := &x.request.Params
 	return Entry{
@@ -195,12 +195,12 @@ func (x *exchange) serve(l link) {
 	x.finish()
 }
 
-// finish sends the answer, and looks at what comes between requests.
+// finish sends the answer, and then handles the occasion that follows it.
 func (x *exchange) finish() {
 	if x.listing != nil {
 		x.answer.result = x.listing.write
 	}
-	_ = x.answer.send(x.link) // a client that has gone needs no answer
+	_ = x.answer.send(x.link) // a client that is gone needs no answer
 	next, tool := Place(""), ""
 	switch x.place {
 	case AtList:
@@ -226,7 +226,7 @@ func (x *exchange) forget() {
 	}
 }
 
-// notified takes in a notification, or an answer to nothing.
+// notified handles a notification, or an unexpected answer.
 func (s *server) notified(r *request, session string) {
 	if r.Method != "notifications/cancelled" {
 		return
@@ -244,8 +244,7 @@ func (s *server) notified(r *request, session string) {
 // protocols are the revisions that the server speaks, the newest last.
 var protocols = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// perform does what the request asks for and returns the answer, or nil when
-// there is none to give.
+// perform executes the request and returns the answer, or nil if there is none.
 func (x *exchange) perform() *answer {
 	switch r := x.request; r.Method {
 	case "initialize":
@@ -267,7 +266,7 @@ func (x *exchange) perform() *answer {
 		return &answer{result: text(`{"resourceTemplates":[]}`)}
 	case "resources/read":
 		return x.read()
-	default: // server/discover among them: clients fall back to initialize
+	default: // including server/discover: clients fall back to initialize
 		return failf(codeMethodNotFound, "there is no method %q", r.Method)
 	}
 }

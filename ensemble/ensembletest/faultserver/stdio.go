@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	maxMessage  = 64 << 20 // of a message that comes in
-	maxInflight = 1024     // requests that are served at the same time
+	maxMessage  = 64 << 20 // bytes of an incoming message
+	maxInflight = 1024     // requests served at the same time
 )
 
 // serveStdio serves a client until its stream ends.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// toolDefinitions are the tools of every server.
+// toolDefinitions returns the tools of every server.
 func toolDefinitions() []string {
 	const (
 		reads     = `"annotations":{"readOnlyHint":true,"openWorldHint":false}`
@@ -30,8 +30,8 @@ func toolDefinitions() []string {
 	}
 }
 
-// toolFunctions do what the tools do. They return nil when the client does not
-// wait for an answer any more.
+// toolFunctions returns the implementations of the tools. They return nil when the
+// client no longer waits for an answer.
 func toolFunctions() map[string]func(x *exchange, arguments json.RawMessage) *answer {
 	return map[string]func(x *exchange, arguments json.RawMessage) *answer{
 		"echo":              callEcho,
@@ -64,7 +64,7 @@ func callFail(_ *exchange, arguments json.RawMessage) *answer {
 	return &answer{result: text(`{"isError":true,"content":[{"type":"text","text":` + quote(*a.Text) + `}]}`)}
 }
 
-// callEffect puts its effect into the ledger, and then says so.
+// callEffect records its effect in the ledger, and then answers.
 func callEffect(x *exchange, arguments json.RawMessage) *answer {
 	var a struct{ Key *string }
 	if err := json.Unmarshal(arguments, &a); err != nil || a.Key == nil {
@@ -86,7 +86,7 @@ func callWait(x *exchange, _ json.RawMessage) *answer {
 	return nil
 }
 
-// maxSteps and maxBytes bound what a client may ask for.
+// maxSteps and maxBytes bound the arguments of a client.
 const (
 	maxSteps = 1_000_000
 	maxBytes = 1 << 30
@@ -111,7 +111,8 @@ func callBig(_ *exchange, arguments json.RawMessage) *answer {
 	return &answer{result: bigResult(a.Bytes)}
 }
 
-// bigResult is a text of so many bytes, which are never in memory together.
+// bigResult returns a result with a text of size bytes, which are never in memory
+// together.
 func bigResult(size int64) writer {
 	return func(w io.Writer) error {
 		if _, err := io.WriteString(w, `{"content":[{"type":"text","text":"`); err != nil {
@@ -125,7 +126,7 @@ func bigResult(size int64) writer {
 	}
 }
 
-// fill writes so many letters.
+// fill writes size letters.
 func fill(w io.Writer, size int64) error {
 	chunk := strings.Repeat("a", 32<<10)
 	for size > 0 {
@@ -138,8 +139,8 @@ func fill(w io.Writer, size int64) error {
 	return nil
 }
 
-// report sends a notification of progress, if the client asked for them. A
-// total of 0 is none.
+// report sends a progress notification, if the client asked for it. A total of 0 is
+// omitted.
 func (o *occasion) report(done, total int, message string) {
 	if o.request == nil || len(o.request.Params.Meta.Token) == 0 {
 		return
@@ -161,14 +162,15 @@ type listing struct {
 	next  string // the cursor of the next page
 }
 
-// endlessCursor begins the cursors of pages that have no end; loopCursor is
-// the cursor that comes back.
+// endlessCursor is the prefix of the cursors of endless pages; loopCursor is the cursor
+// that repeats.
 const (
 	endlessCursor = "endless-"
 	loopCursor    = "loop"
 )
 
-// turn makes the listing the page of a cursor; false if there is none.
+// turn makes the listing the page of a cursor; it returns false if there is no such
+// page.
 func (l *listing) turn(cursor string) bool {
 	if cursor == loopCursor {
 		l.next = loopCursor
