@@ -73,9 +73,8 @@
 // resources by itself. [LocalLibrary] offers resources and prompts of Go functions.
 //
 // [Roster.Watch] reports changes: of tools, of resources, of prompts, of an ensemble
-// that went away or came back, and of the contents of the resources to which the
-// program subscribed with [Roster.Subscribe]. Subscriptions survive the loss of a
-// connection.
+// that went away or came back, and of the contents of resources with a subscription
+// ([Roster.Subscribe]). Subscriptions survive the loss of a connection.
 //
 // # Trusted values
 //
@@ -122,8 +121,8 @@
 // # At most once
 //
 // A [Tool] is bound to its ensemble and its own name, not to a connection, and so
-// outlives connections. A call for which there is no connection fails with UNAVAILABLE,
-// and certainly was not made. A call during which the connection is lost may or may not
+// outlives connections. A call without a connection fails with UNAVAILABLE, and
+// certainly was not made. A call during which the connection is lost may or may not
 // have taken effect: the failure is OUTCOME_UNKNOWN, with a message that leads a model
 // to check. Such a call is repeated, once and with the same ID, only if the tool
 // declares that this does no harm and Options.Trust believes it. By default, these are

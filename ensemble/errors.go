@@ -39,7 +39,7 @@ func (e *limitError) Is(target error) bool { return target == context.DeadlineEx
 func (e *limitError) Timeout() bool { return true }
 
 // laterError is a failure to connect that is reported until the next attempt is due.
-// Its text is that of the failure, so that it stays the same until then.
+// Its text is the failure's text, so that it stays the same until then.
 type laterError struct {
 	err error
 	at  time.Time

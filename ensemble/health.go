@@ -24,7 +24,7 @@ type Health struct {
 	Ensembles []EnsembleHealth `json:"ensembles"`
 }
 
-// EnsembleHealth is the state of one ensemble. The fields have the meanings of those of
+// EnsembleHealth is the state of one ensemble. The fields have the same meanings as in
 // [Snapshot], which is for Go programs.
 type EnsembleHealth struct {
 	Name     string    `json:"name"`
@@ -115,8 +115,7 @@ func (e *Ensemble) health() EnsembleHealth {
 
 func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-//	HealthHandler returns a handler that answers GET requests about a roster with JSON and
-//
+// HealthHandler returns a handler that answers GET requests about a roster with JSON and
 // the status 200 or 503 (RFC 9110, section 15.6.4). It never connects to anything.
 //
 //   - /health/mcp: the [Health]; 503 if it is not Ready.

@@ -58,7 +58,7 @@ func (i Instructions) Shortened(most int) Instructions {
 	return i
 }
 
-// instructionsOf returns the instructions of a connection; Text is empty if there are
+// instructionsOf returns the instructions of a connection; Text is empty if it gives
 // none.
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}

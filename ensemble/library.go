@@ -10,9 +10,9 @@ import (
 
 // Library is an optional interface of a [Connection]. A library offers resources, which
 // hold material to read, and prompts, which are prepared messages. All methods may be
-// called concurrently. Errors are like those of invokers: an [invoker.Failure] has a
-// code, most importantly NOT_FOUND. The methods have no side effects, so a request that
-// fails because the connection was lost is repeated over a fresh one.
+// called concurrently. Errors are like the errors of invokers: an [invoker.Failure] has
+// a code, most importantly NOT_FOUND. The methods have no side effects, so a request
+// that fails because the connection was lost is repeated over a fresh one.
 type Library interface {
 	// Resources, Templates and Prompts list the current offer, all pages of it. Their
 	// contexts carry nothing about a caller, since the lists are cached for all

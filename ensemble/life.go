@@ -40,7 +40,7 @@ type life struct {
 	// The rest is guarded by Ensemble.mu.
 
 	urgency    urgency // of the callers that wait for it to open
-	start      *start  // of its process; nil before it was requested, or if there is none
+	start      *start  // of its process; nil before it was requested, or if no process starts
 	err        error   // why the attempt failed; set before opened is closed
 	ended      error   // why it takes no more calls; nil while it does
 	connection Connection

@@ -10,9 +10,10 @@ import (
 )
 
 // Watch returns the news of all ensembles from now on: changes of tools, resources or
-// prompts, and updates of resources with a subscription. The program should query what
-// a piece of news names again. An ensemble that goes away or comes back is reported as
-// such a change too. The sequence ends with ctx and with the roster.
+// prompts, and updates of resources with a subscription. Each means that the program
+// should list again, or read the resource again. An ensemble that goes away or comes
+// back is reported as such a change too. The sequence ends with ctx and with the
+// roster.
 //
 // News that was not yet consumed is merged, so that little accumulates however slow the
 // loop is. Range over the sequence once, in one goroutine; it starts none itself. A
@@ -147,7 +148,7 @@ func (n *newsroom) updated(uri string) {
 }
 
 // parent returns the URI up to its last slash, including the slash if the URI does not
-// end with it; empty if there is none.
+// end with it; empty without a slash.
 func parent(uri string) string {
 	if rest, ok := strings.CutSuffix(uri, "/"); ok {
 		return rest

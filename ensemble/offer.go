@@ -320,7 +320,7 @@ type candidate struct {
 
 // compareCandidates sorts by name, so that the tools on offer do not depend on the
 // order of the listing. Among tools with the same name, the one that had it originally
-// precedes those that have it after cleaning.
+// precedes the others, which have it only after cleaning.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(a.definition.Name, b.definition.Name),

@@ -124,7 +124,7 @@ type Options struct {
 	// servers put there, or to this one if the context has none. If this one is nil,
 	// attempts to connect are reported to the Telemetry of the use that began them.
 	Telemetry *telemetry.Telemetry
-	// Logger takes what is worth knowing; nil is silent.
+	// Logger receives the log of the ensemble; nil disables logging.
 	Logger *zap.Logger
 }
 

@@ -82,8 +82,7 @@ func (e *Ensemble) isOld(listed time.Time) bool {
 }
 
 // Refresh lists the tools of all ensembles again, concurrently, as [Ensemble.Refresh]
-// does, and returns the joined errors of those that failed. The next [Roster.Catalog]
-// has the result.
+// does, and returns the joined errors. The next [Roster.Catalog] has the result.
 func (r *Roster) Refresh(ctx context.Context) error {
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Refresh(ctx) })
 }

@@ -39,7 +39,7 @@ type readArguments struct {
 //   - read_resource, by URI: as text, 64 KiB at a time; binary data is only described.
 //
 // Both are read-only. Trusted values reach the ensembles as with any call. The errors
-// are those of [NewRoster]. The caller must still close the given ensembles.
+// are the same as from [NewRoster]. The caller must still close the given ensembles.
 func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
 	roster, err := NewRoster(ensembles...)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r *Roster) Ensemble(name string) (*Ensemble, bool) {
 }
 
 // Connect connects all ensembles concurrently, each within its own timeout, and returns
-// the joined errors of those that failed.
+// their joined errors.
 func (r *Roster) Connect(ctx context.Context) error {
 	return sideBySide(r.ensembles, func(e *Ensemble) error { return e.Connect(ctx) })
 }

@@ -21,10 +21,9 @@ type Spawner interface {
 // processes do not compete for the processor until none is ready in time. A start
 // begins with [Source].Open and ends when the tools are listed for the first time, or
 // when it fails; ConnectTimeout begins with the start, and not before. Starts that a
-// call waits for come first, then those of ensembles that are Required, then all
-// others, each in the order in which they were requested. Every fourth start is the one
-// that has waited longest, so that every start gets its turn. A Starts may be used
-// concurrently.
+// call waits for come first, then starts of ensembles that are Required, then all
+// others, each group in the order of requests. Every fourth start is the one that has
+// waited longest, so that every start gets its turn. A Starts may be used concurrently.
 type Starts struct {
 	limit int
 

@@ -60,11 +60,11 @@ type Snapshot struct {
 	// not ready.
 	Tools int
 	// Aside are the tools of that listing that are not offered, and Notes are remarks
-	// about those that are.
+	// about the tools on offer.
 	Aside []Aside
 	Notes []Note
 	// LastChange is the difference between the newest listing that changed something
-	// and the one before it; zero when there was none.
+	// and the one before it; zero without such a listing.
 	LastChange Change
 	// LastError is the last error: a failed attempt to connect, a loss or a failed
 	// listing. A later success does not clear it.
@@ -75,8 +75,8 @@ type Snapshot struct {
 	// Restarts counts the connections that replaced a lost one.
 	Restarts int
 	// InFlight counts the running calls, Calls the calls that have ended, and Failures
-	// those among Calls that failed, for any reason. A call for which there was no
-	// connection is not counted.
+	// those among Calls that failed, for any reason. A call without a connection is not
+	// counted.
 	InFlight, Calls, Failures int
 	// Repeats counts how many times calls were made again; see [Tool.Invoke].
 	Repeats int

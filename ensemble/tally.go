@@ -11,8 +11,7 @@ import (
 const recentCalls = 256
 
 // Latency summarizes the durations of the newest calls, at most 256, whether or not
-// they succeeded; zero when there were none. Time spent waiting for the user does not
-// count.
+// they succeeded; zero without calls. Time spent waiting for the user does not count.
 type Latency struct {
 	Last time.Duration // the newest call
 	P50  time.Duration // median

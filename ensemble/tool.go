@@ -85,7 +85,7 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 		case err == nil:
 			return output, nil
 		case made && unknown != nil && isUnavailable(err):
-			return invoker.Output{}, unknown // the second call alone did nothing
+			return invoker.Output{}, unknown // only the second call is known to have done nothing
 		case made && (unknown != nil || attempt == attempts || !t.mayRepeat(l, err)):
 			return invoker.Output{}, err
 		case made:
@@ -161,7 +161,7 @@ func (c *call) report(p invoker.Progress) {
 	c.asked.Report(p)
 }
 
-// hold suspends the limits of the call and those of its caller.
+// hold suspends the limits of the call and of its caller.
 func (c *call) hold() (resume func()) {
 	outer, own := c.asked.Hold(), c.clock.hold()
 	return func() { own(); outer() }
@@ -207,7 +207,7 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 }
 
 // errNotBegun is the error of a call that ended before it began, for example because
-// the connection was lost over which its previous attempt had failed.
+// its connection had been lost since the previous attempt.
 var errNotBegun = errors.New("the call ended before it began")
 
 // notBegun reports whether a source says that a call was interrupted before it began

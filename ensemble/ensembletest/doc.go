@@ -16,6 +16,6 @@
 // test releases them.
 //
 // To test an [ensemble.Source], run [TestSource]: the suite that every Source must
-// pass. The server behind the source offers the tools that [ServerTools] describes;
+// pass. The server of the source offers the tools that [ServerTools] describes;
 // [Harness] describes everything else that the suite needs.
 package ensembletest

@@ -52,7 +52,7 @@ func (s *Source) Tell(news ensemble.News) {
 	}
 }
 
-// Subscribed returns the resources to which open connections are subscribed, sorted.
+// Subscribed returns the resources that open connections are subscribed to, sorted.
 func (s *Source) Subscribed() []string {
 	s.mu.Lock()
 	connections := slices.Clone(s.connections)
@@ -185,7 +185,7 @@ func TextResource(uri, text string) ensemble.LocalResource {
 	}
 }
 
-// ServerLibrary returns the resources and prompts that a server behind a source must
+// ServerLibrary returns the resources and prompts that the server of a source must
 // offer to [TestSource] if [Harness].Library is set. A server written in Go can serve
 // them as they are; others must do the same:
 //

@@ -12,9 +12,9 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// ServerTools returns the tools that a server behind a source must offer to
-// [TestSource], as invokers. A server written in Go can serve them as they are; others
-// must do the same:
+// ServerTools returns the tools that the server of a source must offer to [TestSource],
+// as invokers. A server written in Go can serve them as they are; others must do the
+// same:
 //
 //   - echo, with {"text": string}, answers with that text as its one text
 //     content. It is read-only.

@@ -16,8 +16,8 @@ import (
 // Harness is a source under test, with the information and the functions that the suite
 // needs.
 type Harness struct {
-	// Source is the source. The server behind it must offer exactly the tools that
-	// [ServerTools] describes.
+	// Source is the source. Its server must offer exactly the tools that [ServerTools]
+	// describes.
 	Source ensemble.Source
 	// Lose, if not nil, breaks all connections from the other end, for example by
 	// killing the server. After that, opening the source again must succeed.

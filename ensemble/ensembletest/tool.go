@@ -92,7 +92,7 @@ func NewGate(name string, stubborn bool) *Gate {
 	return g
 }
 
-// Release makes one call answer with a text, and waits for a call if there is none.
+// Release makes one call answer with a text, and waits for a call if none is blocked.
 func (g *Gate) Release(text string) { g.release <- text }
 
 func textOutput(text string) invoker.Output {

@@ -37,10 +37,10 @@
 // ensemble and tool. It is replaced as a whole, by a rename, so that no reader sees a
 // half-written file. It is written only when something changes, so a read-only file
 // still works. Several ensembles and several processes may share one file. A writer
-// holds a lock on a second file, whose name is that of the first and ends in .lock, and
-// first reads the changes of other writers. Where the system has no such locks, as on
-// Windows, the changes of one of two processes that write at the very same moment may
-// be lost; they are found again at its next listing.
+// holds a lock on a second file, with the same name plus .lock, and first reads the
+// changes of other writers. Where the system has no such locks, as on Windows, the
+// changes of one of two processes that write at the very same moment may be lost; they
+// are found again at its next listing.
 //
 // If a file cannot be read, is damaged, or has a later version, [Open] fails. If that
 // happens later, or changes cannot be written, the problem is reported: with

@@ -22,7 +22,7 @@ type File struct {
 
 	mu      sync.Mutex
 	entries []Entry     // sorted; never modified, only replaced
-	info    os.FileInfo // the file that they come from; nil if there is none
+	info    os.FileInfo // the file that they come from; nil without a library
 }
 
 // Open reads the file at path. A file that does not exist is created when the first

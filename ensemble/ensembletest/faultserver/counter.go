@@ -13,8 +13,8 @@ import (
 
 // counter counts the occasions of each rule. In a directory, each occasion is an empty
 // file, created by the first process that reaches it, so that processes that run at the
-// same time, or were killed, agree. Occasions after the last one at which a rule
-// strikes are not counted, which bounds the number of files.
+// same time, or were killed, agree. Occasions after the last strike of a rule are not
+// counted, which bounds the number of files.
 type counter struct {
 	dir string // empty: only in memory
 

@@ -2,9 +2,9 @@
 
 // Package faultserver is an MCP server that misbehaves according to a script. It tests
 // the clients of such servers: that a call is made at most once, that a dead server is
-// restarted, that nothing hangs and nothing is left behind. It is a real server, over
-// stdio or streamable HTTP. It uses only the standard library, so that it shares no
-// bugs with the client under test.
+// restarted, that nothing hangs and nothing leaks. It is a real server, over stdio or
+// streamable HTTP. It uses only the standard library, so that it shares no bugs with
+// the client under test.
 //
 // This starts a server over HTTP that dies once, after the effect of a call and before
 // its answer:
@@ -36,15 +36,15 @@
 // # Scripts
 //
 // A [Script] is a list of rules. Each [Rule] names a [Fault], the [Place] in the life
-// of the server at which it strikes, and the occasions: the nth that matches, and how
-// many in a row. [Faults] lists all faults with their behavior, the fields of a rule
-// that they use, and the places at which they can strike over each transport; a rule
-// that could never strike is an error at the start.
+// of the server where it strikes, and the occasions: the nth that matches, and how many
+// in a row. [Faults] lists all faults with their behavior, the fields of a rule that
+// they use, and the places where they can strike over each transport; a rule that could
+// never strike is an error at the start.
 //
-// Occasions are counted in the order in which requests arrive. With [Script.Dir], the
-// count is on disk and continues when the process is restarted: a rule that strikes
-// once strikes once for all processes together. Several rules make up longer scenarios,
-// such as a child left behind at the start and a death at the third call.
+// Occasions are counted in the order of requests. With [Script.Dir], the count is on
+// disk and continues when the process is restarted: a rule that strikes once strikes
+// once for all processes together. Several rules make up longer scenarios, such as a
+// child process left at the start and a death at the third call.
 //
 // # What a server offers
 //
@@ -73,13 +73,13 @@
 //
 // The ledger is a file in the directory of the script. It has one line of JSON for each
 // event, written atomically by all processes with that directory: starts, calls as they
-// arrived, effects, cancellations, faults as they struck, children left behind.
-// [ReadLedger] reads it. An effect is on disk before its call is answered. Calls carry
-// the identity of their invocation ([IdempotencyKey]) and their progress token.
+// arrived, effects, cancellations, faults as they struck, child processes that were
+// left. [ReadLedger] reads it. An effect is on disk before its call is answered. Calls
+// carry the identity of their invocation ([IdempotencyKey]) and their progress token.
 //
 // # Cleanup
 //
 // A process ends by itself after [Script.Life], even if it was told to ignore
-// everything else. A child that it left behind ends after its delay. Large data is
+// everything else. A child process that it left ends after its delay. Large data is
 // written piece by piece, never held in memory.
 package faultserver

@@ -71,8 +71,8 @@ const (
 	SelfSigned        Fault = "self-signed"         // TLS with a certificate that clients do not trust
 )
 
-// Place is a moment in the life of a server at which a fault may strike. Each such
-// moment is an occasion.
+// Place is a moment in the life of a server when a fault may strike. Each such moment
+// is an occasion.
 type Place string
 
 // The places.
@@ -112,8 +112,8 @@ type Info struct {
 	// About describes the behavior of the server, and the fields of a Rule that it
 	// uses.
 	About string
-	// Stdio and HTTP are the places at which the fault can strike over each transport;
-	// nil means that the transport does not support it.
+	// Stdio and HTTP are the places where the fault can strike over each transport; nil
+	// means that the transport does not support it.
 	Stdio, HTTP []Place
 }
 
@@ -160,8 +160,8 @@ func kinds() []kind {
 	return slices.Concat(processKinds(), answerKinds(), streamKinds(), listKinds(), resultKinds(), resourceKinds(), httpKinds())
 }
 
-// These functions return sets of places: all; all with a client; those at which a
-// request waits for its answer; and those at which the answer is ready to be sent.
+// The functions below return sets of places: all; all with a client; the places where a
+// request waits for its answer; and the places where the answer is ready to be sent.
 func anywhere() []Place  { return append(connected(), AtStart) }
 func connected() []Place { return append(asked(), AfterList, BetweenCalls) }
 func asked() []Place     { return append(answering(), BeforeEffect) }

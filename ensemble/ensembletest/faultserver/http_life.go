@@ -170,7 +170,7 @@ func (life *httpLife) expire() {
 }
 
 // standing combines the streams that clients keep open into one link. Messages sent
-// while there are none are lost, as MCP specifies without resumption.
+// without such a stream are lost, as MCP specifies without resumption.
 type standing struct{ life *httpLife }
 
 func (s standing) each(do func(*eventStream) error) error {

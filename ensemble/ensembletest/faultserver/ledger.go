@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// IdempotencyKey is the member of a request's _meta in which Consort sends the stable
-// identity of an invocation.
+// IdempotencyKey is the member of a request's _meta that carries the stable identity of
+// an invocation, as Consort sends it.
 const IdempotencyKey = "io.github.consort-go/idempotency-key"
 
 // Kind is the kind of an [Entry].
@@ -38,7 +38,7 @@ const (
 	KindCancelled Kind = "cancelled"
 	// KindStruck: a fault strikes: Fault at Place.
 	KindStruck Kind = "struck"
-	// KindChild: a child process was left behind. Child is its process ID.
+	// KindChild: a child process was left. Child is its process ID.
 	KindChild Kind = "child"
 	// KindElsewhere: a request followed a redirect to another origin. Text is its
 	// method and the names of its headers.
@@ -63,7 +63,7 @@ type Entry struct {
 	Text      string          `json:"text,omitempty"`
 }
 
-// Ledger is a list of events, in the order in which they were recorded.
+// Ledger is a list of events in the order of recording.
 type Ledger []Entry
 
 // ReadLedger reads the ledger of [Script.Dir]. Without a file, the ledger is empty. An

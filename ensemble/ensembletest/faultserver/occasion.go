@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// occasion is a moment at which faults may strike.
+// occasion is a moment when faults may strike.
 type occasion struct {
 	server *server
 	place  Place

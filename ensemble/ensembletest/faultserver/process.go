@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Variable is the environment variable from which [Main] reads its script. A test
-// binary that finds it set should run as the server, see the package comment.
+// Variable is the environment variable that [Main] reads its script from. A test binary
+// that finds it set should run as the server, see the package comment.
 const Variable = "CONSORT_FAULTSERVER"
 
 // Environ returns the environment entry that passes this script to [Main]: Variable, an

@@ -41,10 +41,10 @@ type Rule struct {
 	// Tool restricts the occasions to calls of this tool; empty means all tools. It is
 	// for BeforeEffect, AfterEffect and BetweenCalls.
 	Tool string
-	// Nth is the first matching occasion at which the fault strikes, from 1. Zero means
-	// 1.
+	// Nth is the number of the first matching occasion that the fault strikes at, from
+	// 1. Zero means 1.
 	Nth int
-	// Times is the number of consecutive occasions at which it strikes. Zero means 1;
+	// Times is the number of consecutive occasions that it strikes at. Zero means 1;
 	// see [Always].
 	Times int
 
@@ -166,8 +166,8 @@ func (r *Rule) check(transports []Transport) error {
 	return nil
 }
 
-// window returns the first and the last occasion at which the rule strikes; last is 0
-// if there is no last one.
+// window returns the first and the last occasion that the rule strikes at; last is 0
+// for [Always].
 func (r *Rule) window() (first, last int) {
 	first = max(r.Nth, 1)
 	if r.Times == Always {

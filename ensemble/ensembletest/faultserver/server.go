@@ -131,8 +131,8 @@ type exchange struct {
 	gone    chan struct{} // closed when the client cancelled
 }
 
-// admit accepts a request. It is called in the order in which requests arrive, which
-// makes the count of occasions exact.
+// admit accepts a request. Calls of admit have the order of the requests, which makes
+// the count of occasions exact.
 func (s *server) admit(r *request, session string, moved bool) *exchange {
 	x := &exchange{session: session, moved: moved, gone: make(chan struct{})}
 	x.server, x.request = s, r
@@ -244,7 +244,7 @@ func (s *server) notified(r *request, session string) {
 // protocols are the revisions that the server speaks, the newest last.
 var protocols = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// perform executes the request and returns the answer, or nil if there is none.
+// perform executes the request and returns the answer, or nil for no answer.
 func (x *exchange) perform() *answer {
 	switch r := x.request; r.Method {
 	case "initialize":

@@ -169,8 +169,8 @@ const (
 	loopCursor    = "loop"
 )
 
-// turn makes the listing the page of a cursor; it returns false if there is no such
-// page.
+// turn makes the listing the page of a cursor; it returns false if the page does not
+// exist.
 func (l *listing) turn(cursor string) bool {
 	if cursor == loopCursor {
 		l.next = loopCursor
