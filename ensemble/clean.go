@@ -32,7 +32,7 @@ func cleaned(s string, invisible func(rune) bool) (clean string, taken []string)
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		if !invisible(r) {
-			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD, so that removals never join bytes into characters
+			b.WriteRune(r) // invalid UTF-8 becomes U+FFFD, so that bytes never join
 		} else if name := fmt.Sprintf("U+%04X", r); !slices.Contains(taken, name) {
 			taken = append(taken, name)
 		}

@@ -65,8 +65,8 @@
 // them, with the time limits of a call. Since these requests change nothing, a request
 // that is lost with its connection is repeated. URIs stay as the servers gave them; a
 // prompt is named as a tool is, see [Prompt.FullName]. The lists are cached until the
-// connection says that they have changed. They are shared by all users, so requests for
-// them do not carry the identity of a user.
+// connection says that they have changed. They are shared by all callers, so the
+// requests for them carry nothing about a caller.
 //
 // [Roster.Document] turns a resource into a canister, and [Messages.Canisters] a prompt
 // into several, for a conversation to add. [ResourceTools] lets a model explore

@@ -43,7 +43,7 @@ func (i Instructions) String() string {
 	return text
 }
 
-// Shortened returns the instructions with the text cut to at most most characters.
+// Shortened returns the instructions with the text cut to at most that many characters.
 func (i Instructions) Shortened(most int) Instructions {
 	n := utf8.RuneCountInString(i.Text)
 	if n <= most {

@@ -27,8 +27,9 @@ type Library interface {
 	// Complete proposes values; it returns none if it has none to propose.
 	Complete(ctx context.Context, request *CompletionRequest) (*Completion, error)
 	// Subscribe asks for notifications when a resource is updated, until Unsubscribe.
-	// There is at most one such request at a time for each resource. It fails if the
-	// resource does not exist, or if updates cannot be reported.
+	// An ensemble never subscribes to a resource twice over the same connection without
+	// Unsubscribe in between. Subscribe fails if the resource does not exist, or if
+	// updates cannot be reported.
 	Subscribe(ctx context.Context, uri string) error
 	Unsubscribe(ctx context.Context, uri string) error
 	// Listen is called once, before anything else, with a function that receives the
@@ -114,8 +115,8 @@ type CompletionRequest struct {
 	Prompt string
 	// Template is the URI template. Empty if Prompt is set.
 	Template string
-	// Argument is the name of the argument or variable, and Value the part of the value
-	// typed so far.
+	// Argument is the name of the argument or variable, and Value the beginning of the
+	// value.
 	Argument, Value string
 	// Others are the arguments that already have a value. May be nil.
 	Others map[string]string

@@ -36,7 +36,7 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// Starts bounds how many of the ensembles that share it start a process at the same
 	// time, for sources that are a [Spawner]. If nil, the ensemble shares a bound with
-	// all other ensembles of the program that have none: twice the number of
+	// all other ensembles of the program that do not set one: twice the number of
 	// processors. ConnectTimeout does not run while a start waits.
 	Starts *Starts
 	// CallTimeout ends a call that shows no sign of life, neither an answer nor a
@@ -46,8 +46,8 @@ type Options struct {
 	// repetition; default 10 min. Both limits of a call are suspended while it is held;
 	// see [invoker.Call.Hold].
 	CallLimit time.Duration
-	// CloseTimeout bounds the graceful end of a connection that is closed; default 10
-	// s.
+	// CloseTimeout bounds the graceful end of a connection that is closed; default
+	// 10 s.
 	CloseTimeout time.Duration
 	// Restart determines what happens after a loss or a failed attempt to connect. By
 	// default, the next use connects again.

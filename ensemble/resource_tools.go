@@ -126,7 +126,7 @@ func resourceLine(kind, uri, ensemble, mime, title, name, description string) st
 	return line + "\n"
 }
 
-// oneLine returns a text without line breaks, cut to at most most bytes.
+// oneLine returns a text without line breaks, cut to a maximum length in bytes.
 func oneLine(text string, most int) string {
 	return textcut.Bytes(strings.Join(strings.Fields(text), " "), most)
 }

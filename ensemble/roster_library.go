@@ -143,8 +143,9 @@ func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, asi
 // from the ensemble that lists the resource. If none does, it reads from the first
 // ensemble that has a matching template with a fixed scheme; templates like {+any},
 // which match every URI, are ignored. Otherwise, since servers may name resources that
-// they do not list, it reads from the only ensemble that offers any. To choose the
-// ensemble, use [Ensemble.ReadResource]. The error is an [*invoker.Failure].
+// they do not list, it reads from the only ensemble that offers any, provided that all
+// ensembles could be reached. To choose the ensemble, use [Ensemble.ReadResource]. The
+// error is an [*invoker.Failure].
 func (r *Roster) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
 	e, err := r.holder(ctx, uri)
 	if err != nil {

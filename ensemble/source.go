@@ -69,10 +69,11 @@ type Pinger interface {
 // Unreader is an optional interface of a [Pinger], for Options.KeepAlive.
 type Unreader interface {
 	// Unread returns for how long the other end has read nothing although something was
-	// sent to it, provided that it has answered every request that it has read and that
-	// still waits for an answer, so that it is not working on one. Unread returns 0 if
-	// the other end reads, if it may be working, or if this is not known. It returns at
-	// once. Unread may be the only way to notice that the other end has read.
+	// sent to it, provided that no caller waits for a request that the other end has
+	// read but not answered: then it is not working on one. Unread returns 0 if the
+	// other end reads, if it may be working, or if this is not known. It returns at
+	// once. An implementation may notice only during a call of Unread that the other
+	// end has read.
 	Unread() time.Duration
 }
 

@@ -29,7 +29,7 @@ type Starts struct {
 
 	mu      sync.Mutex
 	running int
-	count   int      // starts that had to wait and did begin
+	count   int      // starts that have begun
 	waiting []*start // the oldest first
 }
 
@@ -113,7 +113,7 @@ func (one *start) raise(u urgency) {
 	one.urgency = max(one.urgency, u)
 }
 
-// hasBegun reports whether the start may begin, or is over.
+// hasBegun reports whether the start has been allowed to begin.
 func (one *start) hasBegun() bool {
 	select {
 	case <-one.begun:

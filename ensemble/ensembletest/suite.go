@@ -210,7 +210,7 @@ func (s *subject) wait(connection ensemble.Connection) *waiting {
 		defer close(w.done)
 		_, w.err = tool.Invoke(ctx, call)
 	}()
-	var guess <-chan time.Time // without progress reports, waiting a moment is all that can be done
+	var guess <-chan time.Time // without progress reports, wait a moment
 	if s.NoProgress {
 		guess = time.After(100 * time.Millisecond)
 	}

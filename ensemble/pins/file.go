@@ -22,7 +22,7 @@ type File struct {
 
 	mu      sync.Mutex
 	entries []Entry     // sorted; never modified, only replaced
-	info    os.FileInfo // the file that they come from; nil without a library
+	info    os.FileInfo // the file that they come from; nil without a file
 }
 
 // Open reads the file at path. A file that does not exist is created when the first

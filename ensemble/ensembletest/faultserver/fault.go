@@ -137,7 +137,7 @@ type kind struct {
 	strike func(o *occasion) bool
 }
 
-// Faults returns all faults, in a fixed order. The caller may modify the slice.
+// Faults returns all faults, in a fixed order. The caller may modify the result.
 func Faults() []Info {
 	all := kinds()
 	infos := make([]Info, len(all))

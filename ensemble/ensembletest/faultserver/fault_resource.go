@@ -46,7 +46,7 @@ func resourcesChangedStorm(o *occasion) bool {
 	return o.storm(o.rule.count(1000), func(int) writer { return changed })
 }
 
-// resources answers resources/list.
+// resources answers resources/list; read answers resources/read.
 func resources() *answer {
 	return &answer{result: text(`{"resources":[{"uri":` + quote(noteURI) + `,"name":"note","mimeType":"text/plain"}]}`)}
 }
