@@ -13,8 +13,8 @@ type derived struct {
 // maxDerived is the maximum number of cached values of a catalog.
 const maxDerived = 64
 
-// Derive returns the value that derive returned for the key before, and calls derive
-// otherwise. It caches the values of at most the last 64 keys, so that the
+// Derive returns the cached value for the key; without one, it calls derive and caches
+// the result. A catalog caches the values of at most the last 64 keys, so that the
 // conversations that share a catalog also share the values derived from it. Keys are
 // compared like the keys of a map. Derive may be called concurrently, also with the
 // same key; derive then runs once.

@@ -32,8 +32,7 @@ type Ensemble struct {
 	mu    sync.Mutex
 	state State
 	since time.Time
-	// current is the connection in use or in the making; nil while idle, lost or
-	// closed.
+	// current is the connection in use or being opened; nil while idle, lost or closed.
 	current *life
 	// last is the newest connection that was opened, gone or not; nil before the first.
 	// The next one is not opened until it is gone.
@@ -140,7 +139,7 @@ func (e *Ensemble) Close(ctx context.Context) error {
 	return e.leave(ctx, Closed, ErrClosed)
 }
 
-// impoliteness is how long a forced end is waited for.
+// impoliteness bounds the wait for a forced end.
 const impoliteness = 2 * time.Second
 
 // leave ends the current connection, enters state and waits until everything is gone.

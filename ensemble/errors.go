@@ -48,8 +48,8 @@ type laterError struct {
 func (e *laterError) Error() string { return e.err.Error() }
 func (e *laterError) Unwrap() error { return e.err }
 
-// addRetry adds to a failure when the next attempt to connect can be made, if err
-// contains that.
+// addRetry adds the time until the next attempt to connect to a failure, if err
+// contains it.
 func addRetry(failure *invoker.Failure, err error) {
 	later, ok := errors.AsType[*laterError](err)
 	if !ok || !failure.Retryable {

@@ -30,8 +30,8 @@ func (t *Tool) logBegin(ctx context.Context, call *invoker.Call) {
 	}
 }
 
-// logEnd logs the result of a call. A failure is logged in full, because that may be
-// the call's only line in the log.
+// logEnd logs the result of a call. A failure is logged with all details, because that
+// may be the call's only line in the log.
 func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duration, err error) {
 	e := t.ensemble
 	if err == nil {

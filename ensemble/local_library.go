@@ -29,8 +29,8 @@ type LocalOptions struct {
 // LocalResource is a resource that a Go function reads.
 type LocalResource struct {
 	Resource
-	// Read returns the contents of the resource. A part without a URI gets that URI of
-	// the resource, and a part without a media type its media type.
+	// Read returns the contents of the resource. A part without a URI gets the URI of
+	// the resource, and a part without a media type the media type of the resource.
 	Read func(ctx context.Context) ([]canister.ResourceContent, error)
 }
 

@@ -38,8 +38,8 @@ func (c *Catalog) Nearest(name string, n int) []string {
 
 // likeness compares the asked name with the names of a tool or prompt. It returns a
 // score, 0 for equal names, the distance to the full name, and whether the name is near
-// enough to be meant. In the score, a missing or wrong ensemble counts little, and only
-// a part of a name counts more.
+// enough to be meant. In the score, a missing or wrong ensemble counts little, and a
+// partial name counts more.
 func likeness(asked, fullName, ownName string) (score, distant int, likely bool) {
 	full, own := simplified(fullName), simplified(textcut.Prefix(ownName, maxName))
 	distant = near.Distance(asked, full)

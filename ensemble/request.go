@@ -84,7 +84,7 @@ func (e *Ensemble) withPause(ctx context.Context, clock *clock) context.Context 
 	return invoker.WithCall(ctx, &held)
 }
 
-// endedByLoss reports whether the life ended for another reason than Disconnect or
+// endedByLoss reports whether the life ended for a reason other than Disconnect or
 // Close.
 func (e *Ensemble) endedByLoss(l *life) bool {
 	e.mu.Lock()

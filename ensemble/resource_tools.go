@@ -32,8 +32,8 @@ type readArguments struct {
 	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text to pass over, to read on in a long one"`
 }
 
-// ResourceTools makes an ensemble of two tools with which a model finds and reads the
-// resources of other ensembles. Add it to the roster of those ensembles:
+// ResourceTools makes an ensemble that lets a model find and read the resources of
+// other ensembles. It belongs in the same roster as they do. Its tools are:
 //
 //   - list_resources, for all ensembles or one of them, 50 per page;
 //   - read_resource, by URI: as text, 64 KiB at a time; binary data is only described.

@@ -19,12 +19,12 @@ import (
 // subscription is a request for updates of a resource.
 type subscription struct {
 	uri  string
-	turn chan struct{} // holds a value while the connection is being told
+	turn chan struct{} // holds a value while settle runs
 
 	// The rest is guarded by Ensemble.mu.
 
 	users    int
-	over     *life // the connection that has been told; nil if none has
+	over     *life // the connection that is subscribed; nil if none is
 	settling bool  // a goroutine is in settle, and will clean up
 }
 
@@ -98,8 +98,8 @@ func (e *Ensemble) forget(s *subscription) {
 	}
 }
 
-// unsubscribe tells the connection in a separate job, which only the end of the
-// connection waits for.
+// unsubscribe ends the subscription over the connection in a separate job, which only
+// the end of the connection waits for.
 func (e *Ensemble) unsubscribe(l *life, s *subscription) {
 	ctx, cancel := context.WithTimeout(l.alive, e.options.ConnectTimeout)
 	j := &job{name: "ending a subscription", life: l, cancel: cancel, done: make(chan struct{})}
@@ -147,8 +147,8 @@ func (e *Ensemble) settle(ctx context.Context, l *life, library Library, s *subs
 	return err
 }
 
-// tell tells a connection whether a subscription has users; e.mu is held, but released
-// in the meantime.
+// tell subscribes or unsubscribes over a connection, depending on whether the
+// subscription has users; e.mu is held, but released in the meantime.
 func (e *Ensemble) tell(ctx context.Context, l *life, library Library, s *subscription) error {
 	wanted := s.users > 0
 	e.mu.Unlock()

@@ -28,7 +28,7 @@ func (e *Ensemble) observe() {
 	e.unobserve = stop
 }
 
-// states are all states.
+// states lists the values of [State].
 var states = []string{string(Idle), string(Queued), string(Connecting), string(Ready), string(Lost), string(Parked), string(Closed)}
 
 // observed returns the values of the gauges.

@@ -206,8 +206,8 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 	return invoker.Output{}, !l.neverReached(failure), failure
 }
 
-// errNotBegun is the error of a call that ended before it began, for example because
-// its connection had been lost since the previous attempt.
+// errNotBegun is the error of a call that ended before it began, for example by the
+// loss of a connection on which an earlier call had already failed.
 var errNotBegun = errors.New("the call ended before it began")
 
 // notBegun reports whether a source says that a call was interrupted before it began

@@ -71,7 +71,7 @@ func openOutlives(s *subject) {
 	}
 	defer connection.Close(s.expired())
 	s.echoes(s.tool(connection, "echo"), "still here")
-	// An end that the context causes may take a moment.
+	// If the context ends the connection, that may take a moment.
 	select {
 	case <-connection.Lost():
 		s.Fatal("the connection was lost with the context of Open")

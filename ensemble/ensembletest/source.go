@@ -106,7 +106,7 @@ func (s *Source) Hang(step Step, stubborn bool) (release func()) {
 }
 
 // Lose ends all connections as if the other end had disappeared. The cause must not be
-// nil. Calls in flight that then fail with another code than UNAVAILABLE fail with
+// nil. Calls in flight that then fail with a code other than UNAVAILABLE fail with
 // OUTCOME_UNKNOWN, and later ones with UNAVAILABLE.
 func (s *Source) Lose(cause error) {
 	s.mu.Lock()

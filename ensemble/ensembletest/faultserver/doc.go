@@ -44,7 +44,7 @@
 // Occasions are counted in the order of requests. With [Script.Dir], the count is on
 // disk and continues when the process is restarted: a rule that strikes once strikes
 // once for all processes together. Several rules make up longer scenarios, such as a
-// child process left at the start and a death at the third call.
+// child process left running at the start and a death at the third call.
 //
 // # What a server offers
 //
@@ -74,12 +74,13 @@
 // The ledger is a file in the directory of the script. It has one line of JSON for each
 // event, written atomically by all processes with that directory: starts, calls as they
 // arrived, effects, cancellations, faults as they struck, child processes that were
-// left. [ReadLedger] reads it. An effect is on disk before its call is answered. Calls
-// carry the identity of their invocation ([IdempotencyKey]) and their progress token.
+// left running. [ReadLedger] reads it. An effect is on disk before its call is
+// answered. Calls carry the identity of their invocation ([IdempotencyKey]) and their
+// progress token.
 //
 // # Cleanup
 //
 // A process ends by itself after [Script.Life], even if it was told to ignore
-// everything else. A child process that it left ends after its delay. Large data is
-// written piece by piece, never held in memory.
+// everything else. A child process that it left running ends after its delay. Large
+// data is written piece by piece, never held in memory.
 package faultserver

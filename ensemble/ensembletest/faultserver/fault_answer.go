@@ -50,7 +50,7 @@ func wrongID(o *occasion) bool {
 	return o.hang()
 }
 
-// otherID returns an id that clients do not use for a long time.
+// otherID returns an id that clients will not reach soon.
 func otherID(id json.RawMessage) json.RawMessage {
 	if n, err := strconv.ParseInt(string(id), 10, 32); err == nil {
 		return strconv.AppendInt(nil, n+1_000_000_000, 10)

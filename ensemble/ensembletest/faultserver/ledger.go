@@ -38,7 +38,7 @@ const (
 	KindCancelled Kind = "cancelled"
 	// KindStruck: a fault strikes: Fault at Place.
 	KindStruck Kind = "struck"
-	// KindChild: a child process was left. Child is its process ID.
+	// KindChild: a child process was left running. Child is its process ID.
 	KindChild Kind = "child"
 	// KindElsewhere: a request followed a redirect to another origin. Text is its
 	// method and the names of its headers.
@@ -66,8 +66,9 @@ type Entry struct {
 // Ledger is a list of events in the order of recording.
 type Ledger []Entry
 
-// ReadLedger reads the ledger of [Script.Dir]. Without a file, the ledger is empty. An
-// incomplete last line, of a server that is writing or was killed, is omitted.
+// ReadLedger reads the ledger of [Script.Dir]. If nothing was recorded, the ledger is
+// empty. An incomplete last line, of a server that is writing or was killed, is
+// omitted.
 func ReadLedger(dir string) (Ledger, error) {
 	data, err := os.ReadFile(ledgerFile(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

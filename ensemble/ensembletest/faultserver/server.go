@@ -131,8 +131,8 @@ type exchange struct {
 	gone    chan struct{} // closed when the client cancelled
 }
 
-// admit accepts a request. Calls of admit have the order of the requests, which makes
-// the count of occasions exact.
+// admit accepts a request. It must be called in the order of the requests, so that the
+// count of occasions is exact.
 func (s *server) admit(r *request, session string, moved bool) *exchange {
 	x := &exchange{session: session, moved: moved, gone: make(chan struct{})}
 	x.server, x.request = s, r
