@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Faultserverd is an MCP server that misbehaves by a script: package
+// Faultserverd is an MCP server that misbehaves according to a script: package
 // faultserver as a program.
 package main
 
