@@ -4,14 +4,14 @@ package budget
 
 import "time"
 
-// Book is what a ledger that works in memory knows: accounts and open
-// reservations. Its zero value is empty; its JSON form can be kept. Nothing of it
-// may be called concurrently.
+// Book is the state of a ledger that works in memory: accounts and open reservations.
+// Its zero value is empty. It can be stored as JSON. Its methods must not be called
+// concurrently.
 type Book struct {
 	Accounts map[string]Account `json:"accounts,omitempty"`
-	Open     map[string]Open    `json:"open,omitempty"` // by the reservation's ID
+	Open     map[string]Open    `json:"open,omitempty"` // by reservation ID
 
-	next time.Time // nothing expires or is to be forgotten before
+	next time.Time // no reservation or account expires earlier
 }
 
 // Account is an account in a [Book].
@@ -27,8 +27,8 @@ type Open struct {
 	Expires time.Time        `json:"expires"`
 }
 
-// Reserve does what [Ledger] asks of it, behind Tidy. The reservation has passed
-// its Check.
+// Reserve implements [Ledger.Reserve]. The caller must have called Tidy and the Check
+// of the reservation.
 func (b *Book) Reserve(r Reservation) ([]int64, error) {
 	own := b.Open[r.ID].Amounts
 	balances := make([]Balance, len(r.Lines))
@@ -44,7 +44,7 @@ func (b *Book) Reserve(r Reservation) ([]int64, error) {
 	return granted, nil
 }
 
-// Put notes a reservation for which the amounts were granted.
+// Put records a reservation for which the amounts were granted.
 func (b *Book) Put(r Reservation, granted []int64) {
 	if b.Accounts == nil {
 		b.Accounts = map[string]Account{}
@@ -66,21 +66,21 @@ func (b *Book) Put(r Reservation, granted []int64) {
 	b.until(r.Expires)
 }
 
-// until notes that there is something to do at that time.
+// until brings next forward to due.
 func (b *Book) until(due time.Time) {
 	if due.Before(b.next) {
 		b.next = due
 	}
 }
 
-// forgetLater notes when an account is to be forgotten.
+// forgetLater schedules the removal of an account.
 func (b *Book) forgetLater(ends time.Time) {
 	if !ends.IsZero() {
 		b.until(ends.Add(Keep))
 	}
 }
 
-// Settle does what [Ledger] asks of it. What was spent has passed CheckSpent.
+// Settle implements [Ledger.Settle]. The caller must have called CheckSpent.
 func (b *Book) Settle(id string, spent map[string]int64) {
 	b.close(id, func(account string, reserved int64) int64 {
 		if amount, ok := spent[account]; ok {
@@ -90,8 +90,7 @@ func (b *Book) Settle(id string, spent map[string]int64) {
 	})
 }
 
-// close ends a reservation, if it is open, and adds to each account what it has
-// spent.
+// close ends a reservation, if it is open, and adds the amount spent to each account.
 func (b *Book) close(id string, spent func(account string, reserved int64) int64) {
 	for name, amount := range b.Open[id].Amounts {
 		account := b.Accounts[name]
@@ -102,17 +101,17 @@ func (b *Book) close(id string, spent func(account string, reserved int64) int64
 	delete(b.Open, id)
 }
 
-// Balance returns what an account holds.
+// Balance returns the balance of an account.
 func (b *Book) Balance(account string) Balance {
 	held := b.Accounts[account]
 	return Balance{Spent: held.Spent, Reserved: held.Reserved}
 }
 
-// never is later than anything that is due.
+// never is later than every due time.
 var never = time.Unix(1<<40, 0)
 
-// Tidy closes the reservations that have expired, forgets the accounts that ended
-// a while ago, and reports whether there were any.
+// Tidy closes the reservations that have expired, removes the accounts that ended more
+// than [Keep] ago, and reports whether there were any.
 func (b *Book) Tidy(now time.Time) (changed bool) {
 	if now.Before(b.next) {
 		return false

@@ -11,41 +11,41 @@ import (
 	"time"
 )
 
-// Scope says for whom a cap holds: each has an account.
+// Scope says what shares an account of a cap.
 type Scope string
 
 // The scopes of a [Cap].
 const (
 	Conversation Scope = "conversation" // each conversation, by its identity
-	Identity     Scope = "identity"     // each who converses, by trusted values; see converse.Options.Identity
+	Identity     Scope = "identity"     // each user, by trusted values; see converse.Options.Identity
 	Roster       Scope = "roster"       // all with the same [Policy.Roster]
 )
 
-// Window says over which time a cap counts. Windows are those of the calendar in
-// UTC. What is reserved in one is spent in it, however long it takes.
+// Window is the period over which a cap counts: calendar periods in UTC. An amount
+// counts in the window in which it was reserved, however long the work takes.
 type Window string
 
 // The windows of a [Cap].
 const (
-	Lifetime Window = "" // everything counts for ever
+	Lifetime Window = "" // everything counts indefinitely
 	Hour     Window = "hour"
 	Day      Window = "day"
 	Month    Window = "month"
 )
 
-// Cap is what one of its scope may spend in a window. Of tokens, money and time,
-// those that are 0 are not limited; one must be.
+// Cap limits what each member of a scope may spend in a window. Tokens, Money and Time
+// are unlimited where they are 0; at least one must be set.
 type Cap struct {
 	Scope  Scope
 	Window Window
 	Tokens int64 // of requests and answers together
 	Money  Money // needs Policy.Prices
-	// Time is that of exchanges with the model and of tools at work, by the
-	// clock: what runs side by side in a conversation counts once.
+	// Time is the wall-clock time of exchanges with the model and of running tools.
+	// Work that runs concurrently in a conversation counts once.
 	Time time.Duration
 }
 
-// unit is one of what a cap can limit. Its text is part of names of accounts.
+// unit is a quantity that a cap can limit. Its text is part of account names.
 type unit string
 
 const (
@@ -54,7 +54,7 @@ const (
 	span   unit = "time"
 )
 
-// limit returns the limit of the unit; 0 is none.
+// limit returns the limit of the unit; 0 means unlimited.
 func (c Cap) limit(u unit) int64 {
 	switch u {
 	case tokens:
@@ -65,7 +65,7 @@ func (c Cap) limit(u unit) int64 {
 	return int64(c.Time)
 }
 
-// check says what is wrong with a cap.
+// check validates a cap.
 func (c Cap) check() error {
 	switch c.Scope {
 	case Conversation, Identity, Roster:
@@ -91,8 +91,8 @@ func (c Cap) check() error {
 	return nil
 }
 
-// period returns the name of the window that an instant is in, and when it ends;
-// both are zero for a lifetime.
+// period returns the name of the window that contains now, and when it ends; both are
+// zero for a lifetime.
 func (w Window) period(now time.Time) (name string, ends time.Time) {
 	now = now.UTC()
 	year, month, day := now.Date()
@@ -107,7 +107,7 @@ func (w Window) period(now time.Time) (name string, ends time.Time) {
 	return "", time.Time{}
 }
 
-// whom says for whom a cap holds.
+// whom describes the scope in error messages.
 func (s Scope) whom() string {
 	if s == Roster {
 		return "all together"
@@ -115,7 +115,7 @@ func (s Scope) whom() string {
 	return "each " + string(s)
 }
 
-// per says the window behind an amount.
+// per returns the window as the suffix of an amount.
 func (w Window) per() string {
 	if w == Lifetime {
 		return ""
@@ -123,9 +123,9 @@ func (w Window) per() string {
 	return " per " + string(w)
 }
 
-// Who is who spends. None of it can be read in the names of accounts, which
-// have its SHA-256; who knows a name, and can guess what it was made of, can
-// find that out.
+// Who identifies the spender. Account names contain only the SHA-256 of its fields, so
+// the fields cannot be read from them; but a reader of a name who guesses the fields
+// can verify the guess.
 type Who struct {
 	Conversation string
 	Identity     string

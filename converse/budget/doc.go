@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget keeps conversations within what they may spend: tokens, money
-// and time, for each conversation, each identity and all together.
+// Package budget limits the tokens, money and time that conversations may spend, for
+// each conversation, for each identity, and for all together.
 //
-// A [Policy] has [Cap]s, such as a million tokens a day for each identity, and
-// [Price]s, by which tokens become money. Each cap has accounts in a [Ledger]:
-// one for each that it holds for, and for each day if it is one of days.
+// A [Policy] has [Cap]s, for example a million tokens a day for each identity, and
+// [Price]s, which convert tokens to money. Each cap has accounts in a [Ledger]: one for
+// each member of its scope, and for each day if its window is a day.
 //
-// Before the model is asked, what the answer may cost at most is reserved, on
-// all accounts together or on none. What is left bounds the length of the answer;
-// where too little is left there is an error that names the cap, a
-// [*ReachedError]. After the answer the reservation is settled: what was spent
-// takes its place. So those who work side by side, in one process or in many
-// that share a ledger, cannot spend the same money twice. What a process had
-// reserved that died counts as spent, until somebody takes the exchange up
-// again: the same reservation then is made again, and counts once.
+// Before each request to the model, the maximum cost of the answer is reserved, on all
+// accounts or on none. The remaining budget bounds the length of the answer; if too
+// little is left, the result is a [*ReachedError] that names the cap. After the answer
+// the reservation is settled: the amount spent replaces it. So concurrent work, in one
+// process or in many that share a ledger, cannot spend the same money twice. If a
+// process dies, its reservations count as spent, unless the exchange is resumed: the
+// same reservation is then made again, and counts once.
 //
-// Of a call's own time and that of an answer, an allowance is reserved, which ends
-// what lasts longer.
+// For the duration of a call or an answer, an allowance of time is reserved, and work
+// that exceeds it is ended.
 //
-// A conversation does all of this by itself when [Policy] is in its
-// converse.Options. [NewMemory] keeps a ledger in memory; the stores below
-// converse/history keep theirs beside the conversations. Who writes one of their
-// own runs budgettest.TestLedger over it.
+// A conversation does all of this by itself when [Policy] is in its converse.Options.
+// [NewMemory] keeps a ledger in memory; the stores below converse/history keep ledgers
+// in the same storage as conversations. Authors of other ledgers should run
+// budgettest.TestLedger.
 //
-// Nothing is a floating-point number: money is counted in millionths of its
-// unit, and what a sum is short of one is rounded up.
+// The package uses no floating-point numbers: money is counted in millionths of its
+// unit, and fractions of a millionth are rounded up.
 package budget

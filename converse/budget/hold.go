@@ -12,34 +12,34 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Need is what something is about to spend.
+// Need describes work that is about to spend from the budget.
 type Need struct {
 	ID    string // of the reservation; see [Reservation.ID]
 	Who   Who
-	Model string // whose prices count, of an exchange
-	// Exchange says that the model is to be asked, with a request of Input
-	// tokens at most and for an answer of Answer tokens at most; 0 is any.
+	Model string // whose prices apply to an exchange
+	// Exchange says that the work is a request to the model, of at most Input tokens,
+	// for an answer of at most Answer tokens; 0 means unbounded.
 	Exchange      bool
 	Input, Answer int64
-	// Time says that it takes time of its own.
+	// Time says that the duration of the work counts.
 	Time bool
 	Now  time.Time
 }
 
-// Hold is what was reserved for a [Need].
+// Hold is an open reservation for a [Need].
 type Hold struct {
-	// Answer is how many tokens the answer may have at most; 0 is any.
+	// Answer is the maximum number of tokens of the answer; 0 means unbounded.
 	Answer int64
-	// Time is how long it may take; 0 is for ever.
+	// Time is the maximum duration; 0 means unbounded.
 	Time time.Duration
 
 	policy  *Policy
 	need    Need
 	entries []entry
-	bounded *entry // whose cap bounds Time
+	bounded *entry // its cap bounds Time
 }
 
-// entry is what is reserved for a unit of a cap.
+// entry is the reservation for one unit of a cap.
 type entry struct {
 	Cap
 	unit
@@ -47,16 +47,15 @@ type entry struct {
 	granted int64
 }
 
-// ReachedError says that a cap leaves too little.
+// ReachedError reports that a cap leaves too little.
 type ReachedError struct {
 	Cap  Cap
 	Unit string // tokens, money or time
-	// What the account of the cap holds, and what was needed beside: tokens,
-	// millionths or nanoseconds. If what was reserved did not last, that is
-	// Needed, and the others are 0.
+	// Spent and Reserved are the balance of the cap's account, Needed is the amount
+	// needed in addition: in tokens, millionths or nanoseconds. If Lasted is set,
+	// Needed is the reserved time and the others are 0.
 	Spent, Reserved, Needed int64
-	// Lasted says that something was begun, and took all of the time that was
-	// reserved for it.
+	// Lasted says that the work was begun and used up all of its reserved time.
 	Lasted bool
 
 	currency string
@@ -76,7 +75,7 @@ func (e *ReachedError) Error() string {
 	return text + fmt.Sprintf(", and up to %s needed", u.text(e.Needed, e.currency))
 }
 
-// text says an amount.
+// text formats an amount.
 func (u unit) text(amount int64, currency string) string {
 	switch u {
 	case tokens:
@@ -87,10 +86,10 @@ func (u unit) text(amount int64, currency string) string {
 	return time.Duration(amount).String()
 }
 
-// Reserve reserves what something may spend at most, or says with a
-// [*ReachedError] which cap leaves too little for it. An answer needs room for 16
-// tokens, or for as many as are asked for, and anything for a millisecond. The caller settles the hold when it is
-// over. Another error is the ledger's.
+// Reserve reserves the maximum that the work may spend. If a cap leaves too little, the
+// error is a [*ReachedError]; any other error is the ledger's. An answer needs room for
+// 16 tokens, or for fewer if fewer are requested, and work with a time limit needs at
+// least a millisecond. The caller must settle the hold when the work is over.
 func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 	h := &Hold{policy: p, need: need, entries: p.entries(need)}
 	r := Reservation{ID: need.ID, Now: need.Now, Expires: need.Now.Add(lasting)}
@@ -118,7 +117,7 @@ func (p *Policy) Reserve(ctx context.Context, need Need) (*Hold, error) {
 	return h, nil
 }
 
-// entries returns what a need asks of each cap.
+// entries returns the reservations that a need requires, by cap and unit.
 func (p *Policy) entries(need Need) []entry {
 	var entries []entry
 	for _, c := range p.Caps {
@@ -135,7 +134,7 @@ func (p *Policy) entries(need Need) []entry {
 	return entries
 }
 
-// wants returns between what and what a need is in a unit, if it is one.
+// wants returns the range that a need asks for in a unit, and whether it asks for any.
 func (p *Policy) wants(u unit, need Need) (least, most int64, wanted bool) {
 	if u == span {
 		step := cmp.Or(p.Step, defaultStep)
@@ -154,7 +153,7 @@ func (p *Policy) wants(u unit, need Need) (least, most int64, wanted bool) {
 	return cost(short), cost(answer), need.Exchange
 }
 
-// bound finds out what was granted.
+// bound derives the bounds of the work from the granted amounts.
 func (h *Hold) bound() {
 	input := min(max(h.need.Input, 0), MaxAmount)
 	for i, e := range h.entries {
@@ -172,8 +171,8 @@ func (h *Hold) bound() {
 	}
 }
 
-// TimeIsUp is the error that says that what was reserved for has taken all of Time;
-// nil if there is no bound.
+// TimeIsUp returns the error for work that has used up all of Time, or nil if there is
+// no bound.
 func (h *Hold) TimeIsUp() error {
 	if h.bounded == nil {
 		return nil
@@ -190,22 +189,21 @@ func (h *Hold) lower(tokens int64) {
 	h.Answer = max(min(most, tokens), 1)
 }
 
-// Spent is what came of what was reserved for.
+// Spent describes what the work has spent.
 type Spent struct {
-	// Usage is what an exchange has used. Where it is nil, negative or nothing
-	// at all, the request and the whole of the answer that was allowed are taken
-	// for spent: an answer that nobody saw to its end has its price too.
+	// Usage is the usage of an exchange. If it is nil, negative or zero, the request
+	// and the whole permitted answer count as spent, because an answer that was not
+	// received to its end has its price too.
 	Usage *canister.Usage
 	// Nothing says that the model was not reached, or refused the request.
 	Nothing bool
-	// Time is how long it took, if the need had time of its own.
+	// Time is how long the work took, if Need.Time is set.
 	Time time.Duration
 }
 
-// Settle puts what was spent in the place of what was reserved, and returns the
-// amount. Time counts if the need had time of its own, money if the model has a
-// price. After an error, which is the ledger's, the reservation may stay, and
-// counts as spent.
+// Settle replaces the reservation by the amount spent, and returns that amount. Time
+// counts if Need.Time is set, money if the model has a price. After an error, which is
+// the ledger's, the reservation may remain, and counts as spent.
 func (h *Hold) Settle(ctx context.Context, spent Spent) (Amount, error) {
 	amount := h.amount(spent)
 	if len(h.entries) == 0 {
@@ -221,7 +219,7 @@ func (h *Hold) Settle(ctx context.Context, spent Spent) (Amount, error) {
 	return amount, nil
 }
 
-// amount returns what was spent, or may have been.
+// amount returns the amount that was spent, or may have been.
 func (h *Hold) amount(spent Spent) (amount Amount) {
 	if h.need.Time {
 		amount.Time = min(max(spent.Time, 0), MaxAmount)

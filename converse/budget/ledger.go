@@ -11,89 +11,87 @@ import (
 	"unicode/utf8"
 )
 
-// Ledger keeps accounts, each of which holds what was spent and what is
-// reserved. All methods may be called concurrently, also by several processes
-// where they share one. One whose context has ended does nothing and returns the
-// error of the context; after an error of another kind than that, a
-// [*DeniedError] and that of [Reservation.Check], it is open whether something
-// was done: to do the same again does no harm.
+// Ledger stores accounts, each with an amount spent and an amount reserved. All methods
+// may be called concurrently, also by several processes if they share the ledger. A
+// method whose context has ended does nothing and returns the error of the context.
+// After an error other than that, a [*DeniedError] or the error of [Reservation.Check],
+// it is unknown whether the call took effect: it is safe to repeat it.
 type Ledger interface {
-	// Reserve sets an amount aside on each line's account, on all or none, and
-	// returns the amounts in the order of the lines: each is Most, or what is
-	// left if that is less. Where less than Least is left there is a
-	// [*DeniedError]. What is left is the line's Limit without what the account
-	// has spent and reserved. An open reservation of the same ID is replaced: it
-	// does not count while the new one is looked at, and stays if that is
-	// denied. When Reserve returns, the reservation would survive the loss of
-	// power, if the ledger lasts at all.
+	// Reserve sets an amount aside on the account of each line, on all or none, and
+	// returns the amounts in the order of the lines: each is Most, or what is left if
+	// that is less. If less than Least is left, the error is a [*DeniedError]. What is
+	// left is the line's Limit minus what the account has spent and reserved. An open
+	// reservation of the same ID is replaced: it does not count while the new one is
+	// checked, and remains if that is denied. When Reserve returns, the reservation
+	// would survive a power failure, if the ledger is persistent.
 	Reserve(ctx context.Context, r Reservation) ([]int64, error)
-	// Settle puts what was spent on each account, from 0 to MaxAmount, in the
-	// place of what was reserved, be it less or more. An account of the
-	// reservation that spent does not name has spent what was reserved. If no
-	// reservation of that ID is open, nothing is done, so that a second Settle
-	// counts for nothing.
+	// Settle replaces the reserved amount of each account by the amount spent, from 0
+	// to MaxAmount, which may be less or more. If spent does not name an account of the
+	// reservation, the reserved amount counts as spent. If no reservation of that ID is
+	// open, Settle does nothing, so that a second Settle has no effect.
 	Settle(ctx context.Context, id string, spent map[string]int64) error
-	// Balances returns what the accounts hold, in their order. An account that
-	// nobody has used has nothing.
+	// Balances returns the balances of the accounts, in their order. The balance of an
+	// account that was never used is zero.
 	Balances(ctx context.Context, accounts ...string) ([]Balance, error)
 }
 
-// Reservation is what is to be set aside.
+// Reservation lists the amounts to set aside.
 type Reservation struct {
-	// ID is the identity of the reservation: the same whenever the same thing is
-	// done again. It is UTF-8 of 1 to 256 bytes without control characters.
+	// ID is the identity of the reservation: repeating the same work must use the same
+	// ID. It is UTF-8 of 1 to 256 bytes without control characters.
 	ID string
-	// Lines are about different accounts.
+	// Lines must have different accounts.
 	Lines []Line
-	// Now is the time. A reservation whose Expires has passed by then counts as
-	// spent, as it was reserved, and cannot be settled any more; a ledger looks
-	// after that at its leisure.
+	// Now is the time. A reservation whose Expires has passed by then counts as spent
+	// in the amount reserved, and can no longer be settled; the ledger may process this
+	// later.
 	Now, Expires time.Time
 }
 
-// Line is what a reservation sets aside on one account.
+// Line is the reservation on one account.
 type Line struct {
-	// Account is the name of the account, as an ID is.
+	// Account is the name of the account. The rules for ID apply.
 	Account string
-	// Limit is what the account may hold at most, spent and reserved together.
+	// Limit bounds the sum of the spent and reserved amounts of the account.
 	Limit int64
-	// Least and Most are what is wanted: 0 <= Least <= Most <= MaxAmount.
+	// Least and Most bound the amount: 0 <= Least <= Most <= MaxAmount.
 	Least, Most int64
-	// Ends is when the account is not used any more; zero is never. A ledger
-	// may forget it [Keep] later, if nothing is reserved on it.
+	// Ends is when the account is no longer used; zero means never. A ledger may remove
+	// it [Keep] later, if nothing is reserved on it.
 	Ends time.Time
 }
 
-// Keep is how long the accounts of a window can be looked at when it is over.
+// Keep is how long the accounts of a window can be read after its end.
 const Keep = 32 * 24 * time.Hour
 
-// Balance is what an account holds.
+// Balance is the balance of an account.
 type Balance struct {
 	Spent    int64
-	Reserved int64 // and neither settled nor expired
+	Reserved int64 // neither settled nor expired
 }
 
-// Held is what counts against a limit: both together, at most MaxAmount.
+// Held returns the amount that counts against a limit: the sum of both, at most
+// MaxAmount.
 func (b Balance) Held() int64 { return Sum(b.Spent, b.Reserved) }
 
-// Sum adds amounts that are not negative; it is at most MaxAmount.
+// Sum adds amounts that are not negative; the result is at most MaxAmount.
 func Sum(a, b int64) int64 { return min(min(a, MaxAmount)+min(b, MaxAmount), MaxAmount) }
 
-// DeniedError says that an account has too little left.
+// DeniedError reports that an account has too little left.
 type DeniedError struct {
-	Line    int // of the reservation
+	Line    int // index in the reservation
 	Account string
 	Limit   int64
 	Balance Balance // without the reservation that was to be replaced
 	Needed  int64   // Least of the line
 }
 
-// Error says so.
+// Error implements error.
 func (e *DeniedError) Error() string {
 	return fmt.Sprintf("budget: the account %s may hold %d: it has spent %d and reserved %d, and %d are needed", e.Account, e.Limit, e.Balance.Spent, e.Balance.Reserved, e.Needed)
 }
 
-// Check says what is wrong with a reservation. Every ledger begins with it.
+// Check validates a reservation. Every ledger begins with it.
 func (r Reservation) Check() error {
 	if err := CheckName(r.ID); err != nil {
 		return fmt.Errorf("budget: the identity of a reservation: %w", err)
@@ -118,8 +116,8 @@ func (r Reservation) Check() error {
 	return nil
 }
 
-// Grant returns what each line is given, when its account holds what stands at
-// the same place of balances, without the reservation that is to be replaced.
+// Grant returns the amount granted to each line. The balance of its account is at the
+// same index of balances, without the reservation that is to be replaced.
 func (r Reservation) Grant(balances []Balance) ([]int64, error) {
 	granted := make([]int64, len(r.Lines))
 	for i, line := range r.Lines {
@@ -132,7 +130,7 @@ func (r Reservation) Grant(balances []Balance) ([]int64, error) {
 	return granted, nil
 }
 
-// CheckSpent says what is wrong with what is to be settled.
+// CheckSpent validates the amounts to settle.
 func CheckSpent(spent map[string]int64) error {
 	for account, amount := range spent {
 		if amount < 0 || amount > MaxAmount {
@@ -142,11 +140,10 @@ func CheckSpent(spent map[string]int64) error {
 	return nil
 }
 
-// maxName is how many bytes the name of a reservation or an account has at most.
+// maxName is the maximum length of a reservation's or account's name in bytes.
 const maxName = 256
 
-// CheckName says what is wrong with the identity of a reservation or the name
-// of an account.
+// CheckName validates the identity of a reservation or the name of an account.
 func CheckName(name string) error {
 	switch {
 	case name == "":

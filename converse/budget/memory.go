@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Memory is a [Ledger] that lasts as long as its process.
+// Memory is a [Ledger] in memory that is lost when the process ends.
 type Memory struct {
 	mu   sync.Mutex
 	book Book

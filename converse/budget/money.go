@@ -12,23 +12,23 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// Money is an amount in millionths of the unit of a currency, which
-// [Policy.Currency] names.
+// Money is an amount in millionths of the unit of a currency, given by
+// [Policy.Currency].
 type Money int64
 
-// Unit is one of the currency, such as one dollar.
+// Unit is one unit of the currency, for example one dollar.
 const Unit Money = 1_000_000
 
-// MaxAmount is the most of anything, tokens, millionths or nanoseconds, that may
-// be reserved, spent at once or named as a cap. Accounts hold as much at most.
+// MaxAmount is the maximum number of tokens, millionths or nanoseconds that may be
+// reserved, spent at once or set as a cap. Accounts hold at most as much.
 const MaxAmount = 1 << 60
 
-// decimals are the digits behind the point that Money has room for.
+// decimals is the number of decimal places of Money.
 const decimals = 6
 
-// ParseMoney reads an amount such as "2.50": digits, and up to six more behind a
-// point. There is no sign, no exponent, no space and no separator of thousands,
-// so that no text means an amount that its writer did not.
+// ParseMoney parses an amount like "2.50": digits, optionally followed by a point and
+// up to six more digits. Signs, exponents, spaces and thousands separators are not
+// allowed, so that a text cannot be misread as another amount.
 func ParseMoney(text string) (Money, error) {
 	whole, part, point := strings.Cut(text, ".")
 	if !digits(whole) || point && !digits(part) {
@@ -44,7 +44,7 @@ func ParseMoney(text string) (Money, error) {
 	return Money(amount), nil
 }
 
-// quote returns a text as an error may hold it.
+// quote returns a text in a form safe for errors, quoted and shortened.
 func quote(text string) string {
 	const most = 40
 	quoted := strconv.QuoteToASCII(textcut.Prefix(text, most))
@@ -58,8 +58,8 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// String returns the amount as ParseMoney reads it, with two digits behind the
-// point, or as many as it needs.
+// String returns the amount in the form that ParseMoney accepts, with two decimal
+// places or as many as needed.
 func (m Money) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
@@ -72,15 +72,15 @@ func (m Money) String() string {
 	return fmt.Sprintf("%s%d.%s", sign, n/uint64(Unit), part)
 }
 
-// Price is what a model costs, each for a million tokens.
+// Price is the price of a model per million tokens.
 type Price struct {
 	Input  Money
-	Cached Money // of input that the server had in its cache; 0 is as Input
+	Cached Money // of input that the server had cached; 0 means the price of Input
 	Output Money
 }
 
-// Cost returns what the tokens cost, rounded up to the next millionth, and at
-// most MaxAmount. What is negative counts for nothing.
+// Cost returns the price of the tokens, rounded up to the next millionth, and at most
+// MaxAmount. Negative counts and prices are treated as 0.
 func (p Price) Cost(usage canister.Usage) Money {
 	input := max(usage.Input, 0)
 	cached := min(max(usage.Cached, 0), input)
@@ -94,12 +94,12 @@ func (p Price) Cost(usage canister.Usage) Money {
 	return sum.millionths()
 }
 
-// most returns what that many tokens of a request may cost, cached or not.
+// most returns the maximum price of a request with that many tokens, cached or not.
 func (p Price) most(input int64) Money {
 	return Price{Input: max(p.Input, p.Cached)}.Cost(canister.Usage{Input: input})
 }
 
-// affords returns how many tokens of an answer the money is enough for.
+// affords returns how many output tokens the money pays for.
 func (p Price) affords(money Money) int64 {
 	switch {
 	case money < 0:

@@ -16,47 +16,46 @@ const (
 	defaultStep   = 15 * time.Minute
 )
 
-// shortest is how many tokens an answer must have room for; for less, a model
-// is not asked. Some servers refuse a lesser bound.
+// shortest is the number of tokens that an answer must have room for; with less, the
+// model is not called. Some servers refuse a lower bound.
 const shortest = 16
 
-// moment is the least time that there must be for something to begin.
+// moment is the least time that must be left for work to begin.
 const moment = time.Millisecond
 
-// lasting is how long a reservation can be settled. Whoever was to do that is
-// given up for dead then, and what it had reserved is spent for good.
+// lasting is how long a reservation can be settled. After that its process is given up
+// for dead, and the reserved amount is spent permanently.
 const lasting = 24 * time.Hour
 
-// Policy is what conversations may spend. One can serve many of them; nothing in
-// it may change while it does.
+// Policy is the budget of conversations. Many conversations can share one; it must not
+// be changed while in use.
 type Policy struct {
-	// Ledger keeps the accounts. All who share it, share them.
+	// Ledger keeps the accounts. All policies with the same ledger share its accounts.
 	Ledger Ledger
-	// Caps hold all at once. No two limit the same unit in the same scope and
+	// Caps all apply together. No two may limit the same unit in the same scope and
 	// window.
 	Caps []Cap
-	// Prices are those of the models, by the names that requests have. A cap of
-	// money needs one for each model that is asked.
+	// Prices are the prices of the models, by the names used in requests. A cap of
+	// money requires one for each model in use.
 	Prices map[string]Price
-	// Currency is that of Prices and of all caps of money, such as EUR: letters
-	// and digits, which are part of the names of accounts. Without a cap of
-	// money it may be empty.
+	// Currency is the currency of Prices and of all caps of money, for example EUR:
+	// letters and digits, which become part of account names. It may be empty if no cap
+	// limits money.
 	Currency string
-	// Roster is whose accounts the caps of scope [Roster] have. Programs with
-	// the same text share them; empty is a text as any.
+	// Roster names the accounts of the caps of scope [Roster]. Programs with the same
+	// text share them; the empty text counts as a text.
 	Roster string
-	// Answer is how many tokens are reserved for an answer, and how many it may
-	// have at most, under caps of tokens or money; default 8192. A lesser bound
-	// of the model or of the request counts.
+	// Answer is the number of tokens reserved for an answer, and the maximum length of
+	// an answer, under caps of tokens or money; default 8192. A lower bound of the
+	// model or of the request takes precedence.
 	Answer int64
-	// Step is how much time is reserved for an exchange, or for the calls of one
-	// message together, and how long these may take at most, under caps of
-	// time; default 15 minutes.
+	// Step is the time reserved for an exchange, or for the calls of one message
+	// together, and the maximum that these may take, under caps of time; default 15
+	// minutes.
 	Step time.Duration
 }
 
-// Check says what is wrong with a policy for conversations with a model of that
-// name.
+// Check validates a policy for conversations with the named model.
 func (p *Policy) Check(model string) error {
 	if p.Ledger == nil {
 		return errors.New("budget: there is no ledger")
@@ -93,7 +92,7 @@ func (p *Policy) Check(model string) error {
 	return p.checkMoney(model)
 }
 
-// checkMoney says why caps of money cannot be kept, if there are any.
+// checkMoney returns why caps of money cannot be enforced, if there are any.
 func (p *Policy) checkMoney(model string) error {
 	if !p.limits(money) {
 		return nil
@@ -129,15 +128,15 @@ func (p *Policy) limits(u unit) bool {
 // LimitsTime reports whether there is a cap of time.
 func (p *Policy) LimitsTime() bool { return p.limits(span) }
 
-// Standing is how much of a cap somebody has used.
+// Standing is how much of a cap a spender has used.
 type Standing struct {
 	Cap      Cap
 	Spent    Amount
 	Reserved Amount
 }
 
-// Amount is what is spent of each unit. In a [Standing], only the units that the
-// cap limits are known.
+// Amount is an amount in each unit. In a [Standing], only the units that the cap limits
+// are set.
 type Amount struct {
 	Tokens int64
 	Money  Money
@@ -176,7 +175,7 @@ func (a Amount) get(u unit) int64 {
 	return int64(a.Time)
 }
 
-// Standings returns how much of each cap somebody has used, in the order of Caps.
+// Standings returns how much of each cap a spender has used, in the order of Caps.
 func (p *Policy) Standings(ctx context.Context, who Who, now time.Time) ([]Standing, error) {
 	standings := make([]Standing, len(p.Caps))
 	for i, c := range p.Caps {
@@ -197,8 +196,8 @@ func (p *Policy) Standings(ctx context.Context, who Who, now time.Time) ([]Stand
 	return standings, nil
 }
 
-// answer returns the bound of an answer of which that many tokens are asked for;
-// 0 is any number.
+// answer returns the bound of an answer for which that many tokens are requested; 0
+// means unbounded.
 func (p *Policy) answer(asked int64) int64 {
 	most := cmp.Or(p.Answer, defaultAnswer)
 	if asked > 0 {

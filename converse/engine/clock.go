@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// clock knows when a conversation is to be looked at again. It is all that is in
-// memory of one that waits. A clock that is lost is made anew from the log.
+// clock schedules when conversations are checked again. It is all the memory that a
+// waiting conversation uses. A lost clock can be rebuilt from the log.
 type clock struct {
 	mu   sync.Mutex
 	heap alarms
 	of   map[string]*alarm
-	kick chan struct{} // the first alarm is another one
+	kick chan struct{} // signals that the first alarm has changed
 }
 
-// alarm is a conversation and a time.
+// alarm is a conversation and the time to check it.
 type alarm struct {
 	conversation string
 	at           time.Time
 	tries        tries
-	index        int // in the heap
+	index        int // index in the heap
 }
 
-// tries are the attempts so far that came to nothing.
+// tries counts the failed attempts so far.
 type tries struct{ failed, conflicts int }
 
 func newClock() *clock {
 	return &clock{of: map[string]*alarm{}, kick: make(chan struct{}, 1)}
 }
 
-// set has a conversation looked at again at a time, and at no other.
+// set schedules the next check of a conversation, in place of an earlier one.
 func (c *clock) set(conversation string, at time.Time, t tries) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *clock) set(conversation string, at time.Time, t tries) {
 	}
 }
 
-// forget has a conversation not looked at again.
+// forget cancels the scheduled check of a conversation.
 func (c *clock) forget(conversation string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *clock) forget(conversation string) {
 	}
 }
 
-// drop forgets an alarm that is not in the heap any more, and the room that many
-// of them took. The caller holds mu.
+// drop removes an alarm that is no longer in the heap, and frees the maps once they are
+// empty. The caller holds mu.
 func (c *clock) drop(conversation string) {
 	delete(c.of, conversation)
 	if len(c.of) == 0 {
@@ -71,8 +71,8 @@ func (c *clock) drop(conversation string) {
 	}
 }
 
-// due takes the alarms whose time has come, and returns when the next one is; zero
-// if there is none.
+// due removes and returns the alarms that are due, and the time of the next one; zero
+// if there are none left.
 func (c *clock) due(now time.Time) (due []*alarm, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,10 +87,10 @@ func (c *clock) due(now time.Time) (due []*alarm, next time.Time) {
 	return due, time.Time{}
 }
 
-// longest is how long a timer runs at most: the clock of the machine may be set.
+// longest bounds how long a timer runs, because the machine's clock may be set.
 const longest = time.Minute
 
-// run calls ring for each conversation when its time has come, until ctx ends.
+// run calls ring for each conversation when it is due, until ctx ends.
 func (c *clock) run(ctx context.Context, ring func(conversation string, t tries)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -113,7 +113,7 @@ func (c *clock) run(ctx context.Context, ring func(conversation string, t tries)
 	}
 }
 
-// alarms is a heap, the earliest first.
+// alarms is a heap with the earliest alarm first.
 type alarms []*alarm
 
 func (h alarms) Len() int           { return len(h) }

@@ -8,34 +8,33 @@ import (
 	"sync"
 )
 
-// desk sees to it that a conversation is in one hand at a time, and that no more
-// than so many turns are at work. It knows only conversations with which
-// somebody has something to do just now.
+// desk is a scheduler: it serializes work per conversation and limits concurrent turns.
+// It holds only the conversations that are in use.
 type desk struct {
 	work func(t *talk) // carries a conversation on
 	most int
 
 	mu      sync.Mutex
 	talks   map[string]*talk
-	ready   []*talk // that are to be carried on when a turn ends
+	ready   []*talk // waiting for a running turn to end
 	working int
 	closed  bool
-	end     chan struct{} // closed with it
+	end     chan struct{} // closed when closed is set
 	turns   sync.WaitGroup
 }
 
-// talk is a conversation that is in somebody's hand: of one who called a method,
-// or of the turn that carries it on; or it waits for its turn among the ready.
-// Its fields are those of the desk's mu, apart from tries, which are the holder's.
+// talk is a conversation in use. It is held by a method call or by the turn that
+// carries it on, or it is queued in desk.ready. The desk's mu guards its fields, except
+// tries, which belongs to the holder.
 type talk struct {
 	id     string
-	urgent []chan struct{} // who wants to cancel it, before it is carried on
-	queue  []chan struct{} // who wants it after that
-	wake   bool            // it is to be carried on
+	urgent []chan struct{} // callers that want to cancel it; served before it is carried on
+	queue  []chan struct{} // callers served after it was carried on
+	wake   bool            // it must be carried on
 	tries  tries
 
-	ready  bool            // it is among the ready, and in nobody's hand
-	ctx    context.Context // of the turn that has it, if one has
+	ready  bool            // it is in desk.ready and has no holder
+	ctx    context.Context // of the turn that holds it, otherwise nil
 	cancel context.CancelCauseFunc
 }
 
@@ -43,8 +42,7 @@ func newDesk(most int, work func(*talk)) *desk {
 	return &desk{work: work, most: most, talks: map[string]*talk{}, end: make(chan struct{})}
 }
 
-// take takes a conversation when it is free and those are served that wanted it
-// before.
+// take acquires a conversation after it becomes free and earlier callers were served.
 func (d *desk) take(ctx context.Context, id string) (*talk, error) {
 	d.mu.Lock()
 	t, mine, err := d.claim(id)
@@ -58,8 +56,8 @@ func (d *desk) take(ctx context.Context, id string) (*talk, error) {
 	return t, d.wait(ctx, t, mine)
 }
 
-// seize takes a conversation as soon as nobody holds it, before all turns and all
-// who wait in the queue, and cancels the turn that has it.
+// seize acquires a conversation as soon as it is free, before all turns and all callers
+// in the queue, and cancels the turn that holds it.
 func (d *desk) seize(ctx context.Context, id string, cause error) (*talk, error) {
 	d.mu.Lock()
 	t, mine, err := d.claim(id)
@@ -81,8 +79,8 @@ func (d *desk) seize(ctx context.Context, id string, cause error) (*talk, error)
 	return t, d.wait(ctx, t, mine)
 }
 
-// claim takes a conversation that is in nobody's hand. Otherwise it returns what
-// to wait with. The caller holds mu.
+// claim acquires a conversation that is free. Otherwise it returns a channel to wait
+// on. The caller holds mu.
 func (d *desk) claim(id string) (t *talk, mine chan struct{}, err error) {
 	t = d.talks[id]
 	switch {
@@ -96,8 +94,8 @@ func (d *desk) claim(id string) (t *talk, mine chan struct{}, err error) {
 	return t, nil, nil
 }
 
-// again gives a conversation back to be carried on, and takes it after that,
-// before all others that wait for it.
+// again releases a conversation so that it is carried on, and then acquires it again,
+// before all other callers in the queue.
 func (d *desk) again(ctx context.Context, t *talk) error {
 	mine := make(chan struct{})
 	d.mu.Lock()
@@ -108,7 +106,7 @@ func (d *desk) again(ctx context.Context, t *talk) error {
 	return d.wait(ctx, t, mine)
 }
 
-// wait waits until a conversation is given to who holds the other end of mine.
+// wait waits until the conversation is handed over by closing mine.
 func (d *desk) wait(ctx context.Context, t *talk, mine chan struct{}) error {
 	var err error
 	select {
@@ -125,13 +123,13 @@ func (d *desk) wait(ctx context.Context, t *talk, mine chan struct{}) error {
 	waiting := len(t.urgent) + len(t.queue)
 	t.urgent = slices.DeleteFunc(t.urgent, is)
 	t.queue = slices.DeleteFunc(t.queue, is)
-	if len(t.urgent)+len(t.queue) == waiting { // it was given at the same moment
+	if len(t.urgent)+len(t.queue) == waiting { // handed over at the same moment
 		d.pass(t)
 	}
 	return err
 }
 
-// give gives a conversation back, to be carried on or not.
+// give releases a conversation; wake says whether it must be carried on.
 func (d *desk) give(t *talk, wake bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,22 +139,22 @@ func (d *desk) give(t *talk, wake bool) {
 	d.pass(t)
 }
 
-// news has a conversation carried on whose log has grown.
+// news schedules a conversation whose log has grown.
 func (d *desk) news(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wake(id, tries{}, true)
 }
 
-// check has a conversation carried on, if no turn has it already.
+// check schedules a conversation unless a turn already holds it.
 func (d *desk) check(id string, after tries) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wake(id, after, false)
 }
 
-// wake has a conversation carried on as soon as it is free; again says that this is
-// also for one that a turn has. The caller holds mu.
+// wake schedules a conversation to be carried on as soon as it is free. If again is
+// set, this also applies to one that a turn holds. The caller holds mu.
 func (d *desk) wake(id string, after tries, again bool) {
 	t := d.talks[id]
 	switch {
@@ -171,7 +169,7 @@ func (d *desk) wake(id string, after tries, again bool) {
 	}
 }
 
-// pass hands a conversation on, which nobody holds now, or forgets it. The caller
+// pass hands a conversation without a holder to the next one, or drops it. The caller
 // holds mu.
 func (d *desk) pass(t *talk) {
 	switch {
@@ -195,8 +193,8 @@ func (d *desk) pass(t *talk) {
 	}
 }
 
-// forget lets go of a conversation that nobody has anything to do with, and of the
-// room that many of them took. The caller holds mu.
+// forget drops a conversation that is no longer in use, and frees the maps once they
+// are empty. The caller holds mu.
 func (d *desk) forget(t *talk) {
 	delete(d.talks, t.id)
 	if len(d.talks) == 0 {
@@ -218,9 +216,9 @@ func (d *desk) carryOn(t *talk) {
 	}
 }
 
-// next gives back a conversation whose turn is over, and takes the next that is
-// ready; nil if there is none. What is to be carried on again waits behind those
-// that are ready.
+// next releases a conversation whose turn is over and returns the next ready one, or
+// nil if there are none. A conversation that must be carried on again goes to the end
+// of the ready queue.
 func (d *desk) next(done *talk) (next *talk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,7 +236,7 @@ func (d *desk) next(done *talk) (next *talk) {
 	return nil
 }
 
-// close lets nothing more begin.
+// close rejects all further work.
 func (d *desk) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -248,7 +246,7 @@ func (d *desk) close() {
 	}
 }
 
-// stopAll cancels every turn at work.
+// stopAll cancels all running turns.
 func (d *desk) stopAll(cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,7 +257,7 @@ func (d *desk) stopAll(cause error) {
 	}
 }
 
-// busy reports whether a conversation is in somebody's hand.
+// busy reports whether a conversation is in use.
 func (d *desk) busy(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

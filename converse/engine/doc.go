@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine decides who carries on the conversations of a log, and when.
+// Package engine schedules the conversations of a log: it decides which of them to
+// carry on, and when.
 //
-// A conversation is its log (package history): from the canisters alone follows
-// what comes next. An [Engine] is what a front end talks to. It appends what
-// people say and decide to the log first and then sees to it that somebody works:
+// The log (package history) is the complete state of a conversation: the canisters
+// alone determine the next step. Front ends talk to an [Engine]. It appends messages
+// and decisions to the log first and then makes sure that the conversation is carried
+// on:
 //
 //	engine, err := engine.NewLocal(store, open, nil)
 //	if err != nil {
@@ -19,34 +21,33 @@
 //		...
 //	}
 //
-// [Local] is the engine of one process: a goroutine for each turn. Package
-// converse/temporal has one for many machines. Both do nothing but what follows
-// from the log, so that a conversation can go from one to the other, and a
-// process that dies takes nothing with it.
+// [Local] is the engine for one process, with a goroutine for each turn. Package
+// converse/temporal has an engine for many machines. Both derive everything they do
+// from the log, so that a conversation can move from one to the other, and nothing is
+// lost if a process dies.
 //
 // # The log comes first
 //
-// What has returned without an error is in the log, and happens even if the
-// process dies at once: [Local] takes up what was left unfinished when it
-// starts. Who does not know whether a Send or an Answer arrived does it again
-// with the same identity, which does nothing the second time.
+// When a method has returned without an error, its message or answer is in the log and
+// takes effect even if the process dies at once: [Local] resumes unfinished work when
+// it starts. A caller that does not know whether a Send or an Answer arrived can repeat
+// it with the same identity; the second call does nothing.
 //
 // # A message for a conversation at work
 //
-// A message may not stand between an invocation and its result. So Send waits
-// for its turn: messages enter in the order in which they came, each when the
-// turn before it is over, and Send returns when its message is in the log. A
-// message whose Send ended with an error is not there, unless the log itself
-// could not tell; nothing is kept anywhere else. A conversation that waits for an answer could wait
-// for days, and says so with [ErrWaiting]: answer it, or cancel the turn, first.
+// A message may not stand between an invocation and its result. So Send waits until the
+// current turn is over. Messages enter in the order in which they came, and Send
+// returns when its message is in the log. If Send returns an error, the message is not
+// in the log, unless the log itself could not tell; the message is not kept anywhere
+// else. A conversation that waits for an answer could wait for days, so Send returns
+// [ErrWaiting] instead: first answer it, or cancel the turn.
 //
 // # What can be watched
 //
-// Watch yields two sorts of events. [Added] is durable: each canister of the
-// log, with its place. [Delta] is lossy: what the model has said so far of a
-// message that is not complete, the progress of tools. An attempt that failed
-// and is made again says the same once more; its deltas have a greater Attempt,
-// and a client drops what it showed of an earlier one. When an [Added] comes,
-// all deltas before it are superseded. [Ended] says that a turn is done, waits,
-// or has failed.
+// Watch yields durable and lossy events. [Added] is durable: it carries each canister
+// of the log, with its place. [Delta] is lossy: it carries the output of the model for
+// a message that is not complete, and the progress of tools. When an attempt fails and
+// is repeated, the same output comes again; its deltas have a greater Attempt, and
+// clients discard the output of earlier attempts. An [Added] supersedes all deltas
+// before it. [Ended] says that a turn is done, waits, or has failed.
 package engine

@@ -4,14 +4,14 @@ package engine
 
 import "sync"
 
-// failures are the ends of the conversations whose last turn has failed, for those
-// who ask later: the log does not tell.
+// failures records the conversations whose last turn has failed, for later watchers:
+// the log does not show failures.
 type failures struct {
 	mu sync.Mutex
 	of map[string]Ended
 }
 
-// maxFailures is how many conversations are remembered to have failed.
+// maxFailures bounds the number of recorded failures.
 const maxFailures = 1024
 
 func (f *failures) note(conversation string, ended Ended) {

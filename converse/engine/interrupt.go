@@ -13,16 +13,15 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// cancelled is what the model reads of it in later turns.
+// cancelled is the text that the model reads in later turns.
 const cancelled = "(The turn was cancelled by the user.)"
 
-// Interrupt ends the turn of a conversation in its log, from any process: what
-// the Cancel of an engine comes down to. Each invocation that lacks a result gets
-// one, with the code OUTCOME_UNKNOWN if its call was begun and CANCELED if not, and
-// an Assistant with [canister.FinishCancelled] says that the turn is over, so that
-// nobody who finds the conversation later carries it on. Who is at work on it is
-// told by a conflict at the next append. A conversation in which nothing is open
-// stays as it is.
+// Interrupt ends the turn of a conversation in its log, from any process. The Cancel of
+// an engine calls it. Each invocation without a result gets one, with the code
+// OUTCOME_UNKNOWN if its call had begun and CANCELED if not, and an Assistant with
+// [canister.FinishCancelled] ends the turn, so that no engine carries it on later. A
+// process that is working on the turn gets a conflict at its next append. A
+// conversation in which nothing is open stays as it is.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {
 	for {
 		place, canisters, err := LastTurn(ctx, log, conversation, now)
@@ -39,7 +38,8 @@ func Interrupt(ctx context.Context, log history.Log, conversation string, now ti
 	}
 }
 
-// endingOf returns what ends the turn of a history; nil if nothing is open.
+// endingOf returns the canisters that end the open turn of a history, or nil if nothing
+// is open.
 func endingOf(canisters []canister.Canister, now time.Time) []canister.Canister {
 	if _, done := converse.Next(canisters, converse.Policy{}, now).(converse.Done); done {
 		return nil

@@ -16,13 +16,12 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// errCancelled is the cause when a person has cancelled a turn.
+// errCancelled is the cancellation cause when a user has cancelled a turn.
 var errCancelled = errors.New("engine: the turn was cancelled")
 
-// Local is the [Engine] of one process, made by [NewLocal]; methods of its zero value
-// panic. A conversation with which nobody does
-// anything just now costs no memory, and one that waits, or is to be tried again,
-// costs its identity and a time.
+// Local is the [Engine] of one process. Use [NewLocal] to create one; the methods of
+// its zero value panic. An idle conversation costs no memory. One that waits or is to
+// be retried costs its identity and a time.
 type Local struct {
 	store history.Store
 	open  converse.OpenFunc
@@ -35,20 +34,20 @@ type Local struct {
 
 	life     context.Context // ends with Close
 	stop     context.CancelFunc
-	ended    sync.WaitGroup // the goroutines beside the turns
+	ended    sync.WaitGroup // the goroutines other than the turns
 	attempts atomic.Int64   // the latest
 }
 
 var _ Engine = (*Local)(nil)
 
-// NewLocal starts an engine for the conversations of a store. It looks through
-// the store for what was left unfinished and carries that on. Open makes the
-// conversation for each turn, which is closed after it: its Options must have the
-// store, or what stands for it, as Log, and the identity as ID; the trusted values
-// of Options.Values are in its context, and in that of the turn. A tool call that
-// an earlier process may have made is treated as the conversation's Doubt says.
+// NewLocal starts an engine for the conversations of a store. It searches the store for
+// unfinished work and resumes it. The engine calls open to create the conversation for
+// each turn and closes it after the turn: its Options must have the store, or a wrapper
+// of it, as Log, and the identity as ID. The trusted values of Options.Values are in
+// the context that open gets, and in the context of the turn. A tool call that an
+// earlier process may have made is treated as the conversation's Doubt says.
 //
-// The store stays the caller's, to be closed after the engine. Opts may be nil.
+// The caller still owns the store and must close it after the engine. Opts may be nil.
 func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Local, error) {
 	if store == nil || open == nil {
 		return nil, errors.New("engine: NewLocal needs a store and a function that opens conversations")
@@ -78,8 +77,8 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 			l.desk.give(t, err == nil)
 			return err
 		}
-		// Nobody is at work here, and calls are open all the same: they are made
-		// now, unless another process makes them.
+		// No turn is running here, and calls are open nevertheless: they are made now,
+		// unless another process makes them.
 		if n > 0 {
 			if waited := wait(ctx, l.life, min(l.opts.pause(n-1), time.Second)); waited != nil {
 				l.desk.give(t, false)
@@ -92,7 +91,7 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 	}
 }
 
-// unsent says that a message did not get its turn.
+// unsent returns the error of a message that could not be sent.
 func (l *Local) unsent(conversation string, err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -100,8 +99,8 @@ func (l *Local) unsent(conversation string, err error) error {
 	return fmt.Errorf("engine: the conversation %q is at work, and nothing was sent: %w", conversation, err)
 }
 
-// post is Post, for an owner. A panic is an error, as it is in a turn: the
-// conversation is in hand.
+// post calls Post and sets the owner. It turns a panic into an error, as in a turn,
+// because the conversation is held.
 func (l *Local) post(ctx context.Context, conversation string, message canister.User) (err error) {
 	defer l.calm(conversation, &err)
 	owner := ""
@@ -120,8 +119,8 @@ func (l *Local) post(ctx context.Context, conversation string, message canister.
 	return l.store.Describe(ctx, conversation, history.Change{Owner: &owner})
 }
 
-// Answer implements [Engine]. It does not wait for a turn that is at work: that
-// finds the answer in the log.
+// Answer implements [Engine]. It does not wait for a running turn, which finds the
+// answer in the log.
 func (l *Local) Answer(ctx context.Context, conversation string, answer canister.Answer) error {
 	if l.life.Err() != nil {
 		return ErrClosed
@@ -149,10 +148,10 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 	return err
 }
 
-// grown tells those who watch that the log has.
+// grown notifies watchers that the log has grown.
 func (l *Local) grown(ctx context.Context, conversation string) {
 	if info, err := l.store.Info(ctx, conversation); err == nil {
-		_ = l.opts.Stream.Publish(ctx, conversation, Delta{Place: info.Length}) // the log tells, if later
+		_ = l.opts.Stream.Publish(ctx, conversation, Delta{Place: info.Length}) // watchers then find out from the log
 	}
 }
 
@@ -170,7 +169,7 @@ func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.
 	}
 }
 
-// next tells what a conversation does next that nobody here is at work on.
+// next returns the next step of a conversation that is not in use here.
 func (l *Local) next(ctx context.Context, conversation string) (command converse.Command, err error) {
 	defer l.calm(conversation, &err)
 	if l.desk.busy(conversation) {
@@ -184,11 +183,11 @@ func (l *Local) next(ctx context.Context, conversation string) (command converse
 	return talk.Next(), err
 }
 
-// closing is how long turns that were put down have to end.
+// closing is how long suspended turns have to end.
 const closing = 10 * time.Second
 
-// Close implements [Engine]. Turns that are put down and do not end, since a tool
-// or a model does not heed its context, are an error after 10 seconds.
+// Close implements [Engine]. It returns an error if suspended turns have not ended
+// after 10 seconds, because a tool or a model ignores its context.
 func (l *Local) Close(ctx context.Context) error {
 	l.desk.close()
 	l.stop()
@@ -214,7 +213,7 @@ func (l *Local) Close(ctx context.Context) error {
 	}
 }
 
-// wait waits for a while, or for the end of ctx or of the engine.
+// wait waits until the pause is over, or until ctx or life ends.
 func wait(ctx, life context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

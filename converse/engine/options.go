@@ -21,53 +21,52 @@ const (
 	defaultBackoff = time.Second
 )
 
-// maxBackoff is the longest pause between two attempts.
+// maxBackoff bounds the pause between two attempts.
 const maxBackoff = time.Minute
 
-// Options are the choices of a [Local] engine. Nil, and the zero value of each
-// field, mean the default that the field names.
+// Options configure a [Local] engine. Nil, and the zero value of each field, mean the
+// default that the field documents.
 type Options struct {
-	// Work is how many turns are at work at the same time; default 64. Others
-	// wait for one of them to end, in the order in which they came.
+	// Work is the maximum number of concurrent turns; default 64. Other turns wait in
+	// the order in which they came.
 	Work int
-	// Retries is how often a turn that failed is tried again; default 5, negative
-	// never. Then the conversation is left as it is until the next Send or the
-	// next start of an engine. What would fail the same way again, such as a
-	// request that the model's server refuses, or a panic, is not tried again.
+	// Retries is how often a failed turn is retried; default 5, negative means never.
+	// After that the conversation stays as it is until the next Send or the next start
+	// of an engine. Failures that would recur, for example a request that the model's
+	// server refuses, or a panic, are not retried.
 	Retries int
-	// Backoff is the pause before a turn is tried again. It doubles each time up
-	// to a minute; default 1 s.
+	// Backoff is the pause before a retry. It doubles each time up to a minute; default
+	// 1 s.
 	Backoff time.Duration
-	// Others is for several processes that work on one store: a conversation at
-	// which another one may be at work, since it has calls under way that this
-	// one has not begun, is taken up when it has not changed for so long. Let it
-	// be longer than a call takes. The store is looked through as often for what
-	// others have left. The default 0 says that no other process is there: what
-	// is unfinished is taken up at once, when the engine starts. No choice lets
-	// an effect happen twice that must not; but of a call that is taken away from
-	// a process that lives, the model hears that nobody knows what came of it.
+	// Others is for several processes that share one store. A conversation that may be
+	// in use by another process, because it has running calls that this process has not
+	// begun, is taken over when it has not changed for this long. It should be longer
+	// than a call takes. The store is searched at the same interval for work that other
+	// processes have left. The default 0 means that there is no other process:
+	// unfinished work is resumed as soon as the engine starts. Whatever the value, an
+	// effect that must not happen twice does not; but if a call is taken over from a
+	// process that is still alive, the model is told that the outcome is unknown.
 	Others time.Duration
-	// Values are the trusted values of a conversation, for the function that
-	// opens it and for its tools. A turn may be carried on by a process that
-	// nobody has called, so that they come from what the store knows of the
-	// conversation, which is never more than [history.Info.Owner]: who it works
-	// for. Credentials are looked up here and never kept. An error is that of the
-	// turn. Nil gives none. It is called concurrently.
+	// Values returns the trusted values of a conversation, for open and for its tools.
+	// A turn may run in a process that has no caller, so the values can only be based
+	// on the metadata in the store, at most [history.Info.Owner], which identifies the
+	// user. Look up credentials here; they are never stored. An error fails the turn.
+	// Nil means no values. It is called concurrently.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
-	// Owner tells from the context of a Send for whom a conversation is that
-	// begins with it, and becomes its [history.Info.Owner] before any work. Nil,
-	// and an empty answer, leave that as it is.
+	// Owner returns the owner of a conversation that begins with a Send, given the
+	// context of that Send. It becomes [history.Info.Owner] before any work starts. If
+	// Owner is nil or returns an empty string, Info.Owner is left as it is.
 	Owner func(ctx context.Context) (string, error)
-	// Stream carries the deltas; default one of this process, [NewStream].
+	// Stream carries the deltas; the default is a [NewStream], which works within this
+	// process.
 	Stream Stream
-	// Poll is how often a Watch looks at the log when the stream says nothing;
-	// default 1 s.
+	// Poll is how often a Watch reads the log when the stream is silent; default 1 s.
 	Poll time.Duration
-	// Logger takes what goes wrong; nil is silent.
+	// Logger receives problems; nil discards them.
 	Logger *zap.Logger
 }
 
-// withDefaults returns the options with every default in place.
+// withDefaults returns the options with defaults filled in.
 func (o *Options) withDefaults() (Options, error) {
 	var all Options
 	if o != nil {
@@ -87,7 +86,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return all, nil
 }
 
-// pause is how long is waited before attempt number n, from 0.
+// pause returns the pause before retry n, counted from 0.
 func (o *Options) pause(n int) time.Duration {
 	pause := o.Backoff
 	for ; n > 0 && pause < maxBackoff; n-- {

@@ -15,20 +15,20 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Post puts a message into the log of a conversation, or finds it there: what
-// the Send of an engine begins with. If the log is empty, open makes the
-// conversation, so that its instructions come first; a nil open does without. An
-// identity and a time that are missing are filled in.
+// Post appends a message to the log of a conversation, unless it is there already. The
+// Send of an engine begins with it. If the log is empty, open creates the conversation,
+// so that its instructions come first; with a nil open there are none. A missing
+// identity and time are filled in.
 //
-// The message is there already if one of its identity is. It is looked for among
-// what was appended since its time, with [Skew] for clocks that differ; in the whole
-// conversation if it has an identity and no time. Who sends a message once more
-// leaves both as they were.
+// The message is already there if a message with the same identity is. Post searches
+// the canisters appended since the time of the message, with [Skew] to allow for
+// differing clocks, or the whole conversation if the message has an identity and no
+// time. A caller that sends a message again must leave both unchanged.
 //
 // An error that has [ErrBusy] or [ErrWaiting] in its chain says that nothing was
-// appended since calls lack their results: somebody has to work, or to answer,
-// first. Who is only asking the model is not in the way: the message enters, and
-// that exchange ends with a conflict and is made again with the message.
+// appended because calls lack results: they must be completed or answered first. A
+// running request to the model does not prevent this: the message enters, and that
+// exchange ends with a conflict and is repeated with the message.
 func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversation string, message canister.User, now time.Time) error {
 	if len(message.Content) == 0 {
 		return errors.New("engine: a message needs content")
@@ -69,14 +69,15 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 	}
 }
 
-// Skew is by how much the clocks of those who write into one log may differ.
+// Skew is the maximum difference between the clocks of the processes that write to one
+// log.
 const Skew = time.Hour
 
-// maxBegins is how often a message begins a conversation that is not there then,
-// since somebody deletes it.
+// maxBegins is how often Post tries to begin a conversation that is then missing
+// because it was deleted.
 const maxBegins = 3
 
-// begun reports whether somebody else has begun a conversation meanwhile.
+// begun reports whether another writer has begun the conversation meanwhile.
 func begun(ctx context.Context, log history.Log, conversation string) bool {
 	for _, err := range log.Read(ctx, conversation, 0) {
 		return err == nil
@@ -84,7 +85,8 @@ func begun(ctx context.Context, log history.Log, conversation string) bool {
 	return false
 }
 
-// begin makes a conversation say its instructions, if it has any, and the message.
+// begin creates a conversation and appends its instructions, if it has any, and the
+// message.
 func begin(ctx context.Context, open converse.OpenFunc, conversation string, message canister.User) error {
 	talk, err := opened(ctx, open, conversation)
 	if err != nil {
@@ -93,7 +95,7 @@ func begin(ctx context.Context, open converse.OpenFunc, conversation string, mes
 	return errors.Join(talk.Add(ctx, message), talk.Close(context.WithoutCancel(ctx)))
 }
 
-// opened makes a conversation, and says what is wrong with one that is another.
+// opened calls open and checks that it returned the conversation with this identity.
 func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.Conversation, error) {
 	talk, err := open(ctx, id)
 	if err != nil {
@@ -109,11 +111,11 @@ func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.C
 	return nil, err
 }
 
-// LastTurn returns the end of a conversation, in which its last turn is, whole, and
-// what was appended since an instant; and the place of the first of these canisters,
-// which is how many are before it. It is all that tells what an engine has to do:
-// [converse.Next], [converse.Waiting] and [canister.Pending] need no more. See
-// [history.Tail] for the cost.
+// LastTurn returns the end of a conversation: at least its whole last turn and
+// everything appended since an instant. It also returns the place of the first of these
+// canisters, which is the number of canisters before it. An engine needs nothing else
+// to decide what to do: this is enough for [converse.Next], [converse.Waiting] and
+// [canister.Pending]. See [history.Tail] for the cost.
 func LastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
 		return turnOf(end) != "" && beginsBefore(end, since)
@@ -124,9 +126,9 @@ func LastTurn(ctx context.Context, log history.Log, conversation string, since t
 	return place, canisters, nil
 }
 
-// beginsBefore reports whether what stands before some canisters was appended before
-// an instant. The first of them tells that a turn has written: the times of others
-// are those of whoever said them, maybe long before they were appended.
+// beginsBefore reports whether the canisters before the given ones were appended before
+// an instant. It uses the first canister that a turn has written: the time of other
+// kinds is set by their author, maybe long before they were appended.
 func beginsBefore(canisters []canister.Canister, since time.Time) bool {
 	for _, c := range canisters {
 		switch at := c.Header().Time; c.Kind() {
@@ -139,7 +141,7 @@ func beginsBefore(canisters []canister.Canister, since time.Time) bool {
 	return false
 }
 
-// said reports whether a message is in a history already.
+// said reports whether a message is already in a history.
 func said(canisters []canister.Canister, message canister.User) (bool, error) {
 	for _, c := range canisters {
 		if c.Header().ID != message.ID {
@@ -153,7 +155,8 @@ func said(canisters []canister.Canister, message canister.User) (bool, error) {
 	return false, nil
 }
 
-// inTheWay says what a message would have to wait for.
+// inTheWay returns the error that names the calls that a message would have to wait
+// for.
 func inTheWay(conversation string, canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
 	waits := converse.WaitingIn(conversation, canisters, now)
 	waiting := func(i canister.Invocation) bool {

@@ -14,29 +14,29 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Publisher tells those who watch a conversation what happens while one attempt
-// carries it on. Engines have one for each attempt; the turn of the attempt calls
-// its methods, one after the other. What is lost on the way, the log has.
+// Publisher publishes the events of one attempt to carry a conversation on. Engines
+// create one for each attempt; the turn of the attempt calls its methods sequentially.
+// Events that are lost can be recovered from the log.
 type Publisher struct {
-	// Stream is where it tells; nil tells nobody.
+	// Stream is where events are published; nil discards them.
 	Stream Stream
-	// Log is that of the conversation: it knows the turn that could not be begun.
+	// Log is the log of the conversation. It identifies the turn if the turn could not
+	// be begun.
 	Log history.Log
-	// Conversation is its identity.
+	// Conversation is the identity of the conversation.
 	Conversation string
-	// Attempt is that of the deltas; each attempt has a greater number.
+	// Attempt is set in the deltas; each attempt has a greater number.
 	Attempt int64
-	// Lost, if not nil, hears of what could not be published.
+	// Lost, if not nil, is called with the error when a delta could not be published.
 	Lost func(error)
 
-	talk  *converse.Conversation // as soon as anything has happened
+	talk  *converse.Conversation // set by the first event
 	index int
 	turn  string // the identity of the User canister
 	place int
 }
 
-// Saw tells what an event of the conversation means to those who watch, if
-// anything.
+// Saw publishes an event of the conversation, if it matters to watchers.
 func (p *Publisher) Saw(ctx context.Context, talk *converse.Conversation, happened converse.Event) {
 	if p.Stream == nil {
 		return
@@ -61,7 +61,7 @@ func (p *Publisher) Saw(ctx context.Context, talk *converse.Conversation, happen
 	p.publish(ctx, delta)
 }
 
-// look sees how far the log is, and reports whether that is farther than before.
+// look updates the place, and reports whether the log has grown.
 func (p *Publisher) look() (grown bool) {
 	if p.talk == nil || p.talk.Length() == p.place {
 		return false
@@ -70,8 +70,8 @@ func (p *Publisher) look() (grown bool) {
 	return true
 }
 
-// Turn returns the identity of the User canister that the turn began with. If
-// nothing has happened yet, the log tells; it is empty if that cannot be read.
+// Turn returns the identity of the User canister that the turn began with. If there
+// were no events yet, it reads the log; the result is empty if the log cannot be read.
 func (p *Publisher) Turn(ctx context.Context) string {
 	if p.turn == "" && p.Log != nil {
 		if place, canisters, err := LastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
@@ -81,7 +81,8 @@ func (p *Publisher) Turn(ctx context.Context) string {
 	return p.turn
 }
 
-// End tells that the work has ended, and of which turn. Nothing is at work by then.
+// End publishes that the work has ended, with its turn. It must be called when no work
+// is running.
 func (p *Publisher) End(ctx context.Context, ended Ended) {
 	if p.Stream == nil {
 		return
@@ -91,7 +92,7 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 	p.publish(ctx, Delta{Index: p.index, Ended: &ended})
 }
 
-// publish also does so when the work was put down.
+// publish sends a delta, even if the context of the work was cancelled.
 func (p *Publisher) publish(ctx context.Context, delta Delta) {
 	delta.Turn, delta.Attempt, delta.Place = p.turn, p.Attempt, p.place
 	var err error
@@ -103,8 +104,8 @@ func (p *Publisher) publish(ctx context.Context, delta Delta) {
 	}
 }
 
-// Permanent reports whether a turn that failed with err would fail the same way
-// again: the model's server has refused it, the history is damaged or of a newer
+// Permanent reports whether a turn that failed with err would fail the same way again:
+// the model's server has refused it, the history is damaged or was written by a newer
 // version, or there was a panic.
 func Permanent(err error) bool {
 	if model, ok := errors.AsType[*converse.ModelError](err); ok {

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// search looks through the store for what was left unfinished: once, and where
-// others work on it too, again and again for what they leave.
+// search looks through the store for unfinished conversations: once, or repeatedly if
+// other processes share the store and may leave work behind.
 func (l *Local) search() {
 	filter := history.Filter{Open: true}
 	for n := 0; ; {
@@ -41,8 +41,8 @@ func (l *Local) search() {
 	}
 }
 
-// found wakes the conversations of a filter, and reports whether the whole store
-// was looked through.
+// found schedules the conversations that match a filter, and reports whether the whole
+// store was searched.
 func (l *Local) found(filter history.Filter) (whole bool) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -60,13 +60,14 @@ func (l *Local) found(filter history.Filter) (whole bool) {
 		if l.life.Err() == nil {
 			l.opts.Logger.Error("the store could not be looked through for conversations that are unfinished", event.SearchFailed, zap.Error(err))
 		}
-		whole = whole && Permanent(err) // about single ones, which stay as they are
+		whole = whole && Permanent(err) // permanent errors concern single conversations, which stay as they are
 	}
 	return whole
 }
 
-// elsewhere says when a conversation is to be looked at again, if another process
-// may be at work on it: a call has no result, and nobody here makes it.
+// elsewhere returns a [laterError] if another process may be working on the
+// conversation, because a call that was begun has no result and this process is not
+// making it.
 func (r *run) elsewhere() error {
 	if r.opts.Others == 0 {
 		return nil

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// Stream carries deltas from who works on a conversation to who watches it,
-// beside the log and without a promise: what it loses, the log has, or will
-// have. Its methods may be called concurrently.
+// Stream carries deltas from workers to watchers, separately from the log and without a
+// guarantee: everything that it loses is in the log, or will be. Its methods may be
+// called concurrently.
 type Stream interface {
-	// Publish sends a delta to those that are subscribed to the conversation. It
-	// does not wait for them. An error means that the delta is lost.
+	// Publish sends a delta to the subscribers of the conversation. It does not wait
+	// for them. An error means that the delta is lost.
 	Publish(ctx context.Context, conversation string, delta Delta) error
-	// Subscribe returns the deltas that are published from now on, until ctx
-	// ends; then the channel is closed. Who reads slowly loses the older ones,
-	// and finds in Delta.Missed how many.
+	// Subscribe returns the deltas that are published from now on, until ctx ends; then
+	// the channel is closed. A slow reader loses the oldest deltas, and Delta.Missed
+	// counts them.
 	Subscribe(ctx context.Context, conversation string) (<-chan Delta, error)
 }
 
@@ -32,11 +32,11 @@ type memoryStream struct {
 // reader is one subscription.
 type reader struct {
 	deltas chan Delta
-	missed int // since the last delta that was put in
+	missed int // lost since the last delta that was put in
 }
 
-// NewStream returns a Stream within the process. A reader that is 256 deltas
-// behind loses the oldest. A conversation that nobody watches costs nothing.
+// NewStream returns a Stream within the process. A reader that is 256 deltas behind
+// loses the oldest. A conversation without subscribers costs nothing.
 func NewStream() Stream {
 	return &memoryStream{readers: map[string]map[*reader]struct{}{}}
 }
@@ -50,7 +50,8 @@ func (s *memoryStream) Publish(_ context.Context, conversation string, delta Del
 	return nil
 }
 
-// put drops the oldest delta if there is no room. Only one put runs at a time.
+// put adds a delta, and drops the oldest if the buffer is full. Calls to put must not
+// overlap.
 func (r *reader) put(delta Delta) {
 	for missed := delta.Missed; ; {
 		delta.Missed = missed + r.missed
@@ -63,7 +64,7 @@ func (r *reader) put(delta Delta) {
 		select {
 		case lost := <-r.deltas:
 			r.missed += 1 + lost.Missed
-		default: // the reader was faster
+		default: // the reader has emptied the buffer
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// turn carries a conversation on until it is done or waits, and decides what
-// becomes of it. It is the work of the desk.
+// turn carries a conversation on until it is done or waits, and schedules the next
+// step. The desk calls it.
 func (l *Local) turn(t *talk) {
 	if err := contain.Call("a function of the program", func() { l.work(t) }); err != nil {
 		l.clock.forget(t.id)
@@ -40,19 +40,19 @@ func (l *Local) work(t *talk) {
 		t.tries = tries{}
 		l.clock.set(t.id, earliest(turn.Waits), t.tries)
 		r.told.End(r.ctx, Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
-	case errors.Is(err, errDeleted): // those who watch find out by reading
+	case errors.Is(err, errDeleted): // watchers find out by reading
 		l.clock.forget(t.id)
 	case err == nil:
 		t.tries = tries{}
 		l.clock.forget(t.id)
 		r.told.End(r.ctx, Ended{Reason: turn.Reason})
 	case context.Cause(t.ctx) != nil:
-		// Put down; or cancelled, which is not in the log yet. If it does not come
-		// there, the turn is not over.
+		// Suspended; or cancelled, but not yet in the log. If the cancellation does not
+		// get there, the turn is not over.
 		l.clock.set(t.id, time.Now().Add(l.opts.pause(0)), t.tries)
 	case errors.As(err, &later):
 		l.clock.set(t.id, later.until, t.tries)
-	case isConflict(err): // somebody else is at it
+	case isConflict(err): // another writer is working on it
 		pause := l.opts.pause(t.tries.conflicts)
 		t.tries.conflicts++
 		l.clock.set(t.id, time.Now().Add(pause/2+rand.N(pause)), t.tries)
@@ -61,8 +61,8 @@ func (l *Local) work(t *talk) {
 	}
 }
 
-// attempt returns a number greater than those of all turns before, also of
-// earlier processes.
+// attempt returns a number greater than those of all earlier turns, also of earlier
+// processes.
 func (l *Local) attempt() int64 {
 	for {
 		last := l.attempts.Load()
@@ -73,7 +73,7 @@ func (l *Local) attempt() int64 {
 	}
 }
 
-// earliest is the first deadline.
+// earliest returns the first deadline.
 func earliest(waits []canister.Wait) time.Time {
 	first := waits[0].Deadline
 	for _, wait := range waits {
@@ -91,11 +91,12 @@ func (e *laterError) Error() string {
 	return fmt.Sprintf("engine: another process may be at work until %v", e.until)
 }
 
-// errDeleted says that there is nothing to carry on, nor to begin anew.
+// errDeleted says that the conversation was deleted: it must be neither carried on nor
+// created again.
 var errDeleted = errors.New("engine: the conversation was deleted")
 
-// calm is deferred, and makes a panic of a function that the engine was given an
-// error, of which the log has the stack.
+// calm is deferred. It recovers a panic of a function that the program supplied,
+// returns it as an error, and logs it with the stack.
 func (l *Local) calm(conversation string, err *error) {
 	if value := recover(); value != nil {
 		*err = fmt.Errorf("engine: %w", contain.Recovered("a function of the program", value))
@@ -114,7 +115,7 @@ func (l *Local) panicked(conversation string, err error) {
 	l.opts.Logger.Error("a turn panicked", append(fields, event.TurnPanicked)...)
 }
 
-// run is one turn while it is at work.
+// run is a running turn.
 type run struct {
 	*Local
 	talk *talk
@@ -122,7 +123,8 @@ type run struct {
 	told Publisher
 }
 
-// carryOn opens the conversation, works, and closes it. A panic is an error.
+// carryOn opens the conversation, works, and closes it. A panic is returned as an
+// error.
 func (r *run) carryOn() (turn converse.Turn, err error) {
 	defer r.calm(r.talk.id, &err)
 	if _, err := r.store.Info(r.ctx, r.talk.id); errors.Is(err, history.ErrNotFound) {
@@ -152,7 +154,8 @@ func (r *run) carryOn() (turn converse.Turn, err error) {
 	return turn, nil
 }
 
-// opened makes a conversation that exists, for whom it belongs to.
+// opened opens an existing conversation with the trusted values of its owner in the
+// context.
 func (l *Local) opened(ctx context.Context, id string) (context.Context, *converse.Conversation, error) {
 	if l.opts.Values != nil {
 		info, err := l.store.Info(ctx, id)
@@ -169,12 +172,12 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 	return ctx, talk, err
 }
 
-// lost is told of deltas that are. The log has, or will have, what they said.
+// lost logs a delta that could not be published. Its content is in the log, or will be.
 func (r *run) lost(err error) {
 	r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(err))
 }
 
-// failed decides whether a turn that failed is tried again.
+// failed decides whether a failed turn is retried.
 func (r *run) failed(err error) {
 	ended := Ended{Error: err.Error()}
 	id := zap.String(telemetry.ConversationField, r.talk.id)

@@ -15,29 +15,28 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// defaultPoll is how often a [Watcher] looks at the log.
+// defaultPoll is how often a [Watcher] reads the log.
 const defaultPoll = time.Second
 
-// Watcher is what the Watch of an engine is made of: it brings together a log,
-// which has everything, and a stream, which is quick.
+// Watcher implements the Watch of an engine. It combines a log, which is complete, and
+// a stream, which is fast.
 type Watcher struct {
 	Log history.Log
-	// Stream may be nil: then there are no deltas.
+	// Stream may be nil; there are no deltas then.
 	Stream Stream
-	// Poll is how often the log is looked at when the stream says nothing;
-	// default 1 s.
+	// Poll is how often the log is read when the stream is silent; default 1 s.
 	Poll time.Duration
-	// Next tells what a conversation does next where its canisters alone do not,
-	// since that depends on its limits. Nil does without: who comes when a limit
-	// has ended the turn already is not told of the end.
+	// Next returns the next step of a conversation if its canisters alone do not
+	// determine it, because it depends on limits. If Next is nil, watchers that start
+	// after a limit has ended the turn do not see the end.
 	Next func(ctx context.Context, conversation string) (converse.Command, error)
-	// Failed tells of the failure that the work on a conversation has ended with,
-	// if it has. Nil does without: who comes when it has failed already is not
-	// told. Ended.Turn may be empty.
+	// Failed returns the failure that ended the work on a conversation, if there was
+	// one. If Failed is nil, watchers that start after the failure do not see it.
+	// Ended.Turn may be empty.
 	Failed func(conversation string) (Ended, bool)
 }
 
-// Watch is [Engine.Watch]. It may be called concurrently.
+// Watch implements [Engine.Watch]. It may be called concurrently.
 func (w *Watcher) Watch(ctx context.Context, conversation string, after int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -49,7 +48,7 @@ func (w *Watcher) Watch(ctx context.Context, conversation string, after int) ite
 	}
 }
 
-// view is one Watch.
+// view is the state of one Watch.
 type view struct {
 	*Watcher
 	ctx          context.Context
@@ -57,14 +56,14 @@ type view struct {
 	after        int
 	yield        func(Event, error) bool
 
-	left    bool   // by the caller
-	place   int    // how many canisters have been read
-	last    string // the identity of the last of them, if it is known
+	left    bool   // the caller has left the loop
+	place   int    // number of canisters read
+	last    string // identity of the last one read, if known
 	turn    []canister.Canister
-	looked  int   // how many there were when it was asked whether the turn is over
-	told    int   // the place at which an end was told
+	looked  int   // the place at the last check for the end of the turn
+	told    int   // the place of the last reported end
 	attempt int64 // the latest of the turn
-	missed  int   // deltas that were lost, and nobody was told yet
+	missed  int   // deltas lost and not reported yet
 }
 
 func (v *view) run() error {
@@ -87,7 +86,7 @@ func (v *view) run() error {
 			err = context.Cause(v.ctx)
 		case delta, open := <-deltas:
 			if !open {
-				deltas = nil // the log is there all the same
+				deltas = nil // the log still works
 				continue
 			}
 			err = v.delta(delta)
@@ -117,8 +116,8 @@ func (v *view) emit(event Event) {
 	v.left = v.left || !v.yield(event, nil)
 }
 
-// begin goes to the message of the user before what is to be told: whether its turn
-// is over may be to be told as well.
+// begin sets the place to the last user message before the first event to yield,
+// because the end of that turn may have to be reported as well.
 func (v *view) begin() error {
 	told := func(place int, end []canister.Canister) []canister.Canister {
 		return end[:min(max(0, v.after-place), len(end))]
@@ -136,12 +135,13 @@ func (v *view) begin() error {
 	return nil
 }
 
-// deleted is the error about a conversation that does not have any more what it had.
+// deleted returns the error about a conversation that has lost canisters.
 func (v *view) deleted() error {
 	return fmt.Errorf("engine: the conversation %q was deleted: %w", v.conversation, history.ErrNotFound)
 }
 
-// unreadable is an error of the log, or why there is no more of it.
+// unreadable returns the error of the context if it has ended, otherwise the error of
+// the log.
 func (v *view) unreadable(err error) error {
 	if v.ctx.Err() != nil {
 		return context.Cause(v.ctx)
@@ -149,7 +149,7 @@ func (v *view) unreadable(err error) error {
 	return fmt.Errorf("engine: the log cannot be read: %w", err)
 }
 
-// look reads what the log has, and tells if the turn is over.
+// look reads the log, and reports the end of the turn if it is over.
 func (v *view) look() error {
 	if err := v.read(); err != nil || v.place == v.looked {
 		return err
@@ -160,7 +160,7 @@ func (v *view) look() error {
 		if !is {
 			return nil
 		}
-		// What is known now may be about canisters that were added meanwhile.
+		// The result may be about canisters that were added meanwhile.
 		if err := v.read(); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (v *view) look() error {
 	return nil
 }
 
-// known tells of an end that the canisters do not show.
+// known returns an end that the canisters do not show.
 func (v *view) known() (Ended, bool) {
 	if v.Failed != nil {
 		if failed, has := v.Failed(v.conversation); has {
@@ -185,11 +185,11 @@ func (v *view) known() (Ended, bool) {
 	}
 	command, err := v.Next(v.ctx, v.conversation)
 	done, is := command.(converse.Done)
-	return Ended{Reason: done.Reason}, err == nil && is // what is wrong, who works on it tells
+	return Ended{Reason: done.Reason}, err == nil && is // the worker reports errors
 }
 
-// read yields what the log has behind the place. The last canister that was read is
-// read again: without it the conversation was deleted.
+// read yields the canisters of the log after the place. It reads the last canister
+// again: if that is missing, the conversation was deleted.
 func (v *view) read() error {
 	missing := v.place > 0
 	for c, err := range v.Log.Read(v.ctx, v.conversation, max(0, v.place-1)) {
@@ -229,15 +229,15 @@ func (v *view) add(c canister.Canister) {
 	}
 }
 
-// superseded tells that a message has entered before the turn was over.
+// superseded reports that a message has entered before the turn was over.
 func (v *view) superseded(by string) {
 	if v.id() != "" && v.place >= v.after {
 		v.end(Ended{Superseded: by})
 	}
 }
 
-// over tells that the turn is over, if the canisters show it, whatever the limits
-// are, and reports whether they do.
+// over emits the end of the turn if the canisters show it regardless of limits, and
+// reports whether they do.
 func (v *view) over() bool {
 	if v.id() == "" || v.place < v.after {
 		return false
@@ -255,10 +255,10 @@ func (v *view) over() bool {
 	return false
 }
 
-// id is the identity of the User canister of the turn, if there is one.
+// id returns the identity of the turn's User canister, or "".
 func (v *view) id() string { return turnOf(v.turn) }
 
-// turnOf returns the identity of the last User canister.
+// turnOf returns the identity of the last User canister, or "".
 func turnOf(canisters []canister.Canister) string {
 	if i := lastUser(canisters); i >= 0 {
 		return canisters[i].Header().ID
@@ -284,7 +284,7 @@ func identities(waits []canister.Wait) []string {
 	return ids
 }
 
-// end tells of an end once for each place. Failures are told each time.
+// end emits the end of a turn once for each place. Failures are emitted each time.
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
 	if ended.Error == "" {
@@ -296,7 +296,7 @@ func (v *view) end(ended Ended) {
 	v.emit(ended)
 }
 
-// delta yields a delta in its place, unless it is superseded.
+// delta yields a delta at its place, unless it is superseded.
 func (v *view) delta(d Delta) error {
 	v.missed += d.Missed
 	if d.Place > v.place {

@@ -15,8 +15,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Allows reports whether a conversation passes everything of the filter but
-// Text and Limit, which need more than the Info.
+// Allows reports whether a conversation matches all fields of the filter except Text
+// and Limit, which need more than the Info.
 func (f Filter) Allows(info Info) bool {
 	for _, tag := range f.Tags {
 		if !slices.Contains(info.Tags, tag) {
@@ -29,12 +29,12 @@ func (f Filter) Allows(info Info) bool {
 		(f.Until.IsZero() || info.Changed.Before(f.Until))
 }
 
-// Words are the words of Text, in lower case: what a store without an index
-// looks for.
+// Words returns the words of Text in lower case. A store without an index searches for
+// them.
 func (f Filter) Words() []string { return strings.Fields(strings.ToLower(f.Text)) }
 
-// TextOf returns what a search looks at in a canister: what is said in it, and
-// of invocations the name of the tool and its arguments.
+// TextOf returns the text of a canister that a search examines: its content, and for
+// invocations the name of the tool and the arguments.
 func TextOf(c canister.Canister) string {
 	switch c := c.(type) {
 	case canister.Document:
@@ -45,9 +45,9 @@ func TextOf(c canister.Canister) string {
 	return canister.TextOf(canister.ContentOf(c))
 }
 
-// Says reports whether the words of Text stand in the title and the canisters.
-// It returns the first error of canisters, of which it reads no more than it
-// has to.
+// Says reports whether all words of Text occur in the title or the canisters. It stops
+// reading canisters as soon as the result is known, and returns the first error that
+// they yield.
 func (f Filter) Says(title string, canisters iter.Seq2[canister.Canister, error]) (bool, error) {
 	missing := f.Words()
 	look := func(text string) bool {
@@ -69,19 +69,18 @@ func (f Filter) Says(title string, canisters iter.Seq2[canister.Canister, error]
 	return false, nil
 }
 
-// Order is the order of List, for slices.SortFunc: what was changed last comes
-// first, and the identity decides between those of the same time.
+// Order is the order of List, for slices.SortFunc: the most recently changed first,
+// then by identity.
 func Order(a, b Info) int {
 	return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.ID, b.ID))
 }
 
-// MaxID is how many bytes the identity of a conversation has at most.
+// MaxID is the maximum length of a conversation's identity in bytes.
 const MaxID = 1024
 
-// CheckID says what is wrong with the identity of a conversation. A good one is
-// UTF-8 of 1 to [MaxID] bytes without control characters, so that it is the
-// same in every store and stands on one line. Letters of different case are
-// different letters.
+// CheckID returns an error if a conversation's identity is invalid. A valid one is
+// UTF-8 of 1 to [MaxID] bytes without control characters, so that it is the same in
+// every store and fits on one line. Case matters.
 func CheckID(conversation string) error {
 	switch {
 	case conversation == "":
@@ -94,9 +93,9 @@ func CheckID(conversation string) error {
 	return nil
 }
 
-// Lines returns the canisters in their JSON form, each without a newline. The
-// error is that of [CheckID], or says which canister has no JSON form or one
-// that is longer than [canister.MaxLine]; see [canister.Marshal].
+// Lines returns the canisters in their JSON form, each without a newline. The error is
+// the one of [CheckID], or names the canister that has no JSON form or one longer than
+// [canister.MaxLine]; see [canister.Marshal].
 func Lines(conversation string, canisters []canister.Canister) ([][]byte, error) {
 	if err := CheckID(conversation); err != nil {
 		return nil, err
@@ -115,9 +114,9 @@ func Lines(conversation string, canisters []canister.Canister) ([][]byte, error)
 	return lines, nil
 }
 
-// CheckDelete says with a [*ConflictError] why a conversation that has length
-// canisters is not to be deleted by somebody who expects another number of them.
-// It is what every Store's Delete begins with, once nobody else can append.
+// CheckDelete returns a [*ConflictError] if a conversation that has length canisters
+// must not be deleted because the caller expects another number. The Delete of every
+// Store begins with it, while it excludes other writers.
 func CheckDelete(conversation string, length, expected int) error {
 	if expected < 0 || expected == length {
 		return nil
@@ -125,13 +124,13 @@ func CheckDelete(conversation string, length, expected int) error {
 	return &ConflictError{Conversation: conversation, Expected: expected, Length: length}
 }
 
-// CheckAppend says what an append is to do in a conversation that has length
-// canisters, if its writer expects another number of them or the same: add the
-// canisters, which is todo; nothing, since they are there already or there are
-// none; or fail with a [*ConflictError]. identity is asked for the identities of
-// those that stand where the canisters would, and its error is passed on. It is
-// what every Log's Append begins with, behind [Lines] and once nobody else can
-// append.
+// CheckAppend decides what an append does in a conversation that has length canisters
+// while its writer expects another number or the same. If todo is true, the canisters
+// must be added. If todo is false and err is nil, there is nothing to do, because they
+// are already there or there are none. Otherwise err is a [*ConflictError]. CheckAppend
+// calls identity for the identities of the existing canisters at the same places and
+// passes on its error. The Append of every Log begins with it, after [Lines] and while
+// it excludes other writers.
 func CheckAppend(conversation string, length, expected int, canisters []canister.Canister, identity func(place int) (string, error)) (todo bool, err error) {
 	if length == expected {
 		return len(canisters) > 0, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Memory is a [Store] that lasts as long as its process. Its zero value is an empty
-// store.
+// Memory is a [Store] in memory that is lost when the process ends. Its zero value is
+// an empty store.
 type Memory struct {
 	mu     sync.Mutex
 	kept   map[string]*kept
@@ -23,10 +23,10 @@ type Memory struct {
 	clock  func() time.Time
 }
 
-// kept is a conversation.
+// kept is a stored conversation.
 type kept struct {
 	info      Info
-	canisters []canister.Canister // only ever appended to: readers and forks share it
+	canisters []canister.Canister // append-only: readers and forks share it
 }
 
 var _ Store = (*Memory)(nil)
@@ -34,8 +34,8 @@ var _ Store = (*Memory)(nil)
 // NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{} }
 
-// usable says what is wrong before anything is done, and makes a zero value ready. The
-// caller holds mu.
+// usable returns the error of a closed store or an ended context, and initializes a
+// zero value. The caller holds mu.
 func (m *Memory) usable(ctx context.Context) error {
 	if m.closed {
 		return ErrClosed
@@ -84,8 +84,8 @@ func (m *Memory) Read(ctx context.Context, conversation string, after int) iter.
 	}
 }
 
-// Append implements [Log]. A canister that a store on a disk could not write is
-// refused here too.
+// Append implements [Log]. It refuses the canisters that a store on disk could not
+// write.
 func (m *Memory) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	if _, err := Lines(conversation, canisters); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (m *Memory) Append(ctx context.Context, conversation string, length int, ca
 	return nil
 }
 
-// count brings the info up to date with the canisters.
+// count updates the info from the canisters.
 func (k *kept) count() {
 	k.info.Length = len(k.canisters)
 	if k.info.Length > 0 {
@@ -162,7 +162,7 @@ func (m *Memory) matching(ctx context.Context, filter Filter) ([]Info, error) {
 	return found, nil
 }
 
-// all yields the canisters, without an error.
+// all yields the canisters; the error is always nil.
 func (k *kept) all() iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		for _, c := range k.canisters {

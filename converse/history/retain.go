@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Retention says how long conversations are kept after they were last changed.
-// Its zero value keeps all for ever.
+// Retention says how long conversations are kept after their last change. Its zero
+// value keeps all of them indefinitely.
 type Retention struct {
-	// Keep is for those that no rule fits; 0 is for ever.
+	// Keep applies to conversations that no rule matches; 0 means indefinitely.
 	Keep time.Duration
-	// Rules are exceptions; the first that fits a conversation decides.
+	// Rules are exceptions; the first that matches a conversation decides.
 	Rules []RetentionRule
-	// Open lets those go too that do not end with an answer, see [Filter]: somebody
-	// may still be waited for. The default keeps them.
+	// Open also lets conversations expire that do not end with an answer, see [Filter]:
+	// they may still be waiting for a person. By default they are kept.
 	Open bool
 }
 
-// RetentionRule is for the conversations that have the tag and the owner; one that
-// is empty fits all.
+// RetentionRule applies to the conversations that have the tag and the owner; an empty
+// field matches all.
 type RetentionRule struct {
 	Tag, Owner string
-	// Keep is how long they are kept; 0 is for ever.
+	// Keep is how long they are kept; 0 means indefinitely.
 	Keep time.Duration
 }
 
@@ -35,10 +35,10 @@ func (r RetentionRule) fits(info Info) bool {
 	return (r.Tag == "" || slices.Contains(info.Tags, r.Tag)) && (r.Owner == "" || r.Owner == info.Owner)
 }
 
-// KeepsAll reports whether nothing ever goes.
+// KeepsAll reports whether no conversation ever expires.
 func (r Retention) KeepsAll() bool { return r.shortest() <= 0 }
 
-// shortest is how long every conversation is kept; 0 is for ever.
+// shortest returns the shortest time any conversation is kept; 0 means indefinitely.
 func (r Retention) shortest() time.Duration {
 	least := r.Keep
 	for _, rule := range r.Rules {
@@ -49,7 +49,7 @@ func (r Retention) shortest() time.Duration {
 	return least
 }
 
-// Expired reports whether a conversation need not be kept any more at a time.
+// Expired reports whether a conversation has expired at the time now.
 func (r Retention) Expired(info Info, now time.Time) bool {
 	keep := r.Keep
 	if i := slices.IndexFunc(r.Rules, func(rule RetentionRule) bool { return rule.fits(info) }); i >= 0 {
@@ -59,8 +59,8 @@ func (r Retention) Expired(info Info, now time.Time) bool {
 	return keep > 0 && (r.Open || !open) && now.Sub(info.Changed) > keep
 }
 
-// Expired yields the conversations of a store that need not be kept any more at a
-// time, as [Store.List] does.
+// Expired yields the conversations of a store that have expired at the time now, in the
+// order of [Store.List].
 func Expired(ctx context.Context, store Store, retention Retention, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if retention.KeepsAll() {
@@ -74,18 +74,19 @@ func Expired(ctx context.Context, store Store, retention Retention, now time.Tim
 	}
 }
 
-// Retain deletes the conversations of [Expired] and yields each that is gone. An
-// error does not end the sequence, unless it is that of the context: it says which
-// conversation is still there, with its Info, or which could not be looked at.
+// Retain deletes the conversations of [Expired] and yields each one that it has
+// deleted. An error does not end the sequence, unless it is the error of the context:
+// it says which conversation could not be deleted, with its Info, or which could not be
+// read.
 //
-// A conversation that has been changed by the time that its turn comes is kept,
-// and so is one into which a message comes in the same moment: it is deleted only
-// at the length at which it had expired. Whoever appends when it is gone is told
-// that with a [*ConflictError]. What [Store.Describe] changes in that moment, such
-// as a tag that would have kept the conversation, may come too late.
+// A conversation that changes before Retain reaches it is kept, and so is one that
+// receives a message at the same moment: it is deleted only at the length at which it
+// had expired. A writer that appends after the deletion gets a [*ConflictError]. A
+// [Store.Describe] at that moment, for example one that sets a tag that would have kept
+// the conversation, may come too late.
 func Retain(ctx context.Context, store Store, retention Retention, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		var expired []Info // first, since a list is as things were when it began
+		var expired []Info // collected first, since a list shows the state when it began
 		var unread []error
 		for info, err := range Expired(ctx, store, retention, now) {
 			if err != nil {

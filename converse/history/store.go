@@ -14,68 +14,68 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Store is a [Log] that people look after. All methods may be called
-// concurrently, and heed their context as those of Log do.
+// Store is a [Log] with functions to manage its conversations. All methods may be
+// called concurrently, and respect their context as the methods of Log do.
 type Store interface {
 	Log
-	// List yields the conversations that the filter lets pass, the one that was
-	// changed last first, and among those of the same time by identity. One
-	// that cannot be read is passed over; an error about it comes last.
+	// List yields the conversations that match the filter, the most recently changed
+	// first, and by identity if they changed at the same time. A conversation that
+	// cannot be read is skipped; an error about it is yielded last.
 	List(ctx context.Context, filter Filter) iter.Seq2[Info, error]
-	// Info returns what is known of a conversation, or ErrNotFound.
+	// Info returns the metadata of a conversation, or ErrNotFound.
 	Info(ctx context.Context, conversation string) (Info, error)
-	// Describe changes the title, the tags and the owner of a conversation, or
-	// says ErrNotFound. Changed stays. What [Change.Apply] refuses is an error.
+	// Describe changes the title, the tags and the owner of a conversation, or returns
+	// ErrNotFound. It does not update Changed. If [Change.Apply] refuses the change,
+	// its error is returned.
 	Describe(ctx context.Context, conversation string, change Change) error
-	// Fork makes a conversation to, which begins with the first length
-	// canisters of another one, and shares what they hold. The cut may be
-	// anywhere: a conversation takes up what is open. The title, the tags and
-	// the owner go along. ErrNotFound, or ErrExists.
+	// Fork creates a conversation named to that begins with the first length canisters
+	// of the given conversation and shares their storage. The cut may be anywhere: a
+	// conversation resumes work that is unfinished. The title, the tags and the owner
+	// are copied. The error is ErrNotFound or ErrExists.
 	Fork(ctx context.Context, conversation string, length int, to string) error
-	// Delete removes a conversation that has length canisters, or any number of
-	// them with [AnyLength], and whatever only it holds. With another number the
-	// error is a [*ConflictError], and nothing is removed: of a delete and an
-	// append that name the same length one is done, and the other is told. There
-	// is no error if the conversation does not exist.
+	// Delete removes a conversation that has length canisters, or any number of them if
+	// length is [AnyLength], and all data that only it uses. If the length differs the
+	// error is a [*ConflictError], and nothing is removed: if a delete and an append
+	// expect the same length, one succeeds and the other gets the error. Deleting a
+	// conversation that does not exist is not an error.
 	Delete(ctx context.Context, conversation string, length int) error
-	// Close ends the use of the store, after what is under way. The methods of
-	// a closed store return ErrClosed; to close it again does nothing.
+	// Close waits for running operations and closes the store. The methods of a closed
+	// store return ErrClosed; closing it again does nothing.
 	Close() error
 }
 
-// AnyLength has [Store.Delete] remove a conversation however long it is, as every
-// negative length does.
+// AnyLength tells [Store.Delete] to remove a conversation whatever its length. Every
+// negative length does the same.
 const AnyLength = -1
 
-// Info is what a store knows of a conversation beside its canisters.
+// Info is the metadata of a conversation.
 type Info struct {
 	ID      string
 	Title   string   // may be empty
 	Tags    []string // sorted; no two are the same
-	Owner   string   // whose it is, as the program knows people; may be empty
+	Owner   string   // the user it belongs to, as the program names users; may be empty
 	Created time.Time
 	Changed time.Time // when canisters were last appended
-	Length  int       // canisters
-	// Last is the kind of the last canister, empty if there is none. A
-	// conversation whose last is not an Assistant has something left to do, or
-	// was ended by a limit.
+	Length  int       // number of canisters
+	// Last is the kind of the last canister, or empty if the conversation has none. If
+	// it is not an Assistant, the conversation is unfinished or was ended by a limit.
 	Last canister.Kind
-	// Parent and ParentLength say what the conversation was forked from; empty
-	// and 0 if it was not.
+	// Parent and ParentLength say where the conversation was forked from; they are
+	// empty and 0 if it is not a fork.
 	Parent       string
 	ParentLength int
 }
 
-// Change says what Describe changes; nil leaves a thing as it is.
+// Change lists the changes that Describe makes; a nil field leaves its value as it is.
 type Change struct {
 	Title *string
 	Tags  *[]string
 	Owner *string
 }
 
-// Apply returns the info as the change makes it: with its tags in order, each
-// once. A text that is not UTF-8, or has a NUL, and an owner of more than [MaxID]
-// bytes are errors: not every store could keep it.
+// Apply returns info with the changes applied and the tags sorted and deduplicated.
+// Text that is not UTF-8 or contains a NUL, or an owner longer than [MaxID] bytes, is
+// an error, because not every store could keep it.
 func (c Change) Apply(info Info) (Info, error) {
 	if c.Title != nil {
 		info.Title = *c.Title
@@ -98,21 +98,22 @@ func (c Change) Apply(info Info) (Info, error) {
 	return info, nil
 }
 
-// Filter says which conversations to list. Its zero value lets all pass.
+// Filter selects the conversations to list. Its zero value matches all.
 type Filter struct {
-	// Text must stand in the title or in the texts of the conversation, see
-	// [TextOf]: each of its words, in any order, any case and any canister.
-	// Whether a part of a word is enough is the store's choice.
+	// Text must occur in the title or in the texts of the conversation, see [TextOf]:
+	// each of its words, in any order, case and canister. Each store decides whether
+	// part of a word is enough.
 	Text string
-	// Tags must all be there.
+	// Tags must all be set.
 	Tags []string
-	// Owner, if not empty, must be the same.
+	// Owner, if not empty, must be equal.
 	Owner string
-	// Open lets only those pass that have a last canister which is not an
+	// Open selects only conversations whose last canister exists and is not an
 	// Assistant.
 	Open bool
-	// Since and Until bound Changed, the first included; zero is no bound.
+	// Since and Until bound Changed: Since is inclusive, Until is exclusive. Zero means
+	// unbounded.
 	Since, Until time.Time
-	// Limit is how many are listed at most; 0 is all.
+	// Limit is the maximum number of conversations listed; 0 means all.
 	Limit int
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// firstTail is how many canisters Tail reads first; each time that is not enough,
-// it reads four times as many.
+// firstTail is how many canisters Tail reads first; if they are not enough, each
+// further step is four times as long.
 const firstTail = 64
 
-// Tail returns the end of a conversation, however long that is, without what is
-// before it: ever more of the last canisters, until enough is content with those
-// from a place on, or there are no more. It returns them, in order, with the place
-// of the first, which is how many the log has before it; no canisters and 0 if
-// there is no such conversation. Enough is asked after each read.
+// Tail reads the end of a conversation without reading what is before it: it reads more
+// and more of the last canisters, until enough returns true for the canisters read so
+// far, or there are no more. It returns them, in order, with the place of the first,
+// which is the number of canisters before it. If the conversation does not exist it
+// returns 0 and no canisters. Tail calls enough after each read.
 //
-// The log tells how long a conversation is if it has the Info of a [Store]. Of one
-// that has not, or whose Info is damaged, all is read at once, and enough is not asked.
+// Tail learns the length of the conversation from the log if the log has the Info of a
+// [Store]. If it does not, or if the Info is damaged, Tail reads the whole conversation
+// at once and does not call enough.
 func Tail(ctx context.Context, log Log, conversation string, enough func(place int, canisters []canister.Canister) bool) (int, []canister.Canister, error) {
 	place, err := lengthOf(ctx, log, conversation)
 	if err != nil {
@@ -30,11 +31,11 @@ func Tail(ctx context.Context, log Log, conversation string, enough func(place i
 	for step := firstTail; ; step *= 4 {
 		from := max(0, place-step)
 		most := place - from
-		if canisters == nil { // and what has been appended meanwhile
+		if canisters == nil { // including what has been appended meanwhile
 			most = -1
 		}
 		more, err := section(ctx, log, conversation, from, most)
-		if err == nil && len(more) < place-from { // somebody has deleted it, and may have begun it anew
+		if err == nil && len(more) < place-from { // deleted, and perhaps begun anew
 			from, canisters = 0, nil
 			more, err = From(ctx, log, conversation, 0)
 		}
@@ -48,12 +49,12 @@ func Tail(ctx context.Context, log Log, conversation string, enough func(place i
 	}
 }
 
-// From returns the canisters of a conversation from a place on.
+// From returns the canisters of a conversation starting at a place.
 func From(ctx context.Context, log Log, conversation string, place int) ([]canister.Canister, error) {
 	return section(ctx, log, conversation, place, -1)
 }
 
-// lengthOf is how long a conversation is, as far as the log can tell: otherwise 0.
+// lengthOf returns the length of a conversation, or 0 if the log cannot tell.
 func lengthOf(ctx context.Context, log Log, conversation string) (int, error) {
 	teller, ok := log.(interface {
 		Info(ctx context.Context, conversation string) (Info, error)
@@ -63,17 +64,18 @@ func lengthOf(ctx context.Context, log Log, conversation string) (int, error) {
 	}
 	info, err := teller.Info(ctx, conversation)
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt || errors.Is(err, ErrNotFound) {
-		return 0, nil // what stands beside the canisters may be damaged, and they may not
+		return 0, nil // the metadata may be damaged while the canisters are not
 	}
 	return info.Length, err
 }
 
-// section returns up to most canisters from a place on; all if most is negative.
+// section returns up to most canisters starting at place from, or all if most is
+// negative.
 func section(ctx context.Context, log Log, conversation string, from, most int) ([]canister.Canister, error) {
 	var canisters []canister.Canister
 	for c, err := range log.Read(ctx, conversation, from) {
 		if err == nil {
-			err = context.Cause(ctx) // which the log may not heed
+			err = context.Cause(ctx) // the log may ignore its context
 		}
 		if err != nil {
 			return nil, err

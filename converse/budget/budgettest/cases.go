@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 )
 
-// ledgerCases are the rules that every ledger keeps.
+// ledgerCases are the rules that apply to every ledger.
 var ledgerCases = []ledgerCase{
 	{"Reserve/most", "", "a line is granted the most, or what is left if that is less", reserveMost},
 	{"Reserve/least", "", "a line with less than the least left is denied, and the error says why", reserveLeast},
@@ -84,7 +84,7 @@ func reserveAgain(s *ledgerSubject) {
 	s.settles("r1", map[string]int64{"a": 20, "b": 9, "c": 5})
 	s.holds("a", 20, 0)
 	s.holds("b", 0, 0)
-	s.reserves(reservation("r1", line("a", 100, 10, 90)), 80) // it was settled: this is another one
+	s.reserves(reservation("r1", line("a", 100, 10, 90)), 80) // it was settled: this is a new one
 	s.holds("a", 20, 80)
 }
 
@@ -142,7 +142,7 @@ func settleAsReserved(s *ledgerSubject) {
 	s.settles("r1", map[string]int64{"b": 5, "c": 50})
 	s.holds("a", 20, 0)
 	s.holds("b", 5, 0)
-	s.holds("c", 0, 0) // it was none of the reservation's
+	s.holds("c", 0, 0) // not an account of the reservation
 	s.reserves(reservation("r2", line("a", 100, 10, 20)), 20)
 	s.settles("r2", nil)
 	s.holds("a", 40, 0)
@@ -172,11 +172,11 @@ func expires(s *ledgerSubject) {
 	s.reserves(reservation("r1", line("a", 100, 10, 20)), 20)
 	later := reservation("r2", line("a", 100, 80, 100))
 	later.Now = noon.Add(24*time.Hour - time.Second)
-	s.reserves(later, 80) // it counts until it expires
+	s.reserves(later, 80) // r1 counts until it expires
 	s.settles("r2", map[string]int64{"a": 0})
 	s.reserves(reservation("r1", line("a", 100, 10, 20)), 20)
 	later.ID, later.Now = "r3", noon.Add(24*time.Hour)
-	s.reserves(later, 80) // and behind that
+	s.reserves(later, 80) // and afterwards
 	s.settles("r1", map[string]int64{"a": 1})
 	s.settles("r3", map[string]int64{"a": 0})
 	s.holds("a", 20, 0)
@@ -378,12 +378,12 @@ func (s *ledgerSubject) random(ledger func() budget.Ledger) {
 		for _, name := range names {
 			is, err := s.ledger.Balances(ctx, name)
 			want, _ := memory.Balances(ctx, name)
-			if err != nil || is[0].Held() != want[0].Held() { // what has expired may be told either way
+			if err != nil || is[0].Held() != want[0].Held() { // expired reservations may be reported either way
 				s.Fatalf("step %d: the account %s holds %+v, want %+v (%v)", step, name, is, want, err)
 			}
 		}
 	}
 }
 
-// shared marks a case for ledgers that several processes use at once.
+// shared marks a case for ledgers that several processes can use at once.
 const shared = "shared"

@@ -2,8 +2,8 @@
 
 // Package budgettest has the suite that every [budget.Ledger] must pass.
 //
-// The author of a ledger calls [TestLedger] from a test. [Harness] says how the ledger
-// is opened, and whether several processes may use it at once:
+// Authors of a ledger call [TestLedger] from a test. [Harness] says how the ledger is
+// opened, and whether several processes may use it at once:
 //
 //	func TestSuite(t *testing.T) {
 //		budgettest.TestLedger(t, func(t *testing.T) budgettest.Harness {

@@ -13,23 +13,22 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 )
 
-// Harness is a ledger under test, with what the suite needs to know of it.
+// Harness describes a ledger under test to the suite.
 type Harness struct {
-	// Open opens the ledger; each call opens the same accounts, of which there
-	// are none at first. What it opens is closed with t.Cleanup. A ledger that
-	// is not Shared may return the same one each time.
+	// Open opens the ledger. Each call opens the same accounts, and the ledger is empty
+	// at first. Open must close the ledger with t.Cleanup. If the ledger is not Shared,
+	// Open may return the same one each time.
 	Open func() (budget.Ledger, error)
-	// Shared says that the ledger may be open several times at once, as by
-	// several processes, and lasts longer than they do.
+	// Shared says that the ledger may be open several times at once, as in several
+	// processes, and is persistent.
 	Shared bool
-	// Patience is how long the suite waits for what ought to happen soon;
-	// default 30 s.
+	// Patience is how long the suite waits for events that should happen soon; default
+	// 30 s.
 	Patience time.Duration
 }
 
-// TestLedger runs the suite that every [budget.Ledger] must pass. It makes a
-// fresh harness for each case. Each case is a subtest, and says when it fails
-// what the rule is.
+// TestLedger runs the suite that every [budget.Ledger] must pass. It creates a new
+// harness for each case. Each case is a subtest that logs its rule when it fails.
 func TestLedger(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range ledgerCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,14 +55,14 @@ type ledgerCase struct {
 	check             func(*ledgerSubject)
 }
 
-// ledgerSubject is a ledger while a case runs.
+// ledgerSubject is the ledger in a running case.
 type ledgerSubject struct {
 	*testing.T
 	Harness
 	ledger budget.Ledger
 }
 
-// noon is when the cases happen.
+// noon is the time used in the cases.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // open opens the ledger once more.
@@ -83,17 +82,17 @@ func (s *ledgerSubject) context() context.Context {
 	return ctx
 }
 
-// line is one of an account with that limit.
+// line returns a line for an account with that limit.
 func line(account string, limit, least, most int64) budget.Line {
 	return budget.Line{Account: account, Limit: limit, Least: least, Most: most}
 }
 
-// reservation is one that expires in a day.
+// reservation returns a reservation that expires in a day.
 func reservation(id string, lines ...budget.Line) budget.Reservation {
 	return budget.Reservation{ID: id, Lines: lines, Now: noon, Expires: noon.Add(24 * time.Hour)}
 }
 
-// reserves checks what is granted.
+// reserves checks which amounts are granted.
 func (s *ledgerSubject) reserves(r budget.Reservation, want ...int64) {
 	s.Helper()
 	granted, err := s.ledger.Reserve(s.context(), r)
@@ -120,7 +119,7 @@ func (s *ledgerSubject) denies(r budget.Reservation, index int, balance budget.B
 	}
 }
 
-// settles settles what has to be taken.
+// settles settles a reservation, which must succeed.
 func (s *ledgerSubject) settles(id string, spent map[string]int64) {
 	s.Helper()
 	if err := s.ledger.Settle(s.context(), id, spent); err != nil {
@@ -128,7 +127,7 @@ func (s *ledgerSubject) settles(id string, spent map[string]int64) {
 	}
 }
 
-// holds checks what an account holds.
+// holds checks the balance of an account.
 func (s *ledgerSubject) holds(account string, spent, reserved int64) {
 	s.Helper()
 	balances, err := s.ledger.Balances(s.context(), account)
