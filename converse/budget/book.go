@@ -44,7 +44,7 @@ func (b *Book) Reserve(r Reservation) ([]int64, error) {
 	return granted, nil
 }
 
-// Put records a reservation for which the amounts were granted.
+// Put records a reservation with the amounts granted to it.
 func (b *Book) Put(r Reservation, granted []int64) {
 	if b.Accounts == nil {
 		b.Accounts = map[string]Account{}

@@ -21,8 +21,8 @@ const (
 	Roster       Scope = "roster"       // all with the same [Policy.Roster]
 )
 
-// Window is the period over which a cap counts: calendar periods in UTC. An amount
-// counts in the window in which it was reserved, however long the work takes.
+// Window is the period of a cap: a calendar period in UTC. An amount counts in the
+// window of its reservation, however long the work takes.
 type Window string
 
 // The windows of a [Cap].

@@ -171,8 +171,8 @@ func (h *Hold) bound() {
 	}
 }
 
-// TimeIsUp returns the error for work that has used up all of Time, or nil if there is
-// no bound.
+// TimeIsUp returns the error for work that has used up all of Time, or nil if Time is
+// unbounded.
 func (h *Hold) TimeIsUp() error {
 	if h.bounded == nil {
 		return nil
@@ -189,7 +189,7 @@ func (h *Hold) lower(tokens int64) {
 	h.Answer = max(min(most, tokens), 1)
 }
 
-// Spent describes what the work has spent.
+// Spent describes the amount that the work has spent.
 type Spent struct {
 	// Usage is the usage of an exchange. If it is nil, negative or zero, the request
 	// and the whole permitted answer count as spent, because an answer that was not

@@ -56,7 +56,7 @@ type Line struct {
 	Limit int64
 	// Least and Most bound the amount: 0 <= Least <= Most <= MaxAmount.
 	Least, Most int64
-	// Ends is when the account is no longer used; zero means never. A ledger may remove
+	// Ends is when the use of the account ends; zero means never. A ledger may remove
 	// it [Keep] later, if nothing is reserved on it.
 	Ends time.Time
 }

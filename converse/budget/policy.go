@@ -196,8 +196,8 @@ func (p *Policy) Standings(ctx context.Context, who Who, now time.Time) ([]Stand
 	return standings, nil
 }
 
-// answer returns the bound of an answer for which that many tokens are requested; 0
-// means unbounded.
+// answer returns the bound of an answer when asked tokens are requested; 0 means
+// unbounded.
 func (p *Policy) answer(asked int64) int64 {
 	most := cmp.Or(p.Answer, defaultAnswer)
 	if asked > 0 {

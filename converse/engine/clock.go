@@ -33,7 +33,7 @@ func newClock() *clock {
 	return &clock{of: map[string]*alarm{}, kick: make(chan struct{}, 1)}
 }
 
-// set schedules the next check of a conversation, in place of an earlier one.
+// set schedules the next check of a conversation and replaces an earlier schedule.
 func (c *clock) set(conversation string, at time.Time, t tries) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *clock) forget(conversation string) {
 	}
 }
 
-// drop removes an alarm that is no longer in the heap, and frees the maps once they are
-// empty. The caller holds mu.
+// drop removes an alarm that has left the heap, and frees the maps once they are empty.
+// The caller holds mu.
 func (c *clock) drop(conversation string) {
 	delete(c.of, conversation)
 	if len(c.of) == 0 {
@@ -72,7 +72,7 @@ func (c *clock) drop(conversation string) {
 }
 
 // due removes and returns the alarms that are due, and the time of the next one; zero
-// if there are none left.
+// if the heap is empty.
 func (c *clock) due(now time.Time) (due []*alarm, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

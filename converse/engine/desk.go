@@ -193,8 +193,8 @@ func (d *desk) pass(t *talk) {
 	}
 }
 
-// forget drops a conversation that is no longer in use, and frees the maps once they
-// are empty. The caller holds mu.
+// forget drops an unused conversation, and frees the maps once they are empty. The
+// caller holds mu.
 func (d *desk) forget(t *talk) {
 	delete(d.talks, t.id)
 	if len(d.talks) == 0 {
@@ -208,7 +208,7 @@ func (d *desk) start(t *talk) {
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 }
 
-// carryOn works on a conversation, and then on those that are ready.
+// carryOn works on a conversation, and then on the ready ones.
 func (d *desk) carryOn(t *talk) {
 	for t != nil {
 		d.work(t)
@@ -217,8 +217,7 @@ func (d *desk) carryOn(t *talk) {
 }
 
 // next releases a conversation whose turn is over and returns the next ready one, or
-// nil if there are none. A conversation that must be carried on again goes to the end
-// of the ready queue.
+// nil. A conversation that must be carried on again goes to the end of the ready queue.
 func (d *desk) next(done *talk) (next *talk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,11 +36,11 @@
 // # A message for a conversation at work
 //
 // A message may not stand between an invocation and its result. So Send waits until the
-// current turn is over. Messages enter in the order in which they came, and Send
-// returns when its message is in the log. If Send returns an error, the message is not
-// in the log, unless the log itself could not tell; the message is not kept anywhere
-// else. A conversation that waits for an answer could wait for days, so Send returns
-// [ErrWaiting] instead: first answer it, or cancel the turn.
+// current turn is over. Messages enter in order of arrival, each after the turn before
+// it is over, and Send returns when its message is in the log. If Send returns an
+// error, the message is not in the log, unless the log itself could not tell; the
+// message is not kept anywhere else. A conversation that waits for an answer could wait
+// for days, so Send returns [ErrWaiting] instead: first answer it, or cancel the turn.
 //
 // # What can be watched
 //

@@ -42,8 +42,8 @@ type Engine interface {
 	// to send again must set the identity.
 	//
 	// While a turn is running Send waits, for as long as ctx lasts, and messages enter
-	// in the order in which they were sent to this engine. If the conversation waits
-	// for an answer, the error is [ErrWaiting].
+	// in the order of the calls to this engine. If the conversation waits for an
+	// answer, the error is [ErrWaiting].
 	Send(ctx context.Context, conversation string, message canister.User) error
 	// Answer answers a wait of the conversation, as [converse.Answer] does, with the
 	// same errors, and makes sure that the conversation continues.

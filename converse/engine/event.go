@@ -73,8 +73,8 @@ func (d Delta) Progress() (tool string, p invoker.Progress, ok bool) {
 // failed. Watch yields it also to watchers that start later, as far as the log shows
 // it.
 type Ended struct {
-	// Turn is the identity of the User canister that the turn began with, or empty if
-	// there is none.
+	// Turn is the identity of the User canister that the turn began with; empty if it
+	// has none.
 	Turn string `json:"turn,omitzero"`
 	// Reason is why the turn ended; empty if the work has failed or the turn is
 	// superseded.

@@ -28,7 +28,7 @@ const maxBackoff = time.Minute
 // default that the field documents.
 type Options struct {
 	// Work is the maximum number of concurrent turns; default 64. Other turns wait in
-	// the order in which they came.
+	// order of arrival.
 	Work int
 	// Retries is how often a failed turn is retried; default 5, negative means never.
 	// After that the conversation stays as it is until the next Send or the next start

@@ -17,8 +17,8 @@ import (
 
 // Post appends a message to the log of a conversation, unless it is there already. The
 // Send of an engine begins with it. If the log is empty, open creates the conversation,
-// so that its instructions come first; with a nil open there are none. A missing
-// identity and time are filled in.
+// so that its instructions come first; a nil open adds none. A missing identity and
+// time are filled in.
 //
 // The message is already there if a message with the same identity is. Post searches
 // the canisters appended since the time of the message, with [Skew] to allow for

@@ -70,8 +70,8 @@ func (p *Publisher) look() (grown bool) {
 	return true
 }
 
-// Turn returns the identity of the User canister that the turn began with. If there
-// were no events yet, it reads the log; the result is empty if the log cannot be read.
+// Turn returns the identity of the User canister that the turn began with. Before the
+// first event it reads the log; the result is empty if the log cannot be read.
 func (p *Publisher) Turn(ctx context.Context) string {
 	if p.turn == "" && p.Log != nil {
 		if place, canisters, err := LastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {

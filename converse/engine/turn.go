@@ -61,8 +61,8 @@ func (l *Local) work(t *talk) {
 	}
 }
 
-// attempt returns a number greater than those of all earlier turns, also of earlier
-// processes.
+// attempt returns a number greater than the numbers of all earlier turns, also of
+// earlier processes.
 func (l *Local) attempt() int64 {
 	for {
 		last := l.attempts.Load()

@@ -126,8 +126,8 @@ func CheckDelete(conversation string, length, expected int) error {
 
 // CheckAppend decides what an append does in a conversation that has length canisters
 // while its writer expects another number or the same. If todo is true, the canisters
-// must be added. If todo is false and err is nil, there is nothing to do, because they
-// are already there or there are none. Otherwise err is a [*ConflictError]. CheckAppend
+// must be added. If todo is false and err is nil, there is nothing to do, because
+// canisters is empty or already there. Otherwise err is a [*ConflictError]. CheckAppend
 // calls identity for the identities of the existing canisters at the same places and
 // passes on its error. The Append of every Log begins with it, after [Lines] and while
 // it excludes other writers.

@@ -80,10 +80,10 @@ func Expired(ctx context.Context, store Store, retention Retention, now time.Tim
 // read.
 //
 // A conversation that changes before Retain reaches it is kept, and so is one that
-// receives a message at the same moment: it is deleted only at the length at which it
-// had expired. A writer that appends after the deletion gets a [*ConflictError]. A
-// [Store.Describe] at that moment, for example one that sets a tag that would have kept
-// the conversation, may come too late.
+// receives a message at the same moment: Retain deletes it only if it still has the
+// length that it had when it expired. A writer that appends after the deletion gets a
+// [*ConflictError]. A [Store.Describe] at that moment, for example one that sets a tag
+// that would have kept the conversation, may come too late.
 func Retain(ctx context.Context, store Store, retention Retention, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		var expired []Info // collected first, since a list shows the state when it began

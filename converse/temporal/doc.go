@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package temporal carries on conversations on many machines. It is the one
-// doorway to Temporal's SDK, and a module of its own.
+// Package temporal carries on conversations on many machines, using Temporal. It is a
+// separate module, and the only one that imports Temporal's SDK.
 //
-// Where the people are, an [Engine] appends what they say to the store and wakes
-// the conversation; it is an engine.Engine like that of one process:
+// In the processes that talk to users, an [Engine] appends messages to the store and
+// wakes the conversation; it is an engine.Engine like the one for a single process:
 //
 //	c, err := client.Dial(client.Options{HostPort: "temporal.example.com:7233"})
 //	talks, err := temporal.NewEngine(c, store, &temporal.Options{Open: open})
@@ -13,35 +13,34 @@
 //		Content: canister.Texts("What should I wear in Oslo?"),
 //	})
 //
-// Where the work is done, on any number of machines, a [Worker] takes up what the
-// server gives it:
+// On any number of other machines, a [Worker] does the work that the server assigns to
+// it:
 //
 //	worker, err := temporal.NewWorker(c, store, open, nil)
 //	defer worker.Close()
 //
 // # The log is the truth
 //
-// The store, which all of them share, has all there is to know of a conversation.
-// The server is told its identity, and nothing that was said. It leases the
-// conversation to one worker, notices by missing heartbeats that the worker has
-// died, and gives it to another, which carries on from the log; and it keeps the
-// timer of what is waited for. A server that forgets everything loses nothing:
-// each worker looks through the store when it starts, and again and again.
+// The store, which all of them share, has the complete state of a conversation. The
+// server gets only its identity, and none of its content. It leases the conversation to
+// one worker, detects by missing heartbeats that the worker has died, and assigns it to
+// another, which carries on from the log; and it keeps the timers of waits. If the
+// server loses its data, no conversation is lost: each worker searches the store when
+// it starts, and at intervals.
 //
-// A worker that was given up for dead and comes to itself can do no harm. Its
-// lease has run out, which it notices by its own clock; and before a call is made
-// an intent has to enter the log, which refuses a writer that does not know its
-// end. What a worker had under way when it died is treated as the package
-// comment of converse says.
+// A worker that was given up for dead and resumes can do no harm. Its lease has run
+// out, which it notices by its own clock; and before each call an intent must enter the
+// log, which refuses a writer that does not know its current length. The work that was
+// under way when a worker died is treated as the package comment of converse says.
 //
 // # One workflow
 //
-// The workflow of a conversation is one screen of code: an activity that carries
-// the conversation on until it is done or waits, then a wait for a signal, an
-// update, a deadline or the end, and again. It depends on nothing of what a turn does, so
-// that models, tools and prompts change with any deploy; the histories of all
-// released versions are replayed by a test.
+// The workflow of a conversation is short: an activity that carries the conversation on
+// until it is done or waits, then a wait for a signal, an update, a deadline or the
+// end, and so on. It does not depend on what happens in a turn, so that models, tools
+// and prompts can change with any deployment; a test replays the histories of all
+// released versions.
 //
-// docs/temporal.md has the promises, what to set in production, and how to get a
-// server for a try.
+// docs/temporal.md describes the guarantees, the settings for production, and how to
+// get a server to experiment with.
 package temporal

@@ -19,43 +19,44 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Options are the choices of an [Engine]. Nil, and the zero value of each field,
-// mean the default that the field names.
+// Options configure an [Engine]. Nil, and the zero value of each field, mean the
+// default that the field documents.
 type Options struct {
 	// Queue is the task queue of the workers; default "consort".
 	Queue string
-	// Prefix begins the IDs of the workflows, for namespaces that others use
-	// too; default "consort/". The workers have to have the same.
+	// Prefix begins the IDs of the workflows, for namespaces that are shared with other
+	// programs; default "consort/". It must be the same in the workers.
 	Prefix string
-	// Open makes the conversation of a first message, so that its instructions
-	// come before it. Nil begins conversations without.
+	// Open creates the conversation for a first message, so that its instructions come
+	// before the message. If it is nil, conversations begin without instructions.
 	Open converse.OpenFunc
-	// Owner tells from the context of a Send for whom a conversation is that
-	// begins with it, and becomes its [history.Info.Owner] before any work. Nil,
-	// and an empty answer, leave that as it is.
+	// Owner returns the owner of a conversation that begins with a Send, given the
+	// context of that Send. It becomes [history.Info.Owner] before any work starts. If
+	// Owner is nil or returns an empty string, Info.Owner is left as it is.
 	Owner func(ctx context.Context) (string, error)
-	// Stream brings deltas from the workers, which have to have the same. Nil
-	// does without: Watch then yields what is in the log.
+	// Stream receives deltas from the workers, which must use the same stream. If it is
+	// nil, Watch yields only what is in the log.
 	Stream engine.Stream
-	// Poll is how often Watch looks at the log when the stream says nothing, and a
-	// Send that waits for its turn; default 1 s with a Stream and 200 ms without.
+	// Poll is how often Watch reads the log when the stream is silent, and how often a
+	// waiting Send checks whether the turn is over; default 1 s with a Stream and 200
+	// ms without.
 	Poll time.Duration
-	// Noted is how long Send and Answer wait for a worker to say that it has taken
-	// note of what they have put into the log. If none does, they return
-	// [engine.ErrKept], and the first worker that comes carries on. The default 0
-	// does not ask: it is enough that the server knows.
+	// Noted is how long Send and Answer wait for a worker to acknowledge the change of
+	// the log. If none does, they return [engine.ErrKept], and the first worker that
+	// becomes available carries on. The default 0 does not wait for a worker: it is
+	// enough that the server accepted the signal.
 	Noted time.Duration
-	// Now tells the time for messages and answers; default time.Now.
+	// Now returns the time for messages and answers; default time.Now.
 	Now func() time.Time
 }
 
-// defaultPrefix is that of the IDs of workflows.
+// defaultPrefix is the default of Options.Prefix.
 const defaultPrefix = "consort/"
 
-// Engine is the [engine.Engine] of many machines, as a front end holds it: what
-// people say goes to the store, and a Temporal server makes some [Worker] carry
-// on from there. It does no work of its own, and any number of processes may have
-// one. Its methods may be called concurrently.
+// Engine is the [engine.Engine] for many machines, used in front ends: it appends
+// messages to the store, and a Temporal server makes a [Worker] carry on from there. It
+// does no work itself, and any number of processes may have one. Its methods may be
+// called concurrently.
 type Engine struct {
 	starter
 	store history.Store
@@ -65,13 +66,14 @@ type Engine struct {
 	end     context.CancelFunc
 	mu      sync.Mutex
 	readers sync.WaitGroup // of streams
-	lines   lines          // of those who send
+	lines   lines          // of callers of Send
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// NewEngine returns an engine over the conversations of store and the server
-// behind c, which stay the caller's to close, after the engine. Opts may be nil.
+// NewEngine returns an engine for the conversations of store and the server that c is
+// connected to. The caller still owns both and must close them after the engine. Opts
+// may be nil.
 func NewEngine(c client.Client, store history.Store, opts *Options) (*Engine, error) {
 	if c == nil || store == nil {
 		return nil, errors.New("temporal: an engine needs a client and a store")
@@ -97,8 +99,8 @@ func NewEngine(c client.Client, store history.Store, opts *Options) (*Engine, er
 	return e, nil
 }
 
-// enter begins a call, whose context ends with the engine. The returned function
-// ends it.
+// enter begins a call and returns a context that also ends with the engine. The caller
+// must call the returned function at the end.
 func (e *Engine) enter(ctx context.Context) (context.Context, func(), error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +126,7 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	defer leave()
 	if message.ID == "" {
 		message.ID = rand.Text()
-		if message.Time.IsZero() { // nothing before can be it
+		if message.Time.IsZero() { // nothing earlier can be this message
 			message.Time = e.opts.Now()
 		}
 	}
@@ -143,7 +145,7 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	return kept(e.wake(ctx, conversation))
 }
 
-// wake makes a conversation look at its log.
+// wake notifies the workflow of a conversation that the log has grown.
 func (e *Engine) wake(ctx context.Context, conversation string) error {
 	if e.opts.Noted == 0 {
 		return e.signal(ctx, conversation, wakeSignal)
@@ -151,7 +153,7 @@ func (e *Engine) wake(ctx context.Context, conversation string) error {
 	return e.look(ctx, conversation, e.opts.Noted)
 }
 
-// kept says of an error that it came when the log had all.
+// kept wraps an error that occurred after the change was in the log.
 func kept(err error) error {
 	if err == nil {
 		return nil
@@ -159,7 +161,7 @@ func kept(err error) error {
 	return fmt.Errorf("%w: %w", engine.ErrKept, err)
 }
 
-// own says whose a conversation is, if nobody has said so.
+// own sets the owner of a conversation that has none.
 func (e *Engine) own(ctx context.Context, conversation, owner string) error {
 	if owner == "" {
 		return nil
@@ -184,11 +186,11 @@ func (e *Engine) Answer(ctx context.Context, conversation string, answer caniste
 	return kept(e.wake(ctx, conversation))
 }
 
-// Cancel implements [engine.Engine]. It asks the workers: without an error nothing
-// is under way any more, or the server tells whoever is at work with his next
-// heartbeat, within a fifth of WorkerOptions.Heartbeat; what is done until then does not
-// enter the log. With [engine.ErrKept] the log says that the turn is over, and no
-// worker has taken note within 5 seconds.
+// Cancel implements [engine.Engine]. It notifies the workers. If the error is nil,
+// nothing is under way, or the server informs the worker with its next heartbeat,
+// within a fifth of WorkerOptions.Heartbeat; work done until then does not enter the
+// log. If the error is [engine.ErrKept], the log says that the turn is over, but no
+// worker has acknowledged it within 5 seconds.
 func (e *Engine) Cancel(ctx context.Context, conversation string) error {
 	ctx, leave, err := e.enter(ctx)
 	if err != nil {
@@ -215,7 +217,8 @@ func (e *Engine) Watch(ctx context.Context, conversation string, after int) iter
 	}
 }
 
-// next tells what a conversation does next with its limits, if it can be opened.
+// next returns a function that returns the next step of a conversation given its
+// limits, or nil if conversations cannot be opened.
 func (e *Engine) next() func(context.Context, string) (converse.Command, error) {
 	if e.opts.Open == nil {
 		return nil
@@ -233,8 +236,8 @@ func (e *Engine) next() func(context.Context, string) (converse.Command, error) 
 	}
 }
 
-// Close implements [engine.Engine]: what waits, Watch among it, ends with
-// [engine.ErrClosed]. The turns are the workers', and go on.
+// Close implements [engine.Engine]. Waiting calls, including Watch, end with
+// [engine.ErrClosed]. Turns belong to the workers and continue.
 func (e *Engine) Close(context.Context) error {
 	e.mu.Lock()
 	e.end()

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// What the log of a worker tells; docs/temporal.md has the table.
+// The names of a worker's log events; docs/temporal.md lists them.
 var (
 	eventSweepFailed  = named("temporal.sweep.failed")
 	eventSweepWoke    = named("temporal.sweep.woke")

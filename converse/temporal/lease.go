@@ -15,24 +15,24 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// lease is the right to carry on a conversation for as long as the server hears
-// from it. The context that begin returns ends with [converse.ErrSuspended] in
-// its cause when the lease is lost, or may be, or this worker is to stop; and also
-// when the person has cancelled, since the log says so by then.
+// lease is the right to carry on a conversation; it lasts as long as the server
+// receives heartbeats. The context that begin returns ends with [converse.ErrSuspended]
+// in its cause when the lease is lost, or may be, when this worker must stop, and when
+// the user has cancelled, since the log says so by then.
 type lease struct {
-	beat    func(context.Context) error // tells the server
-	timeout time.Duration               // after which the server gives the lease away
-	stop    <-chan struct{}             // the worker is to stop
-	grace   time.Duration               // what calls get then to end by themselves
+	beat    func(context.Context) error // sends a heartbeat to the server
+	timeout time.Duration               // after this time the server gives the lease away
+	stop    <-chan struct{}             // closed when the worker must stop
+	grace   time.Duration               // time for running calls to end by themselves
 
 	end    context.CancelCauseFunc
 	mu     sync.Mutex
-	asking bool // the model is asked: no call of a tool is under way
-	last   bool // the worker is to stop: nothing more is begun
+	asking bool // a request to the model is running: no tool call is
+	last   bool // the worker must stop: nothing new is begun
 }
 
-// begin keeps the lease until the returned function is called, which waits for
-// what was started.
+// begin keeps the lease until the returned function is called, which stops and waits
+// for the heartbeats.
 func (l *lease) begin(ctx context.Context) (context.Context, func()) {
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	l.end = end
@@ -46,7 +46,7 @@ func (l *lease) begin(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// keep tells the server, several times within the timeout, that the work goes on.
+// keep sends heartbeats, several within each timeout.
 func (l *lease) keep(work context.Context) {
 	ticker := time.NewTicker(l.timeout / 5)
 	defer ticker.Stop()
@@ -67,8 +67,8 @@ func (l *lease) keep(work context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// A process that was stopped for long, or a server that is away: the lease
-		// may be somebody else's by now.
+		// The process was stopped for long, or the server is unreachable: another
+		// worker may have the lease by now.
 		left := l.timeout - time.Since(heard)
 		if left <= 0 {
 			l.end(converse.ErrSuspended)
@@ -81,8 +81,8 @@ func (l *lease) keep(work context.Context) {
 	}
 }
 
-// renew tells the server that the work goes on. When the server says that it is
-// not to, the work ends.
+// renew sends a heartbeat. If the server answers that the work must stop, the work
+// ends.
 func (l *lease) renew(work context.Context, within time.Duration) error {
 	ctx, done := context.WithTimeout(work, within)
 	defer done()
@@ -93,13 +93,13 @@ func (l *lease) renew(work context.Context, within time.Duration) error {
 	return err
 }
 
-// held asks the server whether the lease still holds.
+// held asks the server whether the lease is still valid.
 func (l *lease) held(work context.Context) bool {
 	return work.Err() == nil && l.renew(work, l.timeout) == nil
 }
 
-// finish lets nothing more begin: an exchange with the model repeats without
-// harm and is put down at once, but calls of tools are let end first.
+// finish prevents new work: an exchange with the model can be repeated without harm and
+// is suspended at once, but running tool calls may end first.
 func (l *lease) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,14 +109,14 @@ func (l *lease) finish() {
 	}
 }
 
-// stopping reports whether the worker is to stop.
+// stopping reports whether the worker must stop.
 func (l *lease) stopping() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last
 }
 
-// saw follows the events of the work, to know what is under way.
+// saw tracks what is under way from the events of the work.
 func (l *lease) saw(event converse.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *lease) saw(event converse.Event) {
 	}
 }
 
-// definite reports whether an error of a heartbeat says what became of the lease,
+// definite reports whether the error of a heartbeat decides the fate of the lease,
 // rather than that the server was not reached.
 func definite(err error) bool {
 	_, gone := errors.AsType[*serviceerror.NotFound](err)
@@ -140,5 +140,5 @@ func definite(err error) bool {
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
-// suspended is ErrSuspended for a reason.
+// suspended returns ErrSuspended with a reason.
 func suspended(why error) error { return fmt.Errorf("%w: %w", converse.ErrSuspended, why) }

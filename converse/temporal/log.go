@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// NewLogger returns what the options of a client take, so that the SDK's own lines
-// go to a log with all others: each has the SDK's words in the field "said".
+// NewLogger returns a logger for the options of a client, so that the SDK's log entries
+// go to the same log as all others: each has the SDK's message in the field "said".
 func NewLogger(logger *zap.Logger) log.Logger {
 	return sdkLogger{logger.WithOptions(zap.AddCallerSkip(2))}
 }

@@ -11,16 +11,14 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 )
 
-// news is the stream of a Watch: the deltas of the workers, if there is a stream
-// for them, and what the server knows of turns that have failed, of which the log
-// says nothing.
+// news is the stream of a Watch. It merges the deltas of the workers, if they have a
+// stream, with failed turns reported by the server, which the log does not show.
 type news struct{ *Engine }
 
-// newsPoll is how often the server is asked about a conversation that has
-// something left to do.
+// newsPoll is how often the server is asked about an unfinished conversation.
 const newsPoll = 5 * time.Second
 
-// Publish is for the workers.
+// Publish does nothing: only workers publish.
 func (news) Publish(context.Context, string, engine.Delta) error { return nil }
 
 // Subscribe implements [engine.Stream].
@@ -45,7 +43,7 @@ func (n news) Subscribe(ctx context.Context, conversation string) (<-chan engine
 	return all, nil
 }
 
-// merge passes on deltas, and failures, until ctx ends.
+// merge forwards deltas and failures until ctx ends.
 func (n news) merge(ctx context.Context, conversation string, deltas <-chan engine.Delta, all chan<- engine.Delta) {
 	ticker := time.NewTicker(newsPoll)
 	defer ticker.Stop()
@@ -77,8 +75,8 @@ func (n news) merge(ctx context.Context, conversation string, deltas <-chan engi
 	}
 }
 
-// failure asks the server what is wrong with a conversation; the zero value if
-// nothing is, as far as anybody knows.
+// failure asks the server for the failure of a conversation; the zero value means that
+// none is known.
 func (n news) failure(ctx context.Context, conversation string) failure {
 	info, err := n.store.Info(ctx, conversation)
 	if err != nil || info.Last == canister.KindAssistant {

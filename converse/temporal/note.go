@@ -14,21 +14,22 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// A signal is kept by the server, and nobody learns whether anybody hears it. An
-// update is answered by a worker: it says that one lives, and has taken note. It
-// is kept by nobody until then, so that what no worker answers in time becomes a
-// signal, and so does what a worker of an older version does not know.
+// The server stores a signal, but does not report whether a worker has received it. An
+// update is answered by a worker, which shows that a worker is alive and has
+// acknowledged it. The server does not store an update before that, so if no worker
+// answers in time, or the worker is an older version that does not know updates, a
+// signal is sent instead.
 
-// look makes a worker take note that a log has grown, and waits for that, for as
-// long as within says.
+// look notifies a worker that a log has grown, and waits up to within for its
+// acknowledgement.
 func (s starter) look(ctx context.Context, conversation string, within time.Duration) error {
 	options := s.begun(conversation)
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	operation := s.client.NewWithStartWorkflowOperation(options, workflowName, order{Conversation: conversation})
 	err := answer(ctx, within, func(ctx context.Context) (client.WorkflowUpdateHandle, error) {
-		// Without an identity of its own the update is a new one each time: the
-		// server would answer for one that it knows, even if its workflow has
-		// failed since and is to try again.
+		// The update has no identity of its own and so is a new one each time: the
+		// server would answer for an update that it knows, even if its workflow has
+		// failed since and must be retried.
 		return s.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 			StartWorkflowOperation: operation,
 			UpdateOptions:          client.UpdateWorkflowOptions{UpdateName: lookUpdate, WaitForStage: client.WorkflowUpdateStageCompleted},
@@ -43,11 +44,11 @@ func (s starter) look(ctx context.Context, conversation string, within time.Dura
 	return unheard(err, conversation, within)
 }
 
-// stopping is how long a worker gets to take note of a cancel.
+// stopping is how long a worker has to acknowledge a cancel.
 const stopping = 5 * time.Second
 
-// stop tells the worker that what is under way is not wanted any more, and waits
-// as look does. There is no error if nothing is.
+// stop notifies the worker that the running work is cancelled, and waits as look does.
+// It returns nil if nothing is running.
 func (s starter) stop(ctx context.Context, conversation string, within time.Duration) error {
 	err := answer(ctx, within, func(ctx context.Context) (client.WorkflowUpdateHandle, error) {
 		return s.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -65,17 +66,17 @@ func (s starter) stop(ctx context.Context, conversation string, within time.Dura
 	return unheard(err, conversation, within)
 }
 
-// none reports whether an error says that no workflow is there.
+// none reports whether an error says that the workflow does not exist.
 func none(err error) bool {
 	_, none := errors.AsType[*serviceerror.NotFound](err)
 	return none
 }
 
-// errUnheard is when an update has not been answered in time.
+// errUnheard says that an update has not been answered in time.
 var errUnheard = errors.New("temporal: no worker has answered")
 
-// answer sends an update and waits for its answer. The error is errUnheard when
-// there was none in time.
+// answer sends an update and waits for its answer. The error is errUnheard if no answer
+// came in time.
 func answer(ctx context.Context, within time.Duration, send func(context.Context) (client.WorkflowUpdateHandle, error)) error {
 	ctx, done := context.WithTimeoutCause(ctx, within, errUnheard)
 	defer done()
@@ -89,9 +90,10 @@ func answer(ctx context.Context, within time.Duration, send func(context.Context
 	return err
 }
 
-// unheard says what it means that the server keeps a signal in place of an update
-// that ended with err: that nobody has taken note, or, since a worker has answered
-// that it does not know updates, nothing.
+// unheard returns the error to report when the server has a signal instead of an update
+// that ended with err: if the update was not answered in time, that no worker has
+// acknowledged it; otherwise nil, because a worker has answered that it does not know
+// updates.
 func unheard(err error, conversation string, within time.Duration) error {
 	if !errors.Is(err, errUnheard) {
 		return nil

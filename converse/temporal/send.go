@@ -14,15 +14,15 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 )
 
-// lines has those who send to one conversation do so one after the other, in the
-// order in which they came. The zero value is empty.
+// lines queues the callers of Send for each conversation in order of arrival. The zero
+// value is empty.
 type lines struct {
 	mu sync.Mutex
-	of map[string][]chan struct{} // the first has its turn; closed when it has
+	of map[string][]chan struct{} // the first is active; each is closed when it becomes active
 }
 
-// queue waits for the turn of the caller, who calls the returned function when
-// it is over. Life is that of the engine.
+// queue waits until it is the caller's turn. The caller must call the returned function
+// when it is done. Life is the context of the engine.
 func (l *lines) queue(ctx, life context.Context, conversation string) (func(), error) {
 	mine := make(chan struct{})
 	l.mu.Lock()
@@ -61,7 +61,7 @@ func (l *lines) leave(conversation string, mine chan struct{}) {
 	}
 }
 
-// post puts a message into the log when the turn before it is over.
+// post appends a message to the log once the turn before it is over.
 func (e *Engine) post(ctx context.Context, conversation string, message canister.User) error {
 	wait := turnEnd{Engine: e, conversation: conversation}
 	for {
@@ -83,20 +83,21 @@ func (e *Engine) post(ctx context.Context, conversation string, message canister
 	}
 }
 
-// turnEnd finds out whether a turn is over, of which the canisters alone do not
-// tell: it may have failed, or been ended by a limit.
+// turnEnd determines whether a turn is over if the canisters alone do not show it: it
+// may have failed, or a limit may have ended it.
 type turnEnd struct {
 	*Engine
 	conversation string
-	woken        int64 // how long the history of the workflow was when it was woken; 0 if it was not
+	woken        int64 // length of the workflow's history when it was woken; 0 if it was not
 }
 
-// lookedAt is by how many events a history grows at least while a workflow that
-// was woken looks at the log: the signal, two tasks and an activity have three
-// each but for the first.
+// lookedAt is the minimum number of events that a workflow's history grows by when it
+// is woken and reads the log: two tasks and an activity with three events each, except
+// that the first has fewer, and the signal.
 const lookedAt = 9
 
-// over reports whether a message may enter: nobody is at work, or it is there.
+// over reports whether a message may enter: no turn is running, or the message is
+// already in the log.
 func (t *turnEnd) over(ctx context.Context, message canister.Head) (bool, error) {
 	_, canisters, err := engine.LastTurn(ctx, t.store, t.conversation, message.Time.Add(-engine.Skew))
 	if err != nil {
@@ -120,7 +121,7 @@ func (t *turnEnd) over(ctx context.Context, message canister.Head) (bool, error)
 	case t.woken > 0 && seen.resting:
 		return false, nil
 	}
-	// It is about to begin, or nobody has told it to.
+	// It is about to begin, or was not notified.
 	t.woken = max(seen.events, 1)
 	return false, t.signal(ctx, t.conversation, wakeSignal)
 }

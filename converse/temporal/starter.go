@@ -17,18 +17,19 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// starter makes the workflow of a conversation look at its log.
+// starter signals the workflows of conversations, and starts them if necessary.
 type starter struct {
 	client client.Client
 	queue  string
 	prefix string
 }
 
-// maxName is up to how many bytes the ID of a workflow shows the identity of its
-// conversation. A server takes 1000 in all, and some of its databases less.
+// maxName is the maximum length in bytes of a conversation's identity that is used
+// verbatim in a workflow ID. A server accepts IDs of 1000 bytes, and some of its
+// databases less.
 const maxName = 200
 
-// id is the ID of the workflow of a conversation: no two have the same.
+// id returns the workflow ID of a conversation. It is unique.
 func (s starter) id(conversation string) string {
 	name := conversation
 	if len(name) > maxName || strings.HasPrefix(name, "~") {
@@ -38,18 +39,18 @@ func (s starter) id(conversation string) string {
 	return s.prefix + name
 }
 
-// taskTimeout is after how long a worker that was given a step of a workflow, which
-// takes milliseconds, is taken for dead.
+// taskTimeout is how long the server waits for a worker to complete a workflow task
+// before it gives the worker up for dead. A task takes milliseconds.
 const taskTimeout = 5 * time.Second
 
-// signal sends a signal to the workflow of a conversation, which it starts if
-// there is none at work.
+// signal sends a signal to the workflow of a conversation, and starts the workflow if
+// it is not running.
 func (s starter) signal(ctx context.Context, conversation, name string) error {
 	_, err := s.client.SignalWithStartWorkflow(ctx, s.id(conversation), name, nil, s.begun(conversation), workflowName, order{Conversation: conversation})
 	return untold(conversation, err)
 }
 
-// begun is how the workflow of a conversation is started.
+// begun returns the options that start the workflow of a conversation.
 func (s starter) begun(conversation string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                    s.id(conversation),
@@ -59,7 +60,7 @@ func (s starter) begun(conversation string) client.StartWorkflowOptions {
 	}
 }
 
-// untold says what a server was to be told when err came.
+// untold wraps the error of a notification that failed.
 func untold(conversation string, err error) error {
 	if err == nil {
 		return nil
@@ -67,17 +68,17 @@ func untold(conversation string, err error) error {
 	return fmt.Errorf("temporal: the server cannot be told of conversation %s: %w", conversation, err)
 }
 
-// sight is what the server knows of a conversation. The zero value is that of
-// one it knows nothing of.
+// sight is the server's view of a conversation. The zero value means that the server
+// does not know it.
 type sight struct {
-	working bool      // an activity is under way, or is to be tried again
+	working bool      // an activity is running, or will be retried
 	resting bool      // the workflow waits
-	events  int64     // how long the history of the workflow is
-	ended   time.Time // when the last workflow did, if it neither works nor rests
-	failed  failure   // what is wrong, if anything is
+	events  int64     // length of the workflow's history
+	ended   time.Time // when the last workflow ended, if it neither works nor rests
+	failed  failure   // the failure, if any
 }
 
-// failure is why a turn has not come to its end, and when it is tried again.
+// failure is the reason why a turn failed, and the time of the next retry.
 type failure struct {
 	text  string
 	again time.Time
@@ -97,7 +98,8 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		working := described.GetPendingActivities()
 		now := sight{working: len(working) > 0, resting: len(working) == 0, events: info.GetHistoryLength()}
-		// Of an attempt that is under way it is no news that the one before failed.
+		// While an attempt is running, the failure of the previous one is not reported
+		// again.
 		if now.working && working[0].GetLastFailure() != nil && working[0].GetNextAttemptScheduleTime() != nil && working[0].GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED {
 			now.failed = failure{text: working[0].GetLastFailure().GetMessage(), again: working[0].GetNextAttemptScheduleTime().AsTime()}
 		}
@@ -109,7 +111,7 @@ func (s starter) seen(ctx context.Context, conversation string) (sight, error) {
 	return sight{ended: info.GetCloseTime().AsTime()}, nil
 }
 
-// reasonOf is what an activity said of its failure, or the server for it.
+// reasonOf returns the reason of a failure, as the activity or the server reported it.
 func reasonOf(err error) string {
 	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return own.Message()

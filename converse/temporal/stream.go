@@ -11,18 +11,18 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 )
 
-// Notifier passes payloads on between machines, and keeps nothing of them: what
-// the store of package converse/history/postgres does beside the conversations.
+// Notifier forwards payloads between machines without storing them. The store of
+// package converse/history/postgres implements it.
 type Notifier interface {
-	// Notify passes a payload on to those who listen to a conversation now.
+	// Notify forwards a payload to the current listeners of a conversation.
 	Notify(ctx context.Context, conversation string, payload []byte) error
-	// Listen yields the payloads that are passed on from now on, and nil where
-	// something may have been missed.
+	// Listen yields the payloads forwarded from now on, and nil where some may have
+	// been missed.
 	Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error]
 }
 
-// NewStream returns a stream between machines over n, for the workers and the
-// engines that share a database. Its methods may be called concurrently.
+// NewStream returns a stream between machines over n, for workers and engines that
+// share a database. Its methods may be called concurrently.
 func NewStream(n Notifier) engine.Stream { return notified{n} }
 
 type notified struct{ Notifier }
@@ -39,8 +39,8 @@ func (s notified) Publish(ctx context.Context, conversation string, delta engine
 	return nil
 }
 
-// Subscribe implements [engine.Stream]. It returns when it hears. Who reads slowly
-// loses what the Notifier does not keep for it.
+// Subscribe implements [engine.Stream]. It returns when it is listening. A slow reader
+// loses the payloads that the Notifier does not buffer.
 func (s notified) Subscribe(ctx context.Context, conversation string) (<-chan engine.Delta, error) {
 	deltas := make(chan engine.Delta)
 	begun := make(chan error, 1)
@@ -48,7 +48,7 @@ func (s notified) Subscribe(ctx context.Context, conversation string) (<-chan en
 		defer close(deltas)
 		for payload, err := range s.Listen(ctx, conversation) {
 			select {
-			case begun <- err: // the first: from now on it hears
+			case begun <- err: // the first: it is listening now
 			default:
 			}
 			var delta engine.Delta

@@ -12,31 +12,32 @@ import (
 	"go.uber.org/zap"
 )
 
-// sweep heals wake-ups that were lost: who sends or answers appends to the log
-// first, and may die before the server hears of it.
+// sweep repairs lost wake-ups: a Send or an Answer appends to the log first, and its
+// process may die before it notifies the server.
 type sweep struct {
 	starter
 	store  history.Store
-	young  time.Duration // what changed less than that ago, its sender is about to tell
+	young  time.Duration // more recent changes are left to their sender
 	logger *zap.Logger
 }
 
-// sending is how long a sender gets to tell the server, or half an interval.
+// sending is how long a sender has to notify the server, unless half an interval is
+// less.
 const sending = 5 * time.Second
 
-// fullSweep is after how many sweeps all that is open is looked at again, and
-// not only what has changed of late.
+// fullSweep is the number of sweeps after which all open conversations are checked
+// again, and not only the ones changed recently.
 const fullSweep = 60
 
-// run sweeps at once, and then each time an interval has passed.
+// run sweeps immediately, and then once per interval.
 func (s sweep) run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		filter := history.Filter{Open: true}
 		if n%fullSweep != 0 {
-			// Three intervals, since the clocks of machines differ, and a sweep
-			// may have failed.
+			// Three intervals, because the clocks of machines differ, and a sweep may
+			// have failed.
 			filter.Since = time.Now().Add(-3 * interval)
 		}
 		woken, err := s.once(ctx, filter)
@@ -54,12 +55,12 @@ func (s sweep) run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// once wakes the conversations that pass a filter and need it, and returns how
-// many did.
+// once wakes the conversations that match a filter and need it, and returns their
+// number.
 func (s sweep) once(ctx context.Context, filter history.Filter) (woken int, err error) {
 	for info, failed := range s.store.List(ctx, filter) {
 		if failed != nil {
-			err = failed // about one that cannot be read, or the end
+			err = failed // about a conversation that cannot be read, or the end
 			continue
 		}
 		needed, failed := s.needed(ctx, info)
@@ -78,8 +79,8 @@ func (s sweep) once(ctx context.Context, filter history.Filter) (woken int, err 
 	return woken, err
 }
 
-// needed reports whether a wake-up is missing: nobody is at work on the
-// conversation, and the log has what nobody has seen.
+// needed reports whether a wake-up is missing: no worker is working on the
+// conversation, and the log has grown since the last one did.
 func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 	if time.Since(info.Changed) < s.young {
 		return false, nil // the next sweep finds it too
@@ -89,14 +90,14 @@ func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 	case err != nil || seen.working:
 		return false, err
 	case !seen.resting:
-		// It ended behind the last that was appended: it has failed, or was ended
-		// by a limit, and said so.
+		// If it ended after the last append, it has failed or was ended by a limit, and
+		// has reported that.
 		return seen.ended.Before(info.Changed), nil
 	}
 	return s.ready(ctx, info.ID)
 }
 
-// ready reports whether there is anything to do now, rather than to wait for.
+// ready reports whether there is something to do now, rather than to wait for.
 func (s sweep) ready(ctx context.Context, conversation string) (bool, error) {
 	_, canisters, err := engine.LastTurn(ctx, s.store, conversation, time.Now())
 	if err != nil {

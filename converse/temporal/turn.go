@@ -22,8 +22,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// turn is the activity: it carries a conversation on from its log, until it is
-// done or waits, for as long as this worker has the lease.
+// turn is the activity: it carries a conversation on from its log, until it is done or
+// waits, while this worker holds the lease.
 func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	info := activity.GetInfo(ctx)
 	l := &lease{
@@ -56,7 +56,8 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	return out, nil
 }
 
-// carryOn opens the conversation, works, and closes it. A panic is an error.
+// carryOn opens the conversation, works, and closes it. A panic is returned as an
+// error.
 func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) (turn converse.Turn, err error) {
 	id := zap.String(telemetry.ConversationField, told.Conversation)
 	defer func() {
@@ -68,7 +69,7 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 		err = contain.Error(err)
 	}()
 	if _, err := w.store.Info(ctx, told.Conversation); errors.Is(err, history.ErrNotFound) {
-		return turn, nil // it was deleted: there is nothing to do, nor to begin anew
+		return turn, nil // it was deleted: neither carry it on nor create it again
 	}
 	if ctx, err = w.trusted(ctx, told.Conversation); err != nil {
 		return turn, err
@@ -87,8 +88,8 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 	}()
 	for {
 		turn, err = work(ctx, talk, l, told)
-		// Somebody has said or answered something meanwhile, and the conversation
-		// knows what its calls returned: as long as the lease holds it goes on.
+		// A message or an answer has been appended meanwhile, and the conversation
+		// knows what its calls returned: it continues while the lease is valid.
 		conflict, is := errors.AsType[*history.ConflictError](err)
 		if !is || conflict.Length < conflict.Expected || !l.held(ctx) { // or it was deleted
 			return turn, err
@@ -111,7 +112,7 @@ func work(ctx context.Context, talk *converse.Conversation, l *lease, told *engi
 	return turn, nil
 }
 
-// trusted adds the values that the program knows of a conversation.
+// trusted adds the trusted values that the program supplies for a conversation.
 func (w *Worker) trusted(ctx context.Context, conversation string) (context.Context, error) {
 	if w.opts.Values == nil {
 		return ctx, nil
@@ -127,7 +128,7 @@ func (w *Worker) trusted(ctx context.Context, conversation string) (context.Cont
 	return invoker.WithTrusted(ctx, values...), nil
 }
 
-// again is when the server tries again after a failure; zero if it does not.
+// again returns the time of the server's next retry after a failure; zero means never.
 func (w *Worker) again(info activity.Info, err *temporal.ApplicationError) time.Time {
 	if err.NonRetryable() || int(info.Attempt) >= w.opts.Attempts {
 		return time.Time{}
@@ -146,7 +147,7 @@ func waited(waits []canister.Wait) (ids []string) {
 	return ids
 }
 
-// earliest is the first deadline, or zero if there is none.
+// earliest returns the first deadline, or zero if waits is empty.
 func earliest(waits []canister.Wait) (first time.Time) {
 	for _, wait := range waits {
 		if first.IsZero() || wait.Deadline.Before(first) {
@@ -156,12 +157,12 @@ func earliest(waits []canister.Wait) (first time.Time) {
 	return first
 }
 
-// maxFailure is how many bytes of an error a server is told.
+// maxFailure is how many bytes of an error are sent to the server.
 const maxFailure = 2 << 10
 
-// failed returns what the server is told of an error: its text, without what is
-// in it, and whether trying again can help. What a program has made a
-// *temporal.ApplicationError itself stays one.
+// failed returns the error sent to the server: the text of err, without the wrapped
+// errors, and whether a retry can help. If err contains a *temporal.ApplicationError
+// from the program, failed returns that.
 func failed(err error) *temporal.ApplicationError {
 	if own, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return own
@@ -171,7 +172,7 @@ func failed(err error) *temporal.ApplicationError {
 	return told.(*temporal.ApplicationError)
 }
 
-// kind names an error, for those who watch a server.
+// kind returns the type of an error, for the operators of the server.
 func kind(err error) string {
 	_, model := errors.AsType[*converse.ModelError](err)
 	_, conflict := errors.AsType[*history.ConflictError](err)

@@ -35,69 +35,68 @@ const (
 	defaultSweep     = time.Minute
 )
 
-// stopTimeout is how long work that was told to stop gets for it.
+// stopTimeout is how long suspended work has to end.
 const stopTimeout = 10 * time.Second
 
-// stickyTimeout is how long a step of a workflow waits for the worker that did
-// the one before.
+// stickyTimeout is how long a workflow task waits for the worker that did the previous
+// one.
 const stickyTimeout = 2 * time.Second
 
-// maxBackoff is the longest pause between two attempts.
+// maxBackoff bounds the pause between two attempts.
 const maxBackoff = time.Minute
 
-// WorkerOptions are the choices of a [Worker]. Nil, and the zero value of each
-// field, mean the default that the field names.
+// WorkerOptions configure a [Worker]. Nil, and the zero value of each field, mean the
+// default that the field documents.
 type WorkerOptions struct {
-	// Queue is the task queue, which the [Engine] has to name too; default
+	// Queue is the task queue, which must be the same in the [Engine]; default
 	// "consort".
 	Queue string
-	// Heartbeat is after how long without a sign of life a worker is given up
-	// for dead, and another carries on; default 10 s. It tells the server five
-	// times as often. A cancel takes up to a fifth of it to arrive.
+	// Heartbeat is how long a worker may be silent before it is given up for dead and
+	// another carries on; default 10 s. Workers send heartbeats five times as often. A
+	// cancel takes up to a fifth of it to arrive.
 	Heartbeat time.Duration
-	// Turn is how long a conversation may be carried on without a stop, between
-	// two waits; default 24 h. What takes longer is put down and tried again.
+	// Turn is how long a conversation may be carried on without interruption, between
+	// two waits; default 24 h. A longer turn is suspended and retried.
 	Turn time.Duration
-	// Attempts is how often a turn is tried before it fails, and Backoff the
-	// pause after the first, which doubles each time up to a minute; default 10
-	// and 1 s, which is four minutes. A worker that died counts.
+	// Attempts is how often a turn is tried before it fails, and Backoff the pause
+	// after the first attempt, which doubles each time up to a minute; default 10 and 1
+	// s, which is four minutes. The death of a worker counts as an attempt.
 	Attempts int
 	Backoff  time.Duration
-	// Idle is how long a workflow stays when its conversation has nothing left to
-	// do, so that the next message finds it there; default 1 minute.
+	// Idle is how long a workflow stays open when its conversation has nothing left to
+	// do, so that it can take the next message; default 1 minute.
 	Idle time.Duration
-	// Turns is after how many activities a workflow begins its history anew;
+	// Turns is the number of activities after which a workflow continues as new;
 	// default 200. The server can ask for it earlier.
 	Turns int
-	// Parallel is how many conversations the worker carries on at the same time;
-	// default 100.
+	// Parallel is how many conversations the worker carries on concurrently; default
+	// 100.
 	Parallel int
-	// Grace is how long Close lets calls of tools go on that are under way;
-	// default 30 s. What is left then is for another worker to take up, and may
-	// have taken effect.
+	// Grace is how long Close waits for running tool calls; default 30 s. Calls that
+	// have not ended then are left to another worker, and may have taken effect.
 	Grace time.Duration
-	// Sweep is how often the worker looks for conversations in the store that have
-	// something left to do and were not told of; default 1 minute, negative never.
+	// Sweep is how often the worker searches the store for unfinished conversations
+	// whose wake-up was lost; default 1 minute, negative means never.
 	Sweep time.Duration
 	// Prefix begins the IDs of the workflows, as in [Options]; default "consort/".
 	Prefix string
-	// Values are the trusted values of a conversation, for the function that opens
-	// it and for its tools. Since a turn is carried on by a process that nobody
-	// has called, they come from what the store knows of the conversation, such as
-	// [history.Info.Owner]; credentials are looked up here and never kept. An
-	// error is that of the turn. Nil gives none. It is called concurrently.
+	// Values returns the trusted values of a conversation, for open and for its tools.
+	// A turn runs in a process that has no caller, so the values are based on the
+	// metadata in the store, for example [history.Info.Owner]. Look up credentials
+	// here; they are never stored. An error fails the turn. Nil means no values. It is
+	// called concurrently.
 	Values func(ctx context.Context, info history.Info) ([]invoker.Value, error)
-	// Stream takes deltas to those who watch; nil tells nobody.
+	// Stream carries deltas to watchers; nil discards them.
 	Stream engine.Stream
-	// Deployment and Build, if given, make the worker a version of a deployment:
-	// the server gives it work when it has become the current one, and
-	// conversations move on to it with their next step. Both or none.
+	// Deployment and Build, if set, make the worker a version of a deployment: the
+	// server assigns work to it once it is the current version, and conversations move
+	// to it with their next step. Set both or none.
 	Deployment, Build string
-	// Logger takes what is worth knowing; nil is silent.
+	// Logger receives log entries; nil discards them.
 	Logger *zap.Logger
 }
 
-// withDefaults returns the options with every default in place.
+// withDefaults returns the options with defaults filled in.
 func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 	var all WorkerOptions
 	if o != nil {
@@ -126,8 +125,8 @@ func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 	return all, nil
 }
 
-// Worker carries on conversations as a server gives them to it. Many, on many
-// machines, share the work. Its methods may be called concurrently.
+// Worker carries on the conversations that a server assigns to it. Many workers, on
+// many machines, share the work. Its methods may be called concurrently.
 type Worker struct {
 	opts  WorkerOptions
 	store history.Store
@@ -138,21 +137,22 @@ type Worker struct {
 	end    context.CancelFunc // of the sweep
 	ended  sync.WaitGroup
 	closed sync.Once
-	done   chan struct{} // closed when it has to stop
-	err    error         // why
+	done   chan struct{} // closed when it must stop
+	err    error         // the reason
 }
 
-// Done is closed when the worker has to stop, since the server wants nothing of
-// it any more; Close then tells why.
+// Done returns a channel that is closed when the worker must stop because the server
+// rejects it; Close then returns the reason.
 func (w *Worker) Done() <-chan struct{} { return w.done }
 
-// NewWorker starts a worker: it takes up conversations of store as the server
-// behind c gives them to it, and opens each with open, whose ctx carries the
-// trusted values of WorkerOptions.Values and no others: those that came with a
-// message stay in the process that was given them. The conversation that open returns must have store as its Options.Log and id
-// as its ID. It is closed when it has nothing to do or waits.
+// NewWorker starts a worker. It carries on the conversations of store that the server
+// connected to c assigns to it, and opens each with open, whose ctx carries the trusted
+// values of WorkerOptions.Values and no others: values that came with a message stay in
+// the process that received it. The conversation that open returns must have store as
+// its Options.Log and id as its ID. It is closed when it has nothing to do or waits.
 //
-// Opts may be nil. C and store stay the caller's to close, after the worker.
+// Opts may be nil. The caller still owns c and store and must close them after the
+// worker.
 func NewWorker(c client.Client, store history.Store, open converse.OpenFunc, opts *WorkerOptions) (*Worker, error) {
 	if c == nil || store == nil || open == nil {
 		return nil, errors.New("temporal: a worker needs a client, a store and a function that opens conversations")
@@ -179,12 +179,12 @@ func NewWorker(c client.Client, store history.Store, open converse.OpenFunc, opt
 	return w, nil
 }
 
-// workerOptions are those of the SDK.
+// workerOptions returns the options for the SDK.
 func (w *Worker) workerOptions() worker.Options {
 	o := worker.Options{
 		MaxConcurrentActivityExecutionSize: w.opts.Parallel,
 		WorkerStopTimeout:                  w.opts.Grace + stopTimeout,
-		// What a dead worker was to be given is given to another after this.
+		// After this time the task of a dead worker is assigned to another.
 		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError: func(err error) {
 			w.opts.Logger.Error("the worker has to stop", eventWorkerFailed, zap.Error(err))
@@ -196,24 +196,24 @@ func (w *Worker) workerOptions() worker.Options {
 		o.DeploymentOptions = worker.DeploymentOptions{
 			UseVersioning: true,
 			Version:       worker.WorkerDeploymentVersion{DeploymentName: w.opts.Deployment, BuildID: w.opts.Build},
-			// A conversation may wait for days: it goes on with the version that
-			// is current then.
+			// A conversation may wait for days: it continues with the version that is
+			// current then.
 			DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 		}
 	}
 	return o
 }
 
-// register tells the SDK what the worker can do.
+// register registers the workflow and the activity with the SDK.
 func (w *Worker) register(r worker.Registry) {
 	r.RegisterWorkflowWithOptions(workflowOf(&w.opts), workflow.RegisterOptions{Name: workflowName})
 	r.RegisterActivityWithOptions(w.turn, activity.RegisterOptions{Name: turnName})
 }
 
-// Close ends the worker: it takes up nothing more, lets calls of tools that are
-// under way end for as long as WorkerOptions.Grace says, puts everything else down for
-// another worker to carry on at once, and waits. It may be called twice. The error
-// says why the worker had to stop before.
+// Close stops the worker: it accepts no more work, gives running tool calls up to
+// WorkerOptions.Grace to end, suspends all other work for another worker to carry on
+// immediately, and waits. It may be called twice. The error is the reason if the worker
+// had to stop before.
 func (w *Worker) Close() error {
 	w.closed.Do(func() {
 		w.end()

@@ -9,56 +9,56 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// What a server knows the workflow by. These names, and what is sent under
-// them, are for ever: a workflow that waits may have been started years ago.
+// The names under which a server knows the workflow. These names and their payloads
+// must never change: a waiting workflow may have been started years ago.
 const (
 	workflowName = "consort.conversation"
 	turnName     = "consort.turn"
-	wakeSignal   = "wake"   // the log has grown: look at it
-	cancelSignal = "cancel" // the same, and what is under way is not wanted any more
-	lookUpdate   = "look"   // as wakeSignal, for who waits until a worker has taken note
-	stopUpdate   = "stop"   // as cancelSignal; refused if nothing is under way
+	wakeSignal   = "wake"   // the log has grown: read it
+	cancelSignal = "cancel" // the same, and running work is cancelled
+	lookUpdate   = "look"   // like wakeSignal, for callers that wait for an acknowledgement
+	stopUpdate   = "stop"   // like cancelSignal; refused if nothing is under way
 )
 
-// Why an update is refused: the types of the errors.
+// The reasons to refuse an update: the types of the errors.
 const (
-	refusedIdle    = "idle"    // there is nothing to stop
-	refusedClosing = "closing" // the workflow is about to end, and looks no more
+	refusedIdle    = "idle"    // nothing to stop
+	refusedClosing = "closing" // the workflow is about to end, and does not read the log again
 )
 
-// order is what the workflow and its activity are asked: to carry a conversation
-// on from its log, until it is done or waits.
+// order is the input of the workflow and its activity: carry a conversation on from its
+// log, until it is done or waits.
 type order struct {
 	Conversation string `json:"conversation"`
 }
 
-// outcome is what an activity came to. What the options of a worker say comes
-// with it too, since a workflow may decide by nothing but its history.
+// outcome is the result of an activity. It includes settings from the worker's options,
+// because a workflow may decide only by its history.
 type outcome struct {
 	State    state     `json:"state"`
-	Deadline time.Time `json:"deadline,omitzero"` // of stateWaiting; zero is none
-	// Idle is how long the workflow stays when there is nothing to do, and Turns
-	// after how many activities it begins its history anew.
+	Deadline time.Time `json:"deadline,omitzero"` // of stateWaiting; zero means none
+	// Idle is how long the workflow stays open when it has nothing to do, and Turns is
+	// the number of activities after which it continues as new.
 	Idle  time.Duration `json:"idle,omitempty"`
 	Turns int           `json:"turns,omitempty"`
 }
 
-// state is how an activity left a conversation.
+// state is the state of a conversation after an activity.
 type state string
 
 const (
 	stateDone    state = "done"
 	stateWaiting state = "waiting"
-	// statePutDown: the worker is to stop, and another is to carry on at once.
+	// statePutDown: the worker must stop, and another must carry on immediately.
 	statePutDown state = "put_down"
 )
 
-// conversation is the workflow: one for each conversation that has something to
-// do, or has just had. It holds nothing that the log does not say. Each turn of
-// the loop is one activity, which carries the conversation on from its log, and
-// then a wait: for a signal, for the earliest deadline, or for a while before
-// the workflow ends. Since whatever wakes it has been appended to the log before,
-// a signal or an update carries nothing, and many are as good as one.
+// conversation is the workflow. A conversation has one while it has something to do,
+// and for a short time afterwards. The workflow holds nothing that is not in the log.
+// Each iteration of the loop is one activity, which carries the conversation on from
+// its log, and then a wait: for a signal, for the earliest deadline, or for a while
+// before the workflow ends. The reason for a wake-up has always been appended to the
+// log before, so signals and updates carry no data, and several are equivalent to one.
 func conversation(ctx workflow.Context, o order) error {
 	e, err := listen(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func conversation(ctx workflow.Context, o order) error {
 	}
 }
 
-// ears are what a workflow hears, by signals and by updates alike, and where it
-// stands, which decides what it can say of an update.
+// ears are the channels on which a workflow receives signals and updates, and its
+// stand, which decides how it answers updates.
 type ears struct {
 	cancel, all []workflow.ReceiveChannel
 	stands      stand
@@ -92,12 +92,12 @@ type ears struct {
 type stand int
 
 const (
-	open    stand = iota // it is at work, or waits for somebody
+	open    stand = iota // it is working, or waits for an answer
 	idle                 // it has nothing to do
-	closing              // it ends, or begins anew
+	closing              // it ends, or continues as new
 )
 
-// listen begins to hear. The handlers of updates do not wait, so that none is
+// listen sets up the channels. The handlers of updates do not block, so that none is
 // unfinished when the workflow ends.
 func listen(ctx workflow.Context) (*ears, error) {
 	look, stop := workflow.NewBufferedChannel(ctx, 1), workflow.NewBufferedChannel(ctx, 1)
@@ -105,7 +105,7 @@ func listen(ctx workflow.Context) (*ears, error) {
 	e.all = append([]workflow.ReceiveChannel{workflow.GetSignalChannel(ctx, wakeSignal), look}, e.cancel...)
 	handle := func(name string, told workflow.Channel, last stand) error {
 		return workflow.SetUpdateHandlerWithOptions(ctx, name, func(workflow.Context) error {
-			told.SendAsync(nil) // if there is one already, that says the same
+			told.SendAsync(nil) // one that is already buffered means the same
 			return nil
 		}, workflow.UpdateHandlerOptions{Validator: func(workflow.Context) error { return e.refuse(last) }})
 	}
@@ -115,7 +115,8 @@ func listen(ctx workflow.Context) (*ears, error) {
 	return e, handle(stopUpdate, stop, open)
 }
 
-// refuse says why an update is not taken that is for workflows up to a stand.
+// refuse returns an error if an update is not allowed; last is the highest stand that
+// allows it.
 func (e *ears) refuse(last stand) error {
 	switch {
 	case e.stands == closing:
@@ -126,8 +127,8 @@ func (e *ears) refuse(last stand) error {
 	return nil
 }
 
-// carryOn runs one activity. A cancel that comes meanwhile ends it, and whatever
-// it came to, the log is to be looked at again.
+// carryOn runs one activity. A cancel that arrives meanwhile ends it, and the log must
+// be read again whatever its outcome.
 func (e *ears) carryOn(ctx workflow.Context, o order) (out outcome, err error) {
 	e.stands = open
 	scope, stop := workflow.WithCancel(ctx)
@@ -151,8 +152,8 @@ func (e *ears) carryOn(ctx workflow.Context, o order) (out outcome, err error) {
 	return out, err
 }
 
-// rest waits until there may be something to do again, and returns false when
-// nothing came for as long as the workflow may stay, or it was cancelled.
+// rest waits until there may be something to do again. It returns false if nothing
+// happened before the workflow must end, or if it was cancelled.
 func (e *ears) rest(ctx workflow.Context, out outcome) (woken bool) {
 	scope, stop := workflow.WithCancel(ctx)
 	defer stop()
@@ -172,17 +173,17 @@ func (e *ears) rest(ctx workflow.Context, out outcome) (woken bool) {
 	for !woken && !over {
 		selector.Select(ctx)
 	}
-	// What came at the same step as the end of the while was heard, and counts.
+	// A signal that arrived in the same step as the end of the wait counts.
 	return (woken || drain(e.all...)) && ctx.Err() == nil
 }
 
-// until is how long a deadline is away. The clocks of workers differ: one that
-// looks too early asks for a little more.
+// until returns the time until a deadline, at least a second, because the clocks of
+// workers differ and one may check too early.
 func until(ctx workflow.Context, deadline time.Time) time.Duration {
 	return max(deadline.Sub(workflow.Now(ctx)), time.Second)
 }
 
-// drain takes what has come so far, and reports whether there was anything.
+// drain receives everything buffered, and reports whether there was anything.
 func drain(channels ...workflow.ReceiveChannel) (any bool) {
 	for _, c := range channels {
 		for c.ReceiveAsync(nil) {
@@ -192,8 +193,8 @@ func drain(channels ...workflow.ReceiveChannel) (any bool) {
 	return any
 }
 
-// turnOptions are those of the activity. No decision of the workflow depends on
-// them, so they may change while workflows run.
+// turnOptions returns the options of the activity. No decision of the workflow depends
+// on them, so they may change while workflows run.
 func turnOptions(o *WorkerOptions) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		StartToCloseTimeout: o.Turn,
@@ -208,7 +209,7 @@ func turnOptions(o *WorkerOptions) workflow.ActivityOptions {
 	}
 }
 
-// workflowOf is the workflow as a worker with these options runs it.
+// workflowOf returns the workflow for a worker with these options.
 func workflowOf(o *WorkerOptions) func(workflow.Context, order) error {
 	return func(ctx workflow.Context, in order) error {
 		return conversation(workflow.WithActivityOptions(ctx, turnOptions(o)), in)

@@ -198,7 +198,7 @@ func accountEnds(s *ledgerSubject) {
 	s.reserves(reservation("r4", line("a", 10, 0, 5)), min(5, max(0, 10-s.spent("a")))) // remembered or forgotten
 }
 
-// spent returns what an account has spent.
+// spent returns the amount that an account has spent.
 func (s *ledgerSubject) spent(account string) int64 {
 	balances, err := s.ledger.Balances(s.context(), account)
 	if err != nil {
@@ -251,8 +251,8 @@ func ledgerContext(s *ledgerSubject) {
 	s.holds("a", 0, 20)
 }
 
-// race has many reserve and settle at once, on accounts in any order, and checks
-// that they never hold more than their limits.
+// race reserves and settles from many goroutines, on accounts in any order, and checks
+// that the accounts never exceed their limits.
 func (s *ledgerSubject) race(ledgers ...budget.Ledger) {
 	const workers, rounds, limit = 16, 20, 1000
 	ctx := s.context()

@@ -17,16 +17,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// flags are those that the engine adds to serve and worker.
+// flags are the flags that the engine adds to serve and worker.
 type flags struct {
 	namespace         string
 	queue             string
 	tls               bool
-	cert, key, ca     string // files
+	cert, key, ca     string // file names
 	deployment, build string
 }
 
-// temporalEngine is the engine as the command knows it.
+// temporalEngine returns the engine in the form that package command uses.
 func temporalEngine() command.Engine {
 	var f flags
 	return command.Engine{Name: "temporal", Flags: f.add, Open: f.open, Work: f.work}
@@ -60,7 +60,7 @@ func (f *flags) dial(ctx context.Context, address string, logger *zap.Logger) (c
 	return c, nil
 }
 
-// config is that of TLS with the server; nil for none.
+// config returns the TLS configuration for the server, or nil for plain text.
 func (f *flags) config(key bool) (*tls.Config, error) {
 	if !f.tls && !key && f.cert == "" && f.ca == "" {
 		return nil, nil
@@ -86,7 +86,7 @@ func (f *flags) config(key bool) (*tls.Config, error) {
 	return config, nil
 }
 
-// open returns the engine of a process that serves.
+// open returns the engine for a serving process.
 func (f *flags) open(ctx context.Context, address string, parts command.Parts) (engine.Engine, error) {
 	c, err := f.dial(ctx, address, parts.Logger)
 	if err != nil {

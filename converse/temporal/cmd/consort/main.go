@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Consort is the command of the same name with one engine more, so that nobody
-// else has to link Temporal:
+// Consort is the command of the same name with the Temporal engine added. It is
+// separate so that other programs need not link Temporal's SDK:
 //
 //	consort worker --temporal ADDR                  carries on conversations
 //	consort serve --engine temporal --temporal ADDR serves them, and leaves the work to workers
 //
 // The configuration names the PostgreSQL database that both share. docs/temporal.md
-// tells how to get a server, and docs/command.md all the rest.
+// explains how to get a server, and docs/command.md describes the other commands.
 package main
 
 import (

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// Bind has a process die with the test that starts it, even if that is killed.
+// Bind makes a process die with the test that starts it, even if the test is killed.
 func Bind(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -6,5 +6,6 @@ package devserver
 
 import "os/exec"
 
-// Bind has a process die with the test that starts it, where the system can do that.
+// Bind does nothing: this system cannot make a process die with the test that starts
+// it.
 func Bind(*exec.Cmd) {}

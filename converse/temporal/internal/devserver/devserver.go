@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// program is the program of Temporal's development server, without which the
-// test is skipped, or fails if CONSORT_REAL is "required".
+// program returns the path of Temporal's development server. If it is not installed,
+// the test is skipped, or fails if CONSORT_REAL is "required".
 func program(t testing.TB) string {
 	t.Helper()
 	if program, err := exec.LookPath("temporal"); err == nil {
