@@ -91,9 +91,9 @@ type turnEnd struct {
 	woken        int64 // length of the workflow's history when it was woken; 0 if it was not
 }
 
-// lookedAt is the minimum number of events that a workflow's history grows by when it
-// is woken and reads the log: two tasks and an activity with three events each, except
-// that the first has fewer, and the signal.
+// lookedAt is the minimum number of events by which a workflow's history grows while it
+// is woken and reads the log: three each for two tasks and an activity, not counting
+// the signal.
 const lookedAt = 9
 
 // over reports whether a message may enter: no turn is running, or the message is

@@ -8,7 +8,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// About is a [history.Info] in its JSON form.
+// About is the JSON form of a [history.Info].
 type About struct {
 	ID           string    `json:"id"`
 	Title        string    `json:"title,omitempty"`
@@ -30,7 +30,7 @@ func AboutOf(info history.Info) About {
 	}
 }
 
-// version is that of the form of a bundle of lines.
+// version is the version of the bundle format.
 const version = 1
 
 // head is the line before the canisters of a conversation.

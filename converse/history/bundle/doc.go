@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle writes conversations down: as lines of JSON, which any store takes
-// up again, and as Markdown or HTML, to read.
+// Package bundle exports conversations as lines of JSON, which can be imported into any
+// store, and as Markdown or HTML for reading.
 //
-// Export writes some conversations of a store, of whatever kind, and Import takes
-// up what Export has written. A bundle of lines is each conversation's About on a
-// line of its own, followed by its canisters, one on each line and in their
-// documented form. Such bundles can be cut apart and put together between two
-// conversations, with the tools that work on lines.
+// Export writes conversations of any store, and Import reads them back. A bundle of
+// lines has, for each conversation, its About on one line, followed by its canisters,
+// one on each line and in their documented form. Such bundles can be split and
+// concatenated between conversations, with any line-based tools.
 //
-// What people, models and tools have said stands in Markdown and HTML as text
-// and never is markup, a script or something to load.
+// Markdown and HTML contain the words of people, models and tools as text, never as
+// markup, scripts or references to external resources.
 package bundle

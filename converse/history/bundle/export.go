@@ -12,12 +12,12 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Format is what Export writes.
+// Format is an output format of Export.
 type Format string
 
 // The formats.
 const (
-	JSONL    Format = "jsonl"    // lines of JSON, which Import takes
+	JSONL    Format = "jsonl"    // lines of JSON, which Import reads
 	Markdown Format = "markdown" // CommonMark
 	HTML     Format = "html"     // one page, which loads nothing and runs nothing
 )
@@ -32,7 +32,7 @@ type form interface {
 
 var forms = map[Format]form{JSONL: lines{}, Markdown: markdown{}, HTML: page{}}
 
-// Check says whether there is such a format.
+// Check returns an error if the format is unknown.
 func (f Format) Check() error {
 	if forms[f] == nil {
 		return fmt.Errorf("bundle: unknown format %q: want jsonl, markdown or html", string(f))
@@ -40,14 +40,14 @@ func (f Format) Check() error {
 	return nil
 }
 
-// Export writes the conversations of the given identities, in their order, as
-// they are when it comes to each of them. An identity that the store does not
-// know is an error that has [history.ErrNotFound] in its chain; what stood
-// before it is written then.
+// Export writes the conversations with the given identities, in their order, as they
+// are when it reaches each of them. An identity that the store does not know is an
+// error that has [history.ErrNotFound] in its chain; the conversations before it have
+// been written then.
 //
-// Each Write to w is a whole canister with all that is said in it, so that w can
-// look for what it does not want to pass on. No more than one canister is in
-// memory at a time, as far as the store does the same.
+// Each Write to w contains complete canisters, so that w can inspect and filter the
+// text. At most one canister is in memory at a time, if the store reads them one at a
+// time.
 func Export(ctx context.Context, w io.Writer, store history.Store, format Format, ids ...string) error {
 	if err := format.Check(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func Export(ctx context.Context, w io.Writer, store history.Store, format Format
 	return put(as.end(), nil)
 }
 
-// lines is the form that Import takes.
+// lines is the form that Import reads.
 type lines struct{}
 
 func (lines) begin(history.Info, int) (string, error) { return "", nil }

@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// page is one page of HTML, which runs no script and loads nothing, whatever is
-// said in it.
+// page is a page of HTML that runs no scripts and loads nothing, whatever the
+// conversation contains.
 type page struct{}
 
 const pageHead = `<!DOCTYPE html>

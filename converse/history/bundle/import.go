@@ -16,41 +16,40 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// ImportOptions are the choices of [Import]. Nil, and the zero value of each
-// field, mean the default that the field names.
+// ImportOptions configure [Import]. Nil, and the zero value of each field, mean the
+// default that the field documents.
 type ImportOptions struct {
-	// ID returns the identity that a conversation is to have, of the one that it
-	// had; the default is the same.
+	// ID maps the identity of a conversation in the bundle to its identity in the
+	// store; the default keeps it.
 	ID func(was string) string
 }
 
-// Error says that what was read is no bundle of lines, or a damaged one.
+// Error reports that the input is not a bundle of lines, or is damaged.
 type Error struct {
 	Line int // from 1
 	Err  error
 }
 
-// Error says so, and in which line.
+// Error implements error. It names the line.
 func (e *Error) Error() string { return fmt.Sprintf("bundle: line %d: %v", e.Line, e.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Import takes up the conversations of a bundle of lines, with their titles, tags
-// and owners, and yields what the store knows of each when it is there. When they
-// were made and changed is when they were taken up, and what they were forked
-// from is not kept.
+// Import adds the conversations of a bundle of lines to a store, with their titles,
+// tags and owners, and yields the Info of each one added. Created and Changed are the
+// time of the import, and the parent of a fork is not kept.
 //
-// Each is there as a whole or not at all: one that is cut off, or is no history
-// ([canister.Check]), is an [*Error], and ends the sequence. An error that has
-// [history.ErrExists] in its chain says that there is a conversation of that
-// identity, which is left as it is; the loop may go on with the next. One
-// conversation at a time is in memory. One without canisters, as a fork at 0 is,
-// is passed over: no append makes one.
+// Each conversation is added as a whole or not at all. One that is truncated or is not
+// a valid history ([canister.Check]) is an [*Error], which ends the sequence. An error
+// that has [history.ErrExists] in its chain says that the store already has a
+// conversation of that identity, which is left as it is; the loop may continue with the
+// next. Import holds one conversation in memory at a time. It skips conversations
+// without canisters, for example a fork at 0, because no append creates one.
 //
-// The title, the tags and the owner are written behind the canisters. If that
-// fails the conversation is deleted again, unless somebody has gone on with it; a
-// process that dies in between leaves it without them.
+// The title, the tags and the owner are written after the canisters. If that fails the
+// conversation is deleted again, unless it has grown since; if the process dies in
+// between, the conversation lacks them.
 func Import(ctx context.Context, store history.Store, r io.Reader, options *ImportOptions) iter.Seq2[history.Info, error] {
 	id := func(was string) string { return was }
 	if options != nil && options.ID != nil {
@@ -81,7 +80,7 @@ func Import(ctx context.Context, store history.Store, r io.Reader, options *Impo
 type reader struct {
 	lines  *bufio.Scanner
 	number int
-	began  int // the line of the head of the conversation; 0 before the first
+	began  int // the line of the conversation's head; 0 before the first
 }
 
 func newReader(r io.Reader) *reader {
@@ -90,8 +89,7 @@ func newReader(r io.Reader) *reader {
 	return &reader{lines: lines}
 }
 
-// next moves on to the next line that is not blank. It returns io.EOF behind the
-// last one.
+// next moves to the next line that is not blank. It returns io.EOF after the last one.
 func (b *reader) next() error {
 	for b.lines.Scan() {
 		b.number++
@@ -111,7 +109,7 @@ func (b *reader) next() error {
 
 func (b *reader) wrong(err error) error { return &Error{b.number, err} }
 
-// conversation reads the next conversation; io.EOF says that there is none.
+// conversation reads the next conversation. The error is io.EOF at the end.
 func (b *reader) conversation() (About, []canister.Canister, error) {
 	switch err := b.next(); {
 	case errors.Is(err, io.EOF) && b.began == 0:
@@ -137,7 +135,7 @@ func (b *reader) conversation() (About, []canister.Canister, error) {
 
 var errNone = errors.New("here begins no conversation that was exported as lines of JSON")
 
-// canisters reads so many of them.
+// canisters reads up to count canisters.
 func (b *reader) canisters(count int) ([]canister.Canister, error) {
 	var canisters []canister.Canister
 	for len(canisters) < count {
@@ -155,7 +153,7 @@ func (b *reader) canisters(count int) ([]canister.Canister, error) {
 	return canisters, nil
 }
 
-// check says why canisters are not the conversation that a head announces.
+// check validates the canisters against the conversation's head.
 func (b *reader) check(about About, canisters []canister.Canister) error {
 	wrong := func(err error) error { return &Error{b.began, err} }
 	if len(canisters) != about.Length {
@@ -176,7 +174,7 @@ func change(about About) history.Change {
 	return history.Change{Title: &about.Title, Tags: &about.Tags, Owner: &about.Owner}
 }
 
-// add makes a conversation, which must not exist.
+// add creates a conversation, which must not exist.
 func (b *reader) add(ctx context.Context, store history.Store, id string, about About, canisters []canister.Canister) (history.Info, error) {
 	if err := history.CheckID(id); err != nil {
 		return history.Info{}, &Error{b.began, err}
@@ -188,7 +186,7 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 		return history.Info{}, err
 	}
 	err := store.Append(ctx, id, 0, canisters...)
-	if _, taken := errors.AsType[*history.ConflictError](err); taken { // by somebody else, just now
+	if _, taken := errors.AsType[*history.ConflictError](err); taken { // by another writer, just now
 		err = fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
 	}
 	if err != nil {

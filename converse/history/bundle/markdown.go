@@ -12,7 +12,7 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// markdown is CommonMark in which nothing that somebody said is markup.
+// markdown writes CommonMark and escapes everything that could be markup.
 type markdown struct{}
 
 func (markdown) begin(history.Info, int) (string, error) { return "", nil }
@@ -36,8 +36,8 @@ func (markdown) canister(place int, c canister.Canister) (string, error) {
 	return text, nil
 }
 
-// markdownLine is a line in which nothing is markup: CommonMark lets each
-// character of ASCII punctuation be escaped (section 2.4).
+// markdownLine escapes a line: CommonMark allows each ASCII punctuation character to be
+// escaped (section 2.4).
 func markdownLine(line string) string {
 	var b strings.Builder
 	for _, r := range line {
@@ -49,8 +49,8 @@ func markdownLine(line string) string {
 	return b.String()
 }
 
-// fenceFor is a fence of backticks that no line of the text ends (CommonMark,
-// section 4.5): it is longer than any run of them.
+// fenceFor returns a fence of backticks that no line of the text can close (CommonMark,
+// section 4.5), because it is longer than any run of backticks in the text.
 func fenceFor(text string) string {
 	longest, run := 2, 0
 	for _, r := range text {

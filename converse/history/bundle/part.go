@@ -21,9 +21,9 @@ type Placed struct {
 	canister.Canister
 }
 
-// Canisters yields the canisters that a conversation had when info was asked
-// for, and not those that came behind. If it has fewer now, since it was deleted
-// meanwhile, an error ends the sequence.
+// Canisters yields the canisters that a conversation had when info was read, and not
+// later ones. If it has fewer now, because it was deleted meanwhile, an error ends the
+// sequence.
 func Canisters(ctx context.Context, store history.Log, info history.Info) iter.Seq2[Placed, error] {
 	return func(yield func(Placed, error) bool) {
 		n := 0
@@ -45,17 +45,17 @@ func Canisters(ctx context.Context, store history.Log, info history.Info) iter.S
 	}
 }
 
-// Part is a canister as people read it. Its texts are as somebody said them:
-// they may hold markup, and what does something to a terminal.
+// Part is a canister in a form for display. Its texts are unchanged: they may contain
+// markup and terminal control sequences.
 type Part struct {
 	Place int // from 1
 	Kind  canister.Kind
-	About string // such as the name of a tool, the title of a document or the code of a failure; may be empty
+	About string // the name of a tool, the title of a document, the code of a failure, and so on; may be empty
 	Time  time.Time
 	Text  string
 }
 
-// PartOf returns a canister as people read it.
+// PartOf returns the display form of a canister.
 func PartOf(c Placed) Part {
 	p := Part{Place: c.Place, Kind: c.Kind(), Time: c.Header().Time, Text: shown.Contents(canister.ContentOf(c.Canister))}
 	switch c := c.Canister.(type) {
@@ -77,7 +77,7 @@ func PartOf(c Placed) Part {
 	return p
 }
 
-// joined are the texts that are not empty, below one another.
+// joined joins the texts that are not empty with newlines.
 func joined(texts ...string) string {
 	var kept []string
 	for _, text := range texts {
@@ -88,13 +88,12 @@ func joined(texts ...string) string {
 	return strings.Join(kept, "\n")
 }
 
-// Heading is the kind and what it is about, in one line that a terminal can
-// show.
+// Heading returns the kind and About in one line that is safe to print on a terminal.
 func (p Part) Heading() string {
 	return strings.TrimSpace(string(p.Kind) + " " + shown.Line(p.About))
 }
 
-// When is the time for people, or empty where nobody knows it.
+// When returns the formatted time, or "" if it is unknown.
 func (p Part) When() string {
 	if p.Time.IsZero() {
 		return ""
@@ -104,8 +103,8 @@ func (p Part) When() string {
 
 func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
 
-// Facts are what is known of a conversation beside its title, in lines that a
-// terminal can show.
+// Facts returns the metadata of a conversation except its title, in lines that are safe
+// to print on a terminal.
 func Facts(info history.Info) []string {
 	facts := []string{fmt.Sprintf("created %s, changed %s, %d canisters", moment(info.Created), moment(info.Changed), info.Length)}
 	if info.Owner != "" {
@@ -117,5 +116,5 @@ func Facts(info history.Info) []string {
 	return facts
 }
 
-// titled is what a conversation is called.
+// titled returns the title of a conversation, or its identity if it has no title.
 func titled(info history.Info) string { return cmp.Or(shown.Line(info.Title), shown.Line(info.ID)) }

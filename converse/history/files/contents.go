@@ -20,26 +20,26 @@ import (
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// inline is how many bytes a content has at most to stand in its line.
+// inline is the maximum number of bytes of a content that is stored in its line.
 const inline = 1024
 
-// storedName is the metadata of a content that stands beside its line.
+// storedName is the metadata key of a content that is stored in a separate file.
 const storedName = "io.github.consort-go/stored"
 
 // stored is the value of that metadata.
 type stored struct {
-	// SHA256 names the file, in hexadecimal digits, and Bytes is its length.
-	// Member is the member of the content that it is: text, data, blob or json.
+	// SHA256 names the file, in hexadecimal digits, and Bytes is its length. Member is
+	// the member of the content that the file replaces: text, data, blob or json.
 	SHA256 string `json:"sha256,omitempty"`
 	Bytes  int    `json:"bytes,omitempty"`
 	Member string `json:"member,omitempty"`
-	// Metadata is what the content itself had under the name, if anything.
+	// Metadata is the content's own value under the same key, if any.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// swap calls f with the bytes of a content's members that may stand beside, and
-// their names, until it returns true and other bytes for one. It returns the
-// content with those, and with the extra that change makes.
+// swap calls f with the name and the bytes of each member of a content that may be
+// stored separately, until f returns true and replacement bytes. It returns the content
+// with the replacement and with its Extra passed through change.
 func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool), change func(canister.Extra) canister.Extra) canister.Content {
 	switch c := c.(type) {
 	case canister.TextContent:
@@ -75,8 +75,8 @@ func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool),
 	return c
 }
 
-// split returns c without the contents that stand beside its line, and those by
-// their hashes; or c itself, which is then not another.
+// split returns c without the contents to store separately, and those contents by their
+// hashes. If there are none it returns c itself, and other is false.
 func split(c canister.Canister) (rest canister.Canister, beside map[string][]byte, other bool) {
 	contents := canister.ContentOf(c)
 	for i, content := range contents {
@@ -88,7 +88,7 @@ func split(c canister.Canister) (rest canister.Canister, beside map[string][]byt
 			if member == "json" {
 				var compact bytes.Buffer
 				if json.Compact(&compact, data) != nil {
-					return nil, false // Marshal says what is wrong
+					return nil, false // Marshal returns the error
 				}
 				data = compact.Bytes()
 			}
@@ -109,7 +109,7 @@ func split(c canister.Canister) (rest canister.Canister, beside map[string][]byt
 			if extra.Metadata == nil {
 				extra.Metadata = canister.Fields{}
 			}
-			// Somebody's own value is valid JSON, or Marshal says so.
+			// An existing value is valid JSON, or Marshal returns an error.
 			extra.Metadata[storedName], _ = json.Marshal(s)
 			return extra
 		})
@@ -129,7 +129,7 @@ func split(c canister.Canister) (rest canister.Canister, beside map[string][]byt
 
 var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// storedIn returns what the metadata of a content says, nil if nothing.
+// storedIn returns the stored value in a content's metadata, or nil if it has none.
 func storedIn(content canister.Content) (*stored, error) {
 	value, ok := canister.ExtraOf(content).Metadata[storedName]
 	if !ok {
@@ -142,7 +142,7 @@ func storedIn(content canister.Content) (*stored, error) {
 	return s, nil
 }
 
-// join returns c with the contents that stand beside its line; get returns one.
+// join returns c with the separately stored contents, which it reads with get.
 func join(c canister.Canister, get func(sum string, length int) ([]byte, error)) (canister.Canister, error) {
 	contents := canister.ContentOf(c)
 	for i, content := range contents {
@@ -159,7 +159,7 @@ func join(c canister.Canister, get func(sum string, length int) ([]byte, error))
 				return nil, err
 			}
 		}
-		// The canister was read just now: nobody else has its contents.
+		// The canister was read just now: its contents are not shared.
 		contents[i] = swap(content, func(member string, _ []byte) ([]byte, bool) {
 			return data, s.SHA256 != "" && member == s.Member
 		}, func(extra canister.Extra) canister.Extra {
@@ -176,7 +176,7 @@ func join(c canister.Canister, get func(sum string, length int) ([]byte, error))
 	return c, nil
 }
 
-// readContent reads a content of the folder of a conversation, and checks it.
+// readContent reads a content from the folder of a conversation, and verifies it.
 func readContent(folder, sum string, length int) ([]byte, error) {
 	file := filepath.Join(folder, "contents", sum)
 	data, err := os.ReadFile(file)
@@ -189,8 +189,8 @@ func readContent(folder, sum string, length int) ([]byte, error) {
 	return data, nil
 }
 
-// writeContents writes contents that are not there, or damaged, and returns
-// when they are on the disk. The caller holds the lock of the conversation.
+// writeContents writes the contents that are missing or damaged, and returns when they
+// are on the disk. The caller holds the lock of the conversation.
 func (s *Store) writeContents(folder string, contents map[string][]byte) error {
 	if len(contents) == 0 {
 		return nil
@@ -211,9 +211,8 @@ func (s *Store) writeContents(folder string, contents map[string][]byte) error {
 	return errors.Join(syncFolder(dir), syncFolder(folder))
 }
 
-// replace writes a file so that it is there as a whole or not at all, also after
-// a crash once its folder is synced. The caller holds the lock that excludes
-// other writers of it.
+// replace writes a file atomically, also across a crash once its folder is synced. The
+// caller holds the lock that excludes other writers of the file.
 func (s *Store) replace(path string, data []byte, mode fs.FileMode) error {
 	_, err := writefile.Replace(path, &writefile.Options{Temporary: ".new", Mode: mode}, func(file *os.File) error {
 		if _, err := s.write(file, data, 0); err != nil {

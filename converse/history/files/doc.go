@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package files keeps conversations in files that people can read and edit: a
-// folder for each, with its canisters as lines of JSON.
+// Package files stores conversations in files that people can read and edit: a folder
+// for each conversation, with its canisters as lines of JSON.
 //
 //	store/
 //	  talk/
@@ -10,34 +10,34 @@
 //	    contents/        contents of more than 1 KiB, each by its SHA-256
 //	  xpl-ne~5d0c…/      an identity that is no good name for a folder
 //
-// An append returns when the canisters are on the disk: the contents first, then
-// the lines, then the folders that name them. A crash in the middle of it leaves
-// at most the beginning of lines that nobody was told of; they count for nothing
-// and the next append cuts them off. Every line has a sum and every content is
-// known by its hash, so that what has been damaged is a
-// [history.CorruptError] that names file and line, and not another text.
+// An append returns when the canisters are on the disk: first the contents, then the
+// lines, then the folders that name them. A crash during an append leaves at most some
+// lines of an unconfirmed append; they are ignored, and the next append removes them.
+// Every line has a checksum and every content is identified by its hash, so that
+// damaged data is reported as a [history.CorruptError] that names file and line, and
+// not as different text.
 //
-// Forks share contents by hard links. So a folder stands on its own: it may be
-// copied to another store, and what is deleted frees what only it held.
+// Forks share contents by hard links. So each folder is self-contained: it may be
+// copied to another store, and deleting it frees the data that only it used.
 //
-// Several processes may use one folder at the same time. They exclude each
-// other for the length of an append, by a lock of the kind flock(2) on
-// history.jsonl; where the system has none, one process at a time has to do.
+// Several processes may use one folder at the same time. They exclude each other during
+// an append by an flock(2) lock on history.jsonl. On systems without such locks only
+// one process may use the folder.
 //
-// # Editing by hand
+// # Manual editing
 //
-// A line may be changed, added or removed while no program writes to the
-// conversation. A line that was changed no longer fits its member sum, which is
-// the last one: take it out, and the line is taken as it stands. If the last line
-// that stays has a plus in its sum, it waits for lines of the same append: take
-// its sum out too. docs/durability.md has the layout. A content that
-// stands beside is put back into its line by giving it its member (text, data,
-// blob or json) and taking io.github.consort-go/stored out of its metadata. A
-// folder without info.json is a conversation with the folder's name.
+// A line may be changed, added or removed while no program writes to the conversation.
+// A changed line no longer matches its member sum, which is the last one: remove that
+// member, and the line is accepted as it is. If the last remaining line has a plus in
+// its sum, it waits for further lines of the same append: remove its sum too.
+// docs/durability.md describes the layout. To move a separately stored content back
+// into its line, set its member (text, data, blob or json) and remove
+// io.github.consort-go/stored from its metadata. A folder without info.json is a
+// conversation with the folder's name.
 //
-// The store keeps no file open and remembers, of a bounded number of
-// conversations, where in the file every 64th canister begins: what was read
-// once is not read again to append to it, or to read its end. A search reads
-// all that the rest of the filter lets pass; who has many conversations to search
-// keeps them in a database.
+// The store keeps no file open. For a bounded number of conversations it remembers
+// where every 64th canister begins in the file, so that data read once is not read
+// again to append to it, or to read its end. A search reads every conversation that
+// matches the rest of the filter; programs that search many conversations should keep
+// them in a database.
 package files

@@ -18,28 +18,27 @@ import (
 	"github.com/consort-go/consort/internal/foldername"
 )
 
-// Options change how a store works; the zero value, and nil, are good.
+// Options configure a store. Nil and the zero value use the defaults.
 type Options struct {
-	// Clock tells the time, for Created and Changed; default time.Now.
+	// Clock returns the time for Created and Changed; default time.Now.
 	Clock func() time.Time
 }
 
-// Store is a [history.Store] in a folder. All methods may be called
-// concurrently.
+// Store is a [history.Store] in a folder. All methods may be called concurrently.
 type Store struct {
 	dir   string
 	clock func() time.Time
-	step  func(string)                               // hears of each step of a write; for tests
+	step  func(string)                               // called at each step of a write; for tests
 	write func(*os.File, []byte, int64) (int, error) // writes; for tests
 	sync  func(*os.File) error                       // syncs; for tests
 
 	mu      sync.Mutex
 	closed  bool
-	under   sync.WaitGroup   // writes under way
-	indexes map[string]index // by folder; any of them may be missing
-	settled map[string]bool  // folders of which the names are known to be on the disk
-	gates   map[string]*gate // of folders that are written to
-	ledger  *ledger          // nil until somebody asks for it
+	under   sync.WaitGroup   // running writes
+	indexes map[string]index // by folder; entries may be missing
+	settled map[string]bool  // folders whose names are known to be on the disk
+	gates   map[string]*gate // by folder that is being written to
+	ledger  *ledger          // nil until first used
 }
 
 // gate lets one goroutine at a time write to a conversation.
@@ -50,8 +49,8 @@ type gate struct {
 
 var _ history.Store = (*Store)(nil)
 
-// Open opens the store in a folder, and makes the folder if there is none. A
-// folder that can only be read is opened too: then all that writes is an error.
+// Open opens the store in a folder, and creates the folder if it does not exist. A
+// read-only folder can be opened too; every write then fails.
 func Open(dir string, options *Options) (*Store, error) {
 	if options == nil {
 		options = &Options{}
@@ -83,8 +82,8 @@ func Open(dir string, options *Options) (*Store, error) {
 	return s, nil
 }
 
-// Close implements [history.Store]. It waits for appends and other changes; a
-// loop over what is read ends with ErrClosed at its next step.
+// Close implements [history.Store]. It waits for appends and other changes; a running
+// Read or List ends with ErrClosed at its next step.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -93,7 +92,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usable says what is wrong before anything is done.
+// usable returns the error of a closed store or an ended context.
 func (s *Store) usable(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begin is usable for a write, which ends with under.Done.
+// begin is like usable, for a write. The caller must call under.Done at the end.
 func (s *Store) begin(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// enter waits for the turn to write to a folder; leave ends it.
+// enter waits until the caller may write to a folder; the caller must call leave.
 func (s *Store) enter(ctx context.Context, folder string) (leave func(), err error) {
 	s.mu.Lock()
 	g := s.gates[folder]
@@ -155,7 +154,7 @@ func (s *Store) folder(conversation string) (string, error) {
 	return filepath.Join(s.dir, foldername.Of(conversation)), nil
 }
 
-// locked is a conversation while nobody else may write to it.
+// locked is a conversation locked for writing.
 type locked struct {
 	file   *os.File // history.jsonl
 	folder string
@@ -163,12 +162,12 @@ type locked struct {
 }
 
 func (l *locked) unlock() {
-	_ = l.file.Close() // whatever was written was synced
+	_ = l.file.Close() // everything written was synced
 	l.leave()
 }
 
-// lock waits until nobody else writes to a conversation. The error is
-// fs.ErrNotExist if there is none.
+// lock waits until there are no other writers of a conversation. The error is
+// fs.ErrNotExist if the conversation does not exist.
 func (s *Store) lock(ctx context.Context, folder string) (*locked, error) {
 	leave, err := s.enter(ctx, folder)
 	if err != nil {
@@ -189,11 +188,11 @@ func (s *Store) lock(ctx context.Context, folder string) (*locked, error) {
 			leave()
 			return nil, err
 		}
-		// It was deleted, or replaced, while we waited.
+		// It was deleted or replaced during the wait.
 	}
 }
 
-// isAt reports whether the file is still the one of the path.
+// isAt reports whether the path still names the file.
 func isAt(file *os.File, path string) bool {
 	is, err := file.Stat()
 	if err != nil {
@@ -203,7 +202,7 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(is, named)
 }
 
-// index returns the index of the lines as they are now.
+// index returns the index of the current lines.
 func (s *Store) index(folder string, file *os.File) (index, error) {
 	s.mu.Lock()
 	known := s.indexes[folder]
@@ -216,7 +215,7 @@ func (s *Store) index(folder string, file *os.File) (index, error) {
 	return x, nil
 }
 
-// remember keeps an index, and forgets some other if there are too many.
+// remember stores an index, and drops another if there are too many.
 func (s *Store) remember(folder string, x index) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +228,7 @@ func (s *Store) remember(folder string, x index) {
 	s.indexes[folder] = x
 }
 
-// forget drops all that is remembered of a folder.
+// forget drops everything that is remembered of a folder.
 func (s *Store) forget(folder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +236,8 @@ func (s *Store) forget(folder string) {
 	delete(s.settled, folder)
 }
 
-// settle returns when the names of a folder and of its files are on the disk:
-// who made them may have crashed before it saw to that.
+// settle returns when the names of a folder and of its files are on the disk: the
+// process that created them may have crashed before it synced them.
 func (s *Store) settle(folder string) error {
 	s.mu.Lock()
 	done := s.settled[folder]
@@ -258,21 +257,20 @@ func (s *Store) settle(folder string) error {
 	return nil
 }
 
-// The folders that are not whole yet, or not any more.
+// The prefixes of folders that are being created or removed.
 const (
 	making   = ".new-"
 	removing = ".old-"
 )
 
-// openGuard opens the file by whose lock those that make and remove folders
-// tell others that they are at work.
+// openGuard opens the file that is locked while folders are created and removed.
 func (s *Store) openGuard() (*os.File, error) {
 	return os.OpenFile(filepath.Join(s.dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// sweep removes what a crash has left of folders that were being made or
-// removed, unless somebody is at work. It only tidies: whatever fails, fails
-// again where it matters.
+// sweep removes folders whose creation or removal was interrupted by a crash, unless
+// another process is creating or removing folders. It ignores errors: those that matter
+// occur again elsewhere.
 func (s *Store) sweep() {
 	entries, _ := os.ReadDir(s.dir)
 	var left []string
@@ -297,8 +295,8 @@ func (s *Store) sweep() {
 	}
 }
 
-// make makes the folder of a conversation, with all that is in it or not at
-// all; fill writes it. The error is history.ErrExists if there is one already.
+// make creates the folder of a conversation atomically; fill writes its contents. The
+// error is history.ErrExists if the folder already exists.
 func (s *Store) make(ctx context.Context, conversation, folder string, info history.Info, fill func(fresh string, lines *os.File) error) (err error) {
 	guard, err := s.openGuard()
 	if err != nil {
@@ -340,19 +338,18 @@ func (s *Store) make(ctx context.Context, conversation, folder string, info hist
 		if _, there := os.Lstat(linesOf(folder)); there == nil {
 			err = fmt.Errorf("%w: %q", history.ErrExists, conversation)
 		}
-		return err // what has no lines is in the way
+		return err // the folder in the way has no history.jsonl
 	}
 	s.step("named")
 	s.forget(folder)
 	return s.settle(folder)
 }
 
-// stamp makes a time that of the file's last change, as exactly as the file
-// system can; without it, the time of the write has to do.
+// stamp sets the modification time of a file, with the precision of the file system. If
+// it fails, the time of the write is used.
 func (s *Store) stamp(path string, changed time.Time) { _ = os.Chtimes(path, changed, changed) }
 
-// failed says what was being done when an error came up, unless it says so
-// itself.
+// failed adds the operation to an error, unless the error is already specific.
 func failed(doing, conversation string, err error) error {
 	var conflict *history.ConflictError
 	var corrupt *history.CorruptError
@@ -368,7 +365,7 @@ func failed(doing, conversation string, err error) error {
 	return fmt.Errorf("files: conversation %q: %s: %w", conversation, doing, err)
 }
 
-// corrupt says what is wrong in a file, and where.
+// corrupt returns the error about damaged data in a file.
 func corrupt(conversation, path string, line int, err error) error {
 	place := path
 	if line > 0 {

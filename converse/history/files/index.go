@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	stride  = 64  // canisters from one mark to the next
-	indexes = 256 // conversations of which the index is remembered
-	// maxLine is the longest line: that of a canister, and its sum.
+	stride  = 64  // canisters between two marks
+	indexes = 256 // conversations whose index is remembered
+	// maxLine is the length of the longest line: a canister and its sum.
 	maxLine = canister.MaxLine + 64
 )
 
-// index says where in a history.jsonl the canisters are. It is a value that
-// nobody changes: a longer file has another one.
+// index records where the canisters are in a history.jsonl. It is immutable: a longer
+// file has a new index.
 type index struct {
 	file   os.FileInfo
-	length int    // canisters
-	end    int64  // behind the last line of them
-	lines  int    // in the file until there, blank ones too
+	length int    // number of canisters
+	end    int64  // after the last line that belongs to a canister
+	lines  int    // number of lines in the file up to end, including blank ones
 	last   mark   // of the last canister
-	tail   []byte // the bytes before end, to know the file again
+	tail   []byte // the bytes before end, to recognize the file
 	bare   bool   // the last line lacks its newline
 	marks  []mark // of the canisters 0, stride, 2*stride...
 }
@@ -40,7 +40,7 @@ type mark struct {
 	line   int // from 1
 }
 
-// fits reports whether the index is one of the beginning of the file.
+// fits reports whether x is the index of the beginning of the file.
 func (x *index) fits(file *os.File, now os.FileInfo) bool {
 	if x.file == nil || !os.SameFile(x.file, now) || now.Size() < x.end || x.bare {
 		return false
@@ -53,7 +53,8 @@ func (x *index) fits(file *os.File, now os.FileInfo) bool {
 	return err == nil && bytes.Equal(tail, x.tail)
 }
 
-// scan returns the index of a file, of whose beginning x may be the index.
+// scan returns the index of a file. It continues from x if x is the index of the file's
+// beginning.
 func (x index) scan(file *os.File) (index, error) {
 	now, err := file.Stat()
 	if err != nil {
@@ -66,8 +67,8 @@ func (x index) scan(file *os.File) (index, error) {
 	if x.end == now.Size() {
 		return x, nil
 	}
-	x.marks = slices.Clip(x.marks) // others may have the index that this one goes on from
-	waiting := x                   // what there is without the append at the end, if that is not whole
+	x.marks = slices.Clip(x.marks) // others may share the marks of x
+	waiting := x                   // the result without an incomplete append at the end
 	lines := bufio.NewReaderSize(io.NewSectionReader(file, x.end, now.Size()-x.end), 64<<10)
 	for offset := x.end; ; {
 		line, err := readLine(lines)
@@ -89,7 +90,7 @@ func (x index) scan(file *os.File) (index, error) {
 			}
 			continue
 		}
-		if !whole && !readable(line) && !readable(line[:len(line)-1]) { // a damaged newline is no torn line
+		if !whole && !readable(line) && !readable(line[:len(line)-1]) { // a damaged newline does not make a line incomplete
 			break
 		}
 		if x.length%stride == 0 {
@@ -104,7 +105,7 @@ func (x index) scan(file *os.File) (index, error) {
 	return waiting, nil
 }
 
-// readable reports whether a line without its newline is all there.
+// readable reports whether a line without its newline is complete.
 func readable(line []byte) bool {
 	form, _, err := splitLine(line)
 	if err == nil {
@@ -113,8 +114,8 @@ func readable(line []byte) bool {
 	return err == nil
 }
 
-// waits reports whether lines of the same append follow a line, without a look
-// at its sum: damage is for who reads it.
+// waits reports whether lines of the same append follow a line. It does not verify the
+// sum, because readers detect damage.
 func waits(line []byte) bool {
 	line = bytes.TrimRight(line, " \t\r\n")
 	if bytes.IndexByte(line[max(0, len(line)-maxDigits-3):], '+') < 0 {
@@ -130,8 +131,8 @@ func waits(line []byte) bool {
 
 func endOf(line []byte) []byte { return bytes.Clone(line[max(0, len(line)-48):]) }
 
-// readLine returns the next line, with its newline if it has one. What it
-// returns is good until the next call, and io.EOF itself at the end.
+// readLine returns the next line, including its newline if it has one. The result is
+// valid until the next call. At the end the error is io.EOF itself.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if err == nil || err == io.EOF && len(line) > 0 {

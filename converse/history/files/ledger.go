@@ -14,9 +14,9 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Ledger returns the accounts that are kept in the folder, for all processes
-// that use it. It ends with the store. The accounts stand in the file
-// .ledger.jsonl, as docs/budgets.md tells.
+// Ledger returns the ledger in the store's folder, which is shared by all processes
+// that use the folder. It is closed with the store. The accounts are in the file
+// .ledger.jsonl, described in docs/budgets.md.
 func (s *Store) Ledger() budget.Ledger {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,16 +26,16 @@ func (s *Store) Ledger() budget.Ledger {
 	return s.ledger
 }
 
-// ledger is the ledger of a folder, with what this process has read of it. The
-// gate of its path guards that.
+// ledger is the ledger of a folder, with the state that this process has read. The gate
+// of its path guards that state.
 type ledger struct {
 	store *Store
 	path  string
 
 	book budget.Book
-	head []byte // the beginning of the file that was read; nil is none
+	head []byte // the beginning of the file that was read; nil if none
 	base int64  // the length of its first line
-	read int64  // up to where it was read
+	read int64  // how far it was read
 }
 
 // Reserve implements [budget.Ledger].
@@ -62,8 +62,8 @@ func (l *ledger) Reserve(ctx context.Context, r budget.Reservation) (granted []i
 	return granted, err
 }
 
-// Settle implements [budget.Ledger]. One by which nothing becomes more is not
-// waited for until it is on the disk: without it, more counts as spent.
+// Settle implements [budget.Ledger]. It does not wait for the disk if no account spends
+// more than was reserved: if the entry is lost, more counts as spent.
 func (l *ledger) Settle(ctx context.Context, id string, spent map[string]int64) error {
 	if err := budget.CheckSpent(spent); err != nil {
 		return err
@@ -99,8 +99,8 @@ func (l *ledger) Balances(ctx context.Context, accounts ...string) ([]budget.Bal
 	return balances, nil
 }
 
-// change is with for what writes. What fails may have changed the book without
-// the file, which is then read again.
+// change calls with for an operation that writes. A failed operation may have changed
+// the book but not the file, so the file is then read again.
 func (l *ledger) change(ctx context.Context, do func(*os.File) error) error {
 	return l.with(ctx, os.O_RDWR|os.O_CREATE, func(file *os.File) error {
 		err := do(file)
@@ -108,14 +108,13 @@ func (l *ledger) change(ctx context.Context, do func(*os.File) error) error {
 			l.head = nil
 		}
 		if err == nil && l.read > l.base*4+rewriteFrom {
-			_ = l.rewrite() // the change is written down, and the next one tries again
+			_ = l.rewrite() // the change is written; the next change tries again
 		}
 		return err
 	})
 }
 
-// with does something while nobody else changes the file, after the book has
-// taken in what others have written.
+// with locks the file, reads what other processes have written, and calls do.
 func (l *ledger) with(ctx context.Context, flag int, do func(*os.File) error) error {
 	if err := l.store.begin(ctx); err != nil {
 		return err
@@ -138,8 +137,8 @@ func (l *ledger) with(ctx context.Context, flag int, do func(*os.File) error) er
 	return l.failed(do(file))
 }
 
-// open opens the file when nobody else has it, or nobody who changes it if that
-// is not asked for.
+// open opens and locks the file: exclusively, or shared with other readers if flag is
+// os.O_RDONLY.
 func (l *ledger) open(ctx context.Context, flag int) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(l.path, flag, 0o600)
@@ -154,11 +153,11 @@ func (l *ledger) open(ctx context.Context, flag int) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		// It was written anew while we waited.
+		// It was rewritten during the wait.
 	}
 }
 
-// failed says where an error is from, unless it says so itself.
+// failed adds the source to an error, unless the error is already specific.
 func (l *ledger) failed(err error) error {
 	var denied *budget.DeniedError
 	var corrupt *history.CorruptError

@@ -19,45 +19,45 @@ import (
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// The file of a ledger begins with a line that holds all that there was when it
-// was written anew; each line behind it is a change. Lines have a sum, as those
-// of conversations have. Half a line at the end is what a crash has left, and
-// counts for nothing.
+// The file of a ledger begins with a line that holds the state at the last rewrite;
+// each further line is a change. Lines have a sum, as in history.jsonl. An incomplete
+// line at the end was interrupted by a crash, and is ignored.
 
 // ledgerVersion is the version of the file.
 const ledgerVersion = 1
 
-// rewriteFrom is how many bytes of changes are worth writing the file anew.
+// rewriteFrom is the number of bytes of changes from which on the file is rewritten.
 const rewriteFrom = 256 << 10
 
-// maxLedgerHead is how much of the file tells it from others of its place.
+// maxLedgerHead is how many bytes at the beginning identify the file.
 const maxLedgerHead = 64
 
 // entry is a line of the file.
 type entry struct {
-	// The first line.
+	// Set in the first line.
 	Version int          `json:"v,omitzero"`
-	Name    string       `json:"name,omitzero"` // of the file, another each time
+	Name    string       `json:"name,omitzero"` // random, new at each rewrite
 	Book    *budget.Book `json:"book,omitempty"`
-	// A reservation.
+	// Set in a reservation.
 	Reserve string     `json:"reserve,omitzero"` // its ID
 	Lines   []reserved `json:"lines,omitempty"`
 	Expires time.Time  `json:"expires,omitzero"`
-	// A settlement.
+	// Set in a settlement.
 	Settle string           `json:"settle,omitzero"` // the ID
 	Spent  map[string]int64 `json:"spent,omitempty"`
-	// What had expired or ended by then was closed and forgotten.
+	// Tidy is the time up to which expired reservations and ended accounts were
+	// removed.
 	Tidy *time.Time `json:"tidy,omitempty"`
 }
 
-// reserved is what a reservation has on an account.
+// reserved is the amount reserved on an account.
 type reserved struct {
 	Account string    `json:"account"`
 	Amount  int64     `json:"amount"`
 	Ends    time.Time `json:"ends,omitzero"`
 }
 
-// line returns the line of an entry.
+// line returns the encoded line of an entry.
 func (e entry) line() ([]byte, error) {
 	form, err := json.Marshal(e)
 	if err != nil {
@@ -66,8 +66,8 @@ func (e entry) line() ([]byte, error) {
 	return appendLine(nil, form, 0), nil
 }
 
-// catchUp takes in what others have written since the file was last read, or all
-// of it if it is another one.
+// catchUp reads the lines that other processes have written since the last read, or the
+// whole file if it was replaced.
 func (l *ledger) catchUp(file *os.File) error {
 	head := make([]byte, maxLedgerHead)
 	n, err := file.ReadAt(head, 0)
@@ -88,14 +88,14 @@ func (l *ledger) catchUp(file *os.File) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		switch {
-		case errors.Is(err, io.EOF): // the rest is half a line
+		case errors.Is(err, io.EOF): // the rest is an incomplete line
 			return nil
 		case err != nil:
 			return err
 		}
 		if err := l.take(line); err != nil {
 			if _, more := lines.Peek(1); more != nil && bytes.IndexByte(line, 0) >= 0 {
-				return nil // a disk grew the file, and lost what was written
+				return nil // a crash extended the file and lost the data
 			}
 			return err
 		}
@@ -106,7 +106,7 @@ func (l *ledger) catchUp(file *os.File) error {
 	}
 }
 
-// take takes in a line.
+// take applies a line to the book.
 func (l *ledger) take(line []byte) error {
 	form, more, err := splitLine(line)
 	var e entry
@@ -142,8 +142,8 @@ func (l *ledger) take(line []byte) error {
 	return nil
 }
 
-// write adds an entry to the file, behind what was read of it: what else there
-// is, is half a line. With sync it is on the disk then.
+// write appends an entry after the part of the file that was read; anything after that
+// is an incomplete line. With sync set, write returns when the entry is on the disk.
 func (l *ledger) write(file *os.File, sync bool, e entry) error {
 	var text []byte
 	fresh := l.head == nil
@@ -177,7 +177,7 @@ func (l *ledger) write(file *os.File, sync bool, e entry) error {
 	return nil
 }
 
-// rewrite writes the file anew, with nothing but what the accounts hold now.
+// rewrite replaces the file by one that holds only the current state of the accounts.
 func (l *ledger) rewrite() error {
 	line, err := entry{Version: ledgerVersion, Name: rand.Text(), Book: &l.book}.line()
 	if err != nil {

@@ -10,18 +10,17 @@ import (
 	"strconv"
 )
 
-// A line is a canister in its JSON form with one member more, the last:
+// A line is a canister in its JSON form with one additional member, the last:
 //
 //	"sum":"crc32c:9a8b7c6d+2"
 //
-// The sum is over the form without the member, and the digits behind the plus.
-// Those say how many lines of the same append follow; there is no plus if none
-// does. The end of a file whose last line waits for others is an append that a
-// crash has interrupted.
+// The sum covers the form without the member, and the digits after the plus. The digits
+// say how many lines of the same append follow; if none follow, the plus is omitted. If
+// the last line of a file expects further lines, a crash has interrupted the append.
 
 const sumHead = `,"sum":"crc32c:`
 
-// maxDigits bounds the digits behind the plus.
+// maxDigits is the maximum number of digits after the plus.
 const maxDigits = 9
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -34,8 +33,8 @@ func sumOf(form []byte, more int) uint32 {
 	return sum
 }
 
-// appendLine appends the line of a canister's JSON form, of whose append more
-// lines follow.
+// appendLine appends the line for a canister's JSON form; more is the number of lines
+// of the same append that follow.
 func appendLine(dst, form []byte, more int) []byte {
 	dst = append(dst, form[:len(form)-1]...)
 	dst = fmt.Appendf(dst, "%s%08x", sumHead, sumOf(form, more))
@@ -45,12 +44,12 @@ func appendLine(dst, form []byte, more int) []byte {
 	return append(dst, "\"}\n"...)
 }
 
-// errEdited is what is wrong with a line that does not fit its sum.
+// errEdited reports that a line does not match its sum.
 var errEdited = errors.New(`the line is not what was written; if it was changed by hand, take its member "sum" out`)
 
-// splitLine returns the canister's JSON form in a line, which may be without
-// its newline, and how many lines of the same append follow. A line without a
-// sum is its own form.
+// splitLine returns the canister's JSON form in a line, with or without its newline,
+// and the number of lines of the same append that follow. A line without a sum is
+// returned as it is.
 func splitLine(line []byte) (form []byte, more int, err error) {
 	line = bytes.TrimRight(line, " \t\r\n")
 	digits := -1
@@ -58,7 +57,7 @@ func splitLine(line []byte) (form []byte, more int, err error) {
 		switch odd := differs(line, n); {
 		case odd == 0:
 			digits = n
-		case odd <= 2: // nearly a sum: one that was damaged
+		case odd <= 2: // nearly a sum: a damaged one
 			err = errEdited
 		}
 		if digits >= 0 {
@@ -81,8 +80,8 @@ func splitLine(line []byte) (form []byte, more int, err error) {
 	return form, more, nil
 }
 
-// tailLength is the length of the member, the comma before it and the brace
-// behind it, with so many digits behind the plus.
+// tailLength returns the length of the member, the comma before it and the closing
+// brace, with that many digits after the plus.
 func tailLength(digits int) int {
 	if digits > 0 {
 		digits++ // the plus
@@ -90,8 +89,8 @@ func tailLength(digits int) int {
 	return len(sumHead) + 8 + digits + len(`"}`)
 }
 
-// differs counts the bytes in which the end of a line is not that of one with a
-// sum and so many digits.
+// differs counts the bytes in which the end of a line differs from a sum with that many
+// digits.
 func differs(line []byte, digits int) int {
 	start := len(line) - tailLength(digits)
 	if start < 0 {
@@ -119,5 +118,5 @@ func differs(line []byte, digits int) int {
 	return odd
 }
 
-// isBlank reports whether a line has nothing in it.
+// isBlank reports whether a line is blank.
 func isBlank(line []byte) bool { return len(bytes.TrimLeft(line, " \t\r\n")) == 0 }

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// The standard library has no locks of files here: one process at a time.
+// The standard library has no file locks here: only one process may use the folder.
 
 func tryLock(*os.File, bool) (bool, error) { return true, nil }
 

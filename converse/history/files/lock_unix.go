@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// The lock of a file is that of the open file: it ends when the file is closed,
-// at the latest by the end of the process.
+// The lock belongs to the open file: it ends when the file is closed, at the latest at
+// the end of the process.
 
-// tryLock locks a file, for this one alone or together with others, and reports
-// whether it could.
+// tryLock locks a file, exclusively if alone is set, otherwise shared, and reports
+// whether it succeeded.
 func tryLock(file *os.File, alone bool) (bool, error) {
 	how := syscall.LOCK_SH
 	if alone {
@@ -35,8 +35,8 @@ func tryLock(file *os.File, alone bool) (bool, error) {
 	}
 }
 
-// lock waits for the lock of a file until the context ends. It asks again and
-// again, since a wait in the system could not be ended.
+// lock waits for the lock of a file until the context ends. It polls, because a
+// blocking system call could not be interrupted.
 func lock(ctx context.Context, file *os.File, alone bool) error {
 	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
 		if locked, err := tryLock(file, alone); locked || err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Read implements [history.Log]. It takes no lock: what somebody is appending
-// counts when it is all there.
+// Read implements [history.Log]. It takes no lock: a concurrent append is visible once
+// it is complete.
 func (s *Store) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		if err := s.read(ctx, conversation, after, yield); err != nil {
@@ -60,7 +60,7 @@ func (s *Store) read(ctx context.Context, conversation string, after int, yield 
 		}
 		if err != nil {
 			if damaged := new(history.CorruptError); errors.As(err, &damaged) {
-				s.forget(folder) // what we remember may be of another file
+				s.forget(folder) // the index may be from another file
 			}
 			return err
 		}
@@ -71,17 +71,17 @@ func (s *Store) read(ctx context.Context, conversation string, after int, yield 
 	return nil
 }
 
-// reader reads the lines of a conversation one after another.
+// reader reads the lines of a conversation sequentially.
 type reader struct {
 	conversation, folder string
 
 	file  *os.File
 	lines *bufio.Reader
-	line  int // that was read last, from 1
-	skip  int // canisters before the first that is wanted
+	line  int // the last one read, from 1
+	skip  int // canisters before the first one wanted
 }
 
-// from sets the reader before a canister.
+// from positions the reader before a canister.
 func (r *reader) from(x *index, place int) {
 	if place >= x.length {
 		return
@@ -95,8 +95,8 @@ func (r *reader) from(x *index, place int) {
 	r.lines = bufio.NewReaderSize(io.NewSectionReader(r.file, m.offset, x.end-m.offset), 64<<10)
 }
 
-// next returns the JSON form in the next line, and how many lines of its append
-// follow. The form is good until the next call.
+// next returns the JSON form in the next line, and the number of lines of its append
+// that follow. The form is valid until the next call.
 func (r *reader) next() (form []byte, more int, err error) {
 	for {
 		line, err := readLine(r.lines)
@@ -121,7 +121,7 @@ func (r *reader) next() (form []byte, more int, err error) {
 	}
 }
 
-// canister returns the canister of a form, with the contents that stand beside.
+// canister decodes a form and adds its separately stored contents.
 func (r *reader) canister(form []byte) (canister.Canister, error) {
 	c, err := canister.Unmarshal(form)
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *reader) corrupt(err error) error {
 	return corrupt(r.conversation, linesOf(r.folder), r.line, err)
 }
 
-// Append implements [history.Log]. Where the disk is full, or fails, the
-// conversation is as it was.
+// Append implements [history.Log]. If the disk is full, or fails, the conversation is
+// unchanged.
 func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 	}
 }
 
-// batch is an append as it is written.
+// batch is an encoded append.
 type batch struct {
 	canisters []canister.Canister
 	lines     []byte
@@ -179,7 +179,7 @@ type batch struct {
 }
 
 func encode(conversation string, canisters []canister.Canister) (*batch, error) {
-	forms, err := history.Lines(conversation, canisters) // also says what is wrong with contents that stand beside
+	forms, err := history.Lines(conversation, canisters) // also validates separately stored contents
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func encode(conversation string, canisters []canister.Canister) (*batch, error) 
 	return b, nil
 }
 
-// found makes a conversation that begins with an append.
+// found creates a conversation with a first append.
 func (s *Store) found(ctx context.Context, conversation, folder string, b *batch) error {
 	now := s.clock()
 	info := history.Info{ID: conversation, Created: now, Changed: now}
@@ -211,7 +211,7 @@ func (s *Store) found(ctx context.Context, conversation, folder string, b *batch
 	})
 }
 
-// extend appends to a conversation that exists.
+// extend appends to an existing conversation.
 func (s *Store) extend(ctx context.Context, conversation, folder string, length int, b *batch) error {
 	l, err := s.lock(ctx, folder)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 	if err != nil {
 		return err
 	}
-	if !todo { // who wrote them may have crashed before they were on the disk
+	if !todo { // their writer may have crashed before they were on the disk
 		return errors.Join(s.sync(l.file), s.settle(folder))
 	}
 	if err := s.writeContents(folder, b.beside); err != nil {
@@ -251,9 +251,9 @@ func (s *Store) extend(ctx context.Context, conversation, folder string, length 
 	return s.put(l, &x, b)
 }
 
-// put writes the lines of an append behind those that are there.
+// put writes the lines of an append after the existing ones.
 func (s *Store) put(l *locked, x *index, b *batch) error {
-	if x.file.Size() > x.end { // what a crash has left of an append
+	if x.file.Size() > x.end { // remains of an append that a crash interrupted
 		if err := l.file.Truncate(x.end); err != nil {
 			return fmt.Errorf("nothing was appended: cut off half a line: %w", err)
 		}

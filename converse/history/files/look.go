@@ -23,10 +23,10 @@ import (
 	"github.com/consort-go/consort/internal/foldername"
 )
 
-// version is that of the layout, in info.json.
+// version is the version of the layout, stored in info.json.
 const version = 1
 
-// description is what stands in info.json.
+// description is the content of info.json.
 type description struct {
 	V            int       `json:"v"`
 	ID           string    `json:"id"`
@@ -38,18 +38,18 @@ type description struct {
 	ParentLength int       `json:"parent_length,omitempty"`
 }
 
-// readInfo returns what stands in info.json, and the members that this version
-// does not know.
+// readInfo returns the content of info.json, and the members that this version does not
+// know.
 func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]json.RawMessage, err error) {
 	path := infoOf(folder)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && foldername.IsPlain(filepath.Base(folder)) {
-		return history.Info{ID: filepath.Base(folder)}, nil, nil // made by hand
+		return history.Info{ID: filepath.Base(folder)}, nil, nil // created manually
 	}
 	if err != nil {
 		return history.Info{}, nil, err
 	}
-	conversation := filepath.Base(folder) // as well as we know
+	conversation := filepath.Base(folder) // as far as is known here
 	var d description
 	if err := checkInfo(text); err != nil {
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
@@ -63,7 +63,7 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 		}
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
-	if err := json.Unmarshal(text, &unknown); err != nil { // such as null
+	if err := json.Unmarshal(text, &unknown); err != nil { // for example null
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
 	if history.CheckID(d.ID) != nil || foldername.Of(d.ID) != filepath.Base(folder) {
@@ -79,12 +79,12 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 
 var known = []string{"v", "id", "title", "tags", "owner", "created", "parent", "parent_length", "sum"}
 
-// checkInfo compares info.json with its sum, which is that of a line: white space
-// does not count, and a text without a sum is what it says.
+// checkInfo verifies the sum of info.json, which is computed as for a line: white space
+// is ignored, and a text without a sum is accepted as it is.
 func checkInfo(text []byte) error {
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) != nil {
-		return nil // the decoder says what is wrong
+		return nil // the decoder returns the error
 	}
 	if _, _, err := splitLine(compact.Bytes()); err != nil {
 		return errors.New(`it is not what was written; if it was changed by hand, take its member "sum" out`)
@@ -120,7 +120,7 @@ func (s *Store) writeInfo(folder string, info history.Info, unknown map[string]j
 	return s.replace(infoOf(folder), append(text, '\n'), 0o600)
 }
 
-// count adds to an info what the lines say, or returns fs.ErrNotExist.
+// count completes an info with the facts from the lines, or returns fs.ErrNotExist.
 func (s *Store) count(info history.Info, folder string) (history.Info, error) {
 	file, err := os.Open(linesOf(folder))
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Store) count(info history.Info, folder string) (history.Info, error) {
 	return info, nil
 }
 
-// changed adds to an info when the file was changed.
+// changed sets Changed to the modification time of the file.
 func changed(info history.Info, lines os.FileInfo) history.Info {
 	info.Changed = lines.ModTime()
 	if info.Created.IsZero() {
@@ -241,8 +241,8 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 	}
 }
 
-// all returns the conversations in the order of a list, with all but what needs
-// a look at their lines, and an error about those that cannot be read.
+// all returns the conversations in the order of a list, with everything except the
+// facts from their lines, and an error about those that cannot be read.
 func (s *Store) all() (infos []history.Info, bad error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *Store) all() (infos []history.Info, bad error) {
 		folder := filepath.Join(s.dir, entry.Name())
 		lines, err := os.Stat(linesOf(folder))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody else's folder
+			continue // not a conversation
 		}
 		info, _, infoErr := s.readInfo(folder)
 		if err = errors.Join(err, infoErr); err != nil {
@@ -268,7 +268,7 @@ func (s *Store) all() (infos []history.Info, bad error) {
 	return infos, bad
 }
 
-// passes returns all of an info, and whether it passes a filter.
+// passes returns the complete info, and whether the conversation matches a filter.
 func (s *Store) passes(ctx context.Context, info history.Info, filter history.Filter) (history.Info, bool, error) {
 	quick := filter
 	quick.Open = false
@@ -284,8 +284,8 @@ func (s *Store) passes(ctx context.Context, info history.Info, filter history.Fi
 	return info, says, err
 }
 
-// Fork implements [history.Store]. The contents are shared by hard links, or
-// copied where the file system has none.
+// Fork implements [history.Store]. The contents are shared by hard links, or copied if
+// the file system does not support them.
 func (s *Store) Fork(ctx context.Context, conversation string, length int, to string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -362,7 +362,7 @@ func (s *Store) copy(ctx context.Context, r *reader, length int, fresh string, l
 	return syncFolder(filepath.Join(fresh, "contents"))
 }
 
-// share gives a new folder the contents that stand beside a line.
+// share gives a new folder the contents that a line refers to.
 func (r *reader) share(form []byte, fresh string, linked map[string]bool) error {
 	c, err := canister.Unmarshal(form)
 	if err != nil {
@@ -390,7 +390,7 @@ func (r *reader) share(form []byte, fresh string, linked map[string]bool) error 
 	return nil
 }
 
-// link gives a file another name, or copies it where that cannot be.
+// link creates a hard link, or copies the file if that is impossible.
 func link(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -412,8 +412,8 @@ func link(from, to string) error {
 	return errors.Join(err, target.Close())
 }
 
-// Delete implements [history.Store]. The folder loses its name at once, and
-// then what is in it goes.
+// Delete implements [history.Store]. It renames the folder first, and then removes its
+// contents.
 func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -436,7 +436,7 @@ func (s *Store) remove(ctx context.Context, conversation, folder string, length 
 		return err
 	}
 	defer l.unlock()
-	if length >= 0 { // to remove what cannot be read, nobody has to read it
+	if length >= 0 { // with AnyLength, unreadable conversations can be removed too
 		x, err := s.index(folder, l.file)
 		if err == nil {
 			err = history.CheckDelete(conversation, x.length, length)
@@ -453,7 +453,7 @@ func (s *Store) remove(ctx context.Context, conversation, folder string, length 
 	if err := lock(ctx, guard, false); err != nil {
 		return err
 	}
-	// The folder within is free for the name: only here are such folders made.
+	// The name inside is free: only this function creates such folders.
 	old, err := os.MkdirTemp(s.dir, removing)
 	if err != nil {
 		return err

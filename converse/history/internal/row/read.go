@@ -8,38 +8,38 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// Extent is a conversation as it is when a loop over it begins.
+// Extent is the state of a conversation when a loop over it begins.
 type Extent struct {
 	ID     string
 	Key    int64 // in its table
 	Length int
 }
 
-// Want is what is read at a time, a page: the canisters from the position At up
-// to To, or the first of them with which there are so many bytes.
+// Want describes a page to read: the canisters from the position At up to To, or fewer
+// if they reach that number of bytes.
 type Want struct {
 	Extent
 	At, To, Bytes int
 }
 
-// How much a page is.
+// The size of a page.
 const (
 	PageRows  = 500
 	PageBytes = 1 << 20
 )
 
-// The first page is smaller, since many a loop is left after its first canister;
-// but a short end of a conversation is one page.
+// The first page is smaller, since many loops end after the first canister; but a short
+// end of a conversation is one page.
 const (
 	firstRows  = 16
 	firstBytes = 64 << 10
 	shortEnd   = 128
 )
 
-// Read yields the canisters of a conversation behind the first after ones. It
-// holds a page of them in memory at a time, and asks for it when the one before
-// was looked at; usable is asked before each canister. The function page returns
-// at least one canister, or an error and the canisters before what that is about.
+// Read yields the canisters of a conversation after the first after ones. It holds one
+// page in memory at a time, and loads the next when that is consumed. It calls usable
+// before each canister. The function page returns at least one canister, or an error
+// and the canisters before the failure.
 func Read(after int, usable func() error, extent func() (Extent, error), page func(Want) ([]canister.Canister, error)) iter.Seq2[canister.Canister, error] {
 	return func(yield func(canister.Canister, error) bool) {
 		from, err := extent()

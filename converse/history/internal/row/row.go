@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row is how canisters stand in the tables of a database: each in a row
-// with a checksum, and its long contents elsewhere, once.
+// Package row defines how canisters are stored in the tables of a database: each in a
+// row with a checksum, and its long contents in another table, once.
 package row
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// long is the length of a content's line from which on it stands in a table of
-// its own: 1 KiB, and what the form puts around it.
+// long is the maximum length of the line of a content that is stored in the canister's
+// row: 1 KiB plus the overhead of the form.
 const long = 1<<10 + 100
 
-// Row is a canister as it stands in the tables.
+// Row is a canister as stored in the tables.
 type Row struct {
 	Position int // from 0
 	ID       string
@@ -35,10 +35,10 @@ type Row struct {
 type Part struct {
 	Place int // among the contents
 	Hash  [sha256.Size]byte
-	Body  []byte // the line of a User with nothing but it
+	Body  []byte // the line of a User with only this content
 }
 
-// Of returns the row of a canister, of which line is the JSON form.
+// Of returns the row of a canister; line is its JSON form.
 func Of(position int, c canister.Canister, line []byte) (Row, error) {
 	r := Row{Position: position, ID: c.Header().ID, Kind: c.Kind(), Size: len(line)}
 	if len(line) > long {
@@ -56,7 +56,7 @@ func Of(position int, c canister.Canister, line []byte) (Row, error) {
 	return r, nil
 }
 
-// divide returns the contents without the long ones, and those.
+// divide splits the contents into short and long ones.
 func divide(contents []canister.Content) (rest []canister.Content, parts []Part, err error) {
 	for i, content := range contents {
 		body, err := canister.Marshal(canister.User{Content: []canister.Content{content}})
@@ -72,7 +72,7 @@ func divide(contents []canister.Content) (rest []canister.Content, parts []Part,
 	return rest, parts, nil
 }
 
-// Canister returns the canister of the row, if the row is as it was written.
+// Canister returns the canister of the row, if its checksum matches.
 func (r Row) Canister() (canister.Canister, error) {
 	if sum := r.checksum(); sum != r.Sum {
 		return nil, fmt.Errorf("the checksum is %08x, and it was written with %08x", sum, r.Sum)
@@ -98,8 +98,8 @@ func (r Row) Canister() (canister.Canister, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0,
-// the line, and for each part its place as 8 bytes and its hash.
+// checksum returns the CRC-32C of the position as 8 bytes, the identity, a 0, the line,
+// and for each part its place as 8 bytes and its hash.
 func (r Row) checksum() int64 {
 	head := binary.BigEndian.AppendUint64(make([]byte, 0, 64), uint64(r.Position))
 	head = append(append(head, r.ID...), 0)
@@ -112,8 +112,8 @@ func (r Row) checksum() int64 {
 	return int64(sum)
 }
 
-// Fold returns a text as a search compares it: in lower case, and without what
-// databases take for the end of a text.
+// Fold normalizes a text for searching: lower case, valid UTF-8, and without NULs,
+// which end a text in some databases.
 func Fold(text string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\ufffd")), "\x00", "\ufffd")
 }
