@@ -166,8 +166,8 @@ func (l *locked) unlock() {
 	l.leave()
 }
 
-// lock waits until there are no other writers of a conversation. The error is
-// fs.ErrNotExist if the conversation does not exist.
+// lock waits for other writers of a conversation. The error is fs.ErrNotExist if the
+// conversation does not exist.
 func (s *Store) lock(ctx context.Context, folder string) (*locked, error) {
 	leave, err := s.enter(ctx, folder)
 	if err != nil {
@@ -269,8 +269,8 @@ func (s *Store) openGuard() (*os.File, error) {
 }
 
 // sweep removes folders whose creation or removal was interrupted by a crash, unless
-// another process is creating or removing folders. It ignores errors: those that matter
-// occur again elsewhere.
+// another process is creating or removing folders. It ignores errors, because errors
+// that matter occur again elsewhere.
 func (s *Store) sweep() {
 	entries, _ := os.ReadDir(s.dir)
 	var left []string

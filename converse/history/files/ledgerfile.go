@@ -26,7 +26,7 @@ import (
 // ledgerVersion is the version of the file.
 const ledgerVersion = 1
 
-// rewriteFrom is the number of bytes of changes from which on the file is rewritten.
+// rewriteFrom is the number of bytes of changes that triggers a rewrite of the file.
 const rewriteFrom = 256 << 10
 
 // maxLedgerHead is how many bytes at the beginning identify the file.
@@ -45,8 +45,7 @@ type entry struct {
 	// Set in a settlement.
 	Settle string           `json:"settle,omitzero"` // the ID
 	Spent  map[string]int64 `json:"spent,omitempty"`
-	// Tidy is the time up to which expired reservations and ended accounts were
-	// removed.
+	// Tidy is the time at which expired reservations and ended accounts were removed.
 	Tidy *time.Time `json:"tidy,omitempty"`
 }
 

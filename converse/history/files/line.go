@@ -89,7 +89,7 @@ func tailLength(digits int) int {
 	return len(sumHead) + 8 + digits + len(`"}`)
 }
 
-// differs counts the bytes in which the end of a line differs from a sum with that many
+// differs counts the bytes at the end of a line that differ from a sum with that many
 // digits.
 func differs(line []byte, digits int) int {
 	start := len(line) - tailLength(digits)

@@ -242,7 +242,7 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 }
 
 // all returns the conversations in the order of a list, with everything except the
-// facts from their lines, and an error about those that cannot be read.
+// facts from their lines, and an error about the unreadable ones.
 func (s *Store) all() (infos []history.Info, bad error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

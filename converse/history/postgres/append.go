@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Append implements [history.Log]. It waits while another one appends to the same
-// conversation. After an error of the connection it is open whether the
-// canisters are there: to append the same again is safe, as ever.
+// Append implements [history.Log]. It waits while another writer appends to the same
+// conversation. After a connection error it is unknown whether the canisters were
+// added: as always, it is safe to repeat the append.
 func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	lines, err := history.Lines(conversation, canisters)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 		if err != nil {
 			return nil, err
 		}
-		var all map[int]string // identities, which are asked for once
+		var all map[int]string // identities, queried once
 		todo, verdict := history.CheckAppend(conversation, have, length, canisters, func(place int) (string, error) {
 			if all == nil {
 				all, err = w.identities(ctx, key, length, len(canisters))
@@ -53,7 +53,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 	return err
 }
 
-// record is a canister with what a search compares.
+// record is a canister with the texts that a search compares.
 type record struct {
 	row.Row
 	folded string
@@ -78,7 +78,7 @@ func recordOf(position int, c canister.Canister, line []byte) (record, error) {
 	return record{r, own, texts}, err
 }
 
-// textOf returns what a search compares with, of a canister's line.
+// textOf returns the searchable text of the canister in a line.
 func textOf(line []byte) (string, error) {
 	c, err := canister.Unmarshal(line)
 	if err != nil {
@@ -87,9 +87,9 @@ func textOf(line []byte) (string, error) {
 	return row.Fold(history.TextOf(c)), nil
 }
 
-// lock begins the transaction, and returns the key and the length of a
-// conversation, 0 and 0 if it does not exist. Nobody else appends to it until
-// the transaction ends.
+// lock begins the transaction, and returns the key and the length of a conversation, or
+// 0 and 0 if it does not exist. No other writer can append to it until the transaction
+// ends.
 func (w *writer) lock(ctx context.Context, conversation string) (key int64, length int, err error) {
 	err = w.begin(ctx, func(found pgx.Row) error {
 		err := found.Scan(&key, &length)
@@ -101,7 +101,7 @@ func (w *writer) lock(ctx context.Context, conversation string) (key int64, leng
 	return key, length, err
 }
 
-// identities returns those at n places of a conversation, from the place first on.
+// identities returns the identities at n places of a conversation, starting at first.
 func (w *writer) identities(ctx context.Context, key int64, first, n int) (map[int]string, error) {
 	found, err := w.conn.Query(ctx, w.store.sql("SELECT position, id FROM @.canisters WHERE conversation = $1 AND position >= $2 AND position < $3"), key, first, first+n)
 	if err != nil {
@@ -117,8 +117,8 @@ func (w *writer) identities(ctx context.Context, key int64, first, n int) (map[i
 	return all, err
 }
 
-// append adds records to the conversation of the key, which it makes if that is
-// 0, and commits.
+// append adds records to the conversation with the given key, or creates the
+// conversation if key is 0, and commits.
 func (w *writer) append(ctx context.Context, conversation string, key int64, length int, records []record) error {
 	last := string(records[len(records)-1].Kind)
 	b := &pgx.Batch{}
@@ -144,8 +144,8 @@ func (w *writer) append(ctx context.Context, conversation string, key int64, len
 	return w.commit(ctx, b)
 }
 
-// chunks divides records into what one statement inserts: up to 1,000, or the
-// first with which there are 8 MiB.
+// chunks divides records for insertion: each statement inserts up to 1,000, or fewer if
+// they reach 8 MiB.
 func chunks(records []record) func(yield func([]record) bool) {
 	return func(yield func([]record) bool) {
 		from, size := 0, 0
@@ -161,8 +161,8 @@ func chunks(records []record) func(yield func([]record) bool) {
 	}
 }
 
-// insert queues the rows of canisters, and those of their long contents, of
-// which the keys are given by hash.
+// insert queues the rows of canisters and of their long contents; contents has the keys
+// of the long contents by hash.
 func (w *writer) insert(b *pgx.Batch, key int64, records []record, contents map[string]int64) {
 	n := len(records)
 	positions, parts, sizes := make([]int, n), make([]int, n), make([]int, n)
@@ -185,9 +185,9 @@ func (w *writer) insert(b *pgx.Batch, key int64, records []record, contents map[
 	}
 }
 
-// keep returns the keys of the long contents by their hash. They are there
-// until the transaction ends: who deletes a conversation waits. All do this in
-// the order of the hashes, so that nobody waits in a circle.
+// keep stores the long contents and returns their keys by hash. It locks them until the
+// transaction ends, so that a Delete waits. All transactions lock in the order of the
+// hashes, to prevent deadlocks.
 func (w *writer) keep(ctx context.Context, records []record) (map[string]int64, error) {
 	type content struct {
 		body   []byte
@@ -210,8 +210,8 @@ func (w *writer) keep(ctx context.Context, records []record) (map[string]int64, 
 	return keys, nil
 }
 
-// content returns the key of a long content, which stands in its table once.
-// One that is there and damaged is written again.
+// content stores a long content, unless it is in its table already, and returns its
+// key. It overwrites a damaged one.
 func (w *writer) content(ctx context.Context, hash []byte, body, folded string) (key int64, err error) {
 	for {
 		var whole bool
@@ -224,7 +224,7 @@ func (w *writer) content(ctx context.Context, hash []byte, body, folded string) 
 		}
 		err = w.row(ctx, "INSERT INTO @.contents (hash, body, folded) VALUES ($1, $2, $3) ON CONFLICT (hash) DO NOTHING RETURNING key", hash, body, folded).Scan(&key)
 		if !errors.Is(err, pgx.ErrNoRows) {
-			return key, err // else somebody has just made it
+			return key, err // otherwise another writer has just created it
 		}
 	}
 }

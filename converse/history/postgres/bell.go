@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// bell tells the programs that watch a conversation that it grew. It does so
-// behind the append and not in it: PostgreSQL lets the transactions that notify
-// commit one after the other, and all appends of all conversations would wait
-// for each other's turn at the disk. Who dies in between has told nobody, and
-// those who watch find out by themselves; see [ear.check].
+// bell notifies programs that watch a conversation that it has grown. It does so after
+// the append and not in its transaction: PostgreSQL serializes the commits of
+// transactions that notify, and all appends of all conversations would wait for each
+// other's disk writes. If the process dies in between, watchers notice by polling; see
+// [ear.check].
 type bell struct {
 	store *Store
-	wake  chan struct{} // has room for one
+	wake  chan struct{} // buffered
 	ended chan struct{}
 
 	mu    sync.Mutex
 	grown map[string]bool // channels
 }
 
-// bellRoom is how many conversations may wait to be told of. There are more
-// only where the database does not answer.
+// bellRoom is how many conversations may have a pending notification. More accumulate
+// only if the database does not answer.
 const bellRoom = 10_000
 
 func newBell(s *Store) *bell {
@@ -32,7 +32,7 @@ func newBell(s *Store) *bell {
 	return b
 }
 
-// ring says that a conversation has grown.
+// ring schedules a notification that a conversation has grown.
 func (b *bell) ring(conversation string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *bell) ring(conversation string) {
 	}
 }
 
-// stop tells what is left to tell, after the store has begun to close.
+// stop sends the remaining notifications, after the store has begun to close.
 func (b *bell) stop() { <-b.ended }
 
 func (b *bell) run() {
@@ -61,7 +61,7 @@ func (b *bell) run() {
 	}
 }
 
-// tell tells of all that has grown. What fails is missed.
+// tell sends the pending notifications. If that fails, they are lost.
 func (b *bell) tell(patience time.Duration) {
 	b.mu.Lock()
 	channels := make([]string, 0, len(b.grown))

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// beat is how often the ear looks whether its connection lives, and whether
-	// it has missed that something grew.
+	// beat is how often the ear checks that its connection is alive, and whether it has
+	// missed that a conversation grew.
 	beat = 5 * time.Second
-	// hearTime is how long the server may take to answer it.
+	// hearTime is how long the server may take to answer the ear.
 	hearTime = 10 * time.Second
 )
 
-// ear is the one connection of a store that listens, for all its loops. It is
-// there while there are any.
+// ear owns the single LISTEN connection of a store; the connection is open while there
+// are listening loops.
 type ear struct {
 	store  *Store
 	config *pgx.ConnConfig
@@ -35,8 +35,8 @@ type ear struct {
 
 	mu        sync.Mutex
 	running   bool
-	changed   bool                         // what is to be heard, since the ear last looked
-	interrupt context.CancelFunc           // of its wait, nil if it does not wait
+	changed   bool                         // hearings has changed since the last tune
+	interrupt context.CancelFunc           // interrupts the wait; nil if it is not waiting
 	hearings  map[string]map[*hearing]bool // by channel
 }
 
@@ -51,7 +51,7 @@ func (e *ear) stop() {
 	e.runs.Wait()
 }
 
-// hear begins to hear one channel of a conversation.
+// hear subscribes to one channel of a conversation.
 func (e *ear) hear(ctx context.Context, kind byte, conversation string) (*hearing, error) {
 	if err := history.CheckID(conversation); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (e *ear) hear(ctx context.Context, kind byte, conversation string) (*hearin
 	return h, nil
 }
 
-// leave ends a hearing.
+// leave ends a subscription.
 func (e *ear) leave(h *hearing) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,7 +88,7 @@ func (e *ear) leave(h *hearing) {
 	}
 }
 
-// look has the ear look at what is to be heard. The lock is held.
+// look makes the ear update its channels. The caller holds mu.
 func (e *ear) look() {
 	e.changed = true
 	if e.interrupt != nil {
@@ -96,7 +96,7 @@ func (e *ear) look() {
 	}
 }
 
-// each does something with the hearings of a channel, or with all if it is "".
+// each calls do for the hearings of a channel, or for all if channel is "".
 func (e *ear) each(channel string, do func(*hearing)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,8 @@ func (e *ear) each(channel string, do func(*hearing)) {
 	}
 }
 
-// run listens until nobody hears any more, over any number of connections.
+// run listens until all hearings have ended, and reconnects when the connection is
+// lost.
 func (e *ear) run() {
 	pause := 50 * time.Millisecond
 	for {
@@ -134,7 +135,7 @@ func (e *ear) run() {
 	}
 }
 
-// listen does it over one connection. It returns nil when nobody hears any more.
+// listen listens on one connection. It returns nil when all hearings have ended.
 func (e *ear) listen() error {
 	connecting, cancel := context.WithTimeout(e.ctx, hearTime)
 	defer cancel()
@@ -168,8 +169,8 @@ func (e *ear) listen() error {
 	}
 }
 
-// tune has the connection listen to what is to be heard, and to nothing else.
-// It reports whether there is anything; if not, the ear has stopped running.
+// tune makes the connection listen to exactly the channels that have hearings. It
+// returns false if there are none; the ear has stopped running then.
 func (e *ear) tune(conn *pgx.Conn, on map[string]bool) (more bool, err error) {
 	e.mu.Lock()
 	if len(e.hearings) == 0 {
@@ -210,8 +211,8 @@ func (e *ear) tune(conn *pgx.Conn, on map[string]bool) (more bool, err error) {
 	return true, nil
 }
 
-// wait returns the next notification, or nil when it is due or something is to
-// be heard that was not before.
+// wait returns the next notification, or nil when the check is due or the channels have
+// changed.
 func (e *ear) wait(conn *pgx.Conn, due time.Time) (*pgconn.Notification, error) {
 	ctx, cancel := context.WithDeadline(e.ctx, due)
 	defer cancel()
@@ -232,8 +233,8 @@ func (e *ear) wait(conn *pgx.Conn, due time.Time) (*pgconn.Notification, error) 
 	return note, err
 }
 
-// check asks the server how long the conversations are that somebody watches,
-// and tells those who have missed it. It fails if the connection does not live.
+// check asks the server for the lengths of the watched conversations, and notifies the
+// hearings that have missed a change. It fails if the connection is dead.
 func (e *ear) check(conn *pgx.Conn) error {
 	var ids []string
 	e.each("", func(h *hearing) {
@@ -255,7 +256,7 @@ func (e *ear) check(conn *pgx.Conn) error {
 	return nil
 }
 
-// lengths returns those of the conversations that there are.
+// lengths returns the lengths of the conversations that exist.
 func (s *Store) lengths(ctx context.Context, conn interface {
 	Query(context.Context, string, ...any) (pgx.Rows, error)
 }, ids []string) (map[string]int, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// usable says what is wrong before anything is done.
+// usable returns the error of a closed store or an ended context.
 func (s *Store) usable(ctx context.Context) error {
 	if s.closed() {
 		return history.ErrClosed
@@ -31,8 +31,8 @@ func (s *Store) closed() bool {
 	}
 }
 
-// words are what the codes of PostgreSQL mean here; those of two letters are
-// classes. https://www.postgresql.org/docs/current/errcodes-appendix.html
+// words explains the error codes of PostgreSQL; codes of two letters are classes.
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
 var words = map[string]string{
 	"28":    "the server does not let this user in",
 	"3D000": "the server has no such database",
@@ -51,12 +51,12 @@ var words = map[string]string{
 	"42P01": "a table of the conversations is missing",
 }
 
-// damage are the codes of what cannot be what was written: damaged files, and
-// tables that contradict each other.
+// damage has the codes that report damaged data: damaged files, and tables that
+// contradict each other.
 var damage = []string{"XX001", "XX002", "23505"}
 
-// fault says in words what PostgreSQL says, of something that was done with a
-// conversation. Neither a password nor what was to be written is in it.
+// fault translates an error of an operation on a conversation to one that explains it.
+// The result contains neither passwords nor the data to be written.
 func (s *Store) fault(ctx context.Context, conversation string, err error) error {
 	corrupt, isCorrupt := errors.AsType[*history.CorruptError](err)
 	pg, isPG := errors.AsType[*pgconn.PgError](err)
@@ -85,8 +85,8 @@ func (s *Store) fault(ctx context.Context, conversation string, err error) error
 	return fmt.Errorf("history/postgres: %s: %w", s.place, err)
 }
 
-// late is the error of something whose time was bounded by ctx: the server says
-// no more than that the statement was cancelled, which was done from here then.
+// late replaces the server's error by the error of ctx if that has ended: the server
+// only reports that the statement was cancelled, and this program has cancelled it.
 func late(ctx context.Context, err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() != nil {
 		return ctx.Err()
@@ -94,11 +94,11 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// errSilent stands for the end of a time that the caller did not set, and so is
-// not context.DeadlineExceeded.
+// errSilent is returned when Options.Timeout has passed. It is not
+// context.DeadlineExceeded, because the caller did not set that deadline.
 var errSilent = errors.New("the database is silent")
 
-// said is the error about what the server said.
+// said returns the error for an error report of the server.
 func (s *Store) said(conversation string, pg *pgconn.PgError) error {
 	short := &pgconn.PgError{Severity: pg.Severity, Code: pg.Code, Message: pg.Message} // no Detail: it may quote a row
 	for _, code := range damage {
@@ -116,8 +116,8 @@ func (s *Store) said(conversation string, pg *pgconn.PgError) error {
 	return fmt.Errorf("history/postgres: %s: %s%w", s.place, text, short)
 }
 
-// reason is the error of the network within one of pgx, which lists what it has
-// tried over several lines.
+// reason returns the network error within an error of pgx, whose text lists all
+// attempts over several lines.
 func reason(err error) error {
 	if network, ok := errors.AsType[*net.OpError](err); ok {
 		return network
@@ -128,7 +128,7 @@ func reason(err error) error {
 	return err
 }
 
-// lost reports whether a connection failed, in contrast to what was done in it.
+// lost reports whether the connection failed, rather than the statement.
 func lost(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || pg.Code == "25P03"
@@ -137,17 +137,17 @@ func lost(err error) bool {
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }
 
-// again reports whether something failed only since others did something at the
-// same time, and without an effect.
+// again reports whether an operation failed without effect and only because of
+// concurrent operations.
 func again(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, errRace) || ok && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// errRace says that somebody else has just made what was to be made.
+// errRace says that another writer has just created the row.
 var errRace = errors.New("somebody else was faster")
 
-// corrupt is the error about a row.
+// corrupt returns the error about a damaged row.
 func (s *Store) corrupt(conversation string, err error, format string, args ...any) error {
 	return &history.CorruptError{Conversation: conversation, Place: s.place + ": " + fmt.Sprintf(format, args...), Err: err}
 }

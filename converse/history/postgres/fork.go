@@ -12,15 +12,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fork implements [history.Store]. The rows of canisters are copied within the
-// server, and the contents over 1 KiB shared. Appends to the conversation go on
+// Fork implements [history.Store]. The rows of canisters are copied within the server,
+// and the contents over 1 KiB shared. Appends to the conversation can continue
 // meanwhile.
 func (s *Store) Fork(ctx context.Context, conversation string, length int, to string) error {
 	if err := history.CheckID(to); err != nil {
 		return err
 	}
 	err := s.write(ctx, conversation, func(ctx context.Context, w *writer) (verdict, err error) {
-		from, info, err := w.info(ctx, conversation, "FOR KEY SHARE") // nobody deletes it
+		from, info, err := w.info(ctx, conversation, "FOR KEY SHARE") // prevents deletion
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return notFound(conversation), nil
@@ -44,8 +44,8 @@ func (s *Store) Fork(ctx context.Context, conversation string, length int, to st
 	return err
 }
 
-// create makes the conversation that a fork is, and returns its key; the error
-// is pgx.ErrNoRows if it exists.
+// create creates the conversation of a fork and returns its key; the error is
+// pgx.ErrNoRows if the conversation exists.
 func (w *writer) create(ctx context.Context, from int64, info history.Info, length int, to string) (key int64, err error) {
 	err = w.row(ctx, `INSERT INTO @.conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
 		SELECT $2, title, $3, tags, owner, clock_timestamp(), clock_timestamp(), $4,
@@ -55,7 +55,7 @@ func (w *writer) create(ctx context.Context, from int64, info history.Info, leng
 	return key, err
 }
 
-// copy gives the conversation of a key the first canisters of another one.
+// copy copies the first canisters of a conversation to the one with the given key.
 func (w *writer) copy(ctx context.Context, from int64, conversation string, length int, key int64) error {
 	copied, err := w.conn.Exec(ctx, w.store.sql(`INSERT INTO @.canisters (conversation, position, id, kind, line, folded, parts, size, sum)
 		SELECT $2, position, id, kind, line, folded, parts, size, sum FROM @.canisters WHERE conversation = $1 AND position < $3 ORDER BY position`), from, key, length)
@@ -71,8 +71,8 @@ func (w *writer) copy(ctx context.Context, from int64, conversation string, leng
 	return w.commit(ctx, b)
 }
 
-// Delete implements [history.Store]. The room is used again for what comes
-// later, once the server has vacuumed the tables.
+// Delete implements [history.Store]. The space is reused once the server has vacuumed
+// the tables.
 func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	err := s.write(ctx, conversation, func(ctx context.Context, w *writer) (verdict, err error) {
 		var key int64
@@ -88,8 +88,8 @@ func (s *Store) Delete(ctx context.Context, conversation string, length int) err
 			return conflict, nil
 		}
 		b := &pgx.Batch{}
-		// Who appends one of these contents, and who deletes another conversation
-		// that has it, waits from here on, so that the last one who goes removes it.
+		// From here on, appends of these contents and deletions of other conversations
+		// that use them wait, so that the last deletion removes them.
 		b.Queue(w.store.sql("SELECT FROM @.contents WHERE key IN (SELECT content FROM @.parts WHERE conversation = $1) ORDER BY hash FOR UPDATE"), key)
 		b.Queue(w.store.sql(`DELETE FROM @.contents c WHERE key IN (SELECT content FROM @.parts WHERE conversation = $1)
 			AND NOT EXISTS (SELECT FROM @.parts WHERE content = c.key AND conversation <> $1)`), key)

@@ -10,28 +10,28 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// What is kept for a loop that is slower than what it hears.
+// The buffer of a loop that is slower than the notifications.
 const (
 	keepPayloads = 256
 	keepBytes    = 1 << 20
 )
 
-// hearing is what one loop hears of one channel.
+// hearing is the subscription of one loop to one channel.
 type hearing struct {
 	store        *Store
 	channel      string
 	conversation string
-	watches      bool         // for the length, and not for payloads
-	seen         atomic.Int64 // the length that was yielded last, -1 at first
-	hears        bool         // since the server said so; for the ear alone, with its lock
-	pieces       puzzle       // for the ear alone
+	watches      bool         // the length, instead of payloads
+	seen         atomic.Int64 // the last length yielded, -1 at first
+	hears        bool         // the server has confirmed LISTEN; used only by the ear, with its lock held
+	pieces       puzzle       // used only by the ear
 
 	mu    sync.Mutex
-	queue [][]byte // nil is something missed
+	queue [][]byte // nil means that something was missed
 	size  int
-	lost  bool // something behind the queue
+	lost  bool // something was missed after the queue
 	err   error
-	ready chan struct{} // has room for one
+	ready chan struct{} // buffered
 }
 
 func newHearing(s *Store, channel, conversation string, watches bool) *hearing {
@@ -40,7 +40,7 @@ func newHearing(s *Store, channel, conversation string, watches bool) *hearing {
 	return h
 }
 
-// note takes what the server passes on.
+// note handles a notification from the server.
 func (h *hearing) note(frame string) {
 	if h.watches {
 		h.miss()
@@ -55,7 +55,7 @@ func (h *hearing) note(frame string) {
 	}
 }
 
-// put keeps a payload, if there is room.
+// put buffers a payload, if there is room.
 func (h *hearing) put(payload []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *hearing) put(payload []byte) {
 	h.size += len(payload)
 }
 
-// miss says that something may have been missed.
+// miss records that something may have been missed.
 func (h *hearing) miss() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *hearing) miss() {
 	h.lost = true
 }
 
-// fail ends the loop with an error, behind what is kept.
+// fail ends the loop with an error, after the buffered payloads.
 func (h *hearing) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *hearing) tell() {
 	}
 }
 
-// next waits for something and returns all that there is.
+// next waits for something and returns everything buffered.
 func (h *hearing) next(ctx context.Context) ([][]byte, error) {
 	select {
 	case <-h.ready:

@@ -13,17 +13,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Ledger returns the accounts that are kept in the same schema, for all programs
-// that use it. It ends with the store.
+// Ledger returns the ledger in the same schema, which is shared by all programs that
+// use the schema. It is closed with the store.
 func (s *Store) Ledger() budget.Ledger { return ledger{s} }
 
 type ledger struct{ store *Store }
 
-// errTidy says that there is something to tidy up before a reservation.
+// errTidy says that expired reservations or ended accounts must be removed before a
+// reservation.
 var errTidy = errors.New("reservations have expired, or accounts have ended")
 
-// Reserve implements [budget.Ledger]. It waits for others that reserve or settle
-// on the same accounts.
+// Reserve implements [budget.Ledger]. It waits for concurrent calls that reserve or
+// settle on the same accounts.
 func (l ledger) Reserve(ctx context.Context, r budget.Reservation) (granted []int64, err error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -72,8 +73,8 @@ func (l ledger) Balances(ctx context.Context, accounts ...string) ([]budget.Bala
 	return balances, nil
 }
 
-// tidy settles the reservations that have expired, and forgets the accounts that
-// ended a while ago.
+// tidy settles the reservations that have expired, and removes the accounts that ended
+// more than [budget.Keep] ago.
 func (l ledger) tidy(ctx context.Context, now time.Time) error {
 	var expired []string
 	err := l.store.write(ctx, "", func(ctx context.Context, w *writer) (verdict, err error) {
@@ -100,8 +101,9 @@ func (l ledger) tidy(ctx context.Context, now time.Time) error {
 	})
 }
 
-// own begins a transaction in which nobody else touches a reservation, and returns
-// what it has on each account: nothing if it had to expire by a time, and has not.
+// own begins a transaction that locks a reservation, and returns its amounts by
+// account. If expired is set and the reservation has not expired by then, the result is
+// empty.
 func (w *writer) own(ctx context.Context, id string, expired *time.Time) (map[string]int64, error) {
 	lock := func(row pgx.Row) error { return row.Scan(nil) }
 	if err := w.begin(ctx, lock, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", w.store.schema+" reservation "+id); err != nil {
@@ -121,7 +123,7 @@ func (w *writer) own(ctx context.Context, id string, expired *time.Time) (map[st
 	return amounts, err
 }
 
-// balances returns what a statement finds of the accounts of those names.
+// balances returns the balances that a statement finds for accounts with those names.
 func (w *writer) balances(ctx context.Context, statement string, names []string) (map[string]budget.Balance, error) {
 	rows, err := w.conn.Query(ctx, w.store.sql(statement), names)
 	if err != nil {
@@ -137,8 +139,8 @@ func (w *writer) balances(ctx context.Context, statement string, names []string)
 	return held, err
 }
 
-// hold makes the accounts that are missing, and returns what all hold once nobody
-// else writes to them. Everybody takes them in the same order.
+// hold creates the missing accounts, locks all accounts, and returns their balances.
+// All transactions lock them in the same order.
 func (w *writer) hold(ctx context.Context, names []string) (map[string]budget.Balance, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -147,13 +149,13 @@ func (w *writer) hold(ctx context.Context, names []string) (map[string]budget.Ba
 	}
 	held, err := w.balances(ctx, "SELECT name, spent, reserved FROM @.accounts WHERE name = ANY ($1) ORDER BY name FOR UPDATE", names)
 	if err == nil && len(held) < len(names) {
-		err = errRace // somebody has just tidied up
+		err = errRace // another transaction has just removed one
 	}
 	return held, err
 }
 
-// reserve does what budget.Ledger asks of Reserve. The verdict is errTidy if that
-// is to be looked at, and there is something to tidy up.
+// reserve implements [budget.Ledger.Reserve]. If tidy is set and there is something to
+// tidy, the verdict is errTidy.
 func (w *writer) reserve(ctx context.Context, r budget.Reservation, tidy bool) (granted []int64, verdict, err error) {
 	own, err := w.own(ctx, r.ID, nil)
 	if err != nil {
@@ -201,9 +203,9 @@ func (w *writer) reserve(ctx context.Context, r budget.Reservation, tidy bool) (
 	return granted, nil, w.commit(ctx, b)
 }
 
-// settle does what budget.Ledger asks of Settle; given a time, to a reservation
-// that has expired by then: who tidies up may have seen one that was made anew
-// meanwhile.
+// settle implements [budget.Ledger.Settle]. If expired is set, it settles the
+// reservation only if that has expired by then, because the reservation may have been
+// made anew since the caller listed it.
 func (w *writer) settle(ctx context.Context, id string, spent map[string]int64, expired *time.Time) error {
 	own, err := w.own(ctx, id, expired)
 	if err != nil || len(own) == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// columns are those of scan, in the order of it.
+// columns are the columns that scan reads, in order.
 const columns = "key, id, title, tags, owner, created, changed, length, last, parent, parent_length"
 
 // scan reads the columns of a row.
@@ -29,8 +29,8 @@ func scan(from pgx.Row) (key int64, info history.Info, err error) {
 	return key, info, err
 }
 
-// List implements [history.Store]. It has what it lists in memory, without any
-// canisters, and changes nothing of it once the loop has begun.
+// List implements [history.Store]. It loads the complete list, without any canisters,
+// before the loop begins, and does not update it afterwards.
 func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {
 		found, err := s.matching(ctx, filter)
@@ -50,7 +50,7 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 	}
 }
 
-// matching returns the conversations that the filter lets pass, in order.
+// matching returns the conversations that match the filter, in order.
 func (s *Store) matching(ctx context.Context, filter history.Filter) (all []history.Info, err error) {
 	among, err := s.search(ctx, filter.Words())
 	if err != nil || among != nil && len(among) == 0 {
@@ -79,8 +79,8 @@ func (s *Store) matching(ctx context.Context, filter history.Filter) (all []hist
 	return all, err
 }
 
-// bound is a time as the database compares it, which knows microseconds: the
-// next one, so that the same is before it. Zero is no bound.
+// bound rounds a time up to the microseconds of the database, so that the comparisons
+// give the same result. Zero means unbounded.
 func bound(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -89,11 +89,11 @@ func bound(t time.Time) *time.Time {
 	return &t
 }
 
-// literal makes a word one that LIKE takes as it is.
+// literal escapes a word for LIKE.
 var literal = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// search returns the keys of the conversations that have all the words, each in
-// the title or in a canister; nil, which is all, if there are no words.
+// search returns the keys of the conversations that have all the words, each in the
+// title or in a canister. The result is nil, meaning all, if words is empty.
 func (s *Store) search(ctx context.Context, words []string) (among []int64, err error) {
 	slices.Sort(words)
 	for _, word := range slices.Compact(words) {
@@ -152,8 +152,8 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 	})
 }
 
-// info begins the transaction, and returns what is known of a conversation,
-// whose row it locks; pgx.ErrNoRows if it does not exist.
+// info begins the transaction, locks the row of a conversation and returns its
+// metadata, or pgx.ErrNoRows if it does not exist.
 func (w *writer) info(ctx context.Context, conversation, lock string) (key int64, info history.Info, err error) {
 	err = w.begin(ctx, func(found pgx.Row) (err error) {
 		key, info, err = scan(found)

@@ -18,14 +18,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// MaxPayload is how many bytes [Store.Notify] passes on at most.
+// MaxPayload is the maximum number of bytes that [Store.Notify] accepts.
 const MaxPayload = 64 << 10
 
-// Notify passes a payload on to those who listen to a conversation now, on any
-// machine, in the order of the calls that follow each other. Nothing of it is
-// kept: who does not listen, or is too slow, misses it. The conversation need
-// not exist. A payload of more than [MaxPayload] bytes is an error. Every role
-// that may connect to the database can listen.
+// Notify sends a payload to the current listeners of a conversation, on any machine.
+// Payloads of sequential calls arrive in order. Nothing is stored: listeners that
+// subscribe later, or are too slow, miss it. The conversation need not exist. A payload
+// of more than [MaxPayload] bytes is an error. Every role that may connect to the
+// database can listen.
 func (s *Store) Notify(ctx context.Context, conversation string, payload []byte) error {
 	if err := history.CheckID(conversation); err != nil {
 		return err
@@ -47,13 +47,12 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 	}
 }
 
-// Listen yields the payloads that are passed on for a conversation, from now on.
-// A nil payload says that something may have been missed, and comes first of
-// all: from then on it hears. It comes again when the loop was too slow for what
-// is kept for it (256 payloads or 1 MiB), and when the connection was lost and
-// is there again; whoever needs to know what was missed reads the conversation.
-// It ends with the error of the context, with history.ErrClosed, or with what
-// the server has against it.
+// Listen yields the payloads sent for a conversation from now on. A nil payload means
+// that something may have been missed. The first payload is nil, when listening has
+// begun. Nil comes again when the loop was too slow for the buffer (256 payloads or 1
+// MiB), and after a lost connection was restored; a caller that needs what was missed
+// must read the conversation. The sequence ends with the error of the context, with
+// history.ErrClosed, or with an error of the server.
 func (s *Store) Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		h, err := s.ear.hear(ctx, 'p', conversation)
@@ -77,11 +76,11 @@ func (s *Store) Listen(ctx context.Context, conversation string) iter.Seq2[[]byt
 	}
 }
 
-// Watch yields the length of a conversation, and again whenever it has changed:
-// the last, not each one in between. It is 0 if there is no such conversation.
-// Usually that is told at once; where a message was lost, with a program that
-// died or a connection that broke, it is found within 5 s of the database being
-// there. It ends as Listen does.
+// Watch yields the length of a conversation, and again whenever it has changed: the
+// latest length, not each one in between. It is 0 if the conversation does not exist.
+// Changes are usually reported immediately; if a notification was lost, because a
+// program died or a connection broke, the change is found within 5 s of the database
+// being reachable. It ends as Listen does.
 func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		h, err := s.ear.hear(ctx, 'g', conversation)
@@ -97,7 +96,7 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 			}
 			length, err := s.lengthOf(ctx, conversation)
 			if lost(err) && ctx.Err() == nil {
-				continue // the ear says when to look again
+				continue // the ear signals when to read again
 			}
 			now := int64(length)
 			switch {
@@ -112,7 +111,7 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 }
 
 // lengthOf returns the length of a conversation. A connection that is silent for
-// as long as the ear would wait is lost.
+// hearTime is treated as lost.
 func (s *Store) lengthOf(ctx context.Context, conversation string) (int, error) {
 	bounded, cancel := context.WithTimeout(ctx, min(s.timeout, hearTime))
 	defer cancel()
@@ -120,21 +119,22 @@ func (s *Store) lengthOf(ctx context.Context, conversation string) (int, error) 
 	return all[conversation], late(bounded, err)
 }
 
-// channel is the name of what is told of a conversation: 'p' its payloads, 'g'
-// that it grew. A name in PostgreSQL has 63 bytes at most.
+// channel returns the name of the channel for a conversation: 'p' for its payloads, 'g'
+// for its growth. A name in PostgreSQL has at most 63 bytes.
 func (s *Store) channel(kind byte, conversation string) string {
 	sum := sha256.Sum256([]byte(s.name + "\x00" + conversation))
 	return "consort_" + string(kind) + "_" + hex.EncodeToString(sum[:20])
 }
 
-// A frame is what the server takes at a time: less than 8,000 bytes of text.
+// A frame is the text of one notification, which the server limits to less than 8,000
+// bytes.
 const (
 	frameText = 7800
 	frameData = frameText / 4 * 3 // as base64
 )
 
-// frames are a payload as the server takes it: a "t" and the text, or so many
-// of "2/3:" and base64.
+// frames returns a payload as frames: either "t" and the text, or several with a prefix
+// like "2/3:" and base64.
 func frames(payload []byte) []string {
 	if text := string(payload); len(text) <= frameText && utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return []string{"t" + text}
@@ -147,15 +147,15 @@ func frames(payload []byte) []string {
 	return all
 }
 
-// puzzle puts the frames of payloads together. Those of one payload follow each
-// other.
+// puzzle assembles payloads from frames. The frames of one payload arrive
+// consecutively.
 type puzzle struct {
 	have []byte
 	next int // frame, from 1
 }
 
-// add returns the payload when it is there. What does not fit is no payload of
-// this program, and missed.
+// add returns the payload when it is complete. A frame that does not fit is not from
+// this program, or follows a missed one.
 func (p *puzzle) add(frame string) (payload []byte, whole, fits bool) {
 	if text, ok := strings.CutPrefix(frame, "t"); ok {
 		return []byte(text), true, true
@@ -177,7 +177,7 @@ func (p *puzzle) add(frame string) (payload []byte, whole, fits bool) {
 	if place < of {
 		return nil, false, true
 	}
-	payload = append([]byte{}, p.have...) // nil would say that something was missed
+	payload = append([]byte{}, p.have...) // nil would mean that something was missed
 	*p = puzzle{}
 	return payload, true, true
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The migrations: that of the number n takes the tables from version n-1 to
-// version n. Those that were released never change.
+// The migrations: number n takes the tables from version n-1 to version n. Released
+// migrations never change.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// oldest is the first version of PostgreSQL that has all that is used here.
+// oldest is the first version of PostgreSQL with all features used here.
 const oldest = 120000
 
-// migrate brings the tables to the newest version. Where they are, it only
-// looks, so that a role which may make no tables is enough.
+// migrate updates the tables to the newest version. If they are up to date it only
+// reads, so that a role without the right to create tables is sufficient.
 func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 	steps, err := fs.Glob(from, "migrations/*.sql")
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 		if err != nil || version == len(steps) {
 			return err
 		}
-		// Of several programs one does it, and the others find it done: they see
-		// it since each statement sees what was committed before it.
+		// One of several programs migrates, and the others find it done: they see the
+		// result, because each statement sees everything committed before it.
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('consort ' || $1, 0))", s.schema); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 	})
 }
 
-// fits says what is wrong with the database itself.
+// fits returns an error if the database itself is unsuitable.
 func fits(ctx context.Context, tx pgx.Tx) error {
 	var encoding string
 	var number int
@@ -68,7 +68,7 @@ func fits(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// version returns the version of the tables, which is 0 where there are none.
+// version returns the version of the tables, or 0 if they do not exist.
 func (s *Store) version(ctx context.Context, tx pgx.Tx, known int) (version int, err error) {
 	var versioned, foreign bool
 	err = tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE relname = 'consort_layout') > 0, count(*) > 0
@@ -91,10 +91,10 @@ func (s *Store) version(ctx context.Context, tx pgx.Tx, known int) (version int,
 	return version, err
 }
 
-// climb takes the tables from one version to another.
+// climb updates the tables from one version to another.
 func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to int) error {
 	var there bool
-	// CREATE SCHEMA IF NOT EXISTS asks for the right to make it where it is, too.
+	// CREATE SCHEMA IF NOT EXISTS requires the right to create it even if it exists.
 	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", s.name).Scan(&there)
 	if err == nil && !there {
 		_, err = tx.Exec(ctx, "CREATE SCHEMA "+s.schema)

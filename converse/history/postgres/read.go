@@ -18,11 +18,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Read implements [history.Log]. It holds a page of canisters in memory at a
-// time, and neither a connection nor a lock while the loop looks at one: what
-// was there when the loop began never changes. If the conversation is deleted
-// meanwhile, the sequence ends with history.ErrNotFound. A connection that is
-// lost is tried again.
+// Read implements [history.Log]. It holds one page of canisters in memory at a time,
+// and neither a connection nor a lock while the caller processes a canister: the
+// canisters that existed when the loop began never change. If the conversation is
+// deleted meanwhile, the sequence ends with history.ErrNotFound. Read reconnects after
+// a lost connection.
 func (s *Store) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return row.Read(after,
 		func() error { return s.usable(ctx) },
@@ -30,8 +30,7 @@ func (s *Store) Read(ctx context.Context, conversation string, after int) iter.S
 		func(want row.Want) ([]canister.Canister, error) { return s.page(ctx, want) })
 }
 
-// query does something that changes nothing, and does it again if the
-// connection is lost.
+// query runs a read-only operation, and repeats it if the connection is lost.
 func (s *Store) query(ctx context.Context, conversation string, do func(context.Context) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -46,11 +45,12 @@ func (s *Store) query(ctx context.Context, conversation string, do func(context.
 		if !lost(err) || try == 3 || bounded.Err() != nil {
 			return s.fault(ctx, conversation, late(bounded, err))
 		}
-		s.pool.Reset() // the others will have been lost as well
+		s.pool.Reset() // the other connections are probably lost too
 	}
 }
 
-// extent returns that of a conversation; its length is 0 if that does not exist.
+// extent returns the extent of a conversation; its length is 0 if the conversation does
+// not exist.
 func (s *Store) extent(ctx context.Context, conversation string) (row.Extent, error) {
 	e := row.Extent{ID: conversation}
 	rows := 0
@@ -68,11 +68,11 @@ func (s *Store) extent(ctx context.Context, conversation string) (row.Extent, er
 	return e, err
 }
 
-// errGap says that there is no row where one should be.
+// errGap says that a row is missing.
 var errGap = errors.New("the row is missing")
 
-// page returns the next canisters of a conversation: at least one, or an error
-// and those before what it is about.
+// page returns the next canisters of a conversation: at least one, or an error and the
+// canisters before the failure.
 func (s *Store) page(ctx context.Context, want row.Want) (page []canister.Canister, err error) {
 	err = s.query(ctx, want.ID, func(ctx context.Context) error {
 		page, err = s.rows(ctx, want)
@@ -84,9 +84,9 @@ func (s *Store) page(ctx context.Context, want row.Want) (page []canister.Canist
 	return page, err
 }
 
-// rows is one statement, so that all that it returns is of one moment. The rows
-// behind a page are not sent at all. Each long content is a bytea: its place as 4
-// bytes, its hash, and its line.
+// rows reads a page in one statement, so that the result is consistent. The server does
+// not send rows after the page. Each long content is a bytea: its place as 4 bytes, its
+// hash, and its line.
 func (s *Store) rows(ctx context.Context, want row.Want) (page []canister.Canister, err error) {
 	found, err := s.pool.Query(ctx, s.sql(`SELECT position, id, line, parts, size, sum,
 			CASE WHEN parts > 0 THEN (SELECT array_agg(int4send(place) || hash || convert_to(body, 'UTF8') ORDER BY place)
@@ -101,7 +101,7 @@ func (s *Store) rows(ctx context.Context, want row.Want) (page []canister.Canist
 	size := 0
 	for found.Next() {
 		var r row.Row
-		var id, line pgtype.DriverBytes // good until the next row
+		var id, line pgtype.DriverBytes // valid until the next row
 		var parts int
 		var long [][]byte
 		if err := found.Scan(&r.Position, &id, &line, &parts, &r.Size, &r.Sum, &long); err != nil {
@@ -136,7 +136,7 @@ func (s *Store) canister(want row.Want, r row.Row) (canister.Canister, error) {
 	return c, err
 }
 
-// parts returns the long contents of a row, of which there should be n.
+// parts returns the long contents of a row, which must be n.
 func (s *Store) parts(want row.Want, position, n int, long [][]byte) (parts []row.Part, err error) {
 	for _, text := range long {
 		const head = 4 + sha256.Size
@@ -155,7 +155,7 @@ func (s *Store) parts(want row.Want, position, n int, long [][]byte) (parts []ro
 	return parts, nil
 }
 
-// missing is the error about a position at which there should be a row.
+// missing returns the error about a missing row at a position.
 func (s *Store) missing(ctx context.Context, from row.Extent, position int) error {
 	var there bool
 	err := s.query(ctx, from.ID, func(ctx context.Context) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Store keeps conversations in a PostgreSQL database. All methods may be called
+// Store is a [history.Store] in a PostgreSQL database. All methods may be called
 // concurrently, and any number of programs may use the same database.
 type Store struct {
 	pool    *pgxpool.Pool
@@ -33,24 +33,22 @@ type Store struct {
 	bell *bell
 
 	closing chan struct{}
-	close   func() error // once
+	close   func() error // runs once
 }
 
 var _ history.Store = (*Store)(nil)
 
-// Options are the choices of [Open].
+// Options configure [Open].
 type Options struct {
-	// Schema is the schema of the tables, of up to 63 bytes; default "consort".
-	// Stores with different schemas share nothing. It is made if the role may
-	// make it.
+	// Schema is the schema of the tables, of up to 63 bytes; default "consort". Stores
+	// with different schemas share nothing. It is created if the role has the right to.
 	Schema string
-	// Connections is how many connections the store has at most, beside one
-	// for Listen and Watch. 0 is what the DSN says as pool_max_conns, or the
-	// greater of 4 and the number of processors.
+	// Connections is the maximum number of connections, in addition to one for Listen
+	// and Watch. 0 means pool_max_conns of the DSN, or the greater of 4 and the number
+	// of processors.
 	Connections int
-	// Timeout is how long each thing that the database does may take, in
-	// addition to what a context allows; default 1 minute. A conversation is
-	// read in many steps, and copied and deleted in one.
+	// Timeout bounds each database operation, in addition to its context; default 1
+	// minute. A conversation is read in many operations, but copied or deleted in one.
 	Timeout time.Duration
 }
 
@@ -66,12 +64,12 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Open opens the database that the DSN names, a URL or pairs of key=value as
-// libpq takes them, and makes or updates its tables as needed: of several
-// programs one does it and the others wait. Options may be nil. It is an error
-// if the server cannot be reached or refuses the user, and history.ErrNewer if a
-// newer program has made the tables. No error tells a password. The context
-// bounds the opening. The caller closes the store.
+// Open opens the database that the DSN names, a URL or key=value pairs as in libpq, and
+// creates or updates its tables as needed; if several programs do so, one migrates and
+// the others wait. Options may be nil. Open returns an error if the server cannot be
+// reached or refuses the user, and history.ErrNewer if a newer program has created the
+// tables. Errors never contain a password. The context bounds only Open itself. The
+// caller must close the store.
 func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	if options == nil {
 		options = &Options{}
@@ -102,7 +100,7 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	}
 	listening := config.ConnConfig.Copy()
 	listening.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // its waits are interrupted all the time
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // its waits are interrupted often
 	}
 	s.ear = newEar(s, listening)
 	s.bell = newBell(s)
@@ -110,8 +108,8 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is under way and closes the connections. Loops that still
-// read or listen end with history.ErrClosed.
+// Close waits for running operations and closes the connections. Loops that are still
+// reading or listening end with history.ErrClosed.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) end() error {
@@ -122,8 +120,8 @@ func (s *Store) end() error {
 	return nil
 }
 
-// configOf reads the DSN. The error has nothing of it, since there is no telling
-// where in a malformed one the password is.
+// configOf parses the DSN. The error does not quote it, because in a malformed DSN the
+// password could be anywhere.
 func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil || misread(dsn, &config.ConnConfig.Config) {
@@ -147,30 +145,29 @@ func configOf(dsn string, options *Options) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// misread reports whether a part of a password has become a host or a database: it
-// had an @ or a / in it, which a URL takes for its own.
+// misread reports whether part of a password was parsed as a host or a database,
+// because it contains an @ or a /, which have a meaning in URLs.
 func misread(dsn string, config *pgconn.Config) bool {
 	hosts := []string{config.Host}
 	for _, other := range config.Fallbacks {
 		hosts = append(hosts, other.Host)
 	}
 	for _, host := range hosts {
-		if strings.LastIndex(host, "@") > 0 && host[0] != '/' && host[0] != '@' { // those two are sockets
+		if strings.LastIndex(host, "@") > 0 && host[0] != '/' && host[0] != '@' { // those are sockets
 			return true
 		}
 	}
 	return strings.Contains(dsn, "://") && !strings.Contains(dsn, "%40") && strings.Contains(config.Database, "@")
 }
 
-// canceller has the server cancel a statement whose context ends, so that it does
-// not wait there for a lock that nobody wants any more. The server may take its
-// time for that, and then cancel what comes next on the connection: such a
-// connection is not used again.
+// canceller makes the server cancel a statement whose context ends, so that it does not
+// continue to wait for a lock. The server may cancel late, and hit the next statement
+// on the connection, so such a connection is not reused.
 type canceller struct {
 	pgconn.CancelRequestContextWatcherHandler
 }
 
-// cancelled is a key of what a connection knows.
+// cancelled is the key in a connection's custom data.
 const cancelled = "cancelled"
 
 // HandleUnwatchAfterCancel implements [ctxwatch.Handler].
@@ -183,5 +180,5 @@ func placeOf(config *pgconn.Config) string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) + "/" + config.Database
 }
 
-// sql returns a statement in which @ stands for the schema.
+// sql replaces @. in a statement by the schema.
 func (s *Store) sql(text string) string { return strings.ReplaceAll(text, "@.", s.schema+".") }

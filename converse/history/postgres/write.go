@@ -11,18 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// tries is how often something is done that failed without an effect.
+// tries is the maximum number of attempts of an operation that failed without effect.
 const tries = 10
 
-// writer is a connection in the middle of a transaction.
+// writer is a connection in a transaction.
 type writer struct {
 	store *Store
 	conn  *pgxpool.Conn
 }
 
-// write does something in a transaction that do begins with [writer.begin] and
-// ends with [writer.commit]. A verdict is for the caller as it is, and nothing
-// was done; an error is one of the database.
+// write runs do in a transaction, which do must begin with [writer.begin] and end with
+// [writer.commit]. If do returns a verdict, nothing was changed, and write returns it
+// unchanged; err is an error of the database.
 func (s *Store) write(ctx context.Context, conversation string, do func(ctx context.Context, w *writer) (verdict, err error)) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (s *Store) write(ctx context.Context, conversation string, do func(ctx cont
 			return verdict
 		}
 		if lost(err) {
-			s.pool.Reset() // the others will have been lost as well
+			s.pool.Reset() // the other connections are probably lost too
 		}
 		if try == tries || bounded.Err() != nil || !again(err) && !pgconn.SafeToRetry(err) {
 			return s.fault(ctx, conversation, late(bounded, err))
@@ -48,7 +48,7 @@ func (s *Store) attempt(ctx context.Context, do func(context.Context, *writer) (
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Release() // closes it if a transaction is open still
+	defer conn.Release() // closes it if a transaction is still open
 	w := &writer{s, conn}
 	verdict, err = do(ctx, w)
 	if low := conn.Conn().PgConn(); !low.IsClosed() && low.TxStatus() != 'I' {
@@ -59,11 +59,10 @@ func (s *Store) attempt(ctx context.Context, do func(context.Context, *writer) (
 	return verdict, err
 }
 
-// begin begins a transaction whose commit waits for the disk, whatever the
-// server's default is, and reads the row of its first statement, all in one round.
-// READ COMMITTED is what the statements here count on. A program that is stopped
-// in the middle keeps others waiting for no more than 5 s; the server ends the
-// transaction then.
+// begin begins a transaction whose commit waits for the disk, whatever the server's
+// default, and reads the row of its first statement, in one round trip. The statements
+// here rely on READ COMMITTED. If the program is stopped in the middle of a
+// transaction, others wait for at most 5 s; then the server ends the transaction.
 func (w *writer) begin(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -73,7 +72,7 @@ func (w *writer) begin(ctx context.Context, scan func(pgx.Row) error, sql string
 	return w.conn.SendBatch(ctx, b).Close()
 }
 
-// commit runs what is queued and commits, all in one round.
+// commit runs the queued statements and commits, in one round trip.
 func (w *writer) commit(ctx context.Context, b *pgx.Batch) error {
 	b.Queue("COMMIT")
 	return w.conn.SendBatch(ctx, b).Close()

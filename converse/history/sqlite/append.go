@@ -12,9 +12,8 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
-// Append implements [history.Log]. Several appends that arrive together are
-// committed together. It waits while another program writes, until the context
-// ends.
+// Append implements [history.Log]. Appends that arrive at the same time are committed
+// together. Append waits while another program writes, until the context ends.
 func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	lines, err := history.Lines(conversation, canisters)
 	if err != nil {
@@ -46,8 +45,8 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 	return named(err, conversation)
 }
 
-// conversation returns the key and the length of a conversation, 0 and 0 if it
-// does not exist.
+// conversation returns the key and the length of a conversation, or 0 and 0 if it does
+// not exist.
 func (w *writer) conversation(id string) (key int64, length int, err error) {
 	err = w.find.QueryRowContext(always, id).Scan(&key, &length)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -56,7 +55,8 @@ func (w *writer) conversation(id string) (key int64, length int, err error) {
 	return key, length, err
 }
 
-// append adds rows to the conversation of the key, which it makes if that is 0.
+// append adds rows to the conversation with the given key, or creates the conversation
+// if key is 0.
 func (w *writer) append(conversation string, key int64, length int, rows []row.Row) error {
 	now := w.store.clock().UnixNano()
 	last := string(rows[len(rows)-1].Kind)
@@ -88,8 +88,8 @@ func (w *writer) append(conversation string, key int64, length int, rows []row.R
 	return nil
 }
 
-// keep returns the key of a long content, which stands in its table once. One
-// that is there and damaged is written again.
+// keep stores a long content, unless it is in its table already, and returns its key.
+// It overwrites a damaged one.
 func (w *writer) keep(p row.Part) (key int64, err error) {
 	var whole bool
 	body := string(p.Body)
@@ -110,7 +110,7 @@ func (w *writer) keep(p row.Part) (key int64, err error) {
 	return made.LastInsertId()
 }
 
-// named returns the error with the conversation that it is about.
+// named sets the conversation of a CorruptError that has none.
 func named(err error, conversation string) error {
 	if corrupt, ok := errors.AsType[*history.CorruptError](err); ok && corrupt.Conversation == "" {
 		corrupt.Conversation = conversation

@@ -12,8 +12,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// codeOf returns SQLite's primary result code for an error, 0 if it is not one
-// of SQLite.
+// codeOf returns SQLite's primary result code for an error, or SQLITE_OK (0) if the
+// error is not from SQLite.
 func codeOf(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
@@ -26,10 +26,10 @@ func isBusy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
-// fault says in words what SQLite says of the file.
+// fault translates an error of SQLite to one that explains it.
 func (s *Store) fault(err error) error { return s.faultOf("", err) }
 
-// faultOf does the same of something that was done with a conversation.
+// faultOf does the same for an operation on a conversation.
 func (s *Store) faultOf(conversation string, err error) error {
 	said := ""
 	switch codeOf(err) {
@@ -56,7 +56,7 @@ func (s *Store) faultOf(conversation string, err error) error {
 	return fmt.Errorf("history/sqlite: %s: %s: %w", s.path, said, err)
 }
 
-// usable says what is wrong before anything is done.
+// usable returns the error of a closed store or an ended context.
 func (s *Store) usable(ctx context.Context) error {
 	if s.closed() {
 		return history.ErrClosed
@@ -73,7 +73,7 @@ func (s *Store) closed() bool {
 	}
 }
 
-// corrupt is the error about a row.
+// corrupt returns the error about a damaged row.
 func (s *Store) corrupt(conversation string, err error, format string, args ...any) error {
 	return &history.CorruptError{Conversation: conversation, Place: s.path + ": " + fmt.Sprintf(format, args...), Err: err}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
-// Fork implements [history.Store]. The rows of canisters are copied, and the
-// contents over 1 KiB shared.
+// Fork implements [history.Store]. The rows of canisters are copied, and the contents
+// over 1 KiB shared.
 func (s *Store) Fork(ctx context.Context, conversation string, length int, to string) error {
 	if err := history.CheckID(to); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (w *writer) fork(from int64, info history.Info, length int, to string) erro
 	return err
 }
 
-// Delete implements [history.Store]. The room is used again for what comes
-// later; the file does not become smaller.
+// Delete implements [history.Store]. The space is reused later; the file does not
+// become smaller.
 func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	err := s.ask(ctx, func(w *writer) (verdict, err error) {
 		key, have, err := w.conversation(conversation)

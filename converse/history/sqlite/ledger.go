@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 )
 
-// Ledger returns the accounts that are kept in the same file, for all programs
-// that use it. It ends with the store.
+// Ledger returns the ledger in the same file, which is shared by all programs that use
+// the file. It is closed with the store.
 func (s *Store) Ledger() budget.Ledger { return ledger{s} }
 
 type ledger struct{ store *Store }
@@ -22,12 +22,12 @@ func (l ledger) Reserve(ctx context.Context, r budget.Reservation) (granted []in
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	answer := make(chan []int64, 1) // whoever asked may have gone
+	answer := make(chan []int64, 1) // buffered, because the caller may have returned
 	err := l.store.ask(ctx, func(w *writer) (verdict, err error) {
 		granted, verdict, err := w.reserve(r)
 		if verdict == nil && err == nil {
 			select {
-			case <-answer: // of a transaction that failed
+			case <-answer: // from a transaction that failed
 			default:
 			}
 			answer <- granted
@@ -45,7 +45,7 @@ func (l ledger) Settle(ctx context.Context, id string, spent map[string]int64) e
 	if err := budget.CheckSpent(spent); err != nil {
 		return err
 	}
-	amounts := make(map[string]int64, len(spent)) // the caller's may change when the context has ended
+	amounts := make(map[string]int64, len(spent)) // the caller may change its map after the context has ended
 	for account, amount := range spent {
 		amounts[account] = amount
 	}
@@ -67,7 +67,7 @@ func (l ledger) Balances(ctx context.Context, accounts ...string) ([]budget.Bala
 	return balances, l.store.usable(ctx)
 }
 
-// balanceOf returns what an account holds.
+// balanceOf returns the balance of an account.
 func balanceOf(ctx context.Context, in interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }, account string) (b budget.Balance, err error) {
@@ -78,7 +78,7 @@ func balanceOf(ctx context.Context, in interface {
 	return b, err
 }
 
-// reserve does what budget.Ledger asks of Reserve.
+// reserve implements [budget.Ledger.Reserve].
 func (w *writer) reserve(r budget.Reservation) (granted []int64, verdict, err error) {
 	if err := w.tidyAccounts(r.Now); err != nil {
 		return nil, nil, err
@@ -125,7 +125,7 @@ func (w *writer) do(statement string, args ...any) error {
 	return err
 }
 
-// open returns what a reservation has on each account.
+// open returns the amounts of a reservation by account.
 func (w *writer) open(id string) (map[string]int64, error) {
 	rows, err := w.conn.QueryContext(always, "SELECT account, amount FROM reservations WHERE id = ?", id)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *writer) open(id string) (map[string]int64, error) {
 	return amounts, rows.Err()
 }
 
-// settle does what budget.Ledger asks of Settle.
+// settle implements [budget.Ledger.Settle].
 func (w *writer) settle(id string, spent map[string]int64) error {
 	amounts, err := w.open(id)
 	if err != nil || len(amounts) == 0 {
@@ -163,8 +163,8 @@ func (w *writer) settle(id string, spent map[string]int64) error {
 	return w.do("DELETE FROM reservations WHERE id = ?", id)
 }
 
-// tidyAccounts settles the reservations that have expired, and forgets the
-// accounts that ended a while ago.
+// tidyAccounts settles the reservations that have expired, and removes the accounts
+// that ended more than [budget.Keep] ago.
 func (w *writer) tidyAccounts(now time.Time) error {
 	rows, err := w.conn.QueryContext(always, "SELECT DISTINCT id FROM reservations WHERE expires <= ?", now.UnixMicro())
 	if err != nil {

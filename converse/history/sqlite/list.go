@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
-// columns are those of scan, in the order of it.
+// columns are the columns that scan reads, in order.
 const columns = "key, id, title, tags, owner, created, changed, length, last, parent, parent_length"
 
 // scan reads the columns of a row.
@@ -38,14 +38,14 @@ func scan(from interface{ Scan(...any) error }) (key int64, info history.Info, e
 	return key, info, nil
 }
 
-// listed is a conversation of a list, perhaps.
+// listed is a conversation that may belong in a list.
 type listed struct {
 	history.Info
-	sure bool // that the long words stand in it
+	sure bool // the long words are known to occur in it
 }
 
-// List implements [history.Store]. It has what it lists in memory, without any
-// canisters, and changes nothing of it once the loop has begun.
+// List implements [history.Store]. It loads the complete list, without any canisters,
+// before the loop begins, and does not update it afterwards.
 func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {
 		long, short := words(filter)
@@ -78,8 +78,8 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 	}
 }
 
-// matching returns the conversations that the filter may let pass, in order: no
-// more than its limit if they need no other look.
+// matching returns the conversations that may match the filter, in order. If limited is
+// set, they need no further check, and matching returns at most filter.Limit of them.
 func (s *Store) matching(ctx context.Context, filter history.Filter, long []string, limited bool) (found []listed, err error) {
 	among, err := s.search(ctx, long)
 	if err != nil {
@@ -125,8 +125,8 @@ func notFound(conversation string) error {
 	return fmt.Errorf("%w: %q", history.ErrNotFound, conversation)
 }
 
-// info returns what is known of a conversation, to the writer; sql.ErrNoRows if
-// it does not exist.
+// info returns the metadata of a conversation inside the writer's transaction, or
+// sql.ErrNoRows if it does not exist.
 func (w *writer) info(conversation string) (key int64, info history.Info, err error) {
 	return scan(w.conn.QueryRowContext(always, "SELECT "+columns+" FROM conversations WHERE id = ?", conversation))
 }
@@ -151,11 +151,11 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 	return named(err, conversation)
 }
 
-// list returns the JSON list of tags.
+// list returns the tags as a JSON array.
 func list(tags []string) string {
 	if len(tags) == 0 {
 		return "[]"
 	}
-	text, _ := json.Marshal(tags) // strings always have a form
+	text, _ := json.Marshal(tags) // strings can always be encoded
 	return string(text)
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// The migrations: that of the number n takes a database from version n-1 to
-// version n. Those that were released never change.
+// The migrations: number n takes a database from version n-1 to version n. Released
+// migrations never change.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// application marks the file as one of conversations (PRAGMA application_id).
+// application marks the file as a store of conversations (PRAGMA application_id).
 const application = 0x7a5b00d
 
-// migrate brings the database to the newest version, in one transaction. It
-// begins with the lock on the file, so that of several programs one does it and
-// the others find it done.
+// migrate updates the database to the newest version, in one transaction. It begins by
+// locking the file, so that one of several programs migrates and the others find it
+// done.
 func migrate(ctx context.Context, db *sql.DB, from fs.FS) error {
 	steps, err := fs.Glob(from, "migrations/*.sql")
 	if err != nil {
@@ -60,7 +60,7 @@ func migrate(ctx context.Context, db *sql.DB, from fs.FS) error {
 	return tx.Commit()
 }
 
-// versionOf returns the version of the database, which is 0 for an empty one.
+// versionOf returns the version of the database, which is 0 if it is empty.
 func versionOf(ctx context.Context, tx *sql.Tx) (int, error) {
 	var owner, version, tables int
 	err := tx.QueryRowContext(ctx, `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)

@@ -16,8 +16,8 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
-// Read implements [history.Log]. It holds a page of canisters in memory at a
-// time, and nothing of the database while the loop looks at one. If the
+// Read implements [history.Log]. It holds one page of canisters in memory at a time,
+// and neither a lock nor a connection while the caller processes a canister. If the
 // conversation is deleted meanwhile, the sequence ends with history.ErrNotFound.
 func (s *Store) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
 	return row.Read(after,
@@ -26,7 +26,8 @@ func (s *Store) Read(ctx context.Context, conversation string, after int) iter.S
 		func(want row.Want) ([]canister.Canister, error) { return s.page(ctx, want) })
 }
 
-// extent returns that of a conversation; its length is 0 if that does not exist.
+// extent returns the extent of a conversation; its length is 0 if the conversation does
+// not exist.
 func (s *Store) extent(ctx context.Context, conversation string) (row.Extent, error) {
 	e := row.Extent{ID: conversation}
 	rows := 0
@@ -44,7 +45,7 @@ func (s *Store) extent(ctx context.Context, conversation string) (row.Extent, er
 	return e, err
 }
 
-// query runs do until no other program is in its way.
+// query calls do, and repeats it while another program holds the file.
 func (s *Store) query(ctx context.Context, conversation string, do func() error) error {
 	err := s.usable(ctx)
 	if err == nil {
@@ -59,8 +60,8 @@ func (s *Store) query(ctx context.Context, conversation string, do func() error)
 	return s.faultOf(conversation, err)
 }
 
-// page returns the next canisters of a conversation: at least one, or an error
-// and those before what it is about.
+// page returns the next canisters of a conversation: at least one, or an error and the
+// canisters before the failure.
 func (s *Store) page(ctx context.Context, want row.Want) (page []canister.Canister, err error) {
 	err = s.query(ctx, want.ID, func() error {
 		tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
@@ -83,11 +84,11 @@ func (s *Store) rows(ctx context.Context, tx *sql.Tx, want row.Want) (page []can
 	defer found.Close()
 	long := &contents{store: s, want: want}
 	defer long.close()
-	var line sql.RawBytes // good until the next row
+	var line sql.RawBytes // valid until the next row
 	size := 0
 	for size < want.Bytes && found.Next() {
 		var r row.Row
-		var position, parts int64 // an int would be made from a text
+		var position, parts int64 // scanning into an int would convert a text
 		if err := found.Scan(&position, &r.ID, &line, &parts, &r.Sum); err != nil {
 			return page, err
 		}
@@ -123,7 +124,7 @@ func (s *Store) canister(want row.Want, r row.Row) (canister.Canister, error) {
 	return c, err
 }
 
-// missing is the error about a position at which there should be a row.
+// missing returns the error about a missing row at a position.
 func (s *Store) missing(ctx context.Context, tx *sql.Tx, from row.Extent, position int) error {
 	there := 0
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM conversations WHERE key = ?", from.Key).Scan(&there); err != nil {
@@ -135,12 +136,12 @@ func (s *Store) missing(ctx context.Context, tx *sql.Tx, from row.Extent, positi
 	return s.corrupt(from.ID, errors.New("the row is missing"), "table canisters, conversation %d, position %d", from.Key, position)
 }
 
-// contents are the long contents of a page, which are found in the order of its
-// rows, side by side with them.
+// contents reads the long contents of a page in the order of its rows, in step with
+// them.
 type contents struct {
 	store *Store
 	want  row.Want
-	found *sql.Rows // nil until the first is wanted
+	found *sql.Rows // nil until first used
 }
 
 func (l *contents) close() {
@@ -149,7 +150,7 @@ func (l *contents) close() {
 	}
 }
 
-// of returns those of a position, which are the next n.
+// of returns the next n contents, which must be those of the position.
 func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts []row.Part, err error) {
 	if n > 0 && l.found == nil {
 		if l.found, err = tx.QueryContext(ctx, `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content
@@ -169,7 +170,7 @@ func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts [
 			return nil, l.store.corrupt(l.want.ID, fmt.Errorf("the hash is %x, and it was written with %x", p.Hash, hash), "table contents, key %d", key)
 		}
 		if at != position {
-			position = min(at, position) // of the row that has one too many, or too few
+			position = min(at, position) // the row with too many or too few
 			break
 		}
 		parts = append(parts, p)

@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/converse/history/internal/row"
 )
 
-// words returns those of a filter that the index knows, which are of three
-// characters and more, and a filter of the others.
+// words returns the words of a filter that are in the index, which have three
+// characters or more, and a filter for the others.
 func words(filter history.Filter) (long []string, others history.Filter) {
 	var short []string
 	for _, word := range filter.Words() {
@@ -29,9 +29,9 @@ func words(filter history.Filter) (long []string, others history.Filter) {
 	return slices.Compact(long), history.Filter{Text: strings.Join(short, " ")}
 }
 
-// search returns the keys of the conversations that have all the words, each in
-// the title or in a canister; nil, which is all, if there are no words. Those
-// that may have them, and must be read, are false.
+// search returns the keys of the conversations that have all the words, each in the
+// title or in a canister. The result is nil, meaning all, if words is empty. The value
+// of a key is false if the conversation may have the words and must be read.
 func (s *Store) search(ctx context.Context, words []string) (among map[int64]bool, err error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -65,7 +65,7 @@ func (s *Store) having(ctx context.Context, word string) (map[int64]bool, error)
 		word, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
 }
 
-// keys returns those that a query finds.
+// keys returns the keys that a query finds.
 func (s *Store) keys(ctx context.Context, query string, args ...any) (keys map[int64]bool, err error) {
 	err = s.query(ctx, "", func() error {
 		keys = map[int64]bool{}
@@ -86,7 +86,7 @@ func (s *Store) keys(ctx context.Context, query string, args ...any) (keys map[i
 	return keys, err
 }
 
-// catchUp has everything indexed that there is now.
+// catchUp indexes all canisters that exist now.
 func (s *Store) catchUp(ctx context.Context) error {
 	var until int64
 	err := s.query(ctx, "", func() error {
@@ -110,12 +110,12 @@ func (w *writer) indexed() (upto int64, err error) {
 	return upto, err
 }
 
-// indexing is bounded, so that appends wait for little of it: so many canisters,
-// or the first with which it has so many bytes.
+// Each indexing step is bounded, so that appends wait only briefly: it ends after that
+// many canisters, or when they reach that many bytes.
 const (
 	indexRows  = 64
 	indexBytes = 16 << 10
-	// indexText is the longest text that is indexed at all.
+	// indexText is the length of the longest text that is indexed.
 	indexText = 64 << 10
 )
 
@@ -145,14 +145,14 @@ func (w *writer) index() (more bool, err error) {
 	return true, err
 }
 
-// unindexed is a canister that is to be indexed.
+// unindexed is a canister to be indexed.
 type unindexed struct {
 	seq, conversation int64
 	text              string
 }
 
-// unindexed returns the next canisters behind the seq upto. One that is damaged
-// has no text: to say so is for those who read it.
+// unindexed returns the next canisters after the seq upto. A damaged one has no text:
+// readers report the damage.
 func (w *writer) unindexed(upto int64) ([]unindexed, error) {
 	found, err := w.conn.QueryContext(always, `SELECT seq, conversation, size, line, (SELECT group_concat(body, char(10) ORDER BY place)
 			FROM parts JOIN contents ON key = content WHERE parts.conversation = c.conversation AND parts.position = c.position)
@@ -182,7 +182,7 @@ func (w *writer) unindexed(upto int64) ([]unindexed, error) {
 	return list, found.Err()
 }
 
-// textOf returns what a search looks at in the canister of a line.
+// textOf returns the searchable text of the canister in a line.
 func textOf(line string) string {
 	c, err := canister.Unmarshal([]byte(line))
 	if err != nil {

@@ -18,45 +18,45 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// Store keeps conversations in a SQLite database. All methods may be called
+// Store is a [history.Store] in a SQLite database. All methods may be called
 // concurrently, and any number of programs may use the same file.
 type Store struct {
 	path  string
 	group int
 	clock func() time.Time
 
-	write *sql.DB // one connection, which the writer holds
-	read  *sql.DB // connections that cannot write
+	write *sql.DB // one connection, held by the writer
+	read  *sql.DB // read-only connections
 
 	jobs    chan *job
 	closing chan struct{}
-	close   func() error // once
+	close   func() error // runs once
 	ended   chan struct{}
 }
 
 var _ history.Store = (*Store)(nil)
 
-// Options are the choices of [Open].
+// Options configure [Open].
 type Options struct {
-	// Group is how many appends are committed in one transaction at most; 0 is
-	// 64. With 1, each has its own.
+	// Group is the maximum number of appends committed in one transaction; 0 means 64.
+	// With 1, each append has its own transaction.
 	Group int
 }
 
 const (
-	// nap is how long SQLite waits for a lock before it reports the fact; then
-	// it is asked again, for as long as somebody waits.
+	// nap is how long SQLite waits for a lock before it returns an error; the operation
+	// is then repeated until its context ends.
 	nap = 100 * time.Millisecond
 	// patience is how long Open waits for other programs.
 	patience = 10 * time.Second
 	readers  = 8
 )
 
-// Open opens the database in the file of that path, and makes or updates it as
-// needed; a new file belongs to the user of this program alone. Options may be
-// nil. It is an error if the file is no database, or one of another kind, and
-// history.ErrNewer if a newer program has written it. Open waits up to 10 s for
-// other programs that hold the file. The caller closes the store.
+// Open opens the database in the file at path, and creates or updates it as needed; a
+// new file is accessible only to the current user. Options may be nil. If the file is
+// not a database, or belongs to another program, Open returns an error; if a newer
+// program has written it, history.ErrNewer. Open waits up to 10 s for other programs
+// that hold the file. The caller must close the store.
 func Open(path string, options *Options) (*Store, error) {
 	if options == nil {
 		options = &Options{}
@@ -94,9 +94,9 @@ func Open(path string, options *Options) (*Store, error) {
 	return s, nil
 }
 
-// prepare brings the database to the newest version, and then lets readers and
-// a writer work side by side, which the file remembers. In this order, the
-// database of another program stays as it is.
+// prepare updates the database to the newest version, and then enables the write-ahead
+// log, which lets readers and a writer work concurrently and is a persistent setting of
+// the file. In this order, the database of another program is left unchanged.
 func (s *Store) prepare(ctx context.Context) (*writer, error) {
 	err := patiently(ctx, func() error { return migrate(ctx, s.write, migrations) })
 	if err != nil {
@@ -119,19 +119,19 @@ func (s *Store) prepare(ctx context.Context) (*writer, error) {
 	return newWriter(ctx, s)
 }
 
-// writable returns an error if the database can only be read. SQLite opens such a file
-// without one.
+// writable returns an error if the database is read-only. SQLite opens such a file
+// without an error.
 func writable(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "PRAGMA user_version = 0") // which is not committed
+	_, err = tx.ExecContext(ctx, "PRAGMA user_version = 0") // never committed
 	return errors.Join(err, tx.Rollback())
 }
 
-// Close waits for the appends under way and closes the file. Loops that still
-// read end with history.ErrClosed.
+// Close waits for running appends and closes the file. Loops that are still reading end
+// with history.ErrClosed.
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) disconnect() error {
@@ -144,14 +144,14 @@ func (s *Store) disconnect() error {
 	return err
 }
 
-// creating lets the stores of this process create their files one after another.
+// creating serializes the creation of files in this process.
 var creating sync.Mutex
 
-// create makes an empty file that only its owner may read, unless there is a file, and
-// returns its absolute path. SQLite gives its other files the same permissions.
+// create creates an empty file that only its owner may read, unless the file exists,
+// and returns its absolute path. SQLite gives its other files the same permissions.
 //
-// A file that exists is not opened: closing it would release all locks that this
-// process has on it (POSIX record locks, fcntl(2)), also those of another store.
+// An existing file is not opened: closing it would release all locks that this process
+// has on it (POSIX record locks, fcntl(2)), including the locks of another store.
 func create(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the database is empty")
@@ -172,7 +172,7 @@ func create(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// connect returns a pool of connections. Nothing is opened before it is used.
+// connect returns a pool of connections, which are opened on first use.
 func connect(path string, connections int, pragma string) (*sql.DB, error) {
 	query := url.Values{
 		"_txlock": {"immediate"},
@@ -188,8 +188,8 @@ func connect(path string, connections int, pragma string) (*sql.DB, error) {
 	return db, nil
 }
 
-// patiently does something again for as long as another program is in the way:
-// then it had no effect.
+// patiently repeats do while another program holds the file; such attempts have no
+// effect.
 func patiently(ctx context.Context, do func() error) error {
 	for {
 		err := do()

@@ -14,15 +14,15 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// job is something to write. do changes nothing if it returns a verdict, which
-// is for the one who asked alone; an error is one of the database.
+// job is a write operation. If do returns a verdict it changes nothing, and only its
+// caller gets the verdict; err is an error of the database.
 type job struct {
 	ctx  context.Context
 	do   func(*writer) (verdict, err error)
-	done chan error // has room for the one answer
+	done chan error // buffered for the one result
 }
 
-// ask has the writer do something. When the context ends, it may be done still.
+// ask has the writer run do. If the context ends first, do may still run.
 func (s *Store) ask(ctx context.Context, do func(*writer) (verdict, err error)) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -54,10 +54,10 @@ type writer struct {
 	insert, part            *sql.Stmt
 	content, contentOf      *sql.Stmt
 
-	statements []*sql.Stmt // all of those
+	statements []*sql.Stmt // all of the above
 }
 
-// always is the context of statements that nobody interrupts.
+// always is the context of statements that must not be interrupted.
 var always = context.Background()
 
 func newWriter(ctx context.Context, s *Store) (*writer, error) {
@@ -88,8 +88,8 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 	return w, nil
 }
 
-// close gives the connection back. A statement that is left open would keep
-// SQLite from closing the file, and from emptying the write-ahead log.
+// close releases the connection. A statement left open would keep SQLite from closing
+// the file and from emptying the write-ahead log.
 func (w *writer) close() error {
 	var err error
 	for _, statement := range w.statements {
@@ -98,11 +98,10 @@ func (w *writer) close() error {
 	return errors.Join(err, w.conn.Close())
 }
 
-// pause is how long nothing must have been written before texts are indexed.
+// pause is how long the writer must be idle before texts are indexed.
 const pause = 200 * time.Millisecond
 
-// run writes until the store is closed. While there is nothing to write, it
-// indexes.
+// run writes until the store is closed. It indexes while idle.
 func (w *writer) run() {
 	defer close(w.store.ended)
 	idle := time.NewTimer(0)
@@ -122,10 +121,10 @@ func (w *writer) run() {
 	}
 }
 
-// gather returns the job with those that wait besides.
+// gather returns the job with the other waiting ones.
 func (w *writer) gather(first *job) []*job {
 	jobs := []*job{first}
-	runtime.Gosched() // those who have just been answered may ask again
+	runtime.Gosched() // callers that just got a result may ask again
 	for len(jobs) < w.store.group {
 		select {
 		case j := <-w.store.jobs:
@@ -137,9 +136,9 @@ func (w *writer) gather(first *job) []*job {
 	return jobs
 }
 
-// serve does the jobs in one transaction. If the database fails in it, nothing
-// of it was done, and each job has another try on its own: one that does not fit
-// on the disk is not in the way of those that do.
+// serve runs the jobs in one transaction. If the database fails, the transaction has no
+// effect, and each job is retried on its own, so that one that does not fit on the disk
+// does not block the others.
 func (w *writer) serve(jobs []*job) {
 	if err := w.lock(jobs); err != nil {
 		for _, j := range jobs {
@@ -159,8 +158,8 @@ func (w *writer) serve(jobs []*job) {
 	}
 }
 
-// lock begins a transaction that has the lock for writing. It waits for other
-// programs that write until nobody waits for it.
+// lock begins a transaction with the write lock. It waits for other programs that
+// write, as long as the context of one of the jobs lasts.
 func (w *writer) lock(jobs []*job) error {
 	for slices.ContainsFunc(jobs, func(j *job) bool { return j.ctx.Err() == nil }) {
 		_, err := w.begin.ExecContext(always)
@@ -174,7 +173,7 @@ func (w *writer) lock(jobs []*job) error {
 	return context.Canceled
 }
 
-// transact does the jobs, ends the transaction and returns their verdicts.
+// transact runs the jobs, ends the transaction and returns their verdicts.
 func (w *writer) transact(jobs []*job) (verdicts []error, err error) {
 	verdicts = make([]error, len(jobs))
 	for i, j := range jobs {
@@ -188,19 +187,20 @@ func (w *writer) transact(jobs []*job) (verdicts []error, err error) {
 	return verdicts, w.end(err)
 }
 
-// end commits the transaction, or takes back what was done in it.
+// end commits the transaction, or rolls it back after an error.
 func (w *writer) end(err error) error {
 	if err == nil {
 		_, err = w.commit.ExecContext(always)
 	}
 	if err != nil {
-		_, _ = w.rollback.ExecContext(always) // fails where SQLite has done it
+		_, _ = w.rollback.ExecContext(always) // fails if SQLite has already rolled back
 	}
 	return err
 }
 
-// indexMore indexes a little, and returns when to do so again: never if it is
-// negative. What fails here fails for the next search too, and is told then.
+// indexMore indexes a few canisters, and returns when to do so again, or a negative
+// value for never. It ignores errors, because the next search fails with them too and
+// reports them.
 func (w *writer) indexMore() time.Duration {
 	if _, err := w.begin.ExecContext(always); isBusy(err) {
 		return pause
