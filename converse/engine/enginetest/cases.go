@@ -18,7 +18,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// engineCases are the rules that every engine keeps.
+// engineCases are the rules that apply to every engine.
 var engineCases = []engineCase{
 	{"Send/answered", false, "a message begins a conversation, behind its instructions, and is answered", sendAnswered},
 	{"Send/log-first", false, "when Send returns the message is in the log, also if the process dies then, and is answered", sendLogFirst},
@@ -142,7 +142,7 @@ func sendQueued(s *engineSubject) {
 	s.effects("first", 1)
 }
 
-// waits brings a conversation to where it waits for an approval, and returns the
+// waits makes a conversation wait for an approval, and returns the identity of the
 // wait.
 func (s *engineSubject) waits(conversation, id, what string) string {
 	s.Helper()
@@ -336,7 +336,7 @@ func deadlineRestart(s *engineSubject) {
 	s.effects("hurried", 0)
 }
 
-// cancel cancels what has to end.
+// cancel cancels a turn, which must end.
 func (s *engineSubject) cancel(conversation string) {
 	s.Helper()
 	if err := s.soon("Cancel", func() error { return s.process.Engine.Cancel(s.context(), conversation) }); err != nil {
@@ -344,7 +344,7 @@ func (s *engineSubject) cancel(conversation string) {
 	}
 }
 
-// cancelled checks that who watches is told that a turn was cancelled.
+// cancelled checks that watchers see that a turn was cancelled.
 func (s *engineSubject) cancelled(conversation, turn string) {
 	s.Helper()
 	if ended, _ := s.ended(conversation, turn, false); ended.Reason != converse.ReasonCancelled {
@@ -352,8 +352,7 @@ func (s *engineSubject) cancelled(conversation, turn string) {
 	}
 }
 
-// stays checks that nothing more happens in a conversation, also in the next
-// process.
+// stays checks that nothing more happens in a conversation, also in the next process.
 func (s *engineSubject) stays(conversation string) {
 	s.Helper()
 	length, asked := len(s.log(conversation)), s.stage.asked()

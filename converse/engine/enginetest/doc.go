@@ -2,8 +2,8 @@
 
 // Package enginetest has the suite that every [engine.Engine] must pass.
 //
-// The author of an engine calls [TestEngine] from a test. [Harness] says how an engine
-// is started over a store, and how its process is killed; [Mortal] is a store that a
+// Authors of an engine call [TestEngine] from a test. [Harness] says how an engine is
+// started over a store, and how its process is killed; [Mortal] is a store that a
 // killed process can no longer write to:
 //
 //	func TestSuite(t *testing.T) {

@@ -20,38 +20,35 @@ import (
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// Harness is a kind of engine under test, with what the suite needs to know
-// of it.
+// Harness describes a kind of engine under test to the suite.
 type Harness struct {
-	// Store has the conversations, of which there are none at first.
+	// Store has the conversations. It must be empty at first.
 	Store history.Store
-	// Start starts an engine over Store, as a process does that starts. The
-	// conversations that it carries on are made by what open returns, to which it
-	// gives their log: the Store, or what stands for it in that process.
+	// Start starts an engine over Store, as in a new process. The engine creates
+	// conversations with the function that open returns. The argument of open is the
+	// log of the conversations: the Store, or its wrapper in that process.
 	Start func(open func(history.Log) converse.OpenFunc) (Process, error)
-	// Alone says that two engines at a time over the store are not meant to be.
+	// Alone says that two engines must not use the store at the same time.
 	Alone bool
-	// Patience is how long the suite waits for what ought to happen soon;
-	// default 30 s. An engine must have noticed by then that another process has
-	// died.
+	// Patience is how long the suite waits for events that should happen soon; default
+	// 30 s. Within this time an engine must notice that another process has died.
 	Patience time.Duration
 }
 
-// Process is an engine and the end of the process that it is in.
+// Process is an engine and a way to kill its process.
 type Process struct {
 	Engine engine.Engine
-	// Kill ends what is under way as if the process had died: nothing of it
-	// writes to the store any more, and no tool of it is called, once Kill has
-	// returned. See [NewMortal].
+	// Kill ends the running work as if the process had died: once Kill has returned,
+	// the process neither writes to the store nor calls tools. See [NewMortal].
 	Kill func()
 }
 
-// TestEngine runs the suite that every [engine.Engine] must pass. It makes a fresh
-// harness for each case; what that starts is ended with t.Cleanup. Each case is a
-// subtest, and says when it fails what the rule is. An engine whose turns fail has
-// to try again within the harness's patience. A Send that waits for a conversation
-// has to ask for the Done of its context when it stands in the queue, and not before:
-// that is how the suite knows when the next one may come.
+// TestEngine runs the suite that every [engine.Engine] must pass. It creates a new
+// harness for each case; newHarness must release its resources with t.Cleanup. Each
+// case is a subtest that logs its rule when it fails. An engine must retry failed turns
+// within the harness's patience. A Send that waits for a conversation must call Done of
+// its context when it is in the queue, and not before: this tells the suite when it can
+// send the next message.
 func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range engineCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,12 +71,12 @@ func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 // engineCase is one rule and how it is checked.
 type engineCase struct {
 	name    string
-	several bool // engines at a time
+	several bool // needs several engines at a time
 	rule    string
 	check   func(*engineSubject)
 }
 
-// engineSubject is a kind of engine while a case runs.
+// engineSubject is the kind of engine in a running case.
 type engineSubject struct {
 	*testing.T
 	Harness
@@ -97,7 +94,7 @@ func (s *engineSubject) start() Process {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = process.Engine.Close(ctx) // also of one that was killed
+		_ = process.Engine.Close(ctx) // also if it was killed
 	})
 	return process
 }
@@ -116,12 +113,12 @@ func (s *engineSubject) context() context.Context {
 	return ctx
 }
 
-// message is what a person says, under an identity.
+// message returns a message of the user with the given identity.
 func message(id, text string) canister.User {
 	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
 }
 
-// send sends what has to be taken.
+// send sends a message, which must succeed.
 func (s *engineSubject) send(conversation, id, text string) {
 	s.Helper()
 	if err := s.process.Engine.Send(s.context(), conversation, message(id, text)); err != nil {
@@ -129,7 +126,7 @@ func (s *engineSubject) send(conversation, id, text string) {
 	}
 }
 
-// log returns the canisters of a conversation, which must be sound.
+// log returns the canisters of a conversation, which must be valid.
 func (s *engineSubject) log(conversation string) []canister.Canister {
 	s.Helper()
 	list, err := suite.Collect(s.Store.Read(s.context(), conversation, 0))
@@ -144,7 +141,7 @@ func (s *engineSubject) log(conversation string) []canister.Canister {
 	return list
 }
 
-// wordsOf are what the persons, the model and the tools of a log said, in order.
+// wordsOf returns the texts of users, the model and tools in a log, in order.
 func wordsOf(list []canister.Canister) []string {
 	var said []string
 	for _, c := range list {
@@ -166,8 +163,8 @@ func (s *engineSubject) said(conversation string, want ...string) {
 	}
 }
 
-// watch yields what an engine has to tell until the suite's patience ends, which
-// fails the case.
+// watch yields the events of an engine until the suite's patience ends, which fails the
+// case.
 func (s *engineSubject) watch(e engine.Engine, conversation string, after int) iter.Seq[engine.Event] {
 	return func(yield func(engine.Event) bool) {
 		for event, err := range e.Watch(s.context(), conversation, after) {
@@ -182,7 +179,7 @@ func (s *engineSubject) watch(e engine.Engine, conversation string, after int) i
 	}
 }
 
-// describe is a log in short.
+// describe returns a short form of a log.
 func describe(list []canister.Canister) []string {
 	var short []string
 	for _, c := range list {
@@ -192,7 +189,8 @@ func describe(list []canister.Canister) []string {
 }
 
 // ended waits for the end of a turn, and returns it with the events before it. A
-// failure that is tried again is no end, and a wait only if it is asked for.
+// failure that will be retried does not count as an end, and a wait only if waiting is
+// set.
 func (s *engineSubject) ended(conversation, turn string, waiting bool) (engine.Ended, []engine.Event) {
 	s.Helper()
 	var events []engine.Event
@@ -229,12 +227,12 @@ func (s *engineSubject) soon(what string, do func() error) error {
 	}
 }
 
-// waiter is a context that tells when somebody waits for its end: a Send does as
-// soon as it stands in the queue of a conversation that is at work.
+// waiter is a context that reports the first call of Done: a Send calls it when it is
+// in the queue of a conversation at work.
 type waiter struct {
 	context.Context
 	once sync.Once
-	at   chan struct{} // closed when somebody waits
+	at   chan struct{} // closed by the first call of Done
 }
 
 func newWaiter(ctx context.Context) *waiter { return &waiter{Context: ctx, at: make(chan struct{})} }
@@ -244,7 +242,7 @@ func (w *waiter) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// queued waits until a Send stands in the queue, and reports whether it does.
+// queued waits until a Send is in the queue, and reports whether it is.
 func (s *engineSubject) queued(w *waiter) bool {
 	s.Helper()
 	select {
@@ -256,7 +254,7 @@ func (s *engineSubject) queued(w *waiter) bool {
 	}
 }
 
-// reached waits until a model or a tool has begun with something.
+// reached waits until the model or a tool has begun something.
 func (s *engineSubject) reached(what string) {
 	s.Helper()
 	select {
@@ -274,27 +272,26 @@ func (s *engineSubject) effects(what string, want int) {
 	}
 }
 
-// ErrKilled is the error of a [Mortal] that was killed.
+// ErrKilled is the error of a killed [Mortal].
 var ErrKilled = errors.New("enginetest: the process was killed")
 
-// Mortal is a store as a process sees it that can die: once it was killed, its
-// methods do nothing and return ErrKilled. What was under way in the store then
-// has ended.
+// Mortal is a process's view of a store. When the process is killed, the running calls
+// end, and all later calls do nothing and return ErrKilled.
 type Mortal struct {
 	history.Store
-	calls  chan struct{} // tokens, all of which Kill takes
+	calls  chan struct{} // tokens; Kill takes all of them
 	killed atomic.Bool
 }
 
-// mortalCalls is how many calls a Mortal lets through at the same time.
+// mortalCalls is the maximum number of concurrent calls of a Mortal.
 const mortalCalls = 64
 
-// NewMortal returns what a process sees of a store. Its Close does not close that.
+// NewMortal returns a process's view of a store. Its Close does not close the store.
 func NewMortal(store history.Store) *Mortal {
 	return &Mortal{Store: store, calls: make(chan struct{}, mortalCalls)}
 }
 
-// Kill ends what the process can do to the store.
+// Kill waits for the running calls and prevents further ones.
 func (m *Mortal) Kill() {
 	m.killed.Store(true)
 	for range mortalCalls {
@@ -305,7 +302,7 @@ func (m *Mortal) Kill() {
 	}
 }
 
-// do does something unless the process was killed.
+// do calls something unless the process was killed.
 func (m *Mortal) do(something func() error) error {
 	m.calls <- struct{}{}
 	defer func() { <-m.calls }()
@@ -364,5 +361,5 @@ func (m *Mortal) Delete(ctx context.Context, conversation string, length int) er
 	return m.do(func() error { return m.Store.Delete(ctx, conversation, length) })
 }
 
-// Close does nothing: the store is not the process's own.
+// Close does nothing: the process does not own the store.
 func (m *Mortal) Close() error { return nil }

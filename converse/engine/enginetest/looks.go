@@ -155,8 +155,8 @@ func watchAttempts(s *engineSubject) {
 	}
 }
 
-// attempts checks the texts of several attempts to say the words. The last may
-// lack its end, if the message came first.
+// attempts checks the texts of several attempts to say the words. The last may lack its
+// end, if the message came first.
 func (s *engineSubject) attempts(texts map[int64]string, words string) {
 	for _, text := range texts {
 		if len(texts) < 2 || !strings.HasPrefix(words, text) {
@@ -169,8 +169,8 @@ func (s *engineSubject) attempts(texts map[int64]string, words string) {
 	}
 }
 
-// watchSend sends a message, m1, to a conversation that is watched by then, and
-// yields what happens from there on.
+// watchSend sends the message m1 to a conversation that is already being watched, and
+// yields the events from there on.
 func (s *engineSubject) watchSend(text string) iter.Seq[engine.Event] {
 	return func(yield func(engine.Event) bool) {
 		s.send(talk, "m0", "say hello")
@@ -252,8 +252,7 @@ func watchSuperseded(s *engineSubject) {
 	s.effects("one", 1)
 }
 
-// goOn says something in a conversation as another process would that gives its calls
-// up.
+// goOn continues a conversation like another process that gives up the open calls.
 func (s *engineSubject) goOn(conversation, id, text string) {
 	s.Helper()
 	list := s.log(conversation)
@@ -390,7 +389,7 @@ func crashMany(s *engineSubject) {
 	s.reached(fmt.Sprint("e", many-many%3-3))
 	s.process.Kill()
 	for i := range many {
-		s.stage.open(fmt.Sprint("e", i)) // those that were not begun
+		s.stage.open(fmt.Sprint("e", i)) // calls that were not begun
 	}
 	s.process = s.start()
 	for i := range many {
@@ -413,10 +412,9 @@ func twoSplit(s *engineSubject) {
 		s.send(fmt.Sprint("talk-", i), "m1", fmt.Sprint("call effect e", i))
 	}
 	for i := range 10 {
-		s.process = both[(i+1)%2] // who watches need not be who works
+		s.process = both[(i+1)%2] // watchers and workers may be different engines
 		s.answered(fmt.Sprint("talk-", i), "m1")
-		// An engine that starts may take a call for dead that the other one is just
-		// about to make.
+		// A starting engine may give a call up that the other one is about to make.
 		s.reached(fmt.Sprint("e", i))
 		s.effects(fmt.Sprint("e", i), 1)
 	}

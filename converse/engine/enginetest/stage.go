@@ -21,24 +21,25 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// stage is the world of the suite for engines, which outlives all processes: a
-// model that does what the person says, tools, and the ledger of their effects.
+// stage is the environment of the suite for engines, which outlives all processes:
+// tools, a ledger of their effects, and a model that follows these commands of the
+// user:
 //
 //	say WORDS            the model says the words
 //	hold WORDS           the same, but the answer ends when the suite lets it
 //	fail N WORDS         it breaks off in the middle N times before
 //	refuse               the model's server refuses
 //	panic                the model panics
-//	call TOOL ARG ...    the model calls tools, side by side, and then says "done"
+//	call TOOL ARG ...    the model calls tools concurrently, and then says "done"
 //
-// The tools are effect, which takes no time, slow, which ends when the suite lets
-// it, and approved, which somebody has to approve of.
+// The tools are effect, which takes no time, slow, which ends when the suite lets it,
+// and approved, which requires approval.
 type stage struct {
 	roster *ensemble.Roster
 
 	mu       sync.Mutex
 	done     map[string]int           // the ledger
-	begun    map[string]chan struct{} // closed when it has
+	begun    map[string]chan struct{} // closed when it has begun
 	gates    map[string]chan struct{} // closed when it may end
 	failures map[string]int
 	requests int // to the model
@@ -77,7 +78,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// opens makes the conversations of one process.
+// opens returns the function that creates the conversations of one process.
 func (s *stage) opens(log history.Log) converse.OpenFunc {
 	return func(_ context.Context, id string) (*converse.Conversation, error) {
 		return converse.New(s, s.roster, &converse.Options{
@@ -97,7 +98,7 @@ func approveOnStage(_ context.Context, ask converse.Approval) (converse.Decision
 	return converse.Defer(within, ""), nil
 }
 
-// effect is what a tool does, and says of it.
+// effect performs and records the effect of a tool, and returns its output.
 func (s *stage) effect(what string) string {
 	s.mu.Lock()
 	s.done[what]++
@@ -106,14 +107,14 @@ func (s *stage) effect(what string) string {
 	return "did " + what
 }
 
-// count is how often something was done.
+// count returns how often an effect occurred.
 func (s *stage) count(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done[what]
 }
 
-// asked is how often the model was asked.
+// asked returns the number of requests to the model.
 func (s *stage) asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,10 +131,11 @@ func (s *stage) of(channels map[string]chan struct{}, what string) chan struct{}
 	return channels[what]
 }
 
-// started is closed when a model or a tool has begun with something that it holds.
+// started returns a channel that is closed when the model or a tool has begun something
+// that it holds.
 func (s *stage) started(what string) <-chan struct{} { return s.of(s.begun, what) }
 
-// open lets what is held end.
+// open lets a held action end.
 func (s *stage) open(what string) { s.shut(s.of(s.gates, what)) }
 
 func (s *stage) openAll() {
@@ -148,7 +150,7 @@ func (s *stage) openAll() {
 	}
 }
 
-// shut closes a channel unless it is.
+// shut closes a channel unless it is closed.
 func (s *stage) shut(c chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +193,7 @@ func (s *stage) Exchange(ctx context.Context, request *converse.Request) iter.Se
 	}
 }
 
-// exchange does what the last message of a person says.
+// exchange follows the last message of the user.
 func (s *stage) exchange(ctx context.Context, request *converse.Request, stream func(string) bool) (*converse.Reply, error) {
 	for _, problem := range canister.Check(request.History) {
 		return nil, fmt.Errorf("enginetest: the history is broken: %v", problem)
@@ -231,7 +233,7 @@ func (s *stage) exchange(ctx context.Context, request *converse.Request, stream 
 	}}, nil
 }
 
-// fails counts a failure if there are not enough.
+// fails counts a failure, and reports whether there were fewer than most.
 func (s *stage) fails(text string, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +241,7 @@ func (s *stage) fails(text string, most int) bool {
 	return s.failures[text] <= most
 }
 
-// lastOf returns the last text of a person, and whether tools were called for it.
+// lastOf returns the last text of the user, and whether tools were called for it.
 func lastOf(list []canister.Canister) (text string, called bool) {
 	for _, c := range list {
 		switch c := c.(type) {
@@ -252,7 +254,7 @@ func lastOf(list []canister.Canister) (text string, called bool) {
 	return text, called
 }
 
-// callsOf asks for tools, given as names and arguments in turn.
+// callsOf returns a reply that calls tools, given as names and arguments in turn.
 func callsOf(request *converse.Request, words []string) *converse.Reply {
 	reply := &converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Finish: canister.FinishInvocations}}
 	for i := 0; i+1 < len(words); i += 2 {

@@ -43,9 +43,10 @@ type entry struct {
 	Lines   []reserved `json:"lines,omitempty"`
 	Expires time.Time  `json:"expires,omitzero"`
 	// Set in a settlement.
-	Settle string           `json:"settle,omitzero"` // the ID
+	Settle string           `json:"settle,omitzero"` // its ID
 	Spent  map[string]int64 `json:"spent,omitempty"`
-	// Tidy is the time at which expired reservations and ended accounts were removed.
+	// When set, reservations that had expired and accounts that had ended by then were
+	// removed.
 	Tidy *time.Time `json:"tidy,omitempty"`
 }
 

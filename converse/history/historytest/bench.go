@@ -21,23 +21,23 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// BenchStore measures a store, and in the same run what it is to be compared
-// with. Open opens the store, each time the same one of an empty place that
+// BenchStore measures a store and, in the same run, a baseline to compare it with. Open
+// opens the store; each call of it must open the same store, in an empty location that
 // belongs to the sub-benchmark. The sub-benchmarks are
 //
-//   - append: canisters of 1 KiB a second, of one writer and of 32, each in a
-//     conversation of its own, and lines of that size written and synced to a
-//     file beside.
-//   - load: milliseconds, the best of all rounds, for a conversation of 1,000 canisters of 1 KiB, and for
-//     reading a file of the same lines; and the median of what the one took longer than the other, side
-//     by side.
-//   - tail: microseconds, the best of all rounds, for the last five canisters of 100 and of 100,000, for the
-//     first of those behind the middle, and for what history.Tail reads at first.
-//   - turn: microseconds, the best of all rounds, to open a conversation that has 100 and 100,000
-//     canisters in the store, of which a summary stands for all but the last, and for a turn with a
-//     model that answers at once.
-//   - idle: bytes of memory for each of 10,000 conversations that were listed
-//     and of which nobody takes notice.
+//   - append: canisters of 1 KiB a second, of one writer and of 32, each in its own
+//     conversation, and for comparison lines of that size written and synced to a file.
+//   - load: milliseconds, the best of all rounds, for a conversation of 1,000 canisters of
+//     1 KiB, and for reading a file of the same lines; and the median of the difference
+//     between the two, measured in pairs.
+//   - tail: microseconds, the best of all rounds, for the last five canisters of 100 and of
+//     100,000, for the first canister after the middle, and for the first read of
+//     history.Tail.
+//   - turn: microseconds, the best of all rounds, to open a conversation that has 100 and
+//     100,000 canisters in the store, with a summary for all except the last ones, and for a
+//     turn with a model that answers immediately.
+//   - idle: bytes of memory for each of 10,000 conversations that were listed and are not in
+//     use.
 func BenchStore(b *testing.B, newOpen func(b *testing.B) (open func() (history.Store, error))) {
 	run := func(name string, bench func(*benched)) {
 		b.Run(name, func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchStore(b *testing.B, newOpen func(b *testing.B) (open func() (history.S
 	run("idle", benchIdle)
 }
 
-// benched is a store that is measured.
+// benched is a store being measured.
 type benched struct {
 	*testing.B
 	opens func() (history.Store, error)
@@ -74,8 +74,8 @@ func (s *benched) open() history.Store {
 	return store
 }
 
-// sized is a canister whose JSON form has so many bytes, more or less: one of the
-// user at even places, and one of the model behind it.
+// sized returns a canister whose JSON form has about that many bytes: of the user at
+// even places, and of the model at odd ones.
 func sized(place, size int) canister.Canister {
 	text := strings.Repeat("All work and no play makes Jack a dull boy.\n", size/44+1)
 	head, content := canister.Head{ID: fmt.Sprintf("c%d", place), Time: time.Unix(1, 0)}, canister.Texts(text[:max(size-120, 0)])
@@ -85,7 +85,7 @@ func sized(place, size int) canister.Canister {
 	return canister.User{Head: head, Content: content}
 }
 
-// fill makes a conversation of canisters of a size.
+// fill creates a conversation of canisters of a size.
 func (s *benched) fill(conversation string, length, size int) []canister.Canister {
 	s.Helper()
 	list := make([]canister.Canister, length)
@@ -100,7 +100,7 @@ func (s *benched) fill(conversation string, length, size int) []canister.Caniste
 	return list
 }
 
-// ages is longer than anything that is measured.
+// ages is longer than every measured duration.
 const ages = time.Hour
 
 // report reports the mean of the rounds.
@@ -137,7 +137,7 @@ func benchAppend(s *benched) {
 	s.report("32-writers/s", many)
 }
 
-// perSecond counts how often so many writers do something in a second.
+// perSecond returns how often that many writers complete do in a second.
 func (s *benched) perSecond(writers int, do func(writer, n int) error) float64 {
 	var all sync.WaitGroup
 	counts := make([]int, writers)
@@ -187,7 +187,7 @@ func benchLoad(s *benched) {
 	s.ReportMetric(beyond[len(beyond)/2].Seconds()*1e3, "ms/median-beyond")
 }
 
-// timeRead reads the canisters behind a place, and returns how long that took.
+// timeRead reads the canisters after a place, and returns how long that took.
 func (s *benched) timeRead(conversation string, after, want int) time.Duration {
 	began := time.Now()
 	for _, err := range s.store.Read(context.Background(), conversation, after) {
@@ -227,7 +227,7 @@ func benchTail(s *benched) {
 	}
 }
 
-// timeOne reads the first canister behind a place, and returns how long that took.
+// timeOne reads the first canister after a place, and returns how long that took.
 func (s *benched) timeOne(conversation string, after int) time.Duration {
 	began := time.Now()
 	for _, err := range s.store.Read(context.Background(), conversation, after) {
@@ -239,7 +239,8 @@ func (s *benched) timeOne(conversation string, after int) time.Duration {
 	return time.Since(began)
 }
 
-// timeTail reads the end of a conversation as a turn does.
+// timeTail reads the end of a conversation as a turn does, and returns how long that
+// took.
 func (s *benched) timeTail(conversation string) time.Duration {
 	began := time.Now()
 	_, end, err := history.Tail(context.Background(), s.store, conversation, func(int, []canister.Canister) bool { return true })
@@ -249,7 +250,7 @@ func (s *benched) timeTail(conversation string) time.Duration {
 	return time.Since(began)
 }
 
-// prompt is a model that answers at once.
+// prompt is a model that answers immediately.
 type prompt struct{}
 
 func (prompt) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
@@ -317,7 +318,7 @@ func benchIdle(s *benched) {
 	s.report("B/conversation", max(grown, 0)/conversations)
 }
 
-// inUse is how many bytes of memory are in use.
+// inUse returns the number of bytes of memory in use.
 func inUse() uint64 {
 	runtime.GC()
 	runtime.GC()

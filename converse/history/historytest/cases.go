@@ -20,7 +20,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// storeCases are the rules that every store keeps.
+// storeCases are the rules that apply to every store.
 var storeCases = []storeCase{
 	{"Append/read", "", "what is appended is read, from any place on", appendRead},
 	{"Append/nothing", "", "an append of nothing makes no conversation", appendNothing},
@@ -144,7 +144,7 @@ func appendWhole(s *storeSubject) {
 	s.holds("talk", numbered(0, 2)...)
 }
 
-// each calls f at the same time n times, and waits.
+// each calls f n times concurrently, and waits.
 func (s *storeSubject) each(n int, f func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -232,7 +232,7 @@ func appendMany(s *storeSubject) {
 	}
 }
 
-// prefix reads from a store while the subject's is appended to.
+// prefix reads from a store while the subject's store is appended to.
 func (s *storeSubject) prefix(reader history.Store) {
 	const appends = 30
 	ctx := s.context()
@@ -286,8 +286,8 @@ func readSnapshot(s *storeSubject) {
 }
 
 func readLong(s *storeSubject) {
-	// Reading only looks: whoever cannot find the end quickly has to read all
-	// of it, which takes a hundred times as long.
+	// This measures only reading: a store that cannot find the end quickly has to read
+	// the whole conversation, which takes a hundred times as long.
 	const few, batch, tail = 1_000, 1_000, 5
 	many := 100_000
 	if shortened() {

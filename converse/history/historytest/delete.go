@@ -9,7 +9,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// refused checks that a delete is refused since the conversation has length
+// refused checks that a delete is refused because the conversation has length
 // canisters.
 func (s *storeSubject) refused(conversation string, length, expected int) {
 	s.Helper()
@@ -47,8 +47,8 @@ func deleteCompare(s *storeSubject) {
 	s.missing("talk")
 }
 
-// raceDeletes lets two stores delete a conversation while one of them appends to
-// it. Each of the three begins first in turn.
+// raceDeletes lets two stores delete a conversation while one of them appends to it.
+// Each of the three operations begins first in turn.
 func (s *storeSubject) raceDeletes(here, there history.Store) {
 	ctx := s.context()
 	landed := 0
@@ -72,7 +72,7 @@ func (s *storeSubject) raceDeletes(here, there history.Store) {
 			s.remove("talk")
 		} else {
 			s.conflicted("an append behind 2 canisters, which has not landed,", appended, 0)
-			if err := errors.Join(deleted[:]...); err != nil { // who comes second finds nothing
+			if err := errors.Join(deleted[:]...); err != nil { // the second one finds nothing
 				s.Errorf("no append has landed, and a delete of 2 canisters is %v", err)
 			}
 			s.missing("talk")
@@ -84,8 +84,8 @@ func (s *storeSubject) raceDeletes(here, there history.Store) {
 	s.Logf("%d of %d appends have landed", landed, rounds)
 }
 
-// conflicted checks that an error says that the conversation talk has length
-// canisters and not 2.
+// conflicted checks that an error says that the conversation talk has length canisters
+// and not 2.
 func (s *storeSubject) conflicted(what string, err error, length int) {
 	s.Helper()
 	want := history.ConflictError{Conversation: "talk", Expected: 2, Length: length}

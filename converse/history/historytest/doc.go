@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package historytest has the suite that every [history.Store] must pass, and its
+// Package historytest has the suite that every [history.Store] must pass, and
 // benchmarks.
 //
-// The author of a store calls [TestStore] from a test. [Harness] says how the store is
+// Authors of a store call [TestStore] from a test. [Harness] says how the store is
 // opened and which guarantees it gives:
 //
 //	func TestSuite(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // fickle is the model of a life.
 type fickle struct{ *life }
 
-// Exchange answers with any text, any calls, and now and then not at all.
+// Exchange answers with any text, any calls, and sometimes not at all.
 func (f fickle) Exchange(_ context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
 	return func(yield func(converse.ModelEvent, error) bool) {
 		if f.chance(12) {
@@ -45,14 +45,14 @@ func (f fickle) Exchange(_ context.Context, request *converse.Request) iter.Seq2
 	}
 }
 
-// tools are those of a life: one that only reads, one that may be called twice,
-// one that may not, and one that asks the person.
+// tools returns the tools of a life: one that only reads, one that may be called twice,
+// one that may not, and one that asks the user.
 func (l *life) tools() *ensemble.Ensemble {
 	make := func(name string, hints invoker.Hints) invoker.Invoker {
 		definition := invoker.Definition{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Hints: hints}
 		tool, err := invoker.Raw(definition, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) { return l.run(ctx, name, call) }, nil)
 		if err != nil {
-			panic(err) // the definition is good
+			panic(err) // the definition is valid
 		}
 		return tool
 	}

@@ -20,16 +20,16 @@ import (
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// HistoriesVariable is the environment variable that says how many histories the
-// cases Histories of [TestStore] write; the default is 60, and 20 with -short.
+// HistoriesVariable is the environment variable that sets how many histories the
+// Histories cases of [TestStore] write; the default is 60, and 20 with -short.
 const HistoriesVariable = "CONSORT_HISTORIES"
 
-// most is how many keepers write histories side by side: stores wait for their disks
-// and servers more than they work.
+// most is how many keepers write histories concurrently: stores mostly wait for disks
+// and servers.
 const most = 8
 
-// eachHistory calls check with conversations that a loop has held. Each keeper has
-// its share of them, one after another, and a subject of its own, which begin makes.
+// eachHistory calls check with generated conversations. Each keeper checks its share of
+// them sequentially, with its own subject, which begin initializes.
 func (s *storeSubject) eachHistory(begin func(keeper *storeSubject), check func(keeper *storeSubject, name string, h *held, rng *rand.Rand)) {
 	runs := 60
 	if shortened() {
@@ -43,7 +43,7 @@ func (s *storeSubject) eachHistory(begin func(keeper *storeSubject), check func(
 		runs = n
 	}
 	keepers := most
-	if !s.Shared { // who opens it again closes it for the others
+	if !s.Shared { // reopening the store closes it for the other keepers
 		keepers = 1
 	}
 	s.each(keepers, func(i int) {
@@ -77,9 +77,8 @@ func (s *storeSubject) history(seed uint64, check func(keeper *storeSubject, nam
 	check(s, fmt.Sprintf("talk %d", seed), h, rand.New(rand.NewPCG(seed, 7)))
 }
 
-// histories writes each history as a loop does whose appends are cut short now
-// and then, and which does them again. All are in one store, which is opened again
-// now and then.
+// histories writes each history like a loop whose appends are sometimes interrupted and
+// then repeated. All are in one store, which is sometimes opened again.
 func histories(s *storeSubject) {
 	var opened atomic.Int32
 	s.eachHistory(func(*storeSubject) {}, func(keeper *storeSubject, name string, h *held, rng *rand.Rand) {
@@ -89,7 +88,7 @@ func histories(s *storeSubject) {
 				keeper.cutShort(name, length, canisters, rng)
 			}
 			keeper.append(name, length, canisters...)
-			if rng.IntN(40) == 0 && opened.Add(1) <= 4 { // all stay open as long as the case runs
+			if rng.IntN(40) == 0 && opened.Add(1) <= 4 { // all stay open while the case runs
 				again := *s
 				again.store = keeper.store
 				again.reopen()
@@ -119,8 +118,8 @@ func (s *storeSubject) cutShort(name string, length int, canisters []canister.Ca
 	<-gone
 }
 
-// sameNext checks that a conversation is what the first n appends have made of
-// it, and that the same comes next.
+// sameNext checks that a conversation has the canisters of the first n appends, and
+// that the next step is the same.
 func (s *storeSubject) sameNext(name string, h *held, n int) {
 	s.Helper()
 	want := h.list(n)
@@ -134,8 +133,8 @@ func (s *storeSubject) sameNext(name string, h *held, n int) {
 	}
 }
 
-// historiesTorn lets each history end in an append that was torn, and goes on.
-// Each keeper has a store of its own: to tear an append is to look at all of it.
+// historiesTorn ends each history in a torn append, and continues it. Each keeper has
+// its own store, because tearing an append affects the whole store.
 func historiesTorn(s *storeSubject) {
 	if s.Torn == nil {
 		s.Skip("nobody can tear an append of this store")
@@ -157,7 +156,8 @@ func historiesTorn(s *storeSubject) {
 	})
 }
 
-// torn tears the append that is last, of which n was written, and does it again.
+// torn tears the append with the index last so that a fraction n of it is written, and
+// repeats it.
 func (s *storeSubject) torn(name string, h *held, last int, n float64) {
 	length, canisters := len(h.list(last)), h.appends[last]
 	store, err := s.Torn(func() { s.append(name, length, canisters...) }, n)

@@ -17,7 +17,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// shortened says that the tests were asked to be short.
+// shortened reports whether the tests run with -short.
 func shortened() bool { return flag.Lookup("test.short") != nil && testing.Short() }
 
 func ptr[T any](value T) *T { return &value }
@@ -37,7 +37,7 @@ func listOrder(s *storeSubject) {
 func listFilter(s *storeSubject) {
 	s.append("a", 0, says("c0", "hello"), replies("c1", "hello"))
 	s.fork("a", 0, "empty")
-	a := s.changed("a") // its last is a person's now
+	a := s.changed("a") // its last canister is the user's now
 	b := s.changed("b")
 	c := s.changed("c")
 	s.append("c", c.Length, replies("answer", "done"))
@@ -103,8 +103,8 @@ func listSearch(s *storeSubject) {
 		{"(oslo", nil},
 	} {
 		if test.text == "(oslo" || test.text == "fresh\" 100%" {
-			// What is no word in one store is part of one in another; it must
-			// not be an error.
+			// Stores split words differently, so the result is open; but it must not be
+			// an error.
 			if _, err := suite.Collect(s.store.List(s.context(), history.Filter{Text: test.text})); err != nil {
 				s.Errorf("List of %q: %v", test.text, err)
 			}
@@ -340,7 +340,7 @@ func identitiesBad(s *storeSubject) {
 		if list, _ := suite.Collect(s.store.Read(s.context(), bad, 0)); len(list) > 0 {
 			s.Errorf("Read of %s yields %s", suite.Quote(bad), identities(list))
 		}
-		_ = s.store.Delete(s.context(), bad, history.AnyLength) // may be an error, and may not
+		_ = s.store.Delete(s.context(), bad, history.AnyLength) // may return an error or not
 	}
 	s.lists(history.Filter{}, "talk")
 	s.holds("talk", numbered(0, 2)...)
@@ -441,7 +441,7 @@ func durableAll(s *storeSubject) {
 		s.missing("gone")
 		s.lists(history.Filter{}, "fork", "talk")
 		s.lists(history.Filter{Text: "c" + long[:4], Owner: "ann"}, "talk")
-		s.append("talk", 0, says("1", "a"+long)) // is there already
+		s.append("talk", 0, says("1", "a"+long)) // already there
 		s.conflict("talk", 3, 2, says("x", "late"))
 	}
 	s.append("talk", 3, says("4", "on"))

@@ -18,32 +18,31 @@ import (
 	"github.com/consort-go/consort/internal/testing/suite"
 )
 
-// Harness is a store under test, with what the suite needs to know of it.
+// Harness describes a store under test to the suite.
 type Harness struct {
-	// Open opens the store; each call opens the same conversations, of which
-	// there are none at first. The suite closes what it has opened. A store
-	// that is neither Durable nor Shared may return the same one each time.
+	// Open opens the store. Each call opens the same conversations, and the store is
+	// empty at first. The suite closes the stores that it opens. If the store is
+	// neither Durable nor Shared, Open may return the same one each time.
 	Open func() (history.Store, error)
-	// Durable says that what one store has kept is there when it is opened
-	// again.
+	// Durable says that conversations are still there when the store is opened again.
 	Durable bool
-	// Shared says that the conversations may be open several times at once, as
-	// by several processes. The suite then opens a store again without closing
-	// the one before, as after a crash.
+	// Shared says that the store may be open several times at once, as in several
+	// processes. The suite then opens a store again without closing the previous one,
+	// as after a crash.
 	Shared bool
-	// Torn, if not nil, calls append, which appends to the store that was opened
-	// last, and opens another that has what a crash leaves in the middle of that:
-	// n, from 0 to 1, says how much of it was written. The suite closes it.
+	// Torn, if not nil, calls append, which appends to the store that was opened last,
+	// and opens another store in the state after a crash in the middle of that append:
+	// n, from 0 to 1, is the fraction that was written. The suite closes it.
 	Torn func(append func(), n float64) (history.Store, error)
-	// Patience is how long the suite waits for what ought to happen soon;
-	// default 30 s.
+	// Patience is how long the suite waits for events that should happen soon; default
+	// 30 s.
 	Patience time.Duration
 }
 
-// TestStore runs the suite that every [history.Store] must pass. It makes a
-// fresh harness for each case, or several at a time; what that starts is ended with
-// t.Cleanup. Each case is a subtest, and says when it fails what the rule is. With
-// -short the long conversation is a tenth as long; see also [HistoriesVariable].
+// TestStore runs the suite that every [history.Store] must pass. It creates a new
+// harness for each case, or several at a time; newHarness must release its resources
+// with t.Cleanup. Each case is a subtest that logs its rule when it fails. With -short
+// the long conversation is a tenth as long; see also [HistoriesVariable].
 func TestStore(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range storeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestStore(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
-// What a store must be for a case to be meant for it.
+// The guarantees that a case may require.
 const (
 	durable = "durable"
 	shared  = "shared"
@@ -75,7 +74,7 @@ type storeCase struct {
 	check             func(*storeSubject)
 }
 
-// storeSubject is a store while a case runs.
+// storeSubject is the store in a running case.
 type storeSubject struct {
 	*testing.T
 	Harness
@@ -98,8 +97,8 @@ func (s *storeSubject) open() history.Store {
 	return store
 }
 
-// reopen opens the store as after a crash, or after it was closed if that is
-// all that it allows.
+// reopen opens the store as after a crash, or, if the store does not allow that, after
+// closing it.
 func (s *storeSubject) reopen() {
 	s.Helper()
 	if !s.Shared {
@@ -117,18 +116,18 @@ func (s *storeSubject) context() context.Context {
 	return ctx
 }
 
-// says is a canister of the person.
+// says returns a canister of the user.
 func says(id, text string) canister.Canister {
 	return canister.User{Head: canister.Head{ID: id}, Content: canister.Texts(text)}
 }
 
-// replies is a canister of the model.
+// replies returns a canister of the model.
 func replies(id, text string) canister.Canister {
 	return canister.Assistant{Head: canister.Head{ID: id}, Content: canister.Texts(text), Finish: canister.FinishStop}
 }
 
-// numbered returns canisters from..to-1 of a conversation of which each is
-// called by its place.
+// numbered returns canisters from..to-1 of a conversation whose canisters are named by
+// their places.
 func numbered(from, to int) []canister.Canister {
 	list := make([]canister.Canister, 0, to-from)
 	for i := from; i < to; i++ {
@@ -137,7 +136,7 @@ func numbered(from, to int) []canister.Canister {
 	return list
 }
 
-// append appends what has to be taken.
+// append appends canisters, which must succeed.
 func (s *storeSubject) append(conversation string, length int, canisters ...canister.Canister) {
 	s.Helper()
 	if err := s.store.Append(s.context(), conversation, length, canisters...); err != nil {
@@ -145,7 +144,7 @@ func (s *storeSubject) append(conversation string, length int, canisters ...cani
 	}
 }
 
-// read returns what there is after a place.
+// read returns the canisters after a place.
 func (s *storeSubject) read(conversation string, after int) []canister.Canister {
 	s.Helper()
 	list, err := suite.Collect(s.store.Read(s.context(), conversation, after))
@@ -182,7 +181,7 @@ func (s *storeSubject) equal(conversation string, got, want []canister.Canister)
 	}
 }
 
-// identities are the identities of the first canisters.
+// identities returns the identities of the first canisters.
 func identities(list []canister.Canister) []string {
 	var ids []string
 	for _, c := range list[:min(len(list), 12)] {
@@ -191,7 +190,7 @@ func identities(list []canister.Canister) []string {
 	return ids
 }
 
-// conflict checks that an append is refused since the conversation has length
+// conflict checks that an append is refused because the conversation has length
 // canisters.
 func (s *storeSubject) conflict(conversation string, length, expected int, canisters ...canister.Canister) {
 	s.Helper()
@@ -205,7 +204,7 @@ func (s *storeSubject) conflict(conversation string, length, expected int, canis
 	}
 }
 
-// info returns what is known of a conversation that exists.
+// info returns the metadata of an existing conversation.
 func (s *storeSubject) info(conversation string) history.Info {
 	s.Helper()
 	info, err := s.store.Info(s.context(), conversation)
@@ -215,7 +214,7 @@ func (s *storeSubject) info(conversation string) history.Info {
 	return info
 }
 
-// missing checks that there is no such conversation.
+// missing checks that a conversation does not exist.
 func (s *storeSubject) missing(conversation string) {
 	s.Helper()
 	if info, err := s.store.Info(s.context(), conversation); !errors.Is(err, history.ErrNotFound) {
@@ -224,7 +223,7 @@ func (s *storeSubject) missing(conversation string) {
 	s.holds(conversation)
 }
 
-// lists checks which conversations pass a filter, in their order.
+// lists checks which conversations match a filter, and their order.
 func (s *storeSubject) lists(filter history.Filter, want ...string) {
 	s.Helper()
 	infos, err := suite.Collect(s.store.List(s.context(), filter))
@@ -241,7 +240,7 @@ func (s *storeSubject) lists(filter history.Filter, want ...string) {
 	}
 }
 
-// sameInfo checks that two ways of asking give the same.
+// sameInfo checks that two Infos are equal.
 func (s *storeSubject) sameInfo(got, want history.Info) {
 	s.Helper()
 	sameTimes := got.Created.Equal(want.Created) && got.Changed.Equal(want.Changed)
@@ -254,8 +253,8 @@ func (s *storeSubject) sameInfo(got, want history.Info) {
 	}
 }
 
-// changed appends to a conversation until it has changed after all others, as
-// the clock of the store tells.
+// changed appends to a conversation until it is the one changed last, by the clock of
+// the store.
 func (s *storeSubject) changed(conversation string) history.Info {
 	s.Helper()
 	var latest time.Time
@@ -279,7 +278,7 @@ func (s *storeSubject) changed(conversation string) history.Info {
 	return history.Info{}
 }
 
-// describe changes what is known of a conversation.
+// describe changes the metadata of a conversation.
 func (s *storeSubject) describe(conversation string, change history.Change) {
 	s.Helper()
 	if err := s.store.Describe(s.context(), conversation, change); err != nil {
@@ -287,7 +286,7 @@ func (s *storeSubject) describe(conversation string, change history.Change) {
 	}
 }
 
-// fork makes a conversation from another one.
+// fork forks a conversation.
 func (s *storeSubject) fork(conversation string, length int, to string) {
 	s.Helper()
 	if err := s.store.Fork(s.context(), conversation, length, to); err != nil {
@@ -295,7 +294,7 @@ func (s *storeSubject) fork(conversation string, length int, to string) {
 	}
 }
 
-// remove deletes a conversation, however long it is.
+// remove deletes a conversation of any length.
 func (s *storeSubject) remove(conversation string) {
 	s.Helper()
 	if err := s.store.Delete(s.context(), conversation, history.AnyLength); err != nil {
