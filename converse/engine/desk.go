@@ -11,7 +11,7 @@ import (
 // desk is a scheduler: it serializes work per conversation and limits concurrent turns.
 // It holds only the conversations that are in use.
 type desk struct {
-	work func(t *talk) // carries a conversation on
+	work func(t *talk) // runs a conversation
 	most int
 
 	mu      sync.Mutex
@@ -23,14 +23,14 @@ type desk struct {
 	turns   sync.WaitGroup
 }
 
-// talk is a conversation in use. It is held by a method call or by the turn that
-// carries it on, or it is queued in desk.ready. The desk's mu guards its fields, except
-// tries, which belongs to the holder.
+// talk is a conversation in use. It is held by a method call or by the turn that runs
+// it, or it is queued in desk.ready. The desk's mu guards its fields, except tries,
+// which belongs to the holder.
 type talk struct {
 	id     string
-	urgent []chan struct{} // callers that want to cancel it; served before it is carried on
-	queue  []chan struct{} // callers served after it was carried on
-	wake   bool            // it must be carried on
+	urgent []chan struct{} // callers that want to cancel it; served before it is continued
+	queue  []chan struct{} // callers served after it was continued
+	wake   bool            // it must be continued
 	tries  tries
 
 	ready  bool            // it is in desk.ready and has no holder
@@ -94,7 +94,7 @@ func (d *desk) claim(id string) (t *talk, mine chan struct{}, err error) {
 	return t, nil, nil
 }
 
-// again releases a conversation so that it is carried on, and then acquires it again,
+// again releases a conversation so that it is continued, and then acquires it again,
 // before all other callers in the queue.
 func (d *desk) again(ctx context.Context, t *talk) error {
 	mine := make(chan struct{})
@@ -129,7 +129,7 @@ func (d *desk) wait(ctx context.Context, t *talk, mine chan struct{}) error {
 	return err
 }
 
-// give releases a conversation; wake says whether it must be carried on.
+// give releases a conversation; wake says whether it must be continued.
 func (d *desk) give(t *talk, wake bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,8 +153,8 @@ func (d *desk) check(id string, after tries) {
 	d.wake(id, after, false)
 }
 
-// wake schedules a conversation to be carried on as soon as it is free. If again is
-// set, this also applies to one that a turn holds. The caller holds mu.
+// wake schedules a conversation to be continued as soon as it is free. If again is set,
+// this also applies to one that a turn holds. The caller holds mu.
 func (d *desk) wake(id string, after tries, again bool) {
 	t := d.talks[id]
 	switch {
@@ -217,7 +217,7 @@ func (d *desk) carryOn(t *talk) {
 }
 
 // next releases a conversation whose turn is over and returns the next ready one, or
-// nil. A conversation that must be carried on again goes to the end of the ready queue.
+// nil. A conversation that must be continued again goes to the end of the ready queue.
 func (d *desk) next(done *talk) (next *talk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

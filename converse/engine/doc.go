@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine schedules the conversations of a log: it decides which of them to
-// carry on, and when.
+// Package engine decides which conversations of a log to run, and when.
 //
 // The log (package history) is the complete state of a conversation: the canisters
 // alone determine the next step. Front ends talk to an [Engine]. It appends messages
-// and decisions to the log first and then makes sure that the conversation is carried
-// on:
+// and decisions to the log first and then makes sure that the conversation is
+// continued:
 //
 //	engine, err := engine.NewLocal(store, open, nil)
 //	if err != nil {

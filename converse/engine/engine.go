@@ -28,8 +28,8 @@ var ErrBusy = errors.New("engine: the conversation has calls that lack a result"
 // Sending it again with the same identity repeats the notification.
 var ErrKept = errors.New("engine: this is in the log, and will be carried on later")
 
-// Engine carries on conversations. All methods may be called concurrently. An engine
-// does not check permissions: the program must decide which user may do what with which
+// Engine runs conversations. All methods may be called concurrently. An engine does not
+// check permissions: the program must decide which user may do what with which
 // conversation.
 //
 // Authors of other engines should run the suite enginetest.TestEngine.
@@ -55,8 +55,8 @@ type Engine interface {
 	// Cancel fails, for example because ctx ends first, a turn that is not over
 	// continues.
 	Cancel(ctx context.Context, conversation string) error
-	// Watch yields the events of a conversation, beginning with the canisters after the
-	// first after ones. It continues until ctx ends, whose error is the last pair,
+	// Watch yields the events of a conversation, beginning with its canisters except
+	// the first after ones. It continues until ctx ends, whose error is the last pair,
 	// until the engine is closed, or until the caller leaves the loop. The conversation
 	// need not exist yet. If it is deleted, or has less than after canisters, the last
 	// pair is an error that has history.ErrNotFound in its chain. If another process

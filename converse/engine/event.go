@@ -80,9 +80,9 @@ type Ended struct {
 	// superseded.
 	Reason converse.Reason `json:"reason,omitzero"`
 	// Superseded is the identity of the message that another process appended to the
-	// conversation before the turn was over, so that nothing carries the turn on;
-	// Reason and Error are empty then. If the turn consists only of messages, the turn
-	// of that message answers them too.
+	// conversation before the turn was over, so that nothing continues the turn; Reason
+	// and Error are empty then. If the turn consists only of messages, the turn of that
+	// message answers them too.
 	Superseded string `json:"superseded,omitzero"`
 	// Waits are the identities of the pending waits in the log, if Reason is
 	// [converse.ReasonWaiting].

@@ -19,7 +19,7 @@ const cancelled = "(The turn was cancelled by the user.)"
 // Interrupt ends the turn of a conversation in its log, from any process. The Cancel of
 // an engine calls it. Each invocation without a result gets one, with the code
 // OUTCOME_UNKNOWN if its call had begun and CANCELED if not, and an Assistant with
-// [canister.FinishCancelled] ends the turn, so that no engine carries it on later. A
+// [canister.FinishCancelled] ends the turn, so that no engine continues it later. A
 // process that is working on the turn gets a conflict at its next append. A
 // conversation in which nothing is open stays as it is.
 func Interrupt(ctx context.Context, log history.Log, conversation string, now time.Time) error {

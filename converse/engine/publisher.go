@@ -14,7 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// Publisher publishes the events of one attempt to carry a conversation on. Engines
+// Publisher publishes the events of one attempt to continue a conversation. Engines
 // create one for each attempt; the turn of the attempt calls its methods sequentially.
 // Events that are lost can be recovered from the log.
 type Publisher struct {

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// turn carries a conversation on until it is done or waits, and schedules the next
-// step. The desk calls it.
+// turn continues a conversation until it is done or waits, and schedules the next step.
+// The desk calls it.
 func (l *Local) turn(t *talk) {
 	if err := contain.Call("a function of the program", func() { l.work(t) }); err != nil {
 		l.clock.forget(t.id)
@@ -91,7 +91,7 @@ func (e *laterError) Error() string {
 	return fmt.Sprintf("engine: another process may be at work until %v", e.until)
 }
 
-// errDeleted says that the conversation was deleted: it must be neither carried on nor
+// errDeleted says that the conversation was deleted: it must be neither continued nor
 // created again.
 var errDeleted = errors.New("engine: the conversation was deleted")
 

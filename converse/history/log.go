@@ -16,10 +16,10 @@ import (
 // several processes if they share the store. A method whose context has ended does
 // nothing and returns the error of the context.
 type Log interface {
-	// Read yields the canisters of a conversation after skipping the first after ones,
-	// in order, as they were when the loop began. It yields nothing if the conversation
+	// Read yields the canisters of a conversation except the first after ones, in
+	// order, as they were when the loop began. It yields nothing if the conversation
 	// does not exist or has at most after canisters. An error ends the sequence; it is
-	// a [*CorruptError] if the stored data is not what was written.
+	// a [*CorruptError] if the stored data was damaged after it was written.
 	Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error]
 	// Append adds canisters to the end of a conversation, all or none, and returns when
 	// they would survive a power failure. The conversation must have length canisters;
@@ -46,7 +46,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("history: conversation %q has %d canisters and not %d: somebody else has gone on with it", e.Conversation, e.Length, e.Expected)
 }
 
-// CorruptError reports that the stored data of a conversation is not what was written.
+// CorruptError reports that the stored data of a conversation was damaged after it was
+// written.
 type CorruptError struct {
 	Conversation string
 	Place        string // for example a file and a line

@@ -29,7 +29,7 @@ type Store interface {
 	// its error is returned.
 	Describe(ctx context.Context, conversation string, change Change) error
 	// Fork creates a conversation named to that begins with the first length canisters
-	// of the given conversation and shares their storage. The cut may be anywhere: a
+	// of the given conversation and shares their contents. The cut may be anywhere: a
 	// conversation resumes work that is unfinished. The title, the tags and the owner
 	// are copied. The error is ErrNotFound or ErrExists.
 	Fork(ctx context.Context, conversation string, length int, to string) error

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package temporal carries on conversations on many machines, using Temporal. It is a
+// Package temporal runs conversations on many machines, using Temporal. It is a
 // separate module, and the only one that imports Temporal's SDK.
 //
 // In the processes that talk to users, an [Engine] appends messages to the store and
@@ -24,7 +24,7 @@
 // The store, which all of them share, has the complete state of a conversation. The
 // server gets only its identity, and none of its content. It leases the conversation to
 // one worker, detects by missing heartbeats that the worker has died, and assigns it to
-// another, which carries on from the log; and it keeps the timers of waits. If the
+// another, which continues from the log; and it keeps the timers of waits. If the
 // server loses its data, no conversation is lost: each worker searches the store when
 // it starts, and at intervals.
 //
@@ -35,7 +35,7 @@
 //
 // # One workflow
 //
-// The workflow of a conversation is short: an activity that carries the conversation on
+// The workflow of a conversation is short: an activity that continues the conversation
 // until it is done or waits, then a wait for a signal, an update, a deadline or the
 // end, and so on. It does not depend on what happens in a turn, so that models, tools
 // and prompts can change with any deployment; a test replays the histories of all

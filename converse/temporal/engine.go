@@ -43,7 +43,7 @@ type Options struct {
 	Poll time.Duration
 	// Noted is how long Send and Answer wait for a worker to acknowledge the change of
 	// the log. If none does, they return [engine.ErrKept], and the first worker that
-	// becomes available carries on. The default 0 does not wait for a worker: it is
+	// becomes available continues. The default 0 does not wait for a worker: it is
 	// enough that the server accepted the signal.
 	Noted time.Duration
 	// Now returns the time for messages and answers; default time.Now.
@@ -54,7 +54,7 @@ type Options struct {
 const defaultPrefix = "consort/"
 
 // Engine is the [engine.Engine] for many machines, used in front ends: it appends
-// messages to the store, and a Temporal server makes a [Worker] carry on from there. It
+// messages to the store, and a Temporal server makes a [Worker] continue from there. It
 // does no work itself, and any number of processes may have one. Its methods may be
 // called concurrently.
 type Engine struct {

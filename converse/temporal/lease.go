@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// lease is the right to carry on a conversation; it lasts as long as the server
+// lease is the right to continue a conversation; it lasts as long as the server
 // receives heartbeats. The context that begin returns ends with [converse.ErrSuspended]
 // in its cause when the lease is lost, or may be, when this worker must stop, and when
 // the user has cancelled, since the log says so by then.

@@ -22,7 +22,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// turn is the activity: it carries a conversation on from its log, until it is done or
+// turn is the activity: it continues a conversation from its log, until it is done or
 // waits, while this worker holds the lease.
 func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	info := activity.GetInfo(ctx)
@@ -69,7 +69,7 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 		err = contain.Error(err)
 	}()
 	if _, err := w.store.Info(ctx, told.Conversation); errors.Is(err, history.ErrNotFound) {
-		return turn, nil // it was deleted: neither carry it on nor create it again
+		return turn, nil // it was deleted: neither continue it nor create it again
 	}
 	if ctx, err = w.trusted(ctx, told.Conversation); err != nil {
 		return turn, err

@@ -52,10 +52,10 @@ type WorkerOptions struct {
 	// "consort".
 	Queue string
 	// Heartbeat is how long a worker may be silent before it is given up for dead and
-	// another carries on; default 10 s. Workers send heartbeats five times as often. A
+	// another continues; default 10 s. Workers send heartbeats five times as often. A
 	// cancel takes up to a fifth of it to arrive.
 	Heartbeat time.Duration
-	// Turn is how long a conversation may be carried on without interruption, between
+	// Turn is how long a conversation may be continued without interruption, between
 	// two waits; default 24 h. A longer turn is suspended and retried.
 	Turn time.Duration
 	// Attempts is how often a turn is tried before it fails, and Backoff the pause
@@ -69,8 +69,7 @@ type WorkerOptions struct {
 	// Turns is the number of activities after which a workflow continues as new;
 	// default 200. The server can ask for it earlier.
 	Turns int
-	// Parallel is how many conversations the worker carries on concurrently; default
-	// 100.
+	// Parallel is how many conversations the worker runs concurrently; default 100.
 	Parallel int
 	// Grace is how long Close waits for running tool calls; default 30 s. Calls that
 	// have not ended then are left to another worker, and may have taken effect.
@@ -125,8 +124,8 @@ func (o *WorkerOptions) withDefaults() (WorkerOptions, error) {
 	return all, nil
 }
 
-// Worker carries on the conversations that a server assigns to it. Many workers, on
-// many machines, share the work. Its methods may be called concurrently.
+// Worker runs the conversations that a server assigns to it. Many workers, on many
+// machines, share the work. Its methods may be called concurrently.
 type Worker struct {
 	opts  WorkerOptions
 	store history.Store
@@ -145,7 +144,7 @@ type Worker struct {
 // rejects it; Close then returns the reason.
 func (w *Worker) Done() <-chan struct{} { return w.done }
 
-// NewWorker starts a worker. It carries on the conversations of store that the server
+// NewWorker starts a worker. It runs the conversations of store that the server
 // connected to c assigns to it, and opens each with open, whose ctx carries the trusted
 // values of WorkerOptions.Values and no others: values that came with a message stay in
 // the process that received it. The conversation that open returns must have store as
@@ -211,7 +210,7 @@ func (w *Worker) register(r worker.Registry) {
 }
 
 // Close stops the worker: it accepts no more work, gives running tool calls up to
-// WorkerOptions.Grace to end, suspends all other work for another worker to carry on
+// WorkerOptions.Grace to end, suspends all other work for another worker to continue
 // immediately, and waits. It may be called twice. The error is the reason if the worker
 // had to stop before.
 func (w *Worker) Close() error {

@@ -26,7 +26,7 @@ const (
 	refusedClosing = "closing" // the workflow is about to end, and does not read the log again
 )
 
-// order is the input of the workflow and its activity: carry a conversation on from its
+// order is the input of the workflow and its activity: continue a conversation from its
 // log, until it is done or waits.
 type order struct {
 	Conversation string `json:"conversation"`
@@ -49,16 +49,16 @@ type state string
 const (
 	stateDone    state = "done"
 	stateWaiting state = "waiting"
-	// statePutDown: the worker must stop, and another must carry on immediately.
+	// statePutDown: the worker must stop, and another must continue immediately.
 	statePutDown state = "put_down"
 )
 
 // conversation is the workflow. A conversation has one while it has something to do,
 // and for a short time afterwards. The workflow holds nothing that is not in the log.
-// Each iteration of the loop is one activity, which carries the conversation on from
-// its log, and then a wait: for a signal, for the earliest deadline, or for a while
-// before the workflow ends. The reason for a wake-up has always been appended to the
-// log before, so signals and updates carry no data, and several are equivalent to one.
+// Each iteration of the loop is one activity, which continues the conversation from its
+// log, and then a wait: for a signal, for the earliest deadline, or for a while before
+// the workflow ends. The reason for a wake-up has always been appended to the log
+// before, so signals and updates carry no data, and several are equivalent to one.
 func conversation(ctx workflow.Context, o order) error {
 	e, err := listen(ctx)
 	if err != nil {

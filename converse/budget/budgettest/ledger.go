@@ -65,7 +65,7 @@ type ledgerSubject struct {
 // noon is the time used in the cases.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// open opens the ledger once more.
+// open opens the ledger again.
 func (s *ledgerSubject) open() budget.Ledger {
 	s.Helper()
 	ledger, err := s.Open()

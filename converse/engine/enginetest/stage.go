@@ -233,7 +233,7 @@ func (s *stage) exchange(ctx context.Context, request *converse.Request, stream 
 	}}, nil
 }
 
-// fails counts a failure, and reports whether there were fewer than most.
+// fails counts a failure, and reports whether at most most were counted so far.
 func (s *stage) fails(text string, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

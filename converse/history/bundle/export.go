@@ -45,9 +45,9 @@ func (f Format) Check() error {
 // error that has [history.ErrNotFound] in its chain; the conversations before it have
 // been written then.
 //
-// Each Write to w contains complete canisters, so that w can inspect and filter the
-// text. At most one canister is in memory at a time, if the store reads them one at a
-// time.
+// Export writes each canister with a single Write, so that w can inspect the text and
+// hold it back. At most one canister is in memory at a time, if the store reads them
+// one at a time.
 func Export(ctx context.Context, w io.Writer, store history.Store, format Format, ids ...string) error {
 	if err := format.Check(); err != nil {
 		return err

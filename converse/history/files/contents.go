@@ -76,7 +76,7 @@ func swap(c canister.Content, f func(member string, data []byte) ([]byte, bool),
 }
 
 // split returns c without the contents to store separately, and those contents by their
-// hashes. If it has no such contents it returns c itself, and other is false.
+// hashes. If nothing changes it returns c itself, and other is false.
 func split(c canister.Canister) (rest canister.Canister, beside map[string][]byte, other bool) {
 	contents := canister.ContentOf(c)
 	for i, content := range contents {

@@ -82,7 +82,7 @@ type storeSubject struct {
 	store      history.Store
 }
 
-// open opens the store once more.
+// open opens the store again.
 func (s *storeSubject) open() history.Store {
 	s.Helper()
 	store, err := s.Open()

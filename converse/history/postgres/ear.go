@@ -169,8 +169,8 @@ func (e *ear) listen() error {
 	}
 }
 
-// tune makes the connection listen to exactly the channels that have hearings. It
-// returns false if there are none; the ear has stopped running then.
+// tune makes the connection listen to exactly the channels that have hearings. If no
+// channel has any, it returns false, and the ear has stopped running.
 func (e *ear) tune(conn *pgx.Conn, on map[string]bool) (more bool, err error) {
 	e.mu.Lock()
 	if len(e.hearings) == 0 {

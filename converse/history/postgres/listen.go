@@ -50,9 +50,9 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 // Listen yields the payloads sent for a conversation from now on. A nil payload means
 // that something may have been missed. The first payload is nil, when listening has
 // begun. Nil comes again when the loop was too slow for the buffer (256 payloads or 1
-// MiB), and after a lost connection was restored; a caller that needs what was missed
-// must read the conversation. The sequence ends with the error of the context, with
-// history.ErrClosed, or with an error of the server.
+// MiB), and after a lost connection was restored; a caller that needs the missed
+// information must read the conversation. The sequence ends with the error of the
+// context, with history.ErrClosed, or with an error of the server.
 func (s *Store) Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		h, err := s.ear.hear(ctx, 'p', conversation)

@@ -150,7 +150,7 @@ func (l *contents) close() {
 	}
 }
 
-// of returns the next n contents, which must be those of the position.
+// of returns the next n contents, and checks that they belong to the position.
 func (l *contents) of(ctx context.Context, tx *sql.Tx, position, n int) (parts []row.Part, err error) {
 	if n > 0 && l.found == nil {
 		if l.found, err = tx.QueryContext(ctx, `SELECT position, place, key, hash, body FROM parts JOIN contents ON key = content

@@ -36,7 +36,7 @@ const (
 	shortEnd   = 128
 )
 
-// Read yields the canisters of a conversation after the first after ones. It holds one
+// Read yields the canisters of a conversation except the first after ones. It holds one
 // page in memory at a time, and loads the next when that is consumed. It calls usable
 // before each canister. The function page returns at least one canister, or an error
 // and the canisters before the failure.

@@ -3,7 +3,7 @@
 // Consort is the command of the same name with the Temporal engine added. It is
 // separate so that other programs need not link Temporal's SDK:
 //
-//	consort worker --temporal ADDR                  carries on conversations
+//	consort worker --temporal ADDR                  runs conversations
 //	consort serve --engine temporal --temporal ADDR serves them, and leaves the work to workers
 //
 // The configuration names the PostgreSQL database that both share. docs/temporal.md
