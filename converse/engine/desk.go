@@ -28,9 +28,9 @@ type desk struct {
 // which belongs to the holder.
 type talk struct {
 	id     string
-	urgent []chan struct{} // callers that want to cancel it; served before it is continued
-	queue  []chan struct{} // callers served after it was continued
-	wake   bool            // it must be continued
+	urgent []chan struct{} // callers that want to cancel it; served before it is run
+	queue  []chan struct{} // callers served after it was run
+	wake   bool            // it must be run
 	tries  tries
 
 	ready  bool            // it is in desk.ready and has no holder
@@ -94,8 +94,8 @@ func (d *desk) claim(id string) (t *talk, mine chan struct{}, err error) {
 	return t, nil, nil
 }
 
-// again releases a conversation so that it is continued, and then acquires it again,
-// before all other callers in the queue.
+// again releases a conversation so that it is run, and then acquires it again, before
+// all other callers in the queue.
 func (d *desk) again(ctx context.Context, t *talk) error {
 	mine := make(chan struct{})
 	d.mu.Lock()
@@ -129,7 +129,7 @@ func (d *desk) wait(ctx context.Context, t *talk, mine chan struct{}) error {
 	return err
 }
 
-// give releases a conversation; wake says whether it must be continued.
+// give releases a conversation; wake says whether it must be run.
 func (d *desk) give(t *talk, wake bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,8 +153,8 @@ func (d *desk) check(id string, after tries) {
 	d.wake(id, after, false)
 }
 
-// wake schedules a conversation to be continued as soon as it is free. If again is set,
-// this also applies to one that a turn holds. The caller holds mu.
+// wake schedules a conversation to be run as soon as it is free. If again is set, this
+// also applies to one that a turn holds. The caller holds mu.
 func (d *desk) wake(id string, after tries, again bool) {
 	t := d.talks[id]
 	switch {
@@ -217,7 +217,7 @@ func (d *desk) carryOn(t *talk) {
 }
 
 // next releases a conversation whose turn is over and returns the next ready one, or
-// nil. A conversation that must be continued again goes to the end of the ready queue.
+// nil. A conversation that must be run again goes to the end of the ready queue.
 func (d *desk) next(done *talk) (next *talk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -43,8 +43,8 @@ type Options struct {
 	Poll time.Duration
 	// Noted is how long Send and Answer wait for a worker to acknowledge the change of
 	// the log. If none does, they return [engine.ErrKept], and the first worker that
-	// becomes available continues. The default 0 does not wait for a worker: it is
-	// enough that the server accepted the signal.
+	// becomes available continues the conversation. The default 0 does not wait for a
+	// worker: it is enough that the server accepted the signal.
 	Noted time.Duration
 	// Now returns the time for messages and answers; default time.Now.
 	Now func() time.Time

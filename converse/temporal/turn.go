@@ -97,7 +97,7 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 	}
 }
 
-// work carries a conversation on.
+// work runs a conversation.
 func work(ctx context.Context, talk *converse.Conversation, l *lease, told *engine.Publisher) (turn converse.Turn, err error) {
 	for event, err := range talk.Continue(ctx) {
 		if err != nil {

@@ -52,11 +52,11 @@ type WorkerOptions struct {
 	// "consort".
 	Queue string
 	// Heartbeat is how long a worker may be silent before it is given up for dead and
-	// another continues; default 10 s. Workers send heartbeats five times as often. A
+	// another takes over; default 10 s. Workers send heartbeats five times as often. A
 	// cancel takes up to a fifth of it to arrive.
 	Heartbeat time.Duration
-	// Turn is how long a conversation may be continued without interruption, between
-	// two waits; default 24 h. A longer turn is suspended and retried.
+	// Turn is how long a conversation may run without interruption, between two waits;
+	// default 24 h. A longer turn is suspended and retried.
 	Turn time.Duration
 	// Attempts is how often a turn is tried before it fails, and Backoff the pause
 	// after the first attempt, which doubles each time up to a minute; default 10 and 1
@@ -210,7 +210,7 @@ func (w *Worker) register(r worker.Registry) {
 }
 
 // Close stops the worker: it accepts no more work, gives running tool calls up to
-// WorkerOptions.Grace to end, suspends all other work for another worker to continue
+// WorkerOptions.Grace to end, suspends all other work so that another worker takes over
 // immediately, and waits. It may be called twice. The error is the reason if the worker
 // had to stop before.
 func (w *Worker) Close() error {

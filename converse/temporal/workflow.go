@@ -49,7 +49,7 @@ type state string
 const (
 	stateDone    state = "done"
 	stateWaiting state = "waiting"
-	// statePutDown: the worker must stop, and another must continue immediately.
+	// statePutDown: the worker must stop, and another must take over immediately.
 	statePutDown state = "put_down"
 )
 

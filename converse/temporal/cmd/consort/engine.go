@@ -116,7 +116,7 @@ func (d *dialed) Close(ctx context.Context) error {
 	return d.Engine.Close(ctx)
 }
 
-// work carries on conversations until ctx ends.
+// work runs conversations until ctx ends.
 func (f *flags) work(ctx context.Context, address string, parts command.Parts, ready func()) error {
 	c, err := f.dial(ctx, address, parts.Logger)
 	if err != nil {
