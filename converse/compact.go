@@ -28,7 +28,7 @@ type Compaction struct {
 	At float64
 	// Keep is how many exchanges at the end stay as they are: the messages of the
 	// model, its calls and their results. It is halved, down to 1, as long as that is
-	// not enough. Default 4.
+	// not enough; if the newest results alone do not fit, they are cut too. Default 4.
 	Keep int
 	// Trim is the size in bytes that the results of tools before these exchanges are
 	// cut to first; if that is enough, nothing is summarised. Default 2048; negative
