@@ -75,7 +75,7 @@ func TestRelayProcess(t *testing.T) {
 }
 
 // relayProcess runs the server of the SDK for Go.
-func relayProcess(options mcpadapter.ClientOptions) ensemble.Source {
+func relayProcess(_ *testing.T, options mcpadapter.ClientOptions) ensemble.Source {
 	return mcpadapter.Stdio([]string{os.Args[0], "-test.run=^TestRelayProcess$"}, &mcpadapter.StdioOptions{
 		ClientOptions: options, Environment: map[string]string{relayVar: "1", "GORACE": "atexit_sleep_ms=0"},
 	})
@@ -121,13 +121,12 @@ func TestSamplingWithToolsIsRefused(t *testing.T) {
 		"a tool choice": `{"maxTokens":9,"messages":[` + askWeather + `],"toolChoice":{"mode":"none"}}`,
 		"uses of tools": `{"maxTokens":9,"messages":[` + askWeather + `,` + useWeather + `,` + toldWeather + `]}`,
 	}
-	for name, source := range map[string]func(mcpadapter.ClientOptions) ensemble.Source{
-		"go":         relayProcess,
-		"typescript": func(options mcpadapter.ClientOptions) ensemble.Source { return relayScript(t, options) },
+	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{
+		"go": relayProcess, "typescript": relayScript,
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan *invoker.SampleRequest, 8)
-			c := open(t, source(mcpadapter.ClientOptions{Protocol: "2025-11-25", Sample: plainModel(asked)}))
+			c := open(t, source(t, mcpadapter.ClientOptions{Protocol: "2025-11-25", Sample: plainModel(asked)}))
 			relay := map[string]string{"go": "relay", "typescript": "forced"}[name]
 			for what, request := range requests {
 				if got := relayed(t, c, relay, request); !strings.Contains(got, "-32602") || !strings.Contains(got, "sampling.tools") {

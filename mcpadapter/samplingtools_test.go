@@ -72,7 +72,7 @@ func checkThen(t *testing.T, r *invoker.SampleRequest) {
 // with and whichever protocol it speaks, and what it asks for gets back.
 func TestSamplingWithTools(t *testing.T) {
 	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{
-		"go":         func(_ *testing.T, o mcpadapter.ClientOptions) ensemble.Source { return relayProcess(o) },
+		"go":         relayProcess,
 		"typescript": relayScript,
 		"rounds": func(_ *testing.T, o mcpadapter.ClientOptions) ensemble.Source {
 			o.Protocol = protocols[0]
@@ -236,7 +236,7 @@ func TestSamplingOfCallsWithoutTools(t *testing.T) {
 // asks for: the conversation runs none of it.
 func TestSamplingWithToolsInAConversation(t *testing.T) {
 	options := mcpadapter.ClientOptions{Protocol: "2025-11-25", SampleCalls: true, SampleTools: true}
-	for name, source := range map[string]ensemble.Source{"go": relayProcess(options), "typescript": relayScript(t, options)} {
+	for name, source := range map[string]func(*testing.T, mcpadapter.ClientOptions) ensemble.Source{"go": relayProcess, "typescript": relayScript} {
 		t.Run(name, func(t *testing.T) {
 			script := conversetest.NewScript(
 				conversetest.Line{Calls: []conversetest.Call{{Name: "relay__relay", Arguments: firstAsked}}},
@@ -248,7 +248,7 @@ func TestSamplingWithToolsInAConversation(t *testing.T) {
 				conversetest.Line{Text: "It rains."},
 				conversetest.Line{Expect: answered("It rains."), Text: "Rain."},
 			)
-			talk := converse.New(script, rosterOf(t, ensemble.New("relay", source, nil)), nil)
+			talk := converse.New(script, rosterOf(t, ensemble.New("relay", source(t, options), nil)), nil)
 			for event, err := range talk.Send(within(t), canister.Text("How is the weather?")) {
 				if done, ok := event.(converse.TurnCompleted); err != nil || ok && (done.Turn.Exchanges != 5 || done.Turn.Invocations != 2) {
 					t.Errorf("%+v, %v", event, err)
