@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,12 +33,15 @@ func call(tool, arguments string) conversetest.Call {
 // told expects the last result of a request to contain some text.
 func told(text string) func(*converse.Request) error {
 	return func(request *converse.Request) error {
-		for _, c := range request.History {
-			if result, ok := c.(canister.Result); ok && strings.Contains(canister.TextOf(result.Content), text) {
+		for _, c := range slices.Backward(request.History) {
+			if result, ok := c.(canister.Result); ok {
+				if got := canister.TextOf(result.Content); !strings.Contains(got, text) {
+					return fmt.Errorf("the last result is %q and lacks %q", got, text)
+				}
 				return nil
 			}
 		}
-		return errors.New("no result contains " + text)
+		return errors.New("there is no result")
 	}
 }
 

@@ -33,7 +33,6 @@ type measures struct {
 
 	words   int // of the comments
 	largest string
-	longest int // the columns of the longest line of a test
 	wide    int // lines of tests over maxColumns columns
 }
 
@@ -113,7 +112,6 @@ func skip(path, root string) error {
 func (m *measures) test(text []byte) {
 	for line := range strings.Lines(string(text)) {
 		columns := len([]rune(strings.TrimRight(strings.ReplaceAll(line, "\t", "    "), "\n")))
-		m.longest = max(m.longest, columns)
 		if columns > maxColumns {
 			m.wide++
 		}
