@@ -45,6 +45,9 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 		case <-reports:
 			x.progress.deliver(x.call)
 		case err := <-returned:
+			if err != nil {
+				c.awaitLoss(ctx)
+			}
 			if err != nil && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -54,6 +57,20 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 		case <-c.life.Done():
 			return errClosed
 		}
+	}
+}
+
+// awaitLoss waits until a connection whose link has ended is reported as lost, so that
+// the failure of a request is not returned before it. Watch closes lost soon.
+func (c *connection) awaitLoss(ctx context.Context) {
+	select {
+	case <-c.wire.broken:
+	default:
+		return
+	}
+	select {
+	case <-c.lost:
+	case <-ctx.Done():
 	}
 }
 

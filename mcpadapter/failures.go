@@ -125,7 +125,6 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	var large *tooLargeError
 	var untold *untoldError
 	clean := cleaned(err)
-	maybe := x.left.Load() && !harmless
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return interrupted(err, x, harmless)
@@ -144,17 +143,18 @@ func (c *connection) failure(err error, x *exchange, harmless bool) *invoker.Fai
 	case x.said.Load() != nil && !errors.Is(err, errClosed): // it asked for something
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server asked this program for something that it could not give: " + clean.Error(), Cause: clean}
 	}
-	return c.lostCall(clean, maybe, harmless)
+	return c.lostCall(clean, x.left.Load(), harmless)
 }
 
-// lostCall returns the failure of a call whose connection was lost.
-func (c *connection) lostCall(err error, maybe, harmless bool) *invoker.Failure {
+// lostCall returns the failure of a request whose connection was lost; sent says whether
+// the request may have reached the server before.
+func (c *connection) lostCall(err error, sent, harmless bool) *invoker.Failure {
 	cause := c.because(err)
 	var large *tooLargeError
 	switch {
-	case errors.Is(cause, errMessageTooLarge), errors.As(cause, &large):
+	case sent && (errors.Is(cause, errMessageTooLarge) || errors.As(cause, &large)):
 		return tooLarge(cause, harmless)
-	case maybe:
+	case sent && !harmless:
 		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
 	}
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}

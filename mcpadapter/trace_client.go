@@ -94,7 +94,7 @@ func (c *connection) lossOf(err error) *telemetry.Fault {
 	if err == nil {
 		return nil
 	}
-	return telemetry.FaultOf(c.lostCall(err, false, true))
+	return telemetry.FaultOf(c.lostCall(err, true, true))
 }
 
 // Route implements [Routed].

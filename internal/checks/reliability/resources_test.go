@@ -81,3 +81,32 @@ func faulty(t *testing.T, via Transport, rule Rule) ensemble.Source {
 	}
 	return mcpadapter.Stdio([]string{os.Args[0]}, &mcpadapter.StdioOptions{Environment: map[string]string{Variable: script.Environ()[len(Variable)+1:]}})
 }
+
+// TestAfterTheLoss: a request over a connection that an answer too large has ended was
+// not sent, and says so, so that it can be made over another connection. The connection
+// is lost before the first of these failures is returned.
+func TestAfterTheLoss(t *testing.T) {
+	conn, err := faulty(t, Stdio, Rule{Fault: HugeResource, At: AtRead}).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := conn.Close(context.Background()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	library := conn.(ensemble.Library)
+	for _, want := range []invoker.Code{invoker.ResultTooLarge, invoker.Unavailable} {
+		_, err := library.Read(ctx, "fault://note")
+		if failure := invoker.AsFailure(err); failure == nil || failure.Code != want {
+			t.Errorf("the read came to %v, want %s", err, want)
+		}
+		select {
+		case <-conn.Lost():
+		default:
+			t.Errorf("the connection is not lost yet, after %v", err)
+		}
+	}
+}
