@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/internal/repeated"
 	"github.com/consort-go/consort/internal/textcut"
 )
@@ -28,19 +29,19 @@ func (p part) append(dst []byte) []byte {
 	dst = append(dst, '{')
 	switch {
 	case p.sound != "":
-		dst = append(appendMember(dst, "type", "input_audio"), `,"input_audio":{"data":"`...)
+		dst = append(jsontext.AppendMember(dst, "type", "input_audio"), `,"input_audio":{"data":"`...)
 		dst = base64.StdEncoding.AppendEncode(dst, p.data)
-		dst = append(appendMember(append(dst, '"'), "format", p.sound), '}')
+		dst = append(jsontext.AppendMember(append(dst, '"'), "format", p.sound), '}')
 	case p.mime != "":
-		dst = append(appendMember(dst, "type", "image_url"), `,"image_url":{"url":"data:`...)
+		dst = append(jsontext.AppendMember(dst, "type", "image_url"), `,"image_url":{"url":"data:`...)
 		dst = append(append(dst, p.mime...), ";base64,"...) // one of imageTypes
 		dst = append(base64.StdEncoding.AppendEncode(dst, p.data), `"}`...)
 	case p.url != "":
-		dst = append(appendMember(dst, "type", "image_url"), `,"image_url":{`...)
-		dst = append(appendMember(dst, "url", p.url), '}')
+		dst = append(jsontext.AppendMember(dst, "type", "image_url"), `,"image_url":{`...)
+		dst = append(jsontext.AppendMember(dst, "url", p.url), '}')
 	default:
-		dst = appendMember(dst, "type", "text")
-		dst = appendMember(dst, "text", p.text)
+		dst = jsontext.AppendMember(dst, "type", "text")
+		dst = jsontext.AppendMember(dst, "text", p.text)
 	}
 	return append(dst, '}')
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/consort-go/consort/converse/internal/jsontext"
 )
 
 // details are the reasoning_details of a message. OpenRouter requires them unchanged and
@@ -76,7 +78,7 @@ func (d *details) text() []byte {
 	for i, one := range d.list {
 		members[i] = one.members
 	}
-	text, err := canonical(members)
+	text, err := jsontext.Canonical(members)
 	if err != nil {
 		return nil
 	}

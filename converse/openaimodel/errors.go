@@ -27,10 +27,7 @@ const (
 	maxErrorText = 1000
 )
 
-var (
-	errTrailing = errors.New("more than one JSON value")
-	errLeft     = errors.New("openaimodel: the consumer left the loop")
-)
+var errLeft = errors.New("openaimodel: the consumer left the loop")
 
 // silence is the cause of an exchange that timed out because the server sent nothing.
 type silence struct{ limit time.Duration }

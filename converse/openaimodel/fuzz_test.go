@@ -3,7 +3,6 @@
 package openaimodel
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -93,31 +92,4 @@ func sendable(t *testing.T, model *Model, history []canister.Canister) {
 	if !json.Valid(body) || !utf8.Valid(body) {
 		t.Fatalf("not JSON: %s", body)
 	}
-}
-
-// FuzzAdapt: any schema is adapted or set aside, and what is adapted is an
-// object without a composition at its root, the same again when adapted again.
-func FuzzAdapt(f *testing.F) {
-	for _, seed := range []string{
-		`{}`, `{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"items":[{}, true]}}}`, `{"allOf":[{"$ref":"#/allOf/0"}]}`,
-		`{"anyOf":[{"required":["a"]},{"properties":{"a":false}}],"oneOf":[{},true],"unevaluatedProperties":false}`, `{"$ref":"#/$defs/~1%25","$defs":{"/%":{"dependencies":{"a":["b"],"c":false}}}}`,
-	} {
-		f.Add([]byte(seed), true)
-	}
-	f.Fuzz(func(t *testing.T, schema []byte, inline bool) {
-		adapted, _, err := adapt(schema, inline)
-		if err != nil {
-			return
-		}
-		var root map[string]any
-		if err := json.Unmarshal(adapted, &root); err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := root["properties"].(map[string]any); !ok || root["type"] != "object" || composed(root) {
-			t.Fatalf("%s becomes %s", schema, adapted)
-		}
-		if again, _, err := adapt(adapted, inline); err == nil && inline && !bytes.Contains(adapted, []byte("$ref")) && !bytes.Equal(again, adapted) {
-			t.Fatalf("%s\nbecomes %s\nand then %s", schema, adapted, again)
-		}
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
 )
 
 // Members of metadata for data that servers require in later requests. An invocation has
@@ -42,5 +43,5 @@ func (m *Model) kept(metadata canister.Fields, key string) []byte {
 	if json.Unmarshal(member, &own) != nil || own.Host != m.host || len(own.Value) == 0 {
 		return nil
 	}
-	return compactJSON(own.Value)
+	return jsontext.Compact(own.Value)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"unicode/utf16"
 
+	"github.com/consort-go/consort/converse/internal/toolschema"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -67,7 +68,7 @@ func (m *Model) MaxTools() int { return m.limits.tools }
 // Shortened describes what is shortened in a tool for the server, as a clause. It returns
 // "" if the whole tool is sent.
 func (m *Model) Shortened(definition *invoker.Definition) string {
-	_, note, err := adapt(definition.InputSchema, *m.opts.InlineRefs)
+	_, note, err := toolschema.Adapt(definition.InputSchema, *m.opts.InlineRefs)
 	if err != nil {
 		return ""
 	}
@@ -86,9 +87,6 @@ func (l limits) checkName(name string) error {
 	return nil
 }
 
-// longNote replaces the conditions of a schema if they are too long.
-const longNote = "The arguments must meet further conditions, which are too long to be given here."
-
 // describe returns the description of a tool with the note about its schema, and the
 // number of characters that were left out. The text says where it was cut.
 func (l limits) describe(definition *invoker.Definition, note string) (text string, cut int) {
@@ -97,7 +95,7 @@ func (l limits) describe(definition *invoker.Definition, note string) (text stri
 		return joined(text, note), 0
 	}
 	if units(note) > l.description/2 {
-		cut, note = units(note), longNote
+		cut, note = units(note), toolschema.LongNote
 		if units(note) > l.description/2 {
 			note = ""
 		}

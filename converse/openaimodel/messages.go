@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/tidwall/gjson"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
 )
 
 // messageWriter writes canisters as messages of the API. The output depends only on the
@@ -91,18 +93,18 @@ func (w *messageWriter) group(g *group) {
 	w.begin("assistant")
 	text := w.lines(g.message.Content)
 	if text == "" && len(g.invocations) > 0 {
-		w.dst = append(appendName(w.dst, "content"), "null"...)
+		w.dst = append(jsontext.AppendName(w.dst, "content"), "null"...)
 	} else {
 		w.content(text)
 	}
 	if thought := w.m.kept(g.message.Metadata, reasoningKey); thought != nil {
-		w.dst = append(appendName(w.dst, "reasoning_content"), thought...)
+		w.dst = append(jsontext.AppendName(w.dst, "reasoning_content"), thought...)
 	}
 	if details := w.m.kept(g.message.Metadata, detailsKey); details != nil {
-		w.dst = append(appendName(w.dst, "reasoning_details"), details...)
+		w.dst = append(jsontext.AppendName(w.dst, "reasoning_details"), details...)
 	}
 	if len(g.invocations) > 0 {
-		w.dst = append(appendName(w.dst, "tool_calls"), '[')
+		w.dst = append(jsontext.AppendName(w.dst, "tool_calls"), '[')
 		for i, call := range g.invocations {
 			if i > 0 {
 				w.dst = append(w.dst, ',')
@@ -118,8 +120,8 @@ func (w *messageWriter) group(g *group) {
 		call := g.invocations[i]
 		text, shown := w.result(call, result)
 		w.begin("tool")
-		w.dst = appendMember(w.dst, "tool_call_id", callID(call))
-		w.dst = append(appendMember(w.dst, "content", text), '}')
+		w.dst = jsontext.AppendMember(w.dst, "tool_call_id", callID(call))
+		w.dst = append(jsontext.AppendMember(w.dst, "content", text), '}')
 		media = append(media, shown...)
 	}
 	if len(media) > 0 {
@@ -130,13 +132,13 @@ func (w *messageWriter) group(g *group) {
 // call writes one call of an assistant message.
 func (w *messageWriter) call(call canister.Invocation) {
 	w.dst = append(w.dst, '{')
-	w.dst = appendMember(w.dst, "id", callID(call))
-	w.dst = appendMember(w.dst, "type", "function")
-	w.dst = append(appendName(w.dst, "function"), '{')
-	w.dst = appendMember(w.dst, "name", legalName(call.Name))
-	w.dst = append(appendMember(w.dst, "arguments", legalArguments(call.Arguments)), '}')
+	w.dst = jsontext.AppendMember(w.dst, "id", callID(call))
+	w.dst = jsontext.AppendMember(w.dst, "type", "function")
+	w.dst = append(jsontext.AppendName(w.dst, "function"), '{')
+	w.dst = jsontext.AppendMember(w.dst, "name", legalName(call.Name))
+	w.dst = append(jsontext.AppendMember(w.dst, "arguments", legalArguments(call.Arguments)), '}')
 	if extra := w.m.kept(call.Metadata, extraKey); extra != nil {
-		w.dst = append(appendName(w.dst, "extra_content"), extra...)
+		w.dst = append(jsontext.AppendName(w.dst, "extra_content"), extra...)
 	}
 	w.dst = append(w.dst, '}')
 }
@@ -151,7 +153,7 @@ func (w *messageWriter) plain(role string, contents []canister.Content) {
 // content writes content that is a single text. Servers reject empty content, and with it
 // the whole history, on every later request.
 func (w *messageWriter) content(text string) {
-	w.dst = appendMember(w.dst, "content", cmp.Or(text, "[empty]"))
+	w.dst = jsontext.AppendMember(w.dst, "content", cmp.Or(text, "[empty]"))
 }
 
 // message writes a message of parts, as one text if all parts are text.
@@ -162,7 +164,7 @@ func (w *messageWriter) message(role string, parts []part) {
 		w.dst = append(w.dst, '}')
 		return
 	}
-	w.dst = append(appendName(w.dst, "content"), '[')
+	w.dst = append(jsontext.AppendName(w.dst, "content"), '[')
 	for _, p := range parts {
 		if p.isText() && p.text == "" {
 			continue // servers reject an empty text part
@@ -180,7 +182,7 @@ func (w *messageWriter) begin(role string) {
 	if w.dst[len(w.dst)-1] != '[' {
 		w.dst = append(w.dst, ',')
 	}
-	w.dst = appendMember(append(w.dst, '{'), "role", role)
+	w.dst = jsontext.AppendMember(append(w.dst, '{'), "role", role)
 }
 
 // callID returns the ID that links a call and its result.
@@ -224,5 +226,5 @@ func legalArguments(text string) string {
 	if json.Valid([]byte(text)) && gjson.Parse(text).IsObject() {
 		return text
 	}
-	return string(append(appendMember([]byte{'{'}, "malformed_arguments", text), '}'))
+	return string(append(jsontext.AppendMember([]byte{'{'}, "malformed_arguments", text), '}'))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -34,7 +35,7 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 		}
 	}
 	if len(a.thought) > 0 {
-		message.Metadata = m.keep(reasoningKey, appendString(nil, string(a.thought)))
+		message.Metadata = m.keep(reasoningKey, jsontext.AppendString(nil, string(a.thought)))
 	}
 	if text := a.details.text(); text != nil {
 		if message.Metadata == nil {

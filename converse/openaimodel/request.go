@@ -3,20 +3,21 @@
 package openaimodel
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 
-	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/event"
-	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/toolschema"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
 )
 
 // This file writes the members of a request body after the messages.
@@ -75,11 +76,11 @@ func (o *Options) fields(model string) (string, error) {
 	}
 	text := []byte{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		value, err := canonical(fields[name])
+		value, err := jsontext.Canonical(fields[name])
 		if err != nil {
 			return "", fmt.Errorf("the field %q of the request: %w", name, err)
 		}
-		text = append(appendString(append(text, ','), name), ':')
+		text = append(jsontext.AppendString(append(text, ','), name), ':')
 		text = append(text, value...)
 	}
 	return string(text), nil
@@ -114,18 +115,18 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 	dst = append(dst, tools.text...)
 	o := m.optionsFor(request.Purpose)
 	if o.ParallelToolCalls != nil && !o.extra("parallel_tool_calls") {
-		dst = strconv.AppendBool(appendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
+		dst = strconv.AppendBool(jsontext.AppendName(dst, "parallel_tool_calls"), *o.ParallelToolCalls)
 	}
 	switch choice := o.ToolChoice; {
 	case o.extra("tool_choice") && !request.NoInvocations:
 	case request.NoInvocations:
-		dst = appendMember(dst, "tool_choice", "none")
+		dst = jsontext.AppendMember(dst, "tool_choice", "none")
 	case request.RequireInvocation:
-		dst = appendMember(dst, "tool_choice", "required")
+		dst = jsontext.AppendMember(dst, "tool_choice", "required")
 	case choice == "auto" || choice == "none" || choice == "required":
-		dst = appendMember(dst, "tool_choice", choice)
+		dst = jsontext.AppendMember(dst, "tool_choice", choice)
 	case choice != "":
-		dst = appendMember(append(appendName(dst, "tool_choice"), `{"type":"function","function":{`...), "name", choice)
+		dst = jsontext.AppendMember(append(jsontext.AppendName(dst, "tool_choice"), `{"type":"function","function":{`...), "name", choice)
 		dst = append(dst, "}}"...)
 	}
 	return append(dst, '}')
@@ -208,26 +209,16 @@ func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, 
 	if err := m.limits.checkName(definition.Name); err != nil {
 		return dst, err
 	}
-	parameters, note, err := adapt(definition.InputSchema, *m.opts.InlineRefs)
+	parameters, note, err := toolschema.Adapt(definition.InputSchema, *m.opts.InlineRefs)
 	if err != nil {
 		return dst, err
 	}
 	description, _ := m.limits.describe(definition, note)
 	dst = append(dst, `{"type":"function","function":{`...)
-	dst = appendMember(dst, "name", definition.Name)
+	dst = jsontext.AppendMember(dst, "name", definition.Name)
 	if description != "" {
-		dst = appendMember(dst, "description", description)
+		dst = jsontext.AppendMember(dst, "description", description)
 	}
-	dst = append(appendName(dst, "parameters"), parameters...)
+	dst = append(jsontext.AppendName(dst, "parameters"), parameters...)
 	return append(dst, "}}"...), nil
-}
-
-// compactJSON returns text without spaces between its tokens. It returns text unchanged
-// if it is not JSON.
-func compactJSON(text []byte) []byte {
-	var out bytes.Buffer
-	if json.Compact(&out, text) != nil {
-		return text
-	}
-	return out.Bytes()
 }

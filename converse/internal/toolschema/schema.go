@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openaimodel
+// Package toolschema converts the input schemas of tools to the form that models' APIs
+// accept: an object at the root without a composition, references resolved or inlined, and
+// within a limit of size.
+package toolschema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/converse/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -36,11 +41,11 @@ type adapter struct {
 	merged  int      // number of schemas merged into the root
 }
 
-// adapt returns the schema in a form that the API accepts, in canonical form, and a
+// Adapt returns the schema in a form that the API accepts, in canonical form, and a
 // sentence for the tool's description with the conditions that the schema cannot express.
 // The error is the reason why no such form exists. It is written to follow the words "set
 // aside:".
-func adapt(schema json.RawMessage, inline bool) (parameters []byte, note string, err error) {
+func Adapt(schema json.RawMessage, inline bool) (parameters []byte, note string, err error) {
 	if len(schema) == 0 {
 		return []byte(`{"properties":{},"type":"object"}`), "", nil
 	}
@@ -95,7 +100,7 @@ func (a *adapter) run() ([]byte, string, error) {
 	if _, ok := object["properties"].(map[string]any); !ok {
 		object["properties"] = map[string]any{}
 	}
-	text, err := canonical(object)
+	text, err := jsontext.Canonical(object)
 	if err == nil && len(text) > maxSchemaBytes {
 		err = errSchemaTooLarge
 	}
@@ -311,4 +316,18 @@ func name(local string) string {
 		return "the arguments as a whole"
 	}
 	return local[strings.LastIndexByte(local, '/')+1:]
+}
+
+// decode parses one JSON text and keeps numbers as written.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); err == nil || decoder.More() {
+		return nil, errors.New("more than one JSON value")
+	}
+	return v, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openaimodel
+package toolschema
 
 import (
 	"errors"
@@ -8,7 +8,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/consort-go/consort/converse/internal/jsontext"
 )
+
+// LongNote replaces the conditions of a schema that are too long.
+const LongNote = "The arguments must meet further conditions, which are too long to be given here."
 
 // This file converts the root of a schema to an object without composition, as the API
 // requires. References at the root are followed, allOf is merged, and anyOf and oneOf
@@ -41,9 +46,9 @@ func (f *flat) note() string {
 	if len(conditions) == 1 {
 		value = conditions[0]
 	}
-	text, err := canonical(value)
+	text, err := jsontext.Canonical(value)
 	if err != nil || len(text) > maxNote {
-		return longNote
+		return LongNote
 	}
 	return "The arguments as a whole must also match this JSON Schema: " + string(text)
 }
@@ -57,7 +62,7 @@ func (a *adapter) flatten(node map[string]any, depth int) (*flat, error) {
 		return nil, fmt.Errorf("the root of its input schema refers to itself, or is composed 16 deep or of %d schemas", maxMerged)
 	}
 	if kind, ok := node["type"]; ok && knownKinds(kind) && kind != "object" && !slices.Contains(listOf(kind), any("object")) {
-		text, _ := canonical(kind)
+		text, _ := jsontext.Canonical(kind)
 		return nil, fmt.Errorf("%w: the root of its input schema has the type %s", errNoObject, text)
 	}
 	out := &flat{schema: maps.Clone(node)}

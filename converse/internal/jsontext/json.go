@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openaimodel
+// Package jsontext writes JSON by appending to a buffer. A request to a model is built in
+// one growing buffer, so that a message costs no allocation or copy apart from its own
+// bytes.
+package jsontext
 
 import (
 	"bytes"
@@ -8,14 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// This file writes JSON by appending. Requests are built in one growing buffer, so that a
-// message costs no allocation or copy apart from its own bytes.
-
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Invalid UTF-8 is replaced by U+FFFD, because
+// AppendString appends s as a JSON string. Invalid UTF-8 is replaced by U+FFFD, because
 // RFC 8259 section 8.1 requires UTF-8.
-func appendString(dst []byte, s string) []byte {
+func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -56,15 +56,15 @@ func appendEscape(dst []byte, b byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&0xf])
 }
 
-// appendMember appends an object member with a string value, preceded by a comma unless
+// AppendMember appends an object member with a string value, preceded by a comma unless
 // it is the first.
-func appendMember(dst []byte, name, value string) []byte {
-	return appendString(appendName(dst, name), value)
+func AppendMember(dst []byte, name, value string) []byte {
+	return AppendString(AppendName(dst, name), value)
 }
 
-// appendName appends the name of an object member, preceded by a comma unless it is the
+// AppendName appends the name of an object member, preceded by a comma unless it is the
 // first. Names are constants and need no escapes.
-func appendName(dst []byte, name string) []byte {
+func AppendName(dst []byte, name string) []byte {
 	if n := len(dst); n > 0 && dst[n-1] != '{' {
 		dst = append(dst, ',')
 	}
@@ -72,9 +72,9 @@ func appendName(dst []byte, name string) []byte {
 	return append(dst, ':')
 }
 
-// canonical returns the JSON encoding of v, the same for equal values: sorted members, no
+// Canonical returns the JSON encoding of v, the same for equal values: sorted members, no
 // spaces, no unnecessary escapes.
-func canonical(v any) ([]byte, error) {
+func Canonical(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -84,16 +84,12 @@ func canonical(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// decode parses one JSON text and keeps numbers as written.
-func decode(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return nil, err
+// Compact returns text without spaces between its tokens. It returns text unchanged
+// if it is not JSON.
+func Compact(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
 	}
-	if _, err := decoder.Token(); err == nil || decoder.More() {
-		return nil, errTrailing
-	}
-	return v, nil
+	return out.Bytes()
 }
