@@ -28,6 +28,10 @@ const (
 	StoreNone     StoreKind = "none"     // nothing is stored, even by programs that otherwise would
 )
 
+// HasPath reports whether the store is a file or a folder at [History.Path], which other
+// machines do not share.
+func (k StoreKind) HasPath() bool { return k != StorePostgres && k != StoreNone }
+
 // History configures where and how long conversations are stored.
 type History struct {
 	// Path is the file of StoreSQLite, or the folder of StoreFiles. Required for both.

@@ -71,7 +71,7 @@ func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 	}
 	s := &shelf{program: p, retention: cfg.History.Retention(), clean: cfg.Redact()}
 	p.screen.keep(s.clean)
-	if path := cfg.History.Path; !makes && cfg.History.Store != config.StorePostgres && isAbsent(path.Reveal()) {
+	if path := cfg.History.Path; !makes && cfg.History.Store.HasPath() && isAbsent(path.Reveal()) {
 		p.screen.note("%s", p.screen.notes.faint("There is no "+p.place(cfg)+" yet."))
 		s.store = history.NewMemory()
 		return s, nil

@@ -141,7 +141,7 @@ func (h *historyJSON) text(paint palette) string {
 	switch {
 	case h == nil:
 		return "  conversations are not kept\n"
-	case h.Store == config.StorePostgres:
+	case !h.Store.HasPath():
 		return paint.good("✓") + " conversations are kept in PostgreSQL\n"
 	case h.Error != "":
 		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.bad("✗"), shown.Line(h.Error))

@@ -169,7 +169,7 @@ func (p *program) tellPlace(cfg *config.Config) {
 // place returns where conversations are kept, without a secret.
 func (p *program) place(cfg *config.Config) string {
 	switch {
-	case cfg.History.Store == config.StorePostgres:
+	case !cfg.History.Store.HasPath():
 		return "PostgreSQL"
 	case p.own:
 		return homely(cfg.History.Path.Reveal())

@@ -140,7 +140,7 @@ func (p *program) openEngine(ctx context.Context, name, address string, cfg *con
 // it, or 0 if no other process can. It is longer than any call. Over standard input and
 // output each host starts its own process, so there are often several.
 func others(cfg *config.Config) time.Duration {
-	if cfg.History.Store != config.StorePostgres && cfg.Serve.Listens() {
+	if cfg.History.Store.HasPath() && cfg.Serve.Listens() {
 		return 0
 	}
 	longest := ensemble.DefaultCallLimit
