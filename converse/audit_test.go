@@ -234,19 +234,20 @@ func TestLeftoversAreAudited(t *testing.T) {
 	}
 }
 
-// A result that the journal does not take at first is not recorded twice.
+// A result that the log does not accept at first is not recorded twice.
 func TestOwedResultsAreAuditedOnce(t *testing.T) {
 	var s shelf
 	broken := true
 	script := conversetest.NewScript(conversetest.Line{Calls: []conversetest.Call{call("echo", "{}"), call("echo", "{}")}}, conversetest.Line{Text: "done"})
 	talk := converse.New(script, newRoster(t, echo("echo")), &converse.Options{
 		Audit: audit.New(&s, nil),
-		Journal: func(_ context.Context, added []canister.Canister) error {
+		ID:    "talk",
+		Log: newWatchedLog(func(_ context.Context, added []canister.Canister) error {
 			if _, ok := added[0].(canister.Result); ok && broken {
 				return errors.New("the disk is full")
 			}
 			return nil
-		},
+		}),
 	})
 	for _, err := range talk.Send(t.Context(), canister.Text("go")) {
 		if err != nil && !strings.Contains(err.Error(), "the disk is full") {

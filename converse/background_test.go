@@ -77,10 +77,6 @@ func TestFunctionsThatHang(t *testing.T) {
 			}
 			return twoCalls()
 		},
-		"Options.Journal": func(h *hangs, options *converse.Options) converse.Model {
-			options.Journal = func(context.Context, []canister.Canister) error { h.wait(); return nil }
-			return twoCalls()
-		},
 		"Options.Log": func(h *hangs, options *converse.Options) converse.Model {
 			options.ID, options.Log = "talk", &hangingLog{history.NewMemory(), h.wait, nothing}
 			return twoCalls()
@@ -134,7 +130,7 @@ func hung(t *testing.T, talk *converse.Conversation, h *hangs, name string) {
 
 // Close from a function that the work waits for is an error, and no deadlock.
 func TestCloseFromWithin(t *testing.T) {
-	for _, name := range []string{"Options.Approve", "Options.Journal", "Model.Exchange"} {
+	for _, name := range []string{"Options.Approve", "Options.Log", "Model.Exchange"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var talk *converse.Conversation
@@ -150,7 +146,7 @@ func TestCloseFromWithin(t *testing.T) {
 						end("Options.Approve")
 						return converse.Allow(), nil
 					},
-					Journal: func(context.Context, []canister.Canister) error { end("Options.Journal"); return nil },
+					ID: "talk", Log: &hangingLog{history.NewMemory(), func() { end("Options.Log") }, func() {}},
 				})
 				if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "closed") && !strings.Contains(err.Error(), name) {
 					t.Errorf("Send says %v", err)

@@ -217,11 +217,10 @@ func TestModelsThatPanicBesideTheExchange(t *testing.T) {
 
 func TestPanicsOfWhatKeepsConversations(t *testing.T) {
 	for n := int64(1); n < 12; n++ {
-		journal, log, ledger := nth(n), nth(n), nth(n)
+		log, ledger := nth(n), nth(n)
 		for name, options := range map[string]*converse.Options{
-			"Journal": {Journal: func(context.Context, []canister.Canister) error { journal(); return nil }},
-			"Log":     {ID: "panics", Log: &badLog{Memory: history.NewMemory(), before: log}},
-			"Budget":  {Budget: &budget.Policy{Ledger: &badLedger{budget.NewMemory(), ledger}, Caps: []budget.Cap{{Scope: budget.Conversation, Tokens: 1 << 40}}}},
+			"Log":    {ID: "panics", Log: &badLog{Memory: history.NewMemory(), before: log}},
+			"Budget": {Budget: &budget.Policy{Ledger: &badLedger{budget.NewMemory(), ledger}, Caps: []budget.Cap{{Scope: budget.Conversation, Tokens: 1 << 40}}}},
 		} {
 			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				talk := converse.New(twoCalls(), newRoster(t, echo("echo")), options)

@@ -50,7 +50,7 @@ type Conversation struct {
 
 	offered   *offer              // the tools of the latest turn
 	offeredAt int                 // where in the history that turn begins
-	owed      []canister.Canister // results that the journal did not accept
+	owed      []canister.Canister // results that the log did not accept
 	view      view                // how requests show the history to the model
 
 	// unmadeIntents are the intents that a log did not accept, or did not confirm, and

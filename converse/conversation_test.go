@@ -474,8 +474,8 @@ func TestModelFailureIsAnError(t *testing.T) {
 	}
 }
 
-func TestJournalSeesEverythingFirst(t *testing.T) {
-	var journal []canister.Canister
+func TestLogSeesEverythingFirst(t *testing.T) {
+	var written []canister.Canister
 	failing := false
 	script := conversetest.NewScript(
 		conversetest.Line{Calls: []conversetest.Call{call("a", "{}")}},
@@ -485,27 +485,28 @@ func TestJournalSeesEverythingFirst(t *testing.T) {
 	var talk *converse.Conversation
 	talk = converse.New(script, newRoster(t, echo("a")), &converse.Options{
 		Instructions: "Be brief.",
-		Journal: func(_ context.Context, added []canister.Canister) error {
-			if len(talk.History()) != len(journal) {
-				t.Error("the history is ahead of the journal")
+		ID:           "talk",
+		Log: newWatchedLog(func(_ context.Context, added []canister.Canister) error {
+			if len(talk.History()) != len(written) {
+				t.Error("the history is ahead of the log")
 			}
 			if failing && added[0].Kind() == canister.KindResult {
 				return errors.New("disk full")
 			}
-			journal = append(journal, added...)
+			written = append(written, added...)
 			return nil
-		},
+		}),
 	})
 	play(t, talk, "Go.")
-	if len(journal) != len(talk.History()) || len(journal) != 6 {
-		t.Errorf("the journal has %d canisters, the history %d", len(journal), len(talk.History()))
+	if len(written) != len(talk.History()) || len(written) != 7 {
+		t.Errorf("the log has %d canisters, the history %d", len(written), len(talk.History()))
 	}
 	failing = true
 	if _, err := talk.Ask(t.Context(), canister.Text("Go.")); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("err = %v", err)
 	}
-	if len(journal) != len(talk.History()) {
-		t.Errorf("after a failure the journal has %d canisters, the history %d", len(journal), len(talk.History()))
+	if len(written) != len(talk.History()) {
+		t.Errorf("after a failure the log has %d canisters, the history %d", len(written), len(talk.History()))
 	}
 }
 

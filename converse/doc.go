@@ -49,12 +49,12 @@
 // JSON or violate the schema, a refusal, a time-out, a crash and a panic each become a
 // [canister.Result] that says truthfully what happened. A runtime that fails is an
 // error for the caller, the last pair of the sequence: a [*ModelError], a required
-// ensemble that cannot be reached, a journal that cannot write, the end of the context.
+// ensemble that cannot be reached, a log that cannot be written, the end of the context.
 //
 // # Functions of the program
 //
 // The functions that the program passes to a conversation may panic or hang. A panic
-// never ends the process. A panic of the model, the log, the journal, the ledger, NewID
+// never ends the process. A panic of the model, the log, the ledger, NewID
 // or Now is returned as an error that names it; one during a call becomes its result,
 // INTERNAL; one of Redact withholds the text; one of Screen sets the tool aside; one of
 // the audit, the logger or the telemetry loses a record. A panic in the body of the
@@ -65,7 +65,7 @@
 // function has not returned 10 seconds later, it is left behind on its own goroutine:
 // the error of Send names it, and so does the error of [Conversation.Close] as long as
 // it runs. If the function is part of a call that was made, the call has the result
-// OUTCOME_UNKNOWN. If it is an append to the log or to the journal, the append may or
+// OUTCOME_UNKNOWN. If it is an append to the log, the append may or
 // may not have happened: no other piece of work begins before it has returned, and the
 // next one begins with the contents of the log. NewID, Now, the logger, Screen and the
 // sink of the audit are not waited for in this way and must not block.
@@ -86,8 +86,7 @@
 // loop itself calls before every step. A program can take the canisters at any moment,
 // store them in their JSON form, and give them to a conversation in another process,
 // where [Conversation.Continue] carries on; [Conversation.Step] does one step at a
-// time. Options.Journal sees each canister before it enters the history, and identities
-// and times come from Options.NewID and Options.Now.
+// time. Identities and times come from Options.NewID and Options.Now.
 //
 // # Conversations that last
 //
@@ -164,7 +163,7 @@
 // children are the exchanges with the model (chat), including those that tools ask for,
 // and the invocations (execute_tool), including those that did not run; see package
 // [github.com/consort-go/consort/invoker/telemetry]. The contexts of models, tools,
-// approvals and the journal carry the spans. The span of a piece of work counts the
+// approvals and the log carry the spans. The span of a piece of work counts the
 // exchanges that it began, the invocations that got a result, and its tokens.
 //
 // The error.type of an invocation is the code of its failure. The error.type of an
@@ -177,7 +176,7 @@
 //   - TIMEOUT if the time of the turn or of a context was up, or the model sent nothing
 //     for too long
 //   - CANCELED if the context ended, or the caller left the loop
-//   - INTERNAL for everything else: a journal that fails, a panic.
+//   - INTERNAL for everything else: a log that fails, a panic.
 //
 // A turn that a limit ends has not failed: consort.turn.reason says which limit it was.
 //

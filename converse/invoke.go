@@ -285,7 +285,7 @@ func (b *batch) keepResult(c *call) bool {
 // are left to other work, which may already be running them.
 func (b *batch) lose() { b.cancel(unwritten{b.err}) }
 
-// unwritten is the cause of a cancellation by a failed log or journal.
+// unwritten is the cause of a cancellation by a failed log.
 type unwritten struct{ error }
 
 // putDown reports whether calls that were not made are left to other work.

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
@@ -100,6 +101,23 @@ func last(t testing.TB, events []converse.Event) converse.Turn {
 	}
 	t.Fatalf("the turn did not complete: %v", events)
 	return converse.Turn{}
+}
+
+// watchedLog calls a function before each append, which fails with its error.
+type watchedLog struct {
+	*history.Memory
+	before func(ctx context.Context, added []canister.Canister) error
+}
+
+func newWatchedLog(before func(ctx context.Context, added []canister.Canister) error) *watchedLog {
+	return &watchedLog{history.NewMemory(), before}
+}
+
+func (l *watchedLog) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
+	if err := l.before(ctx, canisters); err != nil {
+		return err
+	}
+	return l.Memory.Append(ctx, conversation, length, canisters...)
 }
 
 // results returns the results of a history in order.

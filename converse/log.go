@@ -98,7 +98,7 @@ func (t *turn) write(canisters []canister.Canister) error {
 	ctx := context.WithoutCancel(t.ctx)
 	for {
 		place := t.held.length(len(t.history))
-		err := t.put("Options.Log", func() error {
+		err := t.put(func() error {
 			return t.opts.Log.Append(ctx, t.opts.ID, place, canisters...)
 		})
 		_, conflict := errors.AsType[*history.ConflictError](err)
@@ -131,27 +131,22 @@ func (t *turn) takeAnswers(ctx context.Context) bool {
 	return len(answers) > 0
 }
 
-// keep appends canisters to the log and passes them to the journal before they enter
-// the history. It does so even if the turn was cancelled.
+// keep appends canisters to the log, if there is one, before they enter the history. It
+// does so even if the turn was cancelled.
 func (t *turn) keep(canisters []canister.Canister) error {
-	if t.opts.Log != nil {
-		if err := t.write(canisters); err != nil {
-			return fmt.Errorf("converse: the log failed: %w", err)
-		}
+	if t.opts.Log == nil {
+		return nil
 	}
-	if t.opts.Journal != nil {
-		journal := func() error { return t.opts.Journal(context.WithoutCancel(t.ctx), canisters) }
-		if err := t.put("Options.Journal", journal); err != nil {
-			return fmt.Errorf("converse: the journal failed: %w", err)
-		}
+	if err := t.write(canisters); err != nil {
+		return fmt.Errorf("converse: the log failed: %w", err)
 	}
 	return nil
 }
 
-// put calls a function that appends canisters. If the function hangs, its outcome is
-// unknown, and no other work begins before it has returned.
-func (t *turn) put(what string, write func() error) error {
-	_, err := foreign(t, t.ctx, what, func() (struct{}, error) { return struct{}{}, write() })
+// put calls an append to the log. If it hangs, its outcome is unknown, and no other work
+// begins before it has returned.
+func (t *turn) put(write func() error) error {
+	_, err := foreign(t, t.ctx, "Options.Log", func() (struct{}, error) { return struct{}{}, write() })
 	if left, ok := errors.AsType[*leftError](err); ok {
 		t.mu.Lock()
 		t.writing = left.done
@@ -161,7 +156,7 @@ func (t *turn) put(what string, write func() error) error {
 }
 
 // written waits for an unfinished append of earlier work. Until it returns, the
-// contents of the log or the journal are unknown.
+// contents of the log are unknown.
 func (t *turn) written() error {
 	t.mu.Lock()
 	writing := t.writing

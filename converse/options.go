@@ -40,7 +40,9 @@ type Options struct {
 	Instructions string
 	// History is the history to continue; see [Conversation.Continue]. It must pass
 	// [canister.Check], apart from invocations at its end that lack their results. The
-	// slice is copied.
+	// slice is copied. A program that stores conversations itself takes the canisters
+	// from [Conversation.History] after a piece of work, and passes them here to carry
+	// it on. With a Log, History must be empty.
 	History []canister.Canister
 	// Limits bound each turn.
 	Limits Limits
@@ -97,14 +99,9 @@ type Options struct {
 	// and not only answered one of its waits, the work ends with a
 	// [*history.ConflictError], its running calls are cancelled, and the next piece of
 	// work begins with what the other process wrote. Results that the log did not
-	// accept are appended again with the next work.
+	// accept are appended again with the next work. Appends never overlap, and their
+	// context does not end with the turn.
 	Log history.Log
-	// Journal is called with canisters before they enter the history, in order; when it
-	// fails, so does the turn, and they do not enter. Results that it did not accept
-	// are passed to it again with the next work, so that no call is made twice.
-	// Programs that store conversations themselves use it. Calls never overlap. Its ctx
-	// does not end with the turn.
-	Journal func(ctx context.Context, added []canister.Canister) error
 	// Spill stores the part of a result that Limits.ResultBytes cuts off; see
 	// [SpillFolder]. Nil discards it.
 	Spill SpillFunc

@@ -49,7 +49,7 @@ func newLogWorld(t *testing.T, seed uint64) *logWorld {
 		T: t, rng: rand.New(rand.NewPCG(seed, 2)), ran: map[string]int{}, ended: map[string]int{}, inside: map[string]int{}, audited: map[string]int{},
 	}}
 	w.opts = *w.options()
-	w.opts.ID, w.opts.Log, w.opts.Journal = "talk", w, nil
+	w.opts.ID, w.opts.Log = "talk", w
 	w.opts.Audit = audit.New(w, nil)
 	w.opts.Doubt = []converse.Doubt{converse.DoubtReport, converse.DoubtAsk}[w.of(0, 1)]
 	if w.opts.Approve != nil {

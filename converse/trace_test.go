@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/agenttool"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -369,11 +370,11 @@ func TestEverySpanEnds(t *testing.T) {
 			want: []string{"invoke_agent time_limit", "  chat script", "  execute_tool local__wait CANCELED"}},
 		{name: "the limit of exchanges", lines: []conversetest.Line{asks}, opts: converse.Options{Limits: converse.Limits{Exchanges: 1}},
 			want: []string{"invoke_agent exchange_limit", "  chat script", "  execute_tool local__a"}},
-		{name: "the journal fails at once", opts: converse.Options{Journal: failFrom(1)},
+		{name: "the log fails at once", opts: converse.Options{ID: "talk", Log: failFrom(1)},
 			want: []string{"invoke_agent INTERNAL"}},
-		{name: "the journal fails for an answer", lines: []conversetest.Line{asks}, opts: converse.Options{Journal: failFrom(2)},
+		{name: "the log fails for an answer", lines: []conversetest.Line{asks}, opts: converse.Options{ID: "talk", Log: failFrom(2)},
 			want: []string{"invoke_agent INTERNAL", "  chat script"}},
-		{name: "the journal fails for a result", lines: []conversetest.Line{asks}, opts: converse.Options{Journal: failFrom(3)},
+		{name: "the log fails for a result", lines: []conversetest.Line{asks}, opts: converse.Options{ID: "talk", Log: failFrom(4)},
 			want: []string{"invoke_agent INTERNAL", "  chat script", "  execute_tool local__a"}},
 		{name: "denied", lines: []conversetest.Line{asks, {Text: "Oh."}}, opts: converse.Options{Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
 			return converse.Deny("no"), nil
@@ -445,14 +446,14 @@ func panicAt[E converse.Event](event converse.Event, _ context.CancelFunc) bool 
 	return true
 }
 
-// failFrom is a journal that fails from the nth time on.
-func failFrom(n int) func(context.Context, []canister.Canister) error {
-	return func(context.Context, []canister.Canister) error {
+// failFrom is a log that fails from the nth append on.
+func failFrom(n int) history.Log {
+	return newWatchedLog(func(context.Context, []canister.Canister) error {
 		if n--; n < 1 {
 			return errors.New("the disk is full")
 		}
 		return nil
-	}
+	})
 }
 
 // A model that breaks the rules, and one that panics.

@@ -40,7 +40,7 @@ type turn struct {
 	yielding bool   // the body of the loop runs
 	refusals int    // how often a request was too long for the model
 	expired  bool   // Limits.Time has ended the work
-	broken   bool   // the journal has failed: the history accepts nothing more
+	broken   bool   // the log has failed: the history accepts nothing more
 	done     bool   // the work is complete, and nothing can interrupt it
 	reason   Reason // why the turn has ended, if it has
 	err      error  // any other error that ended the work
@@ -104,7 +104,7 @@ func (t *turn) suspended() bool { return t.cutOff() || t.piece.asked() }
 // cutOff reports whether the work was cancelled with ErrSuspended.
 func (t *turn) cutOff() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
 
-// append fills in identities and times, passes the canisters to the log and the journal
+// append fills in identities and times, appends the canisters to the log
 // and adds them to the history. It reports whether they entered.
 func (t *turn) append(canisters ...canister.Canister) bool {
 	if t.broken {
