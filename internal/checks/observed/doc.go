@@ -5,8 +5,8 @@
 // docs/observability exist, that the spans of a turn form one tree across processes and
 // transports, and that the trace in the documentation matches the real output.
 //
-// Expressions are parsed by the parser of Prometheus itself, in the oldest version that
-// builds with the other modules of this repository. It adds four small modules to the
-// test dependencies and upgrades only multierr, by a minor version. A parser of our own
-// would have its own errors about PromQL.
+// Expressions are parsed by the parser of Prometheus itself: a parser of our own would
+// have its own errors about PromQL. Prometheus requires more than a hundred modules, so
+// this package is a module of its own and the library does not require them. Run its
+// tests in its folder.
 package observed

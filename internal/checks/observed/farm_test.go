@@ -112,8 +112,9 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	leftOver = folder
 	command := filepath.Join(folder, "consort")
-	out, err := exec.Command("go", "build", "-o", command, "../../../cmd/consort").CombinedOutput()
-	if err != nil {
+	build := exec.Command("go", "build", "-o", command, "./cmd/consort")
+	build.Dir = filepath.Join("..", "..", "..") // the module of the command
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", errors.New(string(out))
 	}
 	return command, nil
