@@ -20,7 +20,7 @@ const maxAbandoned = 1000
 // attribution finds the request that a message of the server belongs to when the
 // message does not name it: a question of the older protocols, or a log entry. Such a
 // message must not reach the wrong client or conversation. It is guarded by the mutex
-// of the wire; the zero value is ready to use.
+// of the interceptor; the zero value is ready to use.
 type attribution struct {
 	used   bool           // a personal request was made
 	first  callers.Origin // of the first one
@@ -88,10 +88,10 @@ func (a *attribution) mayAsk(origin callers.Origin) bool {
 // only returns the exchange of the only call in flight. It returns nil if there are
 // several or none, or if the server may still work on an abandoned request of another
 // origin.
-func (w *wire) only() (alone *exchange) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, x := range w.exchanges {
+func (i *interceptor) only() (alone *exchange) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, x := range i.exchanges {
 		switch {
 		case x.call == nil && x.personal:
 			return nil // the message may belong to this request
@@ -102,7 +102,7 @@ func (w *wire) only() (alone *exchange) {
 			alone = x
 		}
 	}
-	if alone != nil && !w.attribution.mayAsk(alone.origin) {
+	if alone != nil && !i.attribution.mayAsk(alone.origin) {
 		return nil
 	}
 	return alone
@@ -111,8 +111,8 @@ func (w *wire) only() (alone *exchange) {
 // isShared reports whether requests of several origins were made. If so, a log entry
 // may be about an earlier request: unlike a question, which delays the answer to its
 // call, it may be written after the answer.
-func (w *wire) isShared() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.attribution.shared
+func (i *interceptor) isShared() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.attribution.shared
 }

@@ -17,7 +17,7 @@ import (
 // call that somebody else gave up.
 func TestWhoIsAskedAfterACallWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(nil, nil)
+		w := newInterceptor(nil, nil)
 		number := 0
 		call := func(client string) *exchange {
 			number++
@@ -65,7 +65,7 @@ func TestWhoIsAskedAfterACallWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for cause, asked := range map[error]bool{notSent(errStdinClosed): true, errors.New("cut off"): false} {
 			for _, early := range []bool{false, true} {
-				w := newWire(nil, nil)
+				w := newInterceptor(nil, nil)
 				w.inner = refusing{cause}
 				ann := &exchange{call: &invoker.Call{}, personal: true, origin: callers.Origin{Client: "ann"}, over: early}
 				id, _ := jsonrpc.MakeID("1")

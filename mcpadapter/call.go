@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -29,7 +30,7 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 	// The SDK reads the stream beyond its answer until this context ends.
 	sending, cancel := context.WithCancel(withExchange(ctx, x))
 	defer cancel()
-	defer c.wire.forget(x)
+	defer c.interceptor.forget(x)
 	defer context.AfterFunc(c.life, cancel)()
 	returned := make(chan error, 1)
 	if !c.start(func() { returned <- send(sending) }) {
@@ -64,7 +65,7 @@ func (c *connection) request(ctx context.Context, x *exchange, send func(context
 // the failure of a request is not returned before it. Watch closes lost soon.
 func (c *connection) awaitLoss(ctx context.Context) {
 	select {
-	case <-c.wire.broken:
+	case <-c.interceptor.broken:
 	default:
 		return
 	}
@@ -77,7 +78,7 @@ func (c *connection) awaitLoss(ctx context.Context) {
 // call calls a tool (MCP 2025-11-25, server/tools § Calling Tools).
 func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) (invoker.Output, error) {
 	x := &exchange{
-		call: call, roots: rootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
+		call: call, roots: wire.RootsAsker(ctx), personal: true, origin: callers.OriginFrom(ctx), show: instead(`{"content":[]}`), about: telemetry.Call{Tool: tool, Arguments: call.Arguments},
 	}
 	// The SDK writes into Meta, so each call needs its own map.
 	params := &mcp.CallToolParams{Name: tool, Arguments: call.Arguments, Meta: mcp.Meta{}}
@@ -93,7 +94,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	if call.Progress != nil {
 		x.progress, x.token = newProgressQueue(), "call-"+strconv.FormatInt(c.serial.Add(1), 10)
 		params.SetProgressToken(x.token)
-		c.wire.listen(x)
+		c.interceptor.listen(x)
 	}
 	err := c.request(ctx, x, func(ctx context.Context) error {
 		_, err := c.session.CallTool(ctx, params)
@@ -119,7 +120,7 @@ func instead(text string) func(json.RawMessage) json.RawMessage {
 
 // outputOf decodes a CallToolResult. A result with isError is the tool's own failure.
 func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
-	m, err := members(result)
+	m, err := wire.Members(result)
 	if err != nil {
 		return invoker.Output{}, invoker.Failf(invoker.Protocol, "The server answered with something that is not a result of a tool.")
 	}
@@ -141,7 +142,3 @@ func outputOf(result json.RawMessage) (invoker.Output, *invoker.Failure) {
 	}
 	return invoker.Output{}, failureOf(out, m["_meta"], m["structuredContent"])
 }
-
-// maxQuoted bounds how many bytes of the other side's text an error or a log entry
-// quotes.
-const maxQuoted = 200

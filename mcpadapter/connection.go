@@ -17,32 +17,25 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
 
-// politeness bounds how long the SDK may take to end the session, and straggle how long
-// it may take to return from a call whose link was killed. Both are far longer than it
-// needs; only an embedder's function that ignores its context could use them up.
-const (
-	politeness = 2 * time.Second
-	straggle   = 2 * time.Second
-)
-
-// connection is one connection to a server: a link, the wire over it and the SDK's
+// connection is one connection to a server: a link, the interceptor over it and the SDK's
 // session.
 type connection struct {
-	options *ClientOptions
-	log     *zap.Logger
-	link    link
-	wire    *wire
-	session *mcp.ClientSession
-	peer    ensemble.Peer
-	version atomic.Value // string: the negotiated protocol version
-	modern  bool         // the version is 2026-07-28 or newer
-	asking  *negotiation // of the protocol version; nil if only one was asked for
-	serial  atomic.Int64
+	options     *ClientOptions
+	log         *zap.Logger
+	link        link
+	interceptor *interceptor
+	session     *mcp.ClientSession
+	peer        ensemble.Peer
+	version     atomic.Value // string: the negotiated protocol version
+	modern      bool         // the version is 2026-07-28 or newer
+	asking      *negotiation // of the protocol version; nil if only one was asked for
+	serial      atomic.Int64
 
 	needs []string // names of the trusted values that go into headers
 
@@ -85,8 +78,8 @@ func newConnection(options *ClientOptions, l link) *connection {
 		c.needs = trusting.needs()
 	}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.wire = newWire(l, c.notified)
-	c.wire.peer, c.wire.failure = c.route, c.failure
+	c.interceptor = newInterceptor(l, c.notified)
+	c.interceptor.peer, c.interceptor.failure = c.route, c.failure
 	return c
 }
 
@@ -115,7 +108,7 @@ func (c *connection) open(ctx context.Context, p plan) error {
 	}
 	connected := make(chan outcome, 1)
 	go func() {
-		session, err := c.client().Connect(withExchange(ctx, x), c.wire, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
+		session, err := c.client().Connect(withExchange(ctx, x), c.interceptor, &mcp.ClientSessionOptions{ProtocolVersion: p.version})
 		connected <- outcome{session, err}
 	}()
 	var got outcome
@@ -125,14 +118,14 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		c.link.kill()
 		select {
 		case got = <-connected:
-		case <-time.After(straggle):
+		case <-time.After(wire.EndTimeout):
 		}
 	}
 	if got.err == nil && ctx.Err() == nil {
 		c.begin(ctx, got.session)
 		return nil
 	}
-	c.wire.forget(x)
+	c.interceptor.forget(x)
 	err := c.abandon(ctx, got.session, got.err)
 	x.failed(c.failure(err, x, true))
 	return err
@@ -180,7 +173,7 @@ func (c *connection) shookHands(method string, response *jsonrpc.Response) (vers
 	if l, ok := c.link.(interface{ negotiated(version string) }); ok {
 		l.negotiated(result.ProtocolVersion)
 	}
-	return knownVersion(result.ProtocolVersion)
+	return wire.KnownVersion(result.ProtocolVersion)
 }
 
 // abandon cleans up after a failed attempt and returns the reason of the failure.
@@ -215,7 +208,7 @@ func (c *connection) abandon(ctx context.Context, session *mcp.ClientSession, er
 func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 	c.session = session
 	info := session.InitializeResult()
-	c.modern = info.ProtocolVersion >= modern
+	c.modern = info.ProtocolVersion >= wire.Modern
 	c.version.Store(info.ProtocolVersion)
 	c.lasting = c.telemetry.StartSession(c.route(), true)
 	c.peer = describedPeer(c.serverInfo)
@@ -239,7 +232,7 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 // describedPeer decodes a server's description of itself (MCP 2025-11-25, schema §
 // Implementation). Members of the wrong type are ignored.
 func describedPeer(serverInfo json.RawMessage) (p ensemble.Peer) {
-	m, _ := members(serverInfo)
+	m, _ := wire.Members(serverInfo)
 	for name, text := range map[string]*string{
 		"name": &p.Name, "title": &p.Title, "version": &p.Version, "description": &p.Description, "websiteUrl": &p.Website,
 	} {
@@ -264,8 +257,8 @@ func (c *connection) watch() {
 	case <-c.life.Done():
 	case <-c.link.lost():
 		c.lostErr = c.link.err()
-	case <-c.wire.broken:
-		c.lostErr = cmp.Or(c.link.err(), cleaned(c.wire.cause))
+	case <-c.interceptor.broken:
+		c.lostErr = cmp.Or(c.link.err(), cleaned(c.interceptor.cause))
 	}
 	if c.isClosed() {
 		c.lostErr = nil // later errors are a consequence of Close
@@ -326,25 +319,25 @@ func (c *connection) Close(ctx context.Context) error {
 	return c.closeErr
 }
 
-// shutDown cancels the calls in flight, ends the session within politeness and closes
+// shutDown cancels the calls in flight, ends the session within endTimeout and closes
 // the link. The SDK's own Close waits for calls, possibly forever, without cancelling
 // them.
 func (c *connection) shutDown(ctx context.Context) error {
-	calls := c.wire.inFlight()
+	calls := c.interceptor.inFlight()
 	c.end()
-	polite, cancel := context.WithTimeout(ctx, politeness)
+	polite, cancel := context.WithTimeout(ctx, wire.EndTimeout)
 	defer cancel()
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
 		var cancelling sync.WaitGroup
 		for id := range calls {
-			cancelling.Go(func() { c.wire.cancel(polite, id, "the client closes the connection") })
+			cancelling.Go(func() { c.interceptor.cancel(polite, id, "the client closes the connection") })
 		}
 		cancelling.Wait()
 		_ = c.session.Close()
 	}()
-	bound := time.NewTimer(politeness)
+	bound := time.NewTimer(wire.EndTimeout)
 	defer bound.Stop()
 	select {
 	case <-said:
@@ -366,7 +359,7 @@ func (c *connection) settled(said <-chan struct{}) bool {
 		c.work.Wait()
 		close(gone)
 	}()
-	bound := time.NewTimer(straggle)
+	bound := time.NewTimer(wire.EndTimeout)
 	defer bound.Stop()
 	select {
 	case <-gone:

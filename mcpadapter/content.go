@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 // contentOf decodes one content block (MCP 2025-11-25, schema § ContentBlock). An
 // unknown or broken block becomes its own JSON as text: the SDK would fail the whole
 // result, and the model may still be able to use the text.
 func contentOf(block json.RawMessage) canister.Content {
-	m, err := members(block)
+	m, err := wire.Members(block)
 	if err != nil {
 		return unreadable(block)
 	}
@@ -43,7 +44,7 @@ func contentOf(block json.RawMessage) canister.Content {
 func unreadable(block json.RawMessage) canister.Content {
 	raw := compact(block)
 	return canister.TextContent{Text: string(raw), Extra: canister.Extra{
-		Metadata: canister.Fields{metadataPrefix + "block": raw},
+		Metadata: canister.Fields{wire.MetadataPrefix + "block": raw},
 	}}
 }
 
@@ -92,7 +93,7 @@ func (d *decoder) extra(known ...string) canister.Extra {
 // resource decodes an embedded resource. Members of the inner object go into the
 // metadata under "mcp/resource/".
 func (d *decoder) resource() canister.Content {
-	inner, err := members(d.m["resource"])
+	inner, err := wire.Members(d.m["resource"])
 	if err != nil {
 		d.failed = true
 		return nil
@@ -102,7 +103,7 @@ func (d *decoder) resource() canister.Content {
 	if _, ok := inner["blob"]; ok {
 		content.Blob = r.bytes("blob")
 	}
-	content.Metadata = merged(metadataOf(d.m, "resource", "type"), metadataUnder(resourcePrefix, inner, "uri", "mimeType", "text", "blob"))
+	content.Metadata = merged(metadataOf(d.m, "resource", "type"), metadataUnder(wire.ResourcePrefix, inner, "uri", "mimeType", "text", "blob"))
 	d.failed = d.failed || r.failed
 	return content
 }

@@ -84,7 +84,7 @@ func FuzzOutput(f *testing.F) {
 	f.Add([]byte(`{"content":{"type":"text"},"_meta":null}`))
 	f.Fuzz(func(t *testing.T, result []byte) {
 		if !json.Valid(result) {
-			t.Skip() // the wire decodes messages before
+			t.Skip() // the interceptor decodes messages before
 		}
 		out, err := outputOf(result)
 		if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// exchange follows one request through the SDK to the wire and back. It travels in the
+// exchange follows one request through the SDK to the server and back. It travels in the
 // context that the SDK passes to the transport, and keeps data that the SDK drops or
 // cannot decode: raw results, progress reports in order, and whether the request was
 // sent.
@@ -34,7 +35,7 @@ type exchange struct {
 	// call is the call that the request is made for; may be nil.
 	call *invoker.Call
 	// roots asks the client that runs the call for its roots; nil if it offers none.
-	roots asker
+	roots wire.Asker
 	// personal says that the request is made for one client or conversation and not for
 	// all; it carries the trusted headers.
 	personal bool
@@ -61,12 +62,12 @@ type exchange struct {
 
 	unsent error // the error of sending the last request, for the code that sends the next
 
-	// Guarded by the wire:
+	// Guarded by the interceptor:
 	method string // of the last request that was sent
 	id     jsonrpc.ID
 	over   bool // the caller no longer waits
 	// carried is the trace context of the last request; nil if it had none.
-	carried metaCarrier
+	carried wire.MetaCarrier
 }
 
 // verdict is one answer of the server.
@@ -107,7 +108,7 @@ func exchangeFrom(ctx context.Context) *exchange {
 // replaces the one before it.
 const maxProgress = 64
 
-// progressQueue passes reports from the reader of the wire, which must not block, to
+// progressQueue passes reports from the reader of the connection, which must not block, to
 // the goroutine of the call.
 type progressQueue struct {
 	mu      sync.Mutex

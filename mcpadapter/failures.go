@@ -176,8 +176,8 @@ func (c *connection) because(err error) error {
 		return lost
 	}
 	select {
-	case <-c.wire.broken:
-		return cleaned(c.wire.cause)
+	case <-c.interceptor.broken:
+		return cleaned(c.interceptor.cause)
 	default:
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -26,16 +27,16 @@ func keepText(request *jsonrpc.Request) {
 // keepTexts does the same for the questions in a result that asks for another round
 // (MCP 2026-07-28, SEP-2322).
 func keepTexts(result json.RawMessage) json.RawMessage {
-	m, err := members(result)
+	m, err := wire.Members(result)
 	if err != nil {
 		return result
 	}
-	questions, err := members(m["inputRequests"])
+	questions, err := wire.Members(m["inputRequests"])
 	if err != nil {
 		return result
 	}
 	for id, raw := range questions {
-		question, err := members(raw)
+		question, err := wire.Members(raw)
 		var method string
 		if err != nil || json.Unmarshal(question["method"], &method) != nil {
 			continue
@@ -58,7 +59,7 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	if key == "" {
 		return params
 	}
-	m, err := members(params)
+	m, err := wire.Members(params)
 	if err != nil {
 		return params
 	}
@@ -69,7 +70,7 @@ func withText(method string, params json.RawMessage) json.RawMessage {
 	if text == nil {
 		return params
 	}
-	meta, err := members(m["_meta"])
+	meta, err := wire.Members(m["_meta"])
 	if err != nil {
 		meta = make(map[string]json.RawMessage)
 	}

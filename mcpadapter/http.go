@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -50,7 +51,7 @@ func SSE(url string, options *HTTPOptions) ensemble.Source {
 		}}
 	})
 	if s.pinned == "" {
-		s.pinned = legacy
+		s.pinned = wire.Legacy
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -88,15 +89,11 @@ func (c *connection) Read(ctx context.Context, uri string) ([]canister.ResourceC
 		contents = append(contents, content)
 	}
 	if len(contents) > 0 {
-		rest := metadataUnder(metadataPrefix+readResult, answer, "contents", "resultType", "ttlMs", "cacheScope")
+		rest := metadataUnder(wire.MetadataPrefix+wire.ReadResultPrefix, answer, "contents", "resultType", "ttlMs", "cacheScope")
 		contents[0].Metadata = merged(contents[0].Metadata, rest)
 	}
 	return contents, nil
 }
-
-// readResult prefixes the metadata, in the first part of a resource that was read, that
-// holds members of the result itself: mcp/result/_meta.
-const readResult = "result/"
 
 // missing turns an error for an unknown resource into NOT_FOUND. The newest protocol
 // and some servers answer with the code for invalid parameters instead of the one for
@@ -191,13 +188,9 @@ func (c *connection) completion(answer map[string]json.RawMessage) (*ensemble.Co
 	if err := errors.Join(decodeMember(answer, "completion", &found), decodeMember(answer, "completion", &own)); err != nil {
 		return nil, c.named("completing an argument", invoker.Failf(invoker.Protocol, "The answer cannot be read: %w", err))
 	}
-	metadata := merged(metadataOf(answer, "completion", "resultType"), metadataUnder(metadataPrefix+completionMember, own, "values", "total", "hasMore"))
+	metadata := merged(metadataOf(answer, "completion", "resultType"), metadataUnder(wire.MetadataPrefix+wire.CompletionPrefix, own, "values", "total", "hasMore"))
 	return &ensemble.Completion{Values: found.Values, Total: max(found.Total, 0), More: found.HasMore, Metadata: metadata}, nil
 }
-
-// completionMember prefixes the metadata of a completion that holds members of its
-// inner object: mcp/completion/ and their names.
-const completionMember = "completion/"
 
 // gone returns the failure of a request on a connection that has ended, or nil.
 func (c *connection) gone() error {
@@ -221,7 +214,7 @@ func (c *connection) ofPerson(ctx context.Context, about telemetry.Call, value a
 		return err
 	}
 	x := &exchange{
-		show: instead(empty), personal: true, origin: callers.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: rootsAsker(ctx), about: about,
+		show: instead(empty), personal: true, origin: callers.OriginFrom(ctx), call: invoker.CallFrom(ctx), roots: wire.RootsAsker(ctx), about: about,
 	}
 	return c.decoded(ctx, x, value, send)
 }
@@ -246,7 +239,7 @@ func (c *connection) decoded(ctx context.Context, x *exchange, value any, send f
 
 // resourceOf decodes a description; it returns false if the description is invalid.
 func resourceOf(raw json.RawMessage) (ensemble.Resource, bool) {
-	m, err := members(raw)
+	m, err := wire.Members(raw)
 	if err != nil {
 		return ensemble.Resource{}, false
 	}
@@ -263,7 +256,7 @@ func resourceOf(raw json.RawMessage) (ensemble.Resource, bool) {
 
 // templateOf decodes a description; it returns false if the description is invalid.
 func templateOf(raw json.RawMessage) (ensemble.Template, bool) {
-	m, err := members(raw)
+	m, err := wire.Members(raw)
 	if err != nil {
 		return ensemble.Template{}, false
 	}
@@ -276,7 +269,7 @@ func templateOf(raw json.RawMessage) (ensemble.Template, bool) {
 
 // promptOf decodes a description; it returns false if the description is invalid.
 func promptOf(raw json.RawMessage) (ensemble.Prompt, bool) {
-	m, err := members(raw)
+	m, err := wire.Members(raw)
 	if err != nil {
 		return ensemble.Prompt{}, false
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -63,7 +64,7 @@ func (l *memoryLink) err() error            { return nil }
 // close waits until the server's handlers, whose contexts have ended, return.
 func (l *memoryLink) close(ctx context.Context) error {
 	l.ours.Close()
-	bound := time.NewTimer(straggle)
+	bound := time.NewTimer(wire.EndTimeout)
 	defer bound.Stop()
 	select {
 	case <-l.ended:
@@ -79,7 +80,7 @@ func (l *memoryLink) kill() {
 	l.theirs.Close()
 	select {
 	case <-l.ended:
-	case <-time.After(straggle):
+	case <-time.After(wire.EndTimeout):
 	}
 }
 
@@ -96,7 +97,7 @@ func (c *memoryConnection) Write(ctx context.Context, message jsonrpc.Message) e
 	stop := context.AfterFunc(ctx, func() {
 		select {
 		case <-written:
-		case <-time.After(straggle):
+		case <-time.After(wire.EndTimeout):
 			_ = c.Connection.Close()
 		}
 	})

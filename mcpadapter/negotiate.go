@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -72,7 +73,7 @@ func (c *connection) negotiate(ctx context.Context, silence time.Duration) error
 	if p, ok := c.link.(interface{ unread() (int, bool) }); ok {
 		c.asking.unread = p.unread
 	}
-	c.wire.over = func(inner mcp.Connection) mcp.Connection {
+	c.interceptor.over = func(inner mcp.Connection) mcp.Connection {
 		c.asking.Connection = inner
 		return c.asking
 	}
@@ -270,7 +271,7 @@ func (n *negotiation) knowsNewest() bool {
 // under an ID that the SDK does not use.
 func (c *connection) greeting(ctx context.Context) (*jsonrpc.Request, error) {
 	said := &overheard{over: make(chan struct{})}
-	_, err := c.client().Connect(ctx, said, &mcp.ClientSessionOptions{ProtocolVersion: legacy})
+	_, err := c.client().Connect(ctx, said, &mcp.ClientSessionOptions{ProtocolVersion: wire.Legacy})
 	if said.first == nil {
 		return nil, err
 	}

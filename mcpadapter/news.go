@@ -51,7 +51,7 @@ func (n *news) tell(news ensemble.News) {
 }
 
 // toolsChanged reports that the tools may have changed: to the listener immediately, so
-// that it is known before a result that follows on the wire, and through changed.
+// that it is known before a result that follows, and through changed.
 func (n *news) toolsChanged() {
 	n.tell(ensemble.News{Kind: ensemble.ToolsChanged})
 	n.tools.note()

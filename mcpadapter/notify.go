@@ -15,7 +15,7 @@ import (
 )
 
 // notified handles the notifications that concern this package and leaves the others to
-// the SDK by returning false. The reader of the wire calls it; it does not block.
+// the SDK by returning false. The reader of the connection calls it; it does not block.
 func (c *connection) notified(n *jsonrpc.Request) bool {
 	switch n.Method {
 	case "notifications/tools/list_changed":
@@ -72,7 +72,7 @@ func (c *connection) serverLog(params json.RawMessage) {
 	}
 	// An entry does not name its call. The call gets it only if it is the only one in
 	// flight, on a connection that only one client uses.
-	if x := c.wire.only(); x != nil && known && !c.wire.isShared() {
+	if x := c.interceptor.only(); x != nil && known && !c.interceptor.isShared() {
 		said := invoker.LogEntry{Level: entry.Level, Logger: entry.Logger, Data: entry.Data, Logged: c.log.Core().Enabled(level)}
 		_ = contain.Call("Call.Log", func() { x.call.Note(said) }) // a panic is not the connection's fault
 	}

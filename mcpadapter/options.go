@@ -10,12 +10,10 @@ import (
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"go.uber.org/zap"
 )
-
-// defaultAnswer is the default of [ClientOptions].AnswerTimeout.
-const defaultAnswer = 10 * time.Minute
 
 // ClientOptions are the options that all transports share. With the zero value, a
 // server can ask only the person of a call.
@@ -180,7 +178,7 @@ func (o *ClientOptions) withDefaults(server string) ClientOptions {
 	full.Logger = event.Logger(full.Logger)
 	full.Logger = full.Logger.With(zap.String("server", full.Server))
 	if full.AnswerTimeout <= 0 {
-		full.AnswerTimeout = defaultAnswer
+		full.AnswerTimeout = wire.AnswerTimeout
 	}
 	if full.MaxMessage <= 0 {
 		full.MaxMessage = defaultMaxMessage

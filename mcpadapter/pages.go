@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -72,7 +73,7 @@ func everyOne[T any](ctx context.Context, c *connection, what, member string, as
 			if one, ok := read(raw); ok {
 				all = append(all, one)
 			} else {
-				event.Log(ctx, c.log, zapcore.WarnLevel, "what the server describes wrongly is left out", event.DescriptionRefused, zap.String("list", what), zap.String("description", cleanLine(textcut.Bytes(string(raw), maxQuoted))))
+				event.Log(ctx, c.log, zapcore.WarnLevel, "what the server describes wrongly is left out", event.DescriptionRefused, zap.String("list", what), zap.String("description", cleanLine(textcut.Bytes(string(raw), wire.MaxQuoted))))
 			}
 		}
 		if len(all) > maxListed {

@@ -58,7 +58,7 @@ func (c *connection) ask(ctx context.Context, x *exchange, name, method string, 
 	}
 	over := make(chan error, 1)
 	x.answered = func(_ string, response *jsonrpc.Response) { over <- response.Error }
-	if err := c.wire.Write(withExchange(ctx, x), &jsonrpc.Request{ID: id, Method: method, Params: text}); err != nil {
+	if err := c.interceptor.Write(withExchange(ctx, x), &jsonrpc.Request{ID: id, Method: method, Params: text}); err != nil {
 		return err
 	}
 	select {

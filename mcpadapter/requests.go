@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client returns the SDK's client for one connection. The wire handles the
+// client returns the SDK's client for one connection. The interceptor handles the
 // notifications that concern this package before the SDK sees them.
 func (c *connection) client() *mcp.Client {
 	o := c.options
@@ -75,7 +76,7 @@ func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		ctx, span := c.answering(ctx, method, req)
-		defer func() { span.End(nil, answeredWith(span, err)) }()
+		defer func() { span.End(nil, wire.ErrorFault(span, err)) }()
 		o := c.options
 		switch {
 		case method == "sampling/createMessage" && o.Sample == nil && (!o.SampleCalls || c.asker(ctx) == nil),
@@ -92,15 +93,11 @@ func (c *connection) decline(next mcp.MethodHandler) mcp.MethodHandler {
 
 // callRoots answers roots/list with the roots of the client that runs the call of x.
 func (c *connection) callRoots(ctx context.Context, x *exchange) (mcp.Result, error) {
-	roots, err := consult(ctx, c, func(ctx context.Context) ([]Root, error) { return rootsFrom(ctx, x.roots) })
+	roots, err := consult(ctx, c, func(ctx context.Context) ([]*mcp.Root, error) { return wire.AskRoots(ctx, x.roots) })
 	if err != nil {
 		return nil, err
 	}
-	result := &mcp.ListRootsResult{Roots: []*mcp.Root{}}
-	for _, root := range roots {
-		result.Roots = append(result.Roots, &mcp.Root{URI: root.URI, Name: root.Name})
-	}
-	return result, nil
+	return &mcp.ListRootsResult{Roots: roots}, nil
 }
 
 func (c *connection) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -154,7 +151,7 @@ func (c *connection) askedBy(ctx context.Context) *exchange {
 	if x := exchangeFrom(ctx); x != nil && x.personal { // otherwise it is the exchange of the handshake
 		return x
 	}
-	return c.wire.only()
+	return c.interceptor.only()
 }
 
 // person returns the function that answers a question: the embedder's, or that of the
@@ -211,7 +208,7 @@ func (c *connection) hold(ctx context.Context) (resume func()) {
 		return x.call.Hold()
 	}
 	var resumes []func()
-	for _, call := range c.wire.inFlight() {
+	for _, call := range c.interceptor.inFlight() {
 		resumes = append(resumes, call.Hold())
 	}
 	return func() {

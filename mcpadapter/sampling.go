@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -132,12 +133,12 @@ func blocksOf(content json.RawMessage) (blocks []json.RawMessage) {
 func sampleMessageOf(role string, blocks []json.RawMessage) invoker.SampleMessage {
 	message := invoker.SampleMessage{Role: role}
 	for _, block := range blocks {
-		m, _ := members(block) // contentOf handles a block that is not an object
+		m, _ := wire.Members(block) // contentOf handles a block that is not an object
 		d := decoder{m: m}
 		switch d.text("type") {
 		case "tool_use":
 			use := invoker.ToolUse{ID: d.text("id"), Name: d.text("name"), Input: m["input"]}
-			use.Metadata, _ = members(m["_meta"])
+			use.Metadata, _ = wire.Members(m["_meta"])
 			message.ToolUses = append(message.ToolUses, use)
 		case "tool_result":
 			message.ToolResults = append(message.ToolResults, toolResultOf(d))
@@ -150,7 +151,7 @@ func sampleMessageOf(role string, blocks []json.RawMessage) invoker.SampleMessag
 
 func toolResultOf(d decoder) invoker.ToolResult {
 	result := invoker.ToolResult{ToolUseID: d.text("toolUseId"), Failed: d.bool("isError")}
-	result.Metadata, _ = members(d.m["_meta"])
+	result.Metadata, _ = wire.Members(d.m["_meta"])
 	var blocks []json.RawMessage
 	d.into("content", &blocks)
 	for _, block := range blocks {
@@ -177,7 +178,7 @@ func sampleAnswer(asked *invoker.SampleRequest, answer *invoker.SampleResult) (*
 		result.Content = append(result.Content, &mcp.TextContent{Text: answer.Text})
 	}
 	for _, use := range answer.ToolUses {
-		block, err := toolUseBlock(use)
+		block, err := wire.ToolUseBlock(use)
 		if err != nil {
 			return nil, err
 		}
@@ -185,22 +186,4 @@ func sampleAnswer(asked *invoker.SampleRequest, answer *invoker.SampleResult) (*
 	}
 	result.StopReason = cmp.Or(result.StopReason, "toolUse")
 	return result, nil
-}
-
-// toolUseBlock encodes a use of a tool. The values of its input are not changed.
-func toolUseBlock(use invoker.ToolUse) (*mcp.ToolUseContent, error) {
-	block := &mcp.ToolUseContent{ID: use.ID, Name: use.Name, Input: map[string]any{}}
-	if len(use.Input) > 0 {
-		input, err := members(use.Input)
-		if err != nil {
-			return nil, errors.New("the model asked for a tool with an input that is not a JSON object")
-		}
-		for name, value := range input {
-			block.Input[name] = value
-		}
-	}
-	for name, value := range use.Metadata {
-		block.Meta = withMeta(block.Meta, name, value)
-	}
-	return block, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -178,7 +179,7 @@ var errServerClosed = errors.New("the server is closed")
 // one of its methods is called. The caller must close the roster, after the server.
 // With a nil roster the server offers only options.Tools.
 func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
-	s := &Server{options: options.withDefaults(), roster: roster, stall: maxStall}
+	s := &Server{options: options.withDefaults(), roster: roster, stall: wire.StallTimeout}
 	if s.roster == nil {
 		s.roster, _ = ensemble.NewRoster() // an empty roster: no error is possible
 	}
@@ -243,7 +244,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	full.Parallel = positive(full.Parallel, defaultParallel)
 	full.MaxSessions = positive(full.MaxSessions, defaultMaxSessions)
 	full.SessionIdle = positive(full.SessionIdle, defaultSessionIdle)
-	full.AnswerTimeout = positive(full.AnswerTimeout, defaultAnswer)
+	full.AnswerTimeout = positive(full.AnswerTimeout, wire.AnswerTimeout)
 	full.PageSize = positive(full.PageSize, defaultPageSize)
 	full.ShutdownTimeout = positive(full.ShutdownTimeout, DefaultShutdownTimeout)
 	full.Logger = event.Logger(full.Logger)
@@ -266,7 +267,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.stopTaking()
 	finished := s.running.wait(ctx)
 	s.end(errServerClosed)
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), straggle)
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), wire.EndTimeout)
 	defer cancel()
 	s.answering.wait(bound) // the SDK drops the responses of a closed session
 	s.endStreams()

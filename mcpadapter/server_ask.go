@@ -13,19 +13,16 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// asker sends a question to the client and waits for the answer. The key is the one the
-// tool chose for the question; empty if it has none.
-type asker func(ctx context.Context, key string, question mcp.InputRequest) (mcp.InputResponse, error)
 
 // offer gives a call access to the client's user and model, and its context access to
 // the roots, as far as the client declares these capabilities. complete tells the
 // client that the interaction with an elicitationId is complete; nil if its protocol
 // has no such notification.
-func offer(ctx context.Context, call *invoker.Call, ask asker, complete func(id string), caps *mcp.ClientCapabilities) context.Context {
+func offer(ctx context.Context, call *invoker.Call, ask wire.Asker, complete func(id string), caps *mcp.ClientCapabilities) context.Context {
 	if caps.Elicitation != nil {
 		call.Person = func(ctx context.Context, q *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 			params, err := elicitParams(q, caps.Elicitation)
@@ -52,7 +49,7 @@ func offer(ctx context.Context, call *invoker.Call, ask asker, complete func(id 
 	if !hasRoots(caps) {
 		return ctx
 	}
-	return withRoots(ctx, ask)
+	return wire.WithRoots(ctx, ask)
 }
 
 // canBeAsked reports whether a client declares that it answers any kind of question.
@@ -62,7 +59,7 @@ func canBeAsked(caps *mcp.ClientCapabilities) bool {
 
 // directly returns an asker that sends requests to the client while the client waits
 // for the result (before 2026-07-28).
-func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession, from *caller) asker {
+func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession, from *caller) wire.Asker {
 	return func(toolCtx context.Context, _ string, question mcp.InputRequest) (mcp.InputResponse, error) {
 		// The SDK finds the stream of the call through the context of its request.
 		ctx, cancel := context.WithTimeoutCause(requestCtx, s.options.AnswerTimeout, errNoAnswer)
@@ -94,7 +91,7 @@ func (s *Server) directly(requestCtx context.Context, session *mcp.ServerSession
 			answer, err = session.ListRoots(ctx, q)
 		}
 		failure := askFailure(toolCtx, ctx, err)
-		span.End(nil, answeredWith(span, cmp.Or(err, failure)))
+		span.End(nil, wire.ErrorFault(span, cmp.Or(err, failure)))
 		return answer, failure
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -48,7 +49,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 	}
 	c.record = audit.Record{
 		Time: time.Now(), Asker: "mcp", Client: clientName(req.ClientInfo()), ClientName: callers.NameFrom(from.ctx),
-		Invocation: c.call.ID, Tool: textcut.Bytes(req.Params.Name, maxQuoted), Arguments: req.Params.Arguments,
+		Invocation: c.call.ID, Tool: textcut.Bytes(req.Params.Name, wire.MaxQuoted), Arguments: req.Params.Arguments,
 	}
 	if err != nil {
 		return nil, c.refused(notWaiting, err)
@@ -58,7 +59,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 		return nil, c.refused(invoker.Failf(invoker.Unavailable, "The tools are not available now."), err)
 	}
 	if tool == nil {
-		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", textcut.Bytes(req.Params.Name, maxQuoted)))
+		return nil, c.refused(unknownTool, refusal(jsonrpc.CodeInvalidParams, "unknown tool %q", textcut.Bytes(req.Params.Name, wire.MaxQuoted)))
 	}
 	c.tool = tool
 	span.Tool(tool.name)

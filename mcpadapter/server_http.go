@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -147,7 +148,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 	_ = control.SetReadDeadline(time.Time{}) // not every connection supports it
 	_ = control.SetWriteDeadline(time.Time{})
 	id := r.Header.Get(sessionHeader)
-	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= modern || id == "" && saysModern(r)
+	isModern := h.options.Stateless || r.Header.Get(protocolHeader) >= wire.Modern || id == "" && saysModern(r)
 	if !isModern && id != "" {
 		done, ok := h.sessions.use(id, from.identity)
 		if !ok {
@@ -269,7 +270,7 @@ func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
 	}):
 		return true
 	}
-	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, maxQuoted)))
+	event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is none of the server's", event.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
 	listening.Refuse(w, r, http.StatusForbidden, "the server does not go by this name")
 	return false
 }
@@ -284,7 +285,7 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	own := isOriginOf(origins[0], r.Host)
 	listed := slices.ContainsFunc(h.options.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 	if len(origins) > 1 || !own && !listed {
-		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], maxQuoted)))
+		event.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", event.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], wire.MaxQuoted)))
 		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")
 		return false
 	}

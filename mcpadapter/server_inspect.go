@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 // maxDepth is the maximum nesting depth of a client's message. The SDK has the same
@@ -141,7 +142,7 @@ func (in *inspector) run() error {
 				in.levels[in.depth].key = in.levels[in.depth].object
 			}
 		case '"':
-			end := stringEnd(in.text, i)
+			end := wire.StringEnd(in.text, i)
 			if end < 0 {
 				return errors.New("it is not JSON")
 			}
@@ -154,20 +155,6 @@ func (in *inspector) run() error {
 		}
 	}
 	return nil
-}
-
-// stringEnd returns the index after the string that begins at i; -1 if the string does
-// not end.
-func stringEnd(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return -1
 }
 
 // string processes a string near the root: a key, or the value of method.
@@ -195,11 +182,11 @@ func (in *inspector) string(quoted []byte) error {
 	known, isKnown := knownMembers[same]
 	switch {
 	case slices.Contains(l.seen, same):
-		return fmt.Errorf("the member %q stands in it twice", textcut.Bytes(name, maxQuoted))
+		return fmt.Errorf("the member %q stands in it twice", textcut.Bytes(name, wire.MaxQuoted))
 	case len(l.seen) >= maxMembers:
 		return fmt.Errorf("it has more than %d members", maxMembers)
 	case isKnown && known != name:
-		return fmt.Errorf("the member %q is written as %q", known, textcut.Bytes(name, maxQuoted))
+		return fmt.Errorf("the member %q is written as %q", known, textcut.Bytes(name, wire.MaxQuoted))
 	}
 	l.seen = append(l.seen, same)
 	return nil
@@ -227,7 +214,7 @@ func (in *inspector) checkID(rest []byte) error {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	var id string
 	if len(rest) > 0 && rest[0] == '"' {
-		if end := stringEnd(rest, 0); end > 0 {
+		if end := wire.StringEnd(rest, 0); end > 0 {
 			id = "string " + unquoted(rest[:end])
 		}
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -53,7 +54,7 @@ func (s *Server) listTemplates(ctx context.Context, req *mcp.ListResourceTemplat
 			w.textIf("title", t.Title)
 			w.textIf("description", t.Description)
 			w.textIf("mimeType", t.MIME)
-			w.fields(t.Metadata, metadataPrefix)
+			w.fields(t.Metadata, wire.MetadataPrefix)
 			return w.end()
 		})
 }
@@ -116,7 +117,7 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 	if len(parts) > 0 {
 		metadata = parts[0].Metadata
 	}
-	return w.result(metadata, metadataPrefix+readResult), nil
+	return w.result(metadata, wire.MetadataPrefix+wire.ReadResultPrefix), nil
 }
 
 // failed returns the JSON-RPC error of a request that failed. Its data holds the URI,
@@ -135,7 +136,7 @@ func (s *Server) failed(ctx context.Context, method string, err error, notFound 
 	}
 	data := newObject()
 	data.textIf("uri", uri)
-	if said, err := members(failure.Structured().JSON); err == nil {
+	if said, err := wire.Members(failure.Structured().JSON); err == nil {
 		data.raw("error", said["error"])
 	}
 	return &jsonrpc.Error{Code: code, Message: failure.Message, Data: data.end()}
@@ -211,12 +212,12 @@ func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
 			if a.Required {
 				argument.bool("required", true)
 			}
-			argument.fields(a.Metadata, metadataPrefix)
+			argument.fields(a.Metadata, wire.MetadataPrefix)
 			w.write(argument.end())
 		}
 		w.byte(']')
 	}
-	w.fields(p.Metadata, metadataPrefix)
+	w.fields(p.Metadata, wire.MetadataPrefix)
 	return w.end()
 }
 
@@ -292,7 +293,7 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, isMode
 	}
 	w.byte(']')
 	w.finish(isModern, false)
-	return w.result(prompt.Metadata, metadataPrefix), nil
+	return w.result(prompt.Metadata, wire.MetadataPrefix), nil
 }
 
 func promptMessage(message ensemble.PromptMessage, content canister.Content) []byte {
@@ -300,7 +301,7 @@ func promptMessage(message ensemble.PromptMessage, content canister.Content) []b
 	w.text("role", message.Role)
 	w.key("content")
 	w.block(content)
-	w.fields(message.Metadata, metadataPrefix)
+	w.fields(message.Metadata, wire.MetadataPrefix)
 	return w.end()
 }
 
@@ -338,9 +339,9 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Re
 	if found.More {
 		completion.bool("hasMore", true)
 	}
-	completion.fields(found.Metadata, metadataPrefix+completionMember)
+	completion.fields(found.Metadata, wire.MetadataPrefix+wire.CompletionPrefix)
 	w := newObject()
 	w.raw("completion", completion.end())
 	w.finish(speaksModern(req.ProtocolVersion()), false)
-	return w.result(found.Metadata, metadataPrefix), nil
+	return w.result(found.Metadata, wire.MetadataPrefix), nil
 }

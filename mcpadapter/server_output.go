@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 var errClientNotReading = errors.New("the client does not read what the server writes: its session is ended; a client must read standard output of its server until that ends")
@@ -27,7 +29,7 @@ type output struct {
 	unsent   atomic.Int64  // lines
 	writing  chan struct{} // semaphore of the writer whose turn it is
 	stalled  atomic.Bool
-	hurried  chan struct{} // closed when the client only has straggle left for each piece
+	hurried  chan struct{} // closed when the client only has endTimeout left for each piece
 	hurrying sync.Once
 	closed   chan struct{}
 	closing  sync.Once
@@ -106,7 +108,7 @@ func (o *output) writePiece(piece []byte) error {
 			return o.ended()
 		case <-hurried:
 			hurried = nil
-			timer.Reset(min(o.stall, straggle))
+			timer.Reset(min(o.stall, wire.EndTimeout))
 		case <-timer.C:
 			o.stalled.Store(true)
 			o.onStall()
@@ -116,7 +118,7 @@ func (o *output) writePiece(piece []byte) error {
 	}
 }
 
-// hurry limits the client to straggle for each piece from now on, because the session
+// hurry limits the client to endTimeout for each piece from now on, because the session
 // is ending.
 func (o *output) hurry() { o.hurrying.Do(func() { close(o.hurried) }) }
 
@@ -132,7 +134,7 @@ func (o *output) ended() error {
 func (o *output) hasStalled() bool { return o.stalled.Load() }
 
 // close closes the output. A write under way returns to its caller. On some systems,
-// closing a file waits for such a write; close then gives up after straggle.
+// closing a file waits for such a write; close then gives up after endTimeout.
 func (o *output) close() error {
 	o.closing.Do(func() {
 		close(o.closed)
@@ -140,7 +142,7 @@ func (o *output) close() error {
 		go func() { closed <- o.to.Close() }()
 		select {
 		case o.closeErr = <-closed:
-		case <-time.After(straggle):
+		case <-time.After(wire.EndTimeout):
 		}
 	})
 	return o.closeErr

@@ -21,6 +21,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -151,7 +152,7 @@ func TestClientReadsLater(t *testing.T) {
 				sent.Add(1)
 			}
 		}()
-		time.Sleep(maxStall - time.Second)
+		time.Sleep(wire.StallTimeout - time.Second)
 		if n := sent.Load(); n < maxUnsent || n > 3*maxUnsent {
 			t.Errorf("the server has read %d messages", n)
 		}
@@ -185,9 +186,9 @@ func TestClientReadsNothing(t *testing.T) {
 		took time.Duration
 		err  error
 	}{
-		"for a minute":            {func(func(), *Server) {}, maxStall, errClientNotReading},
-		"and the context ends":    {func(cancel func(), _ *Server) { cancel() }, 10*time.Second + straggle, context.Canceled},
-		"and the server is ended": {func(_ func(), server *Server) { _ = server.Close(context.Background()) }, 10*time.Second + 2*straggle, errClientNotReading},
+		"for a minute":            {func(func(), *Server) {}, wire.StallTimeout, errClientNotReading},
+		"and the context ends":    {func(cancel func(), _ *Server) { cancel() }, 10*time.Second + wire.EndTimeout, context.Canceled},
+		"and the server is ended": {func(_ func(), server *Server) { _ = server.Close(context.Background()) }, 10*time.Second + 2*wire.EndTimeout, errClientNotReading},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -178,12 +179,12 @@ func refusal(code int64, format string, args ...any) error {
 
 // speaksModern reports whether a request belongs to protocol 2026-07-28 or later, where
 // each request carries the version.
-func speaksModern(version string) bool { return version >= modern }
+func speaksModern(version string) bool { return version >= wire.Modern }
 
 // clientName returns the client's name and version, for display.
 func clientName(info *mcp.Implementation) string {
 	if info == nil {
 		return ""
 	}
-	return strings.TrimSpace(textcut.Bytes(info.Name, maxQuoted) + " " + textcut.Bytes(info.Version, maxQuoted))
+	return strings.TrimSpace(textcut.Bytes(info.Name, wire.MaxQuoted) + " " + textcut.Bytes(info.Version, wire.MaxQuoted))
 }

@@ -10,12 +10,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
-
-// FailureKey is the member of a result's _meta that describes a failed call, in the
-// JSON form of invoker.Failure.Structured, for clients that know it. The text of such a
-// result is meant for models.
-const FailureKey = "io.github.consort-go/failure"
 
 // resultOf returns the result of a call (MCP 2025-11-25, server/tools § Tool Result),
 // and its content.
@@ -44,11 +40,11 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 		w.bool("isError", true)
 	}
 	w.finish(isModern, false)
-	w.fields(metadata, metadataPrefix, "_meta")
+	w.fields(metadata, wire.MetadataPrefix, "_meta")
 	result := &rawResult{text: w.open(), content: content, failure: failure}
-	result.Meta = passedMeta(metadata[metadataPrefix+"_meta"])
+	result.Meta = passedMeta(metadata[wire.MetadataPrefix+"_meta"])
 	if failure != nil {
-		result.SetMeta(withMeta(result.Meta, FailureKey, failure.Structured().JSON))
+		result.SetMeta(wire.WithMeta(result.Meta, FailureKey, failure.Structured().JSON))
 	}
 	return result, content
 }
@@ -56,24 +52,16 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 // passedMeta returns the _meta of a roster server's result, without FailureKey and the
 // members that belong to the connection with that server.
 func passedMeta(said json.RawMessage) map[string]any {
-	members, err := members(said)
+	members, err := wire.Members(said)
 	if err != nil {
 		return nil
 	}
 	var meta map[string]any
 	for name, value := range members {
 		if !strings.HasPrefix(name, "io.modelcontextprotocol/") && name != FailureKey {
-			meta = withMeta(meta, name, value)
+			meta = wire.WithMeta(meta, name, value)
 		}
 	}
-	return meta
-}
-
-func withMeta(meta map[string]any, name string, value json.RawMessage) map[string]any {
-	if meta == nil {
-		meta = make(map[string]any)
-	}
-	meta[name] = value
 	return meta
 }
 
@@ -113,13 +101,13 @@ func (w *object) block(c canister.Content) {
 	b := newObject()
 	switch c := c.(type) {
 	case canister.TextContent:
-		if raw := c.Metadata[metadataPrefix+"block"]; len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
+		if raw := c.Metadata[wire.MetadataPrefix+"block"]; len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
 			w.write(raw) // of a type that only its client may know
 			return
 		}
 		b.text("type", "text")
 		b.text("text", c.Text)
-		b.fields(c.Metadata, metadataPrefix)
+		b.fields(c.Metadata, wire.MetadataPrefix)
 	case canister.ImageContent:
 		if c.URL != "" { // MCP has no images by URL
 			w.block(canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
@@ -128,16 +116,16 @@ func (w *object) block(c canister.Content) {
 		b.text("type", "image")
 		b.base64("data", c.Data)
 		b.text("mimeType", c.MIME)
-		b.fields(c.Metadata, metadataPrefix)
+		b.fields(c.Metadata, wire.MetadataPrefix)
 	case canister.AudioContent:
 		b.text("type", "audio")
 		b.base64("data", c.Data)
 		b.text("mimeType", c.MIME)
-		b.fields(c.Metadata, metadataPrefix)
+		b.fields(c.Metadata, wire.MetadataPrefix)
 	case canister.ResourceContent:
 		b.text("type", "resource")
 		b.raw("resource", resourceContents(c))
-		b.fields(c.Metadata, metadataPrefix)
+		b.fields(c.Metadata, wire.MetadataPrefix)
 	case canister.LinkContent:
 		b.text("type", "resource_link")
 		b.link(c)
@@ -158,7 +146,7 @@ func (w *object) link(c canister.LinkContent) {
 	if c.Size != nil {
 		w.int("size", *c.Size)
 	}
-	w.fields(c.Metadata, metadataPrefix)
+	w.fields(c.Metadata, wire.MetadataPrefix)
 }
 
 func resourceLink(r ensemble.Resource) canister.LinkContent {
@@ -183,6 +171,6 @@ func resourceContents(c canister.ResourceContent) []byte {
 	} else {
 		w.text("text", c.Text)
 	}
-	w.fields(c.Metadata, resourcePrefix)
+	w.fields(c.Metadata, wire.ResourcePrefix)
 	return w.end()
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -18,47 +19,23 @@ import (
 // meanwhile. The error is an [invoker.Failure]: Unavailable if the client has no roots
 // capability, or if ctx does not belong to a server's call.
 func ClientRoots(ctx context.Context) ([]Root, error) {
-	ask := rootsAsker(ctx)
+	ask := wire.RootsAsker(ctx)
 	if ask == nil {
 		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs the roots of the client, which tells none.", Cause: errNoRoots}
 	}
 	defer invoker.CallFrom(ctx).Hold()()
-	return rootsFrom(ctx, ask)
-}
-
-// rootsFrom asks the client for its roots.
-func rootsFrom(ctx context.Context, ask asker) ([]Root, error) {
-	answer, err := ask(ctx, "", &mcp.ListRootsParams{})
+	declared, err := wire.AskRoots(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
-	result, ok := answer.(*mcp.ListRootsResult)
-	if !ok {
-		return nil, invoker.Failf(invoker.Protocol, "The client was asked for its roots and answered something else.")
-	}
 	var roots []Root
-	for _, r := range result.Roots {
-		if r != nil {
-			roots = append(roots, Root{URI: r.URI, Name: r.Name})
-		}
+	for _, r := range declared {
+		roots = append(roots, Root{URI: r.URI, Name: r.Name})
 	}
 	return roots, nil
 }
 
 var errNoRoots = errors.New("the client tells no roots")
-
-type rootsKey struct{}
-
-// rootsAsker returns the asker for the client that ctx works for; nil if the client has
-// no roots capability.
-func rootsAsker(ctx context.Context) asker {
-	ask, _ := ctx.Value(rootsKey{}).(asker)
-	return ask
-}
-
-func withRoots(ctx context.Context, ask asker) context.Context {
-	return context.WithValue(ctx, rootsKey{}, ask)
-}
 
 func hasRoots(caps *mcp.ClientCapabilities) bool {
 	return caps.RootsV2 != nil || caps.Roots.ListChanged

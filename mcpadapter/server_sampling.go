@@ -12,13 +12,14 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // clientModel returns the model of a client with the sampling capability. Requests with
 // tools are sent only to clients that declare sampling.tools (MCP 2025-11-25,
 // client/sampling § Tools in Sampling).
-func clientModel(ask asker, can *mcp.SamplingCapabilities) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
+func clientModel(ask wire.Asker, can *mcp.SamplingCapabilities) func(context.Context, *invoker.SampleRequest) (*invoker.SampleResult, error) {
 	return func(ctx context.Context, q *invoker.SampleRequest) (*invoker.SampleResult, error) {
 		if q.UsesTools() && can.Tools == nil {
 			return nil, invoker.NoModelTools()
@@ -103,7 +104,7 @@ func addMessages(params *mcp.CreateMessageWithToolsParams, m *invoker.SampleMess
 		return nil
 	}
 	for _, use := range m.ToolUses {
-		block, err := toolUseBlock(use)
+		block, err := wire.ToolUseBlock(use)
 		if err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) 
 		block.Content = append(block.Content, &mcp.TextContent{Text: string(structured)})
 	}
 	for name, value := range result.Metadata {
-		block.Meta = withMeta(block.Meta, name, value)
+		block.Meta = wire.WithMeta(block.Meta, name, value)
 	}
 	return block, nil
 }
@@ -147,7 +148,7 @@ func toolResultBlock(result invoker.ToolResult) (*mcp.ToolResultContent, error) 
 func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
 	content = slices.Clone(content)
 	for i, c := range content {
-		if text, ok := c.(canister.TextContent); ok && text.Metadata[metadataPrefix+"block"] != nil {
+		if text, ok := c.(canister.TextContent); ok && text.Metadata[wire.MetadataPrefix+"block"] != nil {
 			content[i] = canister.Text(text.Text) // of a type that the SDK does not read
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 // Metadata that the SDK cannot read are left out, and the content is not.
@@ -23,7 +24,7 @@ func TestContentWithOddMetadata(t *testing.T) {
 		}
 		fields := canister.Fields{}
 		for name, value := range members {
-			fields[metadataPrefix+name] = value
+			fields[wire.MetadataPrefix+name] = value
 		}
 		block, err := sampleContent(canister.TextContent{Text: "hi", Extra: canister.Extra{Metadata: fields}})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/internal/callers"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -186,7 +187,7 @@ func (t *stream) close() {
 	}()
 	select {
 	case <-gone:
-	case <-time.After(straggle):
+	case <-time.After(wire.EndTimeout):
 	}
 	t.mu.Lock()
 	left := slices.Collect(maps.Keys(t.open))
@@ -266,7 +267,7 @@ func (t *stream) read() {
 	for {
 		t.output.makeRoom()
 		line, large, err := readLine(lines, t.server.options.MaxBody)
-		if line = trim(line); large {
+		if line = wire.Trim(line); large {
 			t.refuse(jsonrpc.CodeInvalidRequest, "the message is too large")
 		} else if len(line) > 0 && !t.take(line) {
 			t.readErr = io.EOF

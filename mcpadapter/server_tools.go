@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -167,7 +168,7 @@ func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
 	if annotations := annotationsOf(t.def); annotations != nil {
 		w.raw("annotations", annotations)
 	}
-	w.fields(t.def.Metadata, metadataPrefix, "annotations", "execution", "title")
+	w.fields(t.def.Metadata, wire.MetadataPrefix, "annotations", "execution", "title")
 	return w.end()
 }
 
@@ -175,14 +176,14 @@ func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
 // because clients find it there.
 func hasOwnTitle(def *invoker.Definition) bool {
 	var annotated struct{ Title string }
-	_ = json.Unmarshal(def.Metadata[metadataPrefix+"annotations"], &annotated)
-	return annotated.Title == "" || def.Metadata[metadataPrefix+"title"] != nil
+	_ = json.Unmarshal(def.Metadata[wire.MetadataPrefix+"annotations"], &annotated)
+	return annotated.Title == "" || def.Metadata[wire.MetadataPrefix+"title"] != nil
 }
 
 // annotationsOf returns the hints, and the other annotations of a remote tool; nil if
 // there are none. A hint that is not set is omitted.
 func annotationsOf(def *invoker.Definition) json.RawMessage {
-	said, _ := members(def.Metadata[metadataPrefix+"annotations"]) // other values than objects are ignored
+	said, _ := wire.Members(def.Metadata[wire.MetadataPrefix+"annotations"]) // other values than objects are ignored
 	w := newObject()
 	hint := func(name string, given bool, value bool) {
 		if raw := string(said[name]); given || raw == "false" {

@@ -11,15 +11,9 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-)
-
-// The protocol versions that this package asks for by name. A server that is asked for
-// legacy may answer with an older one.
-const (
-	modern = "2026-07-28"
-	legacy = "2025-11-25"
 )
 
 // defaultProbe bounds the probe if neither ProbeTimeout nor a deadline does.
@@ -82,7 +76,7 @@ func (s *source) plans(ctx context.Context) []plan {
 	if s.pinned != "" {
 		return []plan{{version: s.pinned}}
 	}
-	newest := plan{version: modern, probe: s.options.ProbeTimeout, both: s.inOrder}
+	newest := plan{version: wire.Modern, probe: s.options.ProbeTimeout, both: s.inOrder}
 	if deadline, ok := ctx.Deadline(); ok && newest.probe <= 0 {
 		newest.probe = time.Until(deadline) / 3
 	} else if newest.probe <= 0 {
@@ -91,9 +85,9 @@ func (s *source) plans(ctx context.Context) []plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isLegacy {
-		return []plan{{version: legacy}, newest}
+		return []plan{{version: wire.Legacy}, newest}
 	}
-	return []plan{newest, {version: legacy}}
+	return []plan{newest, {version: wire.Legacy}}
 }
 
 // remember records the outcome of an attempt for the next Open. c is nil if the attempt
@@ -105,7 +99,7 @@ func (s *source) remember(p plan, c *connection, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case p.version != modern:
+	case p.version != wire.Modern:
 	case late:
 		s.silences++
 	default:
@@ -113,7 +107,7 @@ func (s *source) remember(p plan, c *connection, late bool) {
 	}
 	switch {
 	case late:
-		s.isLegacy = p.version == modern
+		s.isLegacy = p.version == wire.Modern
 	case c != nil:
 		isOlder := !c.modern && (c.asking == nil || !c.asking.knowsNewest())
 		s.isLegacy = isOlder && s.silences != 1

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -27,7 +28,7 @@ func TestDeafServer(t *testing.T) {
 	ended := make(chan struct{})
 	close(ended)
 	c := newConnection(&options, &memoryLink{ours: ours, theirs: theirs, limit: 1 << 20, ended: ended})
-	if err := c.open(t.Context(), plan{version: legacy}); err != nil {
+	if err := c.open(t.Context(), plan{version: wire.Legacy}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -76,7 +77,7 @@ func TestDeafServerIsGivenUp(t *testing.T) {
 		}
 		began := time.Now()
 		err = connection.Write(t.Context(), &jsonrpc.Request{Method: "notifications/cancelled"})
-		if took := time.Since(began); err == nil || took != maxStall+straggle {
+		if took := time.Since(began); err == nil || took != wire.StallTimeout+wire.EndTimeout {
 			t.Errorf("after %v: %v", took, err)
 		}
 		if _, err := connection.Read(t.Context()); err == nil {
@@ -104,8 +105,8 @@ func TestDeafConnect(t *testing.T) {
 			t.Errorf("Open returned %v after %d tries, want the deadline after 1", err, tries)
 		}
 	})
-	if first := s.plans(t.Context())[0]; first.version != legacy {
-		t.Errorf("the next time it is asked for %s first, want %s", first.version, legacy)
+	if first := s.plans(t.Context())[0]; first.version != wire.Legacy {
+		t.Errorf("the next time it is asked for %s first, want %s", first.version, wire.Legacy)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestLastAnswer(t *testing.T) {
 			_, _ = theirs.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[]}}` + "\n"))
 			theirs.Close()
 		}()
-		if err := c.open(t.Context(), plan{version: legacy}); err != nil {
+		if err := c.open(t.Context(), plan{version: wire.Legacy}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.call(t.Context(), &invoker.Call{Arguments: json.RawMessage(`{}`)}, "t"); err != nil {
@@ -140,7 +141,7 @@ func TestLastAnswer(t *testing.T) {
 // over, and one that finds the server gone, did nothing and say so.
 func TestNotSent(t *testing.T) {
 	for _, cause := range []error{notSent(errStdinClosed), &ensemble.ProcessError{}} {
-		w := newWire(nil, nil)
+		w := newInterceptor(nil, nil)
 		w.inner = refusing{cause}
 		x := new(exchange)
 		id, _ := jsonrpc.MakeID("1")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -36,16 +37,12 @@ import (
 // reached the server; its call may then be repeated.
 var _ mcp.Transport = (*process)(nil)
 
-// maxStall bounds a write whose context has no deadline, such as the answer to a
-// server's request, and each write to a client over a stream.
-const maxStall = time.Minute
-
 // bounded returns a context for a write. It ends after maxStall if ctx has no deadline.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, maxStall)
+	return context.WithTimeout(ctx, wire.StallTimeout)
 }
 
 // Connect implements mcp.Transport. It may be called once.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -71,7 +72,7 @@ func newLineReader(r io.Reader, max int) *lineReader {
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		err := l.fill()
-		line := trim(l.buf)
+		line := wire.Trim(l.buf)
 		switch {
 		case err == nil && len(line) == 0:
 			continue
@@ -100,21 +101,16 @@ func (l *lineReader) fill() error {
 		switch {
 		case len(l.buf)+len(part) <= l.max:
 			l.buf = append(l.buf, part...)
-		case looksLikeMessage(trim(l.buf)) || len(l.buf) == 0 && looksLikeMessage(trim(part)):
+		case looksLikeMessage(wire.Trim(l.buf)) || len(l.buf) == 0 && looksLikeMessage(wire.Trim(part)):
 			return errMessageTooLarge
 		}
 		if err != bufio.ErrBufferFull {
 			return err
 		}
-		if !looksLikeMessage(trim(l.buf)) {
+		if !looksLikeMessage(wire.Trim(l.buf)) {
 			l.buf = l.buf[:min(len(l.buf), maxTextLine)]
 		}
 	}
-}
-
-// trim removes white space and the byte order mark that .NET programs write first.
-func trim(line []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 }
 
 // looksLikeMessage reports whether a trimmed line begins like an object or a batch.
@@ -142,7 +138,7 @@ func decodeLine(line []byte) (messages []jsonrpc.Message, noise []byte) {
 			noise = value
 		}
 		messages = append(messages, found...)
-		rest = trim(rest[size:])
+		rest = wire.Trim(rest[size:])
 	}
 	return messages, noise
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -98,7 +99,7 @@ func (s *standing) wasAcknowledged() bool {
 func (s *standing) listen(ctx context.Context) (restarted bool, refusal *jsonrpc.Error, err error) {
 	c := s.c
 	x := &exchange{standing: true}
-	defer c.wire.forget(x)
+	defer c.interceptor.forget(x)
 	id := fmt.Sprintf("listen-%d", c.serial.Add(1))
 	s.mu.Lock()
 	s.asked++
@@ -133,9 +134,9 @@ func (s *standing) takeBack(id string, over chan error) {
 	if _, overHTTP := s.c.link.(*httpLink); overHTTP || err != nil {
 		return // over HTTP, the end of the stream is enough
 	}
-	ctx, cancel := context.WithTimeout(s.c.life, straggle)
+	ctx, cancel := context.WithTimeout(s.c.life, wire.EndTimeout)
 	defer cancel()
-	s.c.wire.cancel(ctx, request, "nobody listens any more")
+	s.c.interceptor.cancel(ctx, request, "nobody listens any more")
 	select {
 	case err := <-over:
 		over <- err

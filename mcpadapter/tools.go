@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 )
@@ -127,7 +128,7 @@ func abridged(page *listPage) json.RawMessage {
 
 // decodeTool decodes a tool; members without a field go into its metadata.
 func decodeTool(raw json.RawMessage) (*wireTool, error) {
-	rest, err := members(raw)
+	rest, err := wire.Members(raw)
 	if err != nil {
 		return nil, fmt.Errorf("it is not a JSON object")
 	}
@@ -152,7 +153,7 @@ func (c *connection) addTool(listing *ensemble.Listing, raw json.RawMessage, val
 	t, err := decodeTool(raw)
 	switch {
 	case err != nil:
-		aside(textcut.Bytes(string(raw), maxQuoted), "the server describes it wrongly: %v", err)
+		aside(textcut.Bytes(string(raw), wire.MaxQuoted), "the server describes it wrongly: %v", err)
 		return
 	case !valid[t.Name]:
 		aside(t.Name, "its x-mcp-header annotations break the rules of SEP-2243")
@@ -210,29 +211,9 @@ func (c *connection) invoker(t *wireTool) (invoker.Invoker, error) {
 	return unchecked, nil
 }
 
-// members splits a JSON object.
-func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, err
-	}
-	if m == nil {
-		return nil, fmt.Errorf("null")
-	}
-	return m, nil
-}
-
-// metadataPrefix is the prefix of members of the protocol that have no field of their
-// own: annotations of a content block are kept as mcp/annotations.
-const metadataPrefix = "mcp/"
-
-// resourcePrefix is the prefix of members of the contents of a resource, read or
-// embedded in a block: mcp/resource/_meta.
-const resourcePrefix = metadataPrefix + "resource/"
-
 // metadataOf returns the members that have no field, or nil if there are none.
 func metadataOf(m map[string]json.RawMessage, known ...string) canister.Fields {
-	return metadataUnder(metadataPrefix, m, known...)
+	return metadataUnder(wire.MetadataPrefix, m, known...)
 }
 
 // merged returns all fields of both; either may be nil.

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -20,17 +21,17 @@ var errUnanswered = errors.New("there was no answer")
 // and returns the request with the span's context in its _meta. Each request has its
 // own span, and so has each further round of a call (SEP-2322), so time spent waiting
 // for the user is not attributed to the server.
-func (w *wire) watched(ctx context.Context, x *exchange, request *jsonrpc.Request) (context.Context, *telemetry.Request, *jsonrpc.Request, metaCarrier) {
+func (i *interceptor) watched(ctx context.Context, x *exchange, request *jsonrpc.Request) (context.Context, *telemetry.Request, *jsonrpc.Request, wire.MetaCarrier) {
 	if x.quiet || telemetry.From(ctx) == nil {
 		return ctx, nil, request, nil
 	}
 	if before := x.span.Swap(nil); before != nil { // of the previous request of the same handshake
-		before.End(nil, telemetry.FaultOf(w.failure(cmp.Or(x.unsent, errUnanswered), x, true)))
+		before.End(nil, telemetry.FaultOf(i.failure(cmp.Or(x.unsent, errUnanswered), x, true)))
 	}
 	about := x.about
-	about.Method, about.ID = request.Method, idText(request.ID)
-	ctx, span := telemetry.StartRequest(ctx, about, w.peer())
-	carried := make(metaCarrier)
+	about.Method, about.ID = request.Method, wire.IDText(request.ID)
+	ctx, span := telemetry.StartRequest(ctx, about, i.peer())
+	carried := make(wire.MetaCarrier)
 	telemetry.Inject(ctx, carried)
 	sent := *request
 	sent.Params = carrying(request.Params, carried)
@@ -50,7 +51,7 @@ func (x *exchange) failed(failure *invoker.Failure) *invoker.Failure {
 	}
 	fault := telemetry.FaultOf(failure)
 	if refusal := x.refusal(); refusal != nil {
-		fault = refusedWith(span, refusal)
+		fault = wire.RefusalFault(span, refusal)
 	}
 	span.End(nil, fault)
 	return failure
@@ -68,14 +69,14 @@ func returned(failure *invoker.Failure) *telemetry.Fault {
 	if failure == nil || failure.Code == invoker.Protocol { // a tool cannot have this code
 		return telemetry.FaultOf(failure)
 	}
-	return toolFault(failure)
+	return wire.ToolFault(failure)
 }
 
 // shaken ends the span of a request of the handshake. version is the negotiated one or,
 // in the newest protocol, the version of the request.
 func shaken(span *telemetry.Request, version string, err error) {
 	span.Agreed(version)
-	span.End(nil, answeredWith(span, err))
+	span.End(nil, wire.ErrorFault(span, err))
 }
 
 // route returns the network route of the connection.
@@ -84,7 +85,7 @@ func (c *connection) route() telemetry.Peer {
 	if l, ok := c.link.(Routed); ok {
 		p = l.Route()
 	}
-	p.Ensemble, p.Session = c.ensemble, c.wire.SessionID()
+	p.Ensemble, p.Session = c.ensemble, c.interceptor.SessionID()
 	p.Protocol, _ = c.version.Load().(string)
 	return p
 }
@@ -120,9 +121,9 @@ func (c *connection) answering(ctx context.Context, method string, req mcp.Reque
 	if c.telemetry == nil || method == "ping" {
 		return ctx, nil
 	}
-	if carried := c.wire.carriedBy(c.askedBy(ctx)); carried != nil {
+	if carried := c.interceptor.carriedBy(c.askedBy(ctx)); carried != nil {
 		ctx = c.telemetry.Extract(ctx, carried)
 	}
-	ctx = c.telemetry.Extract(ctx, metaOfParams(req.GetParams()))
+	ctx = c.telemetry.Extract(ctx, wire.MetaOfParams(req.GetParams()))
 	return c.telemetry.StartServing(ctx, telemetry.Call{Method: method}, c.route())
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"maps"
 	"testing"
+
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -23,11 +25,11 @@ func TestCarrying(t *testing.T) {
 		`{"name":"b","_meta":{}}`: `{"name":"b","_meta":{}}`,
 		`[1]`:                     `[1]`,
 	} {
-		if got := string(carrying(json.RawMessage(before), metaCarrier{"traceparent": "P"})); got != after {
+		if got := string(carrying(json.RawMessage(before), wire.MetaCarrier{"traceparent": "P"})); got != after {
 			t.Errorf("%s became %s, want %s", before, got, after)
 		}
 	}
-	if got := string(carrying(json.RawMessage(`{"a":1}`), metaCarrier{})); got != `{"a":1}` {
+	if got := string(carrying(json.RawMessage(`{"a":1}`), wire.MetaCarrier{})); got != `{"a":1}` {
 		t.Errorf("nothing to carry made %s", got)
 	}
 }
@@ -38,13 +40,13 @@ func FuzzCarrying(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		before, err := members(text)
+		before, err := wire.Members(text)
 		if !json.Valid(text) || err != nil {
 			return
 		}
-		after, err := members(carrying(text, metaCarrier{"traceparent": parent}))
+		after, err := wire.Members(carrying(text, wire.MetaCarrier{"traceparent": parent}))
 		if err != nil {
-			t.Fatalf("%s became %s: %v", text, carrying(text, metaCarrier{"traceparent": parent}), err)
+			t.Fatalf("%s became %s: %v", text, carrying(text, wire.MetaCarrier{"traceparent": parent}), err)
 		}
 		delete(before, "_meta")
 		delete(after, "_meta")

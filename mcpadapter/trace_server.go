@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -26,12 +27,12 @@ func (s *Server) traced(ctx context.Context, method string, req mcp.Request, fro
 	if t == nil || method == "ping" || method == "subscriptions/listen" {
 		return s.answer(ctx, nil, method, req, from, next)
 	}
-	meta, extra := metaOfParams(req.GetParams()), req.GetExtra()
+	meta, extra := wire.MetaOfParams(req.GetParams()), req.GetExtra()
 	// _meta has the client's span. The context of the HTTP request is a different one,
 	// and the parent only if there is no other; a handler around this one may have made
 	// its own span from it (conventions, § Context propagation).
 	if extra != nil && !telemetry.Traced(ctx) {
-		ctx = t.Extract(ctx, headerCarrier{extra.Header})
+		ctx = t.Extract(ctx, wire.HeaderCarrier{Header: extra.Header})
 	}
 	ctx = t.Extract(ctx, meta)
 	about := telemetry.Call{Method: method, ID: numberOf(from, extra)}
@@ -39,11 +40,11 @@ func (s *Server) traced(ctx context.Context, method string, req mcp.Request, fro
 	case *mcp.CallToolParamsRaw:
 		about.Arguments = p.Arguments
 	case *mcp.ReadResourceParams:
-		about.URI = textcut.Bytes(p.URI, maxQuoted)
+		about.URI = textcut.Bytes(p.URI, wire.MaxQuoted)
 	case *mcp.SubscribeParams:
-		about.URI = textcut.Bytes(p.URI, maxQuoted)
+		about.URI = textcut.Bytes(p.URI, wire.MaxQuoted)
 	case *mcp.UnsubscribeParams:
-		about.URI = textcut.Bytes(p.URI, maxQuoted)
+		about.URI = textcut.Bytes(p.URI, wire.MaxQuoted)
 	}
 	peer := peerOf(from, req.GetSession(), protocolOf(req, meta))
 	from.lasting.Agreed(peer.Protocol)
@@ -62,30 +63,30 @@ func (s *Server) answered(span *telemetry.Request, req mcp.Request, from *caller
 		s.sessions.agreed(req.GetSession().ID(), r.ProtocolVersion)
 	case *rawResult:
 		if r.failure != nil {
-			span.End(nil, toolFault(r.failure))
+			span.End(nil, wire.ToolFault(r.failure))
 		} else {
 			span.End(r.content, nil)
 		}
 		return
 	}
-	span.End(nil, answeredWith(span, err))
+	span.End(nil, wire.ErrorFault(span, err))
 }
 
 // protocolOf returns the protocol version of a request. Since 2026-07-28 each request
 // names it. Before, it comes from the session; the client may have asked for a version
 // that it did not get.
-func protocolOf(req mcp.Request, meta metaCarrier) string {
+func protocolOf(req mcp.Request, meta wire.MetaCarrier) string {
 	if version := meta.Get(mcp.MetaKeyProtocolVersion); version != "" {
-		return knownVersion(version)
+		return wire.KnownVersion(version)
 	}
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	if !ok || session.InitializeParams() == nil {
 		return ""
 	}
-	if version := knownVersion(session.InitializeParams().ProtocolVersion); version != "" && version < modern {
+	if version := wire.KnownVersion(session.InitializeParams().ProtocolVersion); version != "" && version < wire.Modern {
 		return version
 	}
-	return legacy
+	return wire.Legacy
 }
 
 // peerOf describes the connection to a client. Sessions over streams have no ID in the
@@ -130,7 +131,7 @@ const numberKey = " consort number"
 
 // numbered stores the ID of a request for numberOf.
 func numbered(request *jsonrpc.Request) {
-	request.Extra = &mcp.RequestExtra{Header: http.Header{numberKey: {idText(request.ID)}}}
+	request.Extra = &mcp.RequestExtra{Header: http.Header{numberKey: {wire.IDText(request.ID)}}}
 }
 
 // numberOf returns the JSON-RPC ID of a request; empty in a batch.
@@ -154,9 +155,9 @@ func numberIn(body io.Reader) string {
 		return ""
 	}
 	if message.ID[0] == '"' {
-		return textcut.Bytes(unquoted(message.ID), maxQuoted)
+		return textcut.Bytes(unquoted(message.ID), wire.MaxQuoted)
 	}
-	return textcut.Bytes(string(message.ID), maxQuoted)
+	return textcut.Bytes(string(message.ID), wire.MaxQuoted)
 }
 
 // questioning starts a client span for a question to the client. The question's _meta
@@ -174,13 +175,13 @@ func questioning(ctx context.Context, question mcp.InputRequest, from *caller, s
 	}
 	version := ""
 	if p := session.InitializeParams(); p != nil {
-		version = knownVersion(p.ProtocolVersion)
+		version = wire.KnownVersion(p.ProtocolVersion)
 	}
 	peer := peerOf(from, session, version)
 	peer.Address, peer.Port = "", 0 // the address is not that of a server
 	ctx, span := telemetry.StartRequest(ctx, about, peer)
 	if params, ok := question.(interface{ SetMeta(map[string]any) }); ok {
-		carried := make(metaCarrier)
+		carried := make(wire.MetaCarrier)
 		telemetry.Inject(ctx, carried)
 		params.SetMeta(carried)
 	}

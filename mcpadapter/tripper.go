@@ -24,6 +24,7 @@ import (
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/oauth2"
@@ -234,7 +235,7 @@ func rewound(req *http.Request) (*http.Request, error) {
 func (t *tripper) send(req *http.Request) (*http.Response, error) {
 	out := outgoingFrom(req.Context())
 	if out.traced {
-		telemetry.Inject(req.Context(), headerCarrier{req.Header})
+		telemetry.Inject(req.Context(), wire.HeaderCarrier{Header: req.Header})
 	}
 	for name, value := range t.headers {
 		req.Header.Set(name, value)
@@ -251,7 +252,7 @@ func (t *tripper) send(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Mcp-Protocol-Version", version)
 	}
 	// SEP-2243: the method is also sent in a header, even for notifications.
-	if out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= modern {
+	if out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= wire.Modern {
 		req.Header.Set("Mcp-Method", out.method)
 	}
 	return t.base.RoundTrip(req)
@@ -388,7 +389,7 @@ func (t *tripper) checkJSON(resp *http.Response) (*http.Response, error) {
 func (t *tripper) redacted(req *http.Request, text string) string {
 	sent, _ := t.sent.Load().(string)
 	secrets := slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})
-	return textcut.Bytes(redact.Sent(secrets...)(text), maxQuoted)
+	return textcut.Bytes(redact.Sent(secrets...)(text), wire.MaxQuoted)
 }
 
 // kill ends all requests and refuses further ones.
@@ -397,10 +398,10 @@ func (t *tripper) kill() {
 	t.endLife()
 }
 
-// drain waits until no request is left, at most for straggle, and closes idle
+// drain waits until no request is left, at most for endTimeout, and closes idle
 // connections.
 func (t *tripper) drain() {
-	t.open.wait(straggle)
+	t.open.wait(wire.EndTimeout)
 	if t.custom == nil || t.custom.Transport == nil {
 		if own, ok := t.base.(*http.Transport); ok {
 			own.CloseIdleConnections()

@@ -77,7 +77,7 @@ func (c *connection) Unread() time.Duration {
 		return 0
 	}
 	read, since := p.stalled()
-	if since == 0 || c.wire.mayWorkOn(read) {
+	if since == 0 || c.interceptor.mayWorkOn(read) {
 		return 0
 	}
 	return since
@@ -85,10 +85,10 @@ func (c *connection) Unread() time.Duration {
 
 // mayWorkOn reports whether an unanswered request lies within the first read bytes that
 // were written.
-func (w *wire) mayWorkOn(read int64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, x := range w.exchanges {
+func (i *interceptor) mayWorkOn(read int64) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, x := range i.exchanges {
 		end := x.end.Load()
 		if end > 0 && end <= read && !x.quiet && !x.standing {
 			return true

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 const readsVar = "MCPADAPTER_TEST_READS"
@@ -42,7 +43,7 @@ func TestReadingServer(t *testing.T) {
 		}
 		switch m.Method {
 		case "server/discover":
-			if newest == modern {
+			if newest == wire.Modern {
 				answer(m.ID, `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"new","version":"1"}`)
 			}
 		case "subscriptions/listen":
@@ -67,7 +68,7 @@ func TestReadingServer(t *testing.T) {
 // nothing, neither the next call nor the rest of a long message.
 func TestKeepAliveInACall(t *testing.T) {
 	for how, want := range map[string]invoker.Code{"deaf": invoker.OutcomeUnknown, "busy": ""} {
-		for _, protocol := range []string{legacy, modern} {
+		for _, protocol := range []string{wire.Legacy, wire.Modern} {
 			t.Run(protocol+" "+how, func(t *testing.T) {
 				t.Parallel()
 				callTwice(t, protocol, how, want)

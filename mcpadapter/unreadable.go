@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -46,7 +47,7 @@ func unreadableAnswer(text []byte) *jsonrpc.Response {
 	if why == nil {
 		return nil // cannot happen
 	}
-	reason := "an answer is no message of JSON-RPC: " + cleanLine(textcut.Bytes(why.Error(), maxQuoted))
+	reason := "an answer is no message of JSON-RPC: " + cleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason}, sure}}
 }
 
@@ -59,7 +60,7 @@ func outline(text []byte) map[string][]byte {
 		end := i + 1
 		switch text[i] {
 		case '"':
-			if end = stringEnd(text, i); end < 0 {
+			if end = wire.StringEnd(text, i); end < 0 {
 				return members
 			}
 			last = string(text[i+1 : max(i+1, min(end-1, i+20))])
@@ -106,15 +107,15 @@ func note(members map[string][]byte, key string, value []byte) {
 // an undecodable answer fails the request with its ID, and is dropped if there is none.
 // If the text only looks like an answer, it fails a request only if that is the only
 // one in flight.
-func (w *wire) isFor(response *jsonrpc.Response) bool {
+func (i *interceptor) isFor(response *jsonrpc.Response) bool {
 	var unreadable *unreadableError
 	if !errors.As(response.Error, &unreadable) {
 		return true
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	x := w.exchanges[response.ID]
-	if x == nil || !unreadable.sure && len(w.exchanges) > 1 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	x := i.exchanges[response.ID]
+	if x == nil || !unreadable.sure && len(i.exchanges) > 1 {
 		return false
 	}
 	var reason error = unreadable.broken

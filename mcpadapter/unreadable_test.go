@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 func TestUnreadableAnswer(t *testing.T) {
@@ -80,7 +81,7 @@ func TestAnsweringServer(t *testing.T) {
 
 func answering(first, answer string) *source {
 	return Stdio([]string{os.Args[0], "-test.run=^TestAnsweringServer$"}, &StdioOptions{
-		ClientOptions: ClientOptions{Server: "answers", Protocol: legacy},
+		ClientOptions: ClientOptions{Server: "answers", Protocol: wire.Legacy},
 		Environment:   map[string]string{answersVar: answer, answersVar + "_FIRST": first, "GORACE": "atexit_sleep_ms=0"},
 	}).(*source)
 }

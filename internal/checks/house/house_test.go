@@ -93,7 +93,8 @@ var mayImport = map[string][]string{
 	"converse/history/sqlite":      {"canister", "converse/history", "converse/budget"},
 	"converse/history/postgres":    {"canister", "converse/history", "converse/budget"},
 	"converse/openaimodel":         {"canister", "invoker", "ensemble", "converse", "internal"},
-	"mcpadapter":                   {"canister", "invoker", "ensemble", "internal"},
+	"mcpadapter":                   {"canister", "invoker", "ensemble", "mcpadapter/internal", "internal"},
+	"mcpadapter/internal/wire":     {"invoker", "internal"},
 }
 
 func TestImportsRunOneWay(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -32,20 +33,22 @@ type link interface {
 	kill()
 }
 
-// wire sits between the SDK and a link. The SDK handles the life cycle, the rounds and
-// the headers of the protocol; the wire sees notifications and raw results, one after
-// another in the order of their arrival.
-type wire struct {
+// interceptor sits between the SDK and a link. The SDK handles the life cycle, the
+// rounds and the headers of the protocol; the interceptor sees notifications and raw
+// results, one after another in the order of their arrival.
+type interceptor struct {
 	link
 	inner mcp.Connection
 	// notify is called with each notification; if it returns true, the SDK does not see
 	// the notification.
 	notify func(*jsonrpc.Request) bool
 	// peer returns the network route of the link, and failure turns an error into a
-	// failure, for the spans of requests. Both are set before the wire is used.
+	// failure, for the spans of requests. Both are set before the interceptor is
+	// used.
 	peer    func() telemetry.Peer
 	failure func(err error, x *exchange, harmless bool) *invoker.Failure
-	// over wraps the link's connection. May be nil. Set before the wire is used.
+	// over wraps the link's connection. May be nil. Set before the interceptor is
+	// used.
 	over func(mcp.Connection) mcp.Connection
 
 	mu        sync.Mutex
@@ -59,8 +62,8 @@ type wire struct {
 	cause    error         // the reason; set before broken is closed
 }
 
-func newWire(l link, notify func(*jsonrpc.Request) bool) *wire {
-	return &wire{
+func newInterceptor(l link, notify func(*jsonrpc.Request) bool) *interceptor {
+	return &interceptor{
 		link:      l,
 		notify:    notify,
 		exchanges: make(map[jsonrpc.ID]*exchange),
@@ -70,40 +73,40 @@ func newWire(l link, notify func(*jsonrpc.Request) bool) *wire {
 }
 
 // Connect implements mcp.Transport.
-func (w *wire) Connect(ctx context.Context) (mcp.Connection, error) {
-	inner, err := w.link.Connect(ctx)
+func (i *interceptor) Connect(ctx context.Context) (mcp.Connection, error) {
+	inner, err := i.link.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if w.over != nil {
-		inner = w.over(inner)
+	if i.over != nil {
+		inner = i.over(inner)
 	}
-	w.inner = inner
-	return w, nil
+	i.inner = inner
+	return i, nil
 }
 
 // SessionID implements mcp.Connection.
-func (w *wire) SessionID() string { return w.inner.SessionID() }
+func (i *interceptor) SessionID() string { return i.inner.SessionID() }
 
 // Close implements mcp.Connection. The SDK calls it with a lock held.
-func (w *wire) Close() error { return w.inner.Close() }
+func (i *interceptor) Close() error { return i.inner.Close() }
 
 // Read implements mcp.Connection.
-func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (i *interceptor) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		message, err := w.inner.Read(ctx)
+		message, err := i.inner.Read(ctx)
 		if err != nil {
-			w.fail(err)
+			i.fail(err)
 			return nil, err
 		}
 		switch m := message.(type) {
 		case *jsonrpc.Response:
-			if !w.isFor(m) {
+			if !i.isFor(m) {
 				continue
 			}
-			w.answered(m)
+			i.answered(m)
 		case *jsonrpc.Request:
-			if !m.IsCall() && (w.progressed(m) || w.notify(m)) {
+			if !m.IsCall() && (i.progressed(m) || i.notify(m)) {
 				continue
 			}
 			keepText(m)
@@ -113,39 +116,39 @@ func (w *wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements mcp.Connection.
-func (w *wire) Write(ctx context.Context, message jsonrpc.Message) error {
+func (i *interceptor) Write(ctx context.Context, message jsonrpc.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	request, ok := message.(*jsonrpc.Request)
 	if !ok {
-		return w.send(ctx, outgoing{}, message)
+		return i.send(ctx, outgoing{}, message)
 	}
 	x := exchangeFrom(ctx)
 	if x == nil || !request.IsCall() {
-		return w.send(ctx, outgoing{method: request.Method, id: request.ID}, message)
+		return i.send(ctx, outgoing{method: request.Method, id: request.ID}, message)
 	}
 	if x.sending != nil {
 		x.sending(request)
 	}
-	ctx, span, request, carried := w.watched(ctx, x, request)
-	if !w.follow(x, request, span, carried) {
+	ctx, span, request, carried := i.watched(ctx, x, request)
+	if !i.follow(x, request, span, carried) {
 		span.End(nil, telemetry.FaultOf(invoker.AsFailure(context.Canceled)))
 	}
-	return w.sendCall(ctx, x, request)
+	return i.sendCall(ctx, x, request)
 }
 
 // sendCall sends a request and records whether it may have reached the server.
-func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Request) error {
+func (i *interceptor) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Request) error {
 	select {
-	case <-w.broken:
-		return w.cause
+	case <-i.broken:
+		return i.cause
 	default:
 	}
 	earlier := x.left.Swap(true)
-	err := w.send(ctx, outgoing{method: request.Method, id: request.ID, traced: x.carried != nil}, request)
+	err := i.send(ctx, outgoing{method: request.Method, id: request.ID, traced: x.carried != nil}, request)
 	if err != nil && neverLeft(err) {
-		w.neverSent(request.ID)
+		i.neverSent(request.ID)
 		if !earlier {
 			x.left.Store(false)
 		}
@@ -156,17 +159,17 @@ func (w *wire) sendCall(ctx context.Context, x *exchange, request *jsonrpc.Reque
 
 // neverSent removes a request that the server did not get: it is neither in flight nor
 // abandoned.
-func (w *wire) neverSent(id jsonrpc.ID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.exchanges, id)
-	delete(w.attribution.abandoned, id)
+func (i *interceptor) neverSent(id jsonrpc.ID) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.exchanges, id)
+	delete(i.attribution.abandoned, id)
 }
 
-func (w *wire) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
-	err := w.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
+func (i *interceptor) send(ctx context.Context, out outgoing, message jsonrpc.Message) error {
+	err := i.inner.Write(context.WithValue(ctx, outgoingKey{}, out), message)
 	if errors.Is(err, errSessionGone) {
-		w.fail(err)
+		i.fail(err)
 	}
 	return err
 }
@@ -186,45 +189,45 @@ func outgoingFrom(ctx context.Context) outgoing {
 }
 
 // fail records that no more messages follow, and why.
-func (w *wire) fail(err error) {
-	w.breaking.Do(func() {
+func (i *interceptor) fail(err error) {
+	i.breaking.Do(func() {
 		if errors.Is(err, io.EOF) {
 			err = errPeerClosed
 		}
-		w.cause = err
-		close(w.broken)
+		i.cause = err
+		close(i.broken)
 	})
 }
 
 // follow records the request that the exchange now runs under. It returns false if the
 // caller no longer waits for it.
-func (w *wire) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Request, carried metaCarrier) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (i *interceptor) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Request, carried wire.MetaCarrier) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	x.id, x.method = request.ID, request.Method
 	x.said.Store(nil)
 	x.end.Store(0)
 	if x.personal {
-		w.attribution.note(x.origin)
+		i.attribution.note(x.origin)
 	}
 	if x.over { // it is still sent
 		if x.personal {
-			w.attribution.giveUp(x.id, x.origin)
+			i.attribution.giveUp(x.id, x.origin)
 		}
 		return false
 	}
-	w.exchanges[x.id] = x
+	i.exchanges[x.id] = x
 	x.carried = carried
 	x.span.Store(span)
 	return true
 }
 
 // inFlight returns the calls whose requests are unanswered.
-func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (i *interceptor) inFlight() map[jsonrpc.ID]*invoker.Call {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	calls := make(map[jsonrpc.ID]*invoker.Call)
-	for id, x := range w.exchanges {
+	for id, x := range i.exchanges {
 		if x.call != nil {
 			calls[id] = x.call
 		}
@@ -233,9 +236,9 @@ func (w *wire) inFlight() map[jsonrpc.ID]*invoker.Call {
 }
 
 // carriedBy returns the trace context that was sent with an exchange.
-func (w *wire) carriedBy(x *exchange) metaCarrier {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (i *interceptor) carriedBy(x *exchange) wire.MetaCarrier {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if x == nil {
 		return nil
 	}
@@ -244,30 +247,30 @@ func (w *wire) carriedBy(x *exchange) metaCarrier {
 
 // cancel sends the protocol's cancellation (MCP 2025-11-25,
 // basic/utilities/cancellation).
-func (w *wire) cancel(ctx context.Context, id jsonrpc.ID, reason string) {
+func (i *interceptor) cancel(ctx context.Context, id jsonrpc.ID, reason string) {
 	params, err := json.Marshal(&mcp.CancelledParams{RequestID: id.Raw(), Reason: reason})
 	if err == nil {
-		_ = w.Write(ctx, &jsonrpc.Request{Method: "notifications/cancelled", Params: params})
+		_ = i.Write(ctx, &jsonrpc.Request{Method: "notifications/cancelled", Params: params})
 	}
 }
 
 // listen assigns progress reports with the token of x to x, until forget.
-func (w *wire) listen(x *exchange) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tokens[x.token] = x
+func (i *interceptor) listen(x *exchange) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.tokens[x.token] = x
 }
 
-// forget makes the wire drop messages for x that arrive later.
-func (w *wire) forget(x *exchange) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// forget makes the interceptor drop messages for x that arrive later.
+func (i *interceptor) forget(x *exchange) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	x.over = true
-	delete(w.tokens, x.token)
-	if w.exchanges[x.id] == x {
-		delete(w.exchanges, x.id)
+	delete(i.tokens, x.token)
+	if i.exchanges[x.id] == x {
+		delete(i.exchanges, x.id)
 		if x.personal {
-			w.attribution.giveUp(x.id, x.origin)
+			i.attribution.giveUp(x.id, x.origin)
 		}
 	}
 }
@@ -276,21 +279,21 @@ var _ ensemble.Latecomers = (*connection)(nil)
 
 // Late implements [ensemble.Latecomers].
 func (c *connection) Late() int {
-	c.wire.mu.Lock()
-	defer c.wire.mu.Unlock()
-	return c.wire.attribution.late
+	c.interceptor.mu.Lock()
+	defer c.interceptor.mu.Unlock()
+	return c.interceptor.attribution.late
 }
 
-func (w *wire) answered(response *jsonrpc.Response) {
-	w.mu.Lock()
-	x := w.exchanges[response.ID]
-	w.attribution.answered(response)
-	delete(w.exchanges, response.ID)
+func (i *interceptor) answered(response *jsonrpc.Response) {
+	i.mu.Lock()
+	x := i.exchanges[response.ID]
+	i.attribution.answered(response)
+	delete(i.exchanges, response.ID)
 	var method string
 	if x != nil {
 		method = x.method
 	}
-	w.mu.Unlock()
+	i.mu.Unlock()
 	if x == nil {
 		return
 	}
@@ -325,7 +328,7 @@ func needsInput(result json.RawMessage) bool {
 // progressed handles a progress notification (MCP 2025-11-25,
 // basic/utilities/progress). It returns true for all of them: a report without a call
 // has arrived late and is dropped.
-func (w *wire) progressed(request *jsonrpc.Request) bool {
+func (i *interceptor) progressed(request *jsonrpc.Request) bool {
 	if request.Method != "notifications/progress" {
 		return false
 	}
@@ -338,9 +341,9 @@ func (w *wire) progressed(request *jsonrpc.Request) bool {
 	if json.Unmarshal(request.Params, &params) != nil {
 		return true // all tokens of this package are strings
 	}
-	w.mu.Lock()
-	x := w.tokens[params.Token]
-	w.mu.Unlock()
+	i.mu.Lock()
+	x := i.tokens[params.Token]
+	i.mu.Unlock()
 	if x != nil && x.progress != nil {
 		x.progress.add(invoker.Progress{Done: params.Done, Total: params.Total, Message: params.Message})
 	}
