@@ -9,14 +9,23 @@ import (
 	"io"
 	"strings"
 
-	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/shown"
 )
 
+// asker asks a person the questions of models and servers.
+type asker struct {
+	console *console
+	// later is the error of an approval that the person puts off; nil if it cannot be
+	// put off.
+	later error
+	// interrupt is called if the person interrupts a question.
+	interrupt func()
+}
+
 // approve asks the user whether to run a tool call.
-func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-	paint := c.screen.notes
+func (a *asker) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
+	paint := a.console.screen.notes
 	var question strings.Builder
 	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.bold("? The model wants to call"),
 		paint.name(shown.Line(ask.Tool)), shown.Line(ask.Ensemble), paint.faint(hintText(ask)))
@@ -24,16 +33,16 @@ func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Dec
 		question.WriteString("  " + line)
 	}
 	choices := "y/N, or a reason why not"
-	if c.kept.store != nil {
+	if a.later != nil {
 		choices = "y/N, later, or a reason why not"
 	}
 	question.WriteString("\n  run it? [" + choices + "] ")
-	answer, err := c.console.question(ctx, question.String())
-	if c.kept.store != nil && (errors.Is(err, io.EOF) || err == nil && strings.EqualFold(strings.TrimSpace(answer), "later")) {
-		return converse.Decision{}, config.ErrLater
+	answer, err := a.console.question(ctx, question.String())
+	if a.later != nil && (errors.Is(err, io.EOF) || err == nil && strings.EqualFold(strings.TrimSpace(answer), "later")) {
+		return converse.Decision{}, a.later
 	}
 	if err != nil {
-		return converse.Decision{}, c.heard(err)
+		return converse.Decision{}, a.unanswered(err)
 	}
 	switch answer = strings.TrimSpace(answer); strings.ToLower(answer) {
 	case "y", "yes":
@@ -55,4 +64,12 @@ func hintText(ask converse.Approval) string {
 		return ", which may destroy something"
 	}
 	return ", which changes something"
+}
+
+// unanswered wraps the error of a question.
+func (a *asker) unanswered(err error) error {
+	if errors.Is(err, errInterrupted) {
+		a.interrupt()
+	}
+	return fmt.Errorf("the person was not heard: %w", err)
 }

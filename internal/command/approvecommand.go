@@ -228,7 +228,7 @@ func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wai
 	case a.resume:
 		return nil
 	case a.json:
-		return s.document(answeredJSON{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: by})
+		return s.screen.document(answeredJSON{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: by})
 	}
 	s.screen.note("%s", s.screen.notes.faint("Answered as "+shown.Line(by)+". "+s.nextStep(info)))
 	return nil

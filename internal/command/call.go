@@ -54,7 +54,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	cfg.Model = nil // unused, so it need not be valid
-	assembly, err := p.assemble(cfg, interaction{elicit: p.decline})
+	assembly, err := p.assemble(cfg, interaction{elicit: p.screen.decline})
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	}
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
 	line := p.screen.begin(shown.Line(args[1]))
-	call.Progress = func(progress invoker.Progress) { p.screen.say(line, progressText(progress)) }
+	call.Progress = func(progress invoker.Progress) { line.say(progressText(progress)) }
 	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
-	p.screen.end(line)
+	line.end()
 	p.showTrace()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -219,9 +219,9 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 		if died, ok := errors.AsType[*ensemble.ProcessError](failure.Cause); ok {
 			cause = causeText(died.Error())
 		}
-		return &exit{statusTool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause)}
+		return withStatus(statusTool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause))
 	}
-	p.print(text)
+	p.screen.printText(text)
 	return p.screen.failure()
 }
 
@@ -238,7 +238,7 @@ func contentOf(output invoker.Output, err error) ([]canister.Content, canister.F
 }
 
 func (p *program) answerJSON(result canister.Result) error {
-	if err := p.canisters(result); err != nil || !result.Failed() {
+	if err := p.screen.canisters(result); err != nil || !result.Failed() {
 		return err
 	}
 	return &exit{status: statusTool}

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
 
@@ -23,6 +24,7 @@ import (
 type chat struct {
 	*program
 	console    *console
+	asker      *asker
 	interrupts chan os.Signal
 	assembly   *config.Assembly
 	kept       *kept
@@ -71,14 +73,18 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
-	c.console = newConsole(p, c.interrupts)
+	c.console = newConsole(p.screen, p.stdin, c.interrupts)
+	c.asker = &asker{console: c.console, interrupt: c.interrupt}
 	c.assembly.Options.Ask = c.elicit
 	if c.kept, err = p.take(ctx, c.assembly, want); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.kept.talk.Close(context.Background())) }()
+	if c.kept.store != nil {
+		c.asker.later = config.ErrLater
+	}
 	defer c.kept.adviseContinue()
-	if c.console.terminal != nil {
+	if c.console.interactive() {
 		p.screen.note("%s", p.screen.notes.faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
 	p.tellPlace(cfg)
@@ -88,6 +94,16 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 		return c.kept.explain(err)
 	}
 	return c.loop(ctx)
+}
+
+// approve and elicit are called while a turn runs, when there is an asker.
+
+func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
+	return c.asker.approve(ctx, ask)
+}
+
+func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	return c.asker.elicit(ctx, ask)
 }
 
 // greet prints which conversation is being continued.
@@ -120,7 +136,7 @@ func (c *chat) loop(ctx context.Context) error {
 			c.screen.note("%s", c.screen.notes.faint("Its last turn broke off without an answer: the model is asked again."))
 		}
 		leave, err := c.reply(ctx, "")
-		if c.console.terminal == nil {
+		if !c.console.interactive() {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
@@ -143,7 +159,7 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 		c.interrupted.Store(0)
 		leave, err := c.hear(ctx, strings.TrimSpace(said))
-		if err != nil && c.console.terminal == nil {
+		if err != nil && !c.console.interactive() {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
@@ -176,7 +192,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 		c.kept.adviseResume()
 	case err != nil && ctx.Err() == nil:
 		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
-		err = &exit{statusOf(err), nil} // the error is already printed
+		err = withStatus(statusOf(err), nil) // the error is already printed
 	}
 	return false, err
 }
@@ -217,12 +233,4 @@ func (c *chat) interrupt() {
 	if cancel := c.cancel.Load(); cancel != nil {
 		(*cancel)(errInterrupted)
 	}
-}
-
-// heard wraps the error of a question. If the error is Ctrl-C, it also cancels the turn.
-func (c *chat) heard(err error) error {
-	if errors.Is(err, errInterrupted) {
-		c.interrupt()
-	}
-	return fmt.Errorf("the person was not heard: %w", err)
 }

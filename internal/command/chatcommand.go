@@ -4,10 +4,8 @@ package command
 
 import (
 	"context"
-	"strings"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -65,35 +63,10 @@ func (c *chat) complain(err error) error {
 func (c *chat) listTools(ctx context.Context) error {
 	connecting := c.screen.begin("connecting")
 	catalog, err := c.assembly.Roster.Catalog(ctx)
-	c.screen.end(connecting)
+	connecting.end()
 	if err != nil {
 		return c.complain(err)
 	}
 	c.screen.result(newToolList(c.assembly, catalog).text(c.screen.results, c.assembly.Roster))
 	return c.screen.failure()
-}
-
-// historyLine renders a canister as one line.
-func historyLine(paint palette, held canister.Canister) string {
-	kind := paint.name(pad(string(held.Kind()), 10))
-	switch h := held.(type) {
-	case canister.User:
-		return kind + "  " + shortly(h.Content)
-	case canister.Assistant:
-		return kind + "  " + shortly(h.Content)
-	case canister.Supervisor:
-		return kind + "  " + shortly(h.Content)
-	case canister.Document:
-		return kind + "  " + strings.TrimSpace(shown.Line(h.Title)+" "+shortly(h.Content))
-	case canister.Invocation:
-		return kind + "  " + fit(callText(h), 200)
-	case canister.Result:
-		return kind + "  " + fit(resultText(h), 200)
-	}
-	part := bundle.PartOf(bundle.Placed{Canister: held})
-	return kind + "  " + fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
-}
-
-func shortly(contents []canister.Content) string {
-	return fit(shown.Line(shown.Contents(contents)), 200)
 }

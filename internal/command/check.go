@@ -39,7 +39,7 @@ func (p *program) check(ctx context.Context) error {
 		return err
 	}
 	if p.json {
-		err = errors.Join(err, p.document(r))
+		err = errors.Join(err, p.screen.document(r))
 	} else {
 		p.screen.result(r.text(p.screen.results))
 	}
@@ -203,7 +203,7 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 	for _, e := range ensembles {
 		line := p.screen.begin("connecting to " + shown.Line(e.Name()))
 		go func() {
-			defer func() { p.screen.end(line); done <- struct{}{} }()
+			defer func() { line.end(); done <- struct{}{} }()
 			_ = e.Connect(ctx) // the snapshot has the error
 		}()
 	}

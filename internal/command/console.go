@@ -25,17 +25,22 @@ type console struct {
 	history  term.History  // nil until the first line
 }
 
-func newConsole(p *program, interrupts <-chan os.Signal) *console {
-	c := &console{screen: p.screen, input: newInput(p.stdin, interrupts), turns: make(chan struct{}, 1)}
+// newConsole reads from stdin. A value from interrupts interrupts the question that is
+// open.
+func newConsole(s *screen, stdin *os.File, interrupts <-chan os.Signal) *console {
+	c := &console{screen: s, input: newInput(stdin, interrupts), turns: make(chan struct{}, 1)}
 	c.turns <- struct{}{}
-	if term.IsTerminal(int(p.stdin.Fd())) {
-		c.keyboard = p.stdin
+	if term.IsTerminal(int(stdin.Fd())) {
+		c.keyboard = stdin
 	}
-	if isTerminal(p.stdin) && p.screen.live {
-		c.terminal = p.stdin
+	if isTerminal(stdin) && s.live {
+		c.terminal = stdin
 	}
 	return c
 }
+
+// interactive reports whether lines can be edited on a terminal.
+func (c *console) interactive() bool { return c.terminal != nil }
 
 // message asks for a message, which the history remembers. The prompt is shown only on a
 // terminal.

@@ -3,24 +3,8 @@
 package command
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 )
-
-// document writes v to standard output as one indented JSON document.
-func (p *program) document(v any) error {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("writing the JSON document: %w", err)
-	}
-	p.screen.resultJSON(b.String())
-	return p.screen.failure()
-}
 
 // milliseconds converts a duration to its JSON form.
 func milliseconds(d time.Duration) float64 {

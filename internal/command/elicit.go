@@ -19,34 +19,34 @@ const maxTries = 5
 
 // decline declines a server's question and tells the user, because the command asks no
 // questions.
-func (p *program) decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	p.screen.note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
+func (s *screen) decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	s.note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
 		shown.Line(ask.Server), fit(shown.Line(ask.Message), maxFailure))
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
 // elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
-func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + c.screen.notes.bold("? A server asks: ") + shown.Text(ask.Message)
+func (a *asker) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	question := "\n" + a.console.screen.notes.bold("? A server asks: ") + shown.Text(ask.Message)
 	if ask.URL != "" { // the program does not open the URL itself
 		if ask.OnCompletion != nil {
 			ask.OnCompletion(func() {
-				c.screen.note("  %s", c.screen.notes.faint("The server says that this is done: "+shown.Line(ask.Message)))
+				a.console.screen.note("  %s", a.console.screen.notes.faint("The server says that this is done: "+shown.Line(ask.Message)))
 			})
 		}
-		return c.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
+		return a.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
 	}
 	fields, err := formFields(ask.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the form cannot be shown: %w", err)
 	}
 	if len(fields) == 0 {
-		return c.consent(ctx, question+"\n  yes? [y/N] ")
+		return a.consent(ctx, question+"\n  yes? [y/N] ")
 	}
 	content := map[string]any{}
-	question += c.screen.notes.faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	question += a.console.screen.notes.faint("\n  /no declines; Ctrl-D leaves it unanswered")
 	for _, field := range fields {
-		value, action, err := c.field(ctx, &field, question)
+		value, action, err := a.field(ctx, &field, question)
 		if err != nil || action != invoker.Accept {
 			return &invoker.ElicitResult{Action: action}, err
 		}
@@ -59,14 +59,14 @@ func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 }
 
 // field asks for one field, after the preface, until the answer is valid.
-func (c *chat) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
+func (a *asker) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
 	for range maxTries {
-		answer, err := c.console.question(ctx, preface+"\n  "+field.prompt())
+		answer, err := a.console.question(ctx, preface+"\n  "+field.prompt())
 		switch answer = strings.TrimSpace(answer); {
 		case errors.Is(err, io.EOF):
 			return nil, invoker.Dismiss, nil
 		case err != nil:
-			return nil, invoker.Dismiss, c.heard(err)
+			return nil, invoker.Dismiss, a.unanswered(err)
 		case answer == "/no":
 			return nil, invoker.Decline, nil
 		}
@@ -74,22 +74,22 @@ func (c *chat) field(ctx context.Context, field *formField, preface string) (any
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + c.screen.notes.bad(shown.Text(err.Error()))
+		preface = "  " + a.console.screen.notes.bad(shown.Text(err.Error()))
 	}
-	c.screen.note("%s", preface)
-	c.screen.note("  %s", c.screen.notes.faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
+	a.console.screen.note("%s", preface)
+	a.console.screen.note("  %s", a.console.screen.notes.faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
 	return nil, invoker.Dismiss, nil
 }
 
 // consent asks a yes-or-no question.
-func (c *chat) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
-	answer, err := c.console.question(ctx, question)
+func (a *asker) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
+	answer, err := a.console.question(ctx, question)
 	action := invoker.Decline
 	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
 	case errors.Is(err, io.EOF):
 		action = invoker.Dismiss
 	case err != nil:
-		return nil, c.heard(err)
+		return nil, a.unanswered(err)
 	case answer == "y", answer == "yes":
 		action = invoker.Accept
 	}

@@ -40,7 +40,13 @@ func (e *exit) Unwrap() error { return e.err }
 
 // usagef returns an error about the command line or the configuration.
 func usagef(format string, args ...any) error {
-	return &exit{statusUsage, fmt.Errorf(format, args...)}
+	return withStatus(statusUsage, fmt.Errorf(format, args...))
+}
+
+// withStatus returns err with an exit status. A nil err says that everything was printed
+// already.
+func withStatus(s status, err error) error {
+	return &exit{s, err}
 }
 
 // statusOf returns the exit status for the error of a command. An error without a status

@@ -9,7 +9,6 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
@@ -137,7 +136,7 @@ func (s *shelf) fork(ctx context.Context, from string, at int, whole bool, to st
 	if err := s.store.Fork(ctx, from, at, to); err != nil {
 		return taken(err, to)
 	}
-	s.put(to + "\n")
+	s.screen.put(to + "\n")
 	return s.screen.failure()
 }
 
@@ -200,13 +199,4 @@ func (p *program) historyDeleteCommand() *cobra.Command {
 			return err
 		}),
 	})
-}
-
-// put writes text to standard output: sanitized by [shown.Text] on a terminal, and
-// unchanged for programs.
-func (s *shelf) put(text string) {
-	if s.screen.results.terminal {
-		text = shown.Text(text)
-	}
-	s.screen.result(text)
 }

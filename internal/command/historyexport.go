@@ -56,7 +56,7 @@ func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 	format := bundle.Format(e.format)
 	if e.to == "" {
-		put := s.put
+		put := s.screen.put
 		if format == bundle.JSONL {
 			put = s.screen.resultJSON
 		}
@@ -172,7 +172,7 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 		case err != nil:
 			return errors.Join(there, err)
 		}
-		s.put(info.ID + "\n")
+		s.screen.put(info.ID + "\n")
 	}
 	return errors.Join(there, s.screen.failure())
 }

@@ -89,7 +89,7 @@ func (s *shelf) showList(list []history.Info) error {
 	}
 	switch {
 	case s.json:
-		return s.document(form)
+		return s.screen.document(form)
 	case len(list) == 0:
 		s.screen.note("%s", s.screen.notes.faint("There are no such conversations."))
 		return nil
@@ -166,5 +166,5 @@ func (s *shelf) showJSON(ctx context.Context, info history.Info) error {
 		}
 		all.Canisters = append(all.Canisters, line)
 	}
-	return s.document(all)
+	return s.screen.document(all)
 }

@@ -159,9 +159,9 @@ func (k *kept) turn(ctx context.Context, said string) error {
 
 // shower returns the renderer of the program. JSON lines contain the ID of the
 // conversation if it is stored.
-func (k *kept) shower() shows {
+func (k *kept) shower() renderer {
 	if k.json && k.store != nil {
-		return lines{k.program, k.talk.ID()}
+		return jsonLines{k.screen, k.talk.ID()}
 	}
 	return k.program.shower()
 }
@@ -289,7 +289,7 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	p.views = !p.json
-	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{elicit: p.decline})
+	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{elicit: p.screen.decline})
 	if err != nil {
 		return err
 	}

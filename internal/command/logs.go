@@ -39,7 +39,7 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	}
 	encoder := p.consoleLines()
 	if p.inJSON(configured.Format) {
-		encoder = zapcore.NewJSONEncoder(jsonLines)
+		encoder = zapcore.NewJSONEncoder(jsonFormat)
 	}
 	core := zapcore.NewCore(encoder, p.screen.logs(), level)
 	if p.views && p.screen.live && p.logLevel == "" && configured.Level == "" {
@@ -55,7 +55,7 @@ func (p *program) inJSON(configured config.Format) bool {
 	if config.Format(cmp.Or(p.logFormat, string(configured))) != config.FormatJSON {
 		return false
 	}
-	p.screen.asJSON()
+	p.screen.encodeNotes(jsonNote)
 	return true
 }
 
@@ -68,8 +68,8 @@ func (p *program) consoleLines() zapcore.Encoder {
 	return zapcore.NewConsoleEncoder(format)
 }
 
-// jsonLines encodes lines as objects with ts (RFC 3339), level and msg, and the fields.
-var jsonLines = zapcore.EncoderConfig{
+// jsonFormat encodes lines as objects with ts (RFC 3339), level and msg, and the fields.
+var jsonFormat = zapcore.EncoderConfig{
 	TimeKey: "ts", EncodeTime: zapcore.RFC3339NanoTimeEncoder,
 	LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder,
 	MessageKey: "msg", NameKey: "logger",
@@ -78,7 +78,7 @@ var jsonLines = zapcore.EncoderConfig{
 
 // jsonNote encodes a line for people as a line of the JSON log.
 func jsonNote(text string) string {
-	line, err := zapcore.NewJSONEncoder(jsonLines).EncodeEntry(
+	line, err := zapcore.NewJSONEncoder(jsonFormat).EncodeEntry(
 		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{event.CommandSaid})
 	if err != nil { // strings have a JSON form
 		panic(err)

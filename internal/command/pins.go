@@ -57,7 +57,7 @@ func (p *program) pins(context.Context, []string) error {
 		list.add(s.file.Path(), entries)
 	}
 	if p.json {
-		return p.document(list)
+		return p.screen.document(list)
 	}
 	p.screen.result(list.text(p.screen.results))
 	return p.screen.failure()
@@ -88,7 +88,7 @@ func (p *program) acceptPins(_ context.Context, args []string) error {
 		list.add(s.file.Path(), accepted)
 	}
 	if p.json {
-		return p.document(list)
+		return p.screen.document(list)
 	}
 	p.screen.result(list.acceptedText(p.screen.results))
 	return p.screen.failure()

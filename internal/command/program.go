@@ -238,7 +238,7 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 			err = stopped
 		}
 		if err != nil {
-			err = &exit{statusOf(err), err}
+			err = withStatus(statusOf(err), err)
 		}
 		return err
 	}

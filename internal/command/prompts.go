@@ -55,7 +55,7 @@ func assignments(flag string, all []string) (map[string]string, error) {
 func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
 	getting := p.screen.begin("getting " + shown.Line(name))
 	messages, err := roster.GetPrompt(ctx, name, arguments)
-	p.screen.end(getting)
+	getting.end()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -71,10 +71,10 @@ func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, nam
 		return err
 	}
 	if p.json {
-		return p.canisters(canisters...)
+		return p.screen.canisters(canisters...)
 	}
 	for _, c := range canisters {
-		p.print(p.screen.results.name(string(c.Kind())) + ": " + shown.Contents(canister.ContentOf(c)))
+		p.screen.printText(p.screen.results.name(string(c.Kind())) + ": " + shown.Contents(canister.ContentOf(c)))
 	}
 	return p.screen.failure()
 }
@@ -82,13 +82,13 @@ func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, nam
 func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) error {
 	connecting := p.screen.begin("connecting")
 	all, err := assembly.Roster.Prompts(ctx)
-	p.screen.end(connecting)
+	connecting.end()
 	if err != nil {
 		return err
 	}
 	list := newPromptList(all)
 	if p.json {
-		return p.document(list)
+		return p.screen.document(list)
 	}
 	p.screen.result(list.text(p.screen.results, assembly.Roster))
 	p.noteAway(list.Away)

@@ -60,14 +60,14 @@ func failed(err error) error {
 	if failure == nil {
 		return nil
 	}
-	return &exit{statusTool, fmt.Errorf("%s: %s", failure.Code, failure.Message)}
+	return withStatus(statusTool, fmt.Errorf("%s: %s", failure.Code, failure.Message))
 }
 
 // read returns a resource as a document.
 func (p *program) read(ctx context.Context, roster *ensemble.Roster, uri string) (canister.Document, error) {
 	reading := p.screen.begin("reading " + shown.Line(uri))
 	document, err := roster.Document(ctx, uri)
-	p.screen.end(reading)
+	reading.end()
 	if ctx.Err() != nil {
 		return document, context.Cause(ctx)
 	}
@@ -80,7 +80,7 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 		return err
 	}
 	if p.json {
-		return p.canisters(document)
+		return p.screen.canisters(document)
 	}
 	var parts []string
 	for _, content := range document.Content {
@@ -89,40 +89,20 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 		}
 		parts = append(parts, shown.Content(content))
 	}
-	p.print(strings.Join(parts, "\n"))
-	return p.screen.failure()
-}
-
-// print writes text from a server to standard output.
-func (p *program) print(text string) {
-	if p.screen.results.terminal {
-		text = shown.Text(text)
-	}
-	p.screen.result(strings.TrimRight(text, "\n") + "\n")
-}
-
-// canisters writes canisters to standard output, one line of JSON for each.
-func (p *program) canisters(all ...canister.Canister) error {
-	for _, one := range all {
-		form, err := canister.Marshal(one)
-		if err != nil {
-			return fmt.Errorf("a %s: %w", one.Kind(), err)
-		}
-		p.screen.resultJSON(string(form) + "\n")
-	}
+	p.screen.printText(strings.Join(parts, "\n"))
 	return p.screen.failure()
 }
 
 func (p *program) listResources(ctx context.Context, assembly *config.Assembly) error {
 	connecting := p.screen.begin("connecting")
 	all, err := assembly.Roster.Resources(ctx)
-	p.screen.end(connecting)
+	connecting.end()
 	if err != nil {
 		return err
 	}
 	list := newResourceList(all)
 	if p.json {
-		return p.document(list)
+		return p.screen.document(list)
 	}
 	p.screen.result(list.text(p.screen.results, assembly.Roster))
 	p.noteAway(list.Away)

@@ -48,7 +48,7 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 			return p.withStore(ctx, cfg, keepSurely, with)
 		}
 	}
-	assembly, err := assemble(cfg, interaction{elicit: p.decline})
+	assembly, err := assemble(cfg, interaction{elicit: p.screen.decline})
 	if err != nil {
 		return err
 	}

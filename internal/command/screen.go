@@ -27,8 +27,8 @@ type screen struct {
 
 	mu      sync.Mutex
 	clean   func(string) string // redacts secrets from all output; nil redacts none
-	json    bool                // notes are lines of JSON, as the log is
-	lines   []*liveLine
+	encode  func(string) string // makes a note a line of a JSON log; nil leaves it as it is
+	lines   []*activity
 	drawn   int       // lines of the block on the screen
 	midline bool      // standard output is in the middle of a line
 	above   io.Writer // takes all output while a question is open; else nil
@@ -38,11 +38,12 @@ type screen struct {
 	ticker  sync.WaitGroup
 }
 
-// liveLine is a line about current activity.
-type liveLine struct {
-	text  string
-	since time.Time
-	note  string
+// activity is a line about something that is going on.
+type activity struct {
+	screen *screen
+	text   string
+	since  time.Time
+	note   string
 }
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
@@ -129,18 +130,18 @@ func (s *screen) note(format string, args ...any) {
 	s.erase()
 	s.breakLine()
 	text := s.cleaned(fmt.Sprintf(format, args...))
-	if s.json {
-		text = jsonNote(text)
+	if s.encode != nil {
+		text = s.encode(text)
 	}
 	fmt.Fprintln(s.to(s.stderr), text)
 	s.draw()
 }
 
-// asJSON makes all further notes lines of JSON.
-func (s *screen) asJSON() {
+// encodeNotes sets a function that makes each further note a line of a JSON log.
+func (s *screen) encodeNotes(encode func(string) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.json = true
+	s.encode = encode
 }
 
 // to returns the current destination of output for file; s.mu is held.
@@ -162,23 +163,25 @@ func (s *screen) breakLine() {
 // logs returns the writer for the logger.
 func (s *screen) logs() zapcore.WriteSyncer { return logWriter{s} }
 
-type logWriter struct{ *screen }
+// logWriter writes the lines of a log above the block.
+type logWriter struct{ screen *screen }
 
 func (w logWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.erase()
-	w.breakLine()
-	io.WriteString(w.to(w.stderr), w.cleaned(string(p)))
-	w.draw()
+	s := w.screen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.breakLine()
+	io.WriteString(s.to(s.stderr), s.cleaned(string(p)))
+	s.draw()
 	return len(p), nil
 }
 
 func (w logWriter) Sync() error { return nil }
 
 // begin adds a line about current activity; end removes it.
-func (s *screen) begin(text string) *liveLine {
-	line := &liveLine{text: text, since: time.Now()}
+func (s *screen) begin(text string) *activity {
+	line := &activity{screen: s, text: text, since: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -192,25 +195,27 @@ func (s *screen) begin(text string) *liveLine {
 	return line
 }
 
-// say changes the note after a line.
-func (s *screen) say(line *liveLine, note string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	line.note = note
+// say changes the note after the line.
+func (a *activity) say(note string) {
+	a.screen.mu.Lock()
+	defer a.screen.mu.Unlock()
+	a.note = note
 }
 
-// rename changes the text of a line.
-func (s *screen) rename(line *liveLine, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	line.text = text
+// rename changes the text of the line.
+func (a *activity) rename(text string) {
+	a.screen.mu.Lock()
+	defer a.screen.mu.Unlock()
+	a.text = text
 }
 
-func (s *screen) end(line *liveLine) {
+// end removes the line.
+func (a *activity) end() {
+	s := a.screen
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.lines = slices.DeleteFunc(s.lines, func(l *liveLine) bool { return l == line })
+	s.lines = slices.DeleteFunc(s.lines, func(l *activity) bool { return l == a })
 	s.draw()
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -253,12 +252,3 @@ func (e endingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlyS
 }
 
 var errTooLate = errors.New("the collector did not take the spans before the command ended")
-
-// startWatching starts the telemetry for the parts that are assembled afterwards.
-func (p *program) startWatching(logger *zap.Logger) (options *telemetry.Options, err error) {
-	if !p.watched {
-		return nil, nil
-	}
-	p.watching, err = watch(os.Getenv, wanted{trace: p.trace, scrape: p.scraped}, logger)
-	return p.watching.options(), err
-}

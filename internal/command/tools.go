@@ -38,13 +38,13 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
 	connecting := p.screen.begin("connecting")
 	catalog, err := assembly.Roster.Catalog(ctx)
-	p.screen.end(connecting)
+	connecting.end()
 	if err != nil {
 		return err
 	}
 	list := newToolList(assembly, catalog)
 	if p.json {
-		return p.document(list)
+		return p.screen.document(list)
 	}
 	p.screen.result(list.text(p.screen.results, assembly.Roster))
 	p.noteAway(list.Away)

@@ -3,60 +3,26 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
-	"github.com/consort-go/consort/converse/eventjson"
 )
 
-// shows renders the events of a turn. An error ends the turn.
-type shows interface {
-	show(converse.Event) error
-	done() // called after the last event, also after an error
-}
-
 // shower returns a renderer: lines of JSON if requested, and otherwise a view for people.
-func (p *program) shower() shows {
+func (p *program) shower() renderer {
 	if p.json {
-		return lines{program: p}
+		return jsonLines{screen: p.screen}
 	}
 	return newView(p.screen)
 }
 
-// lines renders events as lines of JSON.
-type lines struct {
-	*program
-	conversation string // ID of a stored conversation; empty if it is not stored
-}
-
-func (l lines) show(event converse.Event) error {
-	form, err := eventjson.Marshal(event)
-	if err != nil {
-		return err
-	}
-	if _, is := event.(converse.TurnStarted); is && l.conversation != "" {
-		id, err := json.Marshal(l.conversation)
-		if err != nil {
-			return err
-		}
-		form = slices.Concat(bytes.TrimSuffix(form, []byte("}")), []byte(`,"conversation":`), id, []byte("}"))
-	}
-	l.screen.resultJSON(string(form) + "\n")
-	return l.screen.failure()
-}
-
-func (lines) done() {}
-
 // turn runs a turn and renders its events. The turn begins with the user's message said,
 // or with the history if said is empty.
-func turn(ctx context.Context, talk *converse.Conversation, said string, to shows) (converse.Turn, error) {
+func turn(ctx context.Context, talk *converse.Conversation, said string, to renderer) (converse.Turn, error) {
 	defer to.done()
 	events := talk.Continue(ctx)
 	if said != "" {
@@ -95,21 +61,21 @@ func shortfall(t converse.Turn, limits converse.Limits) error {
 	switch t.Reason {
 	case converse.ReasonExchanges:
 		limit := cmp.Or(limits.Exchanges, converse.DefaultExchanges)
-		return &exit{statusLimit, fmt.Errorf("the turn reached its limit of exchanges with the model, which is %d (conversation.exchanges)%s", limit, final)}
+		return withStatus(statusLimit, fmt.Errorf("the turn reached its limit of exchanges with the model, which is %d (conversation.exchanges)%s", limit, final))
 	case converse.ReasonTime:
-		return &exit{statusLimit, fmt.Errorf("the turn reached its limit of time (conversation.time)")}
+		return withStatus(statusLimit, fmt.Errorf("the turn reached its limit of time (conversation.time)"))
 	case converse.ReasonTokens:
-		return &exit{statusLimit, fmt.Errorf("the turn used %d tokens, and its limit is %d (conversation.tokens)%s", t.Usage.Total(), limits.Tokens, final)}
+		return withStatus(statusLimit, fmt.Errorf("the turn used %d tokens, and its limit is %d (conversation.tokens)%s", t.Usage.Total(), limits.Tokens, final))
 	case converse.ReasonBudget:
-		return &exit{statusLimit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached))}
+		return withStatus(statusLimit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached)))
 	case converse.ReasonWaiting:
-		return &exit{statusWaits, nil} // adviseResume explains it
+		return withStatus(statusWaits, nil) // adviseResume explains it
 	case converse.ReasonLength:
-		return &exit{statusLimit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut")}
+		return withStatus(statusLimit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut"))
 	case converse.ReasonContentFilter:
-		return &exit{statusDone, fmt.Errorf("the model's server held text back (content filter)")}
+		return withStatus(statusDone, fmt.Errorf("the model's server held text back (content filter)"))
 	case converse.ReasonRefusal:
-		return &exit{statusDone, fmt.Errorf("the model declined to answer")}
+		return withStatus(statusDone, fmt.Errorf("the model declined to answer"))
 	}
 	return nil
 }

@@ -7,10 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/shown"
-	"github.com/consort-go/consort/invoker"
 )
 
 // view renders the events of turns for a person: the model's text on standard output, and
@@ -18,14 +16,14 @@ import (
 type view struct {
 	screen  *screen
 	whole   bool                 // tool calls go to standard output too
-	waiting *liveLine            // for the model; nil if not waiting
-	running map[string]*liveLine // invocations by ID
+	waiting *activity            // for the model; nil if not waiting
+	running map[string]*activity // invocations by ID
 	said    bool                 // the current message has text
 	spoken  bool                 // an earlier message had text
 	before  rune                 // the last character of its text
 }
 
-func newView(s *screen) *view { return &view{screen: s, running: map[string]*liveLine{}} }
+func newView(s *screen) *view { return &view{screen: s, running: map[string]*activity{}} }
 
 // tell writes a line about tool calls.
 func (v *view) tell(line string) {
@@ -56,7 +54,7 @@ func (v *view) show(event converse.Event) error {
 		v.think()
 	case converse.InvocationAnnounced:
 		if v.waiting != nil {
-			v.screen.say(v.waiting, "it calls "+shown.Line(e.Name))
+			v.waiting.say("it calls " + shown.Line(e.Name))
 		}
 	case converse.MessageCompleted:
 		v.messageCompleted()
@@ -65,7 +63,7 @@ func (v *view) show(event converse.Event) error {
 		v.running[e.Invocation.ID] = v.screen.begin(callText(e.Invocation))
 	case converse.InvocationProgressed:
 		if line := v.running[e.Invocation.ID]; line != nil {
-			v.screen.say(line, progressText(e.Progress))
+			line.say(progressText(e.Progress))
 		}
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
@@ -88,13 +86,13 @@ func (v *view) wait(what string) {
 func (v *view) think() {
 	v.wait("the model is thinking")
 	if v.waiting != nil {
-		v.screen.rename(v.waiting, "the model is thinking")
+		v.waiting.rename("the model is thinking")
 	}
 }
 
 func (v *view) stopWaiting() {
 	if v.waiting != nil {
-		v.screen.end(v.waiting)
+		v.waiting.end()
 		v.waiting = nil
 	}
 }
@@ -123,7 +121,7 @@ func (v *view) messageCompleted() {
 
 func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 	if line := v.running[e.Invocation.ID]; line != nil {
-		v.screen.end(line)
+		line.end()
 		delete(v.running, e.Invocation.ID)
 	}
 	v.tell(v.outcome(e))
@@ -131,9 +129,6 @@ func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 		v.wait("waiting for the model")
 	}
 }
-
-// maxFailure bounds how much of a tool's failure text is shown, in columns.
-const maxFailure = 400
 
 // outcome returns the line about a completed call.
 func (v *view) outcome(e converse.InvocationCompleted) string {
@@ -152,47 +147,13 @@ func (v *view) outcome(e converse.InvocationCompleted) string {
 	return line + causeText(e.Cause)
 }
 
-// causeText returns the cause of a failure, which is for the user and not for the model,
-// on its own line.
-func causeText(cause string) string {
-	if cause == "" {
-		return ""
-	}
-	return "\n    " + fit(shown.Line(cause), maxFailure)
-}
-
 // done removes all lines about current activity, also after an error.
 func (v *view) done() {
 	v.stopWaiting()
 	for id, line := range v.running {
-		v.screen.end(line)
+		line.end()
 		delete(v.running, id)
 	}
 	v.screen.endLine()
 	v.said = false
-}
-
-// callText formats a call as the model wrote it.
-func callText(i canister.Invocation) string {
-	arguments := shown.Line(i.Arguments)
-	if arguments == "{}" {
-		arguments = ""
-	}
-	return shown.Line(i.Name) + "(" + arguments + ")"
-}
-
-func resultText(r canister.Result) string {
-	text := shown.Line(shown.Contents(r.Content))
-	if r.Failed() {
-		return r.Code + ": " + text
-	}
-	return text
-}
-
-func progressText(p invoker.Progress) string {
-	text := shown.Line(p.Message)
-	if p.Total > 0 {
-		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)
-	}
-	return fmt.Sprintf("%g %s", p.Done, text)
 }

@@ -65,7 +65,7 @@ func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []
 	forms := waitsOf(waits, canisters)
 	switch {
 	case s.json:
-		return s.document(waitList{id, forms})
+		return s.screen.document(waitList{id, forms})
 	case len(forms) == 0:
 		text := "Nothing is waited for in the conversation " + word(id) + "."
 		if (history.Filter{Open: true}).Allows(info) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/invoker"
+)
+
+// historyLine renders a canister as one line.
+func historyLine(paint palette, held canister.Canister) string {
+	kind := paint.name(pad(string(held.Kind()), 10))
+	switch h := held.(type) {
+	case canister.User:
+		return kind + "  " + shortly(h.Content)
+	case canister.Assistant:
+		return kind + "  " + shortly(h.Content)
+	case canister.Supervisor:
+		return kind + "  " + shortly(h.Content)
+	case canister.Document:
+		return kind + "  " + strings.TrimSpace(shown.Line(h.Title)+" "+shortly(h.Content))
+	case canister.Invocation:
+		return kind + "  " + fit(callText(h), 200)
+	case canister.Result:
+		return kind + "  " + fit(resultText(h), 200)
+	}
+	part := bundle.PartOf(bundle.Placed{Canister: held})
+	return kind + "  " + fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
+}
+
+func shortly(contents []canister.Content) string {
+	return fit(shown.Line(shown.Contents(contents)), 200)
+}
+
+// maxFailure bounds how much of a tool's failure text is shown, in columns.
+const maxFailure = 400
+
+// causeText returns the cause of a failure, which is for the user and not for the model,
+// on its own line.
+func causeText(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return "\n    " + fit(shown.Line(cause), maxFailure)
+}
+
+// callText formats a call as the model wrote it.
+func callText(i canister.Invocation) string {
+	arguments := shown.Line(i.Arguments)
+	if arguments == "{}" {
+		arguments = ""
+	}
+	return shown.Line(i.Name) + "(" + arguments + ")"
+}
+
+func resultText(r canister.Result) string {
+	text := shown.Line(shown.Contents(r.Content))
+	if r.Failed() {
+		return r.Code + ": " + text
+	}
+	return text
+}
+
+func progressText(p invoker.Progress) string {
+	text := shown.Line(p.Message)
+	if p.Total > 0 {
+		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)
+	}
+	return fmt.Sprintf("%g %s", p.Done, text)
+}
