@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -43,7 +44,7 @@ const defers = "[approval]\ndefault = \"defer\"\n"
 func waitsFor(t *testing.T, path, id string) []waitJSON {
 	t.Helper()
 	var list waitList
-	if err := json.Unmarshal([]byte(consort(t, "approve", id, "--json", "--config", path).expect(t, statusDone).stdout), &list); err != nil {
+	if err := json.Unmarshal([]byte(consort(t, "approve", id, "--json", "--config", path).expect(t, exit.Done).stdout), &list); err != nil {
 		t.Fatal(err)
 	}
 	return list.Waits
@@ -54,35 +55,35 @@ func waitsFor(t *testing.T, path, id string) []waitJSON {
 func TestAnApprovalThatWaits(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("a", "Paid.")), world, historyTable, defers)
-	o := consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	o := consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
 	contains(t, "standard error", o.stderr, "waits for somebody", "consort approve pay")
 	if count() != 0 {
 		t.Fatal("it happened before anybody was asked")
 	}
-	o = consort(t, "resume", "pay", "--config", path).expect(t, statusWaits)
+	o = consort(t, "resume", "pay", "--config", path).expect(t, exit.Waits)
 	contains(t, "standard error", o.stderr, "consort approve pay")
-	o = consort(t, "approve", "pay", "--config", path).expect(t, statusDone)
+	o = consort(t, "approve", "pay", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "approval until", "world__effect", `"key": "a"`)
 	contains(t, "standard error", o.stderr, "--allow, --deny, --arguments")
 	waits := waitsFor(t, path, "pay")
 	if len(waits) != 1 || waits[0].Tool != "world__effect" || waits[0].For != "approval" || time.Until(waits[0].Deadline) < 23*time.Hour {
 		t.Fatalf("%+v", waits)
 	}
-	consort(t, "approve", "pay", "nothing-like-it", "--config", path).expect(t, statusUsage)
-	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, statusUsage).stderr, "--again does not answer a wait for approval", "--allow, --deny")
-	o = consort(t, "approve", "pay", waits[0].ID[:6], "--config", path).expect(t, statusDone)
+	consort(t, "approve", "pay", "nothing-like-it", "--config", path).expect(t, exit.Usage)
+	contains(t, "standard error", consort(t, "approve", "pay", "--again", "--config", path).expect(t, exit.Usage).stderr, "--again does not answer a wait for approval", "--allow, --deny")
+	o = consort(t, "approve", "pay", waits[0].ID[:6], "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "consort resume pay")
 	if count() != 0 {
 		t.Error("an answer alone does nothing")
 	}
-	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, statusUsage).stderr, "--allow and --deny: there is one of the two")
-	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, statusUsage).stderr, "has answered", "already: allow")
-	o = consort(t, "resume", "pay", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", consort(t, "approve", "pay", "--allow", "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "--allow and --deny: there is one of the two")
+	contains(t, "standard error", consort(t, "approve", "pay", waits[0].ID, "--deny", "x", "--config", path).expect(t, exit.Usage).stderr, "has answered", "already: allow")
+	o = consort(t, "resume", "pay", "--config", path).expect(t, exit.Done)
 	if count() != 1 || o.stdout != "Paid.\n" {
 		t.Errorf("%d effects; standard output: %q", count(), o.stdout)
 	}
-	contains(t, "standard error", consort(t, "approve", "pay", "--config", path).expect(t, statusDone).stderr, "Nothing is waited for")
-	consort(t, "approve", "pay", "--allow", "--config", path).expect(t, statusUsage)
+	contains(t, "standard error", consort(t, "approve", "pay", "--config", path).expect(t, exit.Done).stderr, "Nothing is waited for")
+	consort(t, "approve", "pay", "--allow", "--config", path).expect(t, exit.Usage)
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -114,25 +115,25 @@ func TestAnswersToSeveral(t *testing.T) {
 		says("", calls("world__effect", `{"key":"one"}`), calls("world__effect", `{"key":"two"}`), calls("world__effect", `{"key":"three"}`)),
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"too dear"}}, Reply: openaiserver.Message{Text: "Two of them."}},
 	), world, historyTable, "[[approval.rules]]\naction = \"defer\"\nwithin = \"1h\"\nwho = \"ann\"\n")
-	consort(t, "run", "--conversation", "many", "Go.", "--config", path).expect(t, statusWaits)
+	consort(t, "run", "--conversation", "many", "Go.", "--config", path).expect(t, exit.Waits)
 	waits := waitsFor(t, path, "many")
 	if len(waits) != 3 || waits[0].Who != "ann" || time.Until(waits[0].Deadline) > time.Hour {
 		t.Fatalf("%+v", waits)
 	}
-	does := func(want status, args ...string) outcome {
+	does := func(want exit.Status, args ...string) outcome {
 		t.Helper()
 		return consort(t, append([]string{"approve", "many", "--config", path}, args...)...).expect(t, want)
 	}
-	contains(t, "standard error", does(statusUsage, "--deny", "too dear").stderr, "3 things are waited for")
-	contains(t, "standard error", does(statusUsage, waits[0].ID, "--as", "ben").stderr, "ann", "ben")
-	contains(t, "standard error", does(statusUsage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
-	contains(t, "standard error", does(statusUsage, "--resume").stderr, "consort resume many")
+	contains(t, "standard error", does(exit.Usage, "--deny", "too dear").stderr, "3 things are waited for")
+	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--as", "ben").stderr, "ann", "ben")
+	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
+	contains(t, "standard error", does(exit.Usage, "--resume").stderr, "consort resume many")
 	var answered answeredJSON
-	if err := json.Unmarshal([]byte(does(statusDone, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout), &answered); err != nil || answered != (answeredJSON{"many", waits[0].ID, "deny", "ann"}) {
+	if err := json.Unmarshal([]byte(does(exit.Done, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout), &answered); err != nil || answered != (answeredJSON{"many", waits[0].ID, "deny", "ann"}) {
 		t.Errorf("%+v, %v", answered, err)
 	}
-	does(statusDone, waits[1].ID, "--as", "ann")
-	o := does(statusDone, waits[2].ID, "--arguments", `{"key":"four"}`, "--as", "ann", "--resume")
+	does(exit.Done, waits[1].ID, "--as", "ann")
+	o := does(exit.Done, waits[2].ID, "--arguments", `{"key":"four"}`, "--as", "ann", "--resume")
 	if o.stdout != "Two of them.\n" || count() != 2 {
 		t.Errorf("%q, %d effects", o.stdout, count())
 	}
@@ -149,13 +150,13 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 			wait = w.ID
 		}
 	}
-	contains(t, "standard error", consort(t, "approve", "late", wait, "--config", path).expect(t, statusUsage).stderr, "the time to answer "+wait+" ended at")
-	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, statusUsage).stderr, "nothing is waited for in the conversation late: the time to answer "+wait+" ended at")
-	if list := consort(t, "approve", "late", "--config", path).expect(t, statusDone).stderr; ran.status == int(statusWaits) {
+	contains(t, "standard error", consort(t, "approve", "late", wait, "--config", path).expect(t, exit.Usage).stderr, "the time to answer "+wait+" ended at")
+	contains(t, "without its name", consort(t, "approve", "late", "--allow", "--config", path).expect(t, exit.Usage).stderr, "nothing is waited for in the conversation late: the time to answer "+wait+" ended at")
+	if list := consort(t, "approve", "late", "--config", path).expect(t, exit.Done).stderr; ran.status == int(exit.Waits) {
 		contains(t, "the list", list, "Nothing is waited for", "consort resume late --config "+path)
 	}
-	consort(t, "resume", "late", "--config", path).expect(t, statusDone)
-	lacks(t, "the list", consort(t, "approve", "late", "--config", path).expect(t, statusDone).stderr, "consort resume")
+	consort(t, "resume", "late", "--config", path).expect(t, exit.Done)
+	lacks(t, "the list", consort(t, "approve", "late", "--config", path).expect(t, exit.Done).stderr, "consort resume")
 	if count() != 0 {
 		t.Error("it happened")
 	}
@@ -166,12 +167,12 @@ func TestARuleThatDeniesByNow(t *testing.T) {
 	world, count := effects(t)
 	tables := []string{model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Not on a Friday.", "It may not be.")), world, historyTable}
 	path := file(t, append(tables, defers)...)
-	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
 	denies := "[[approval.rules]]\naction = \"deny\"\ntools = [\"effect\"]\nreason = \"Not on a Friday.\"\n"
 	if err := os.WriteFile(path, []byte(strings.Join(append(tables, defers, denies), "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	consort(t, "approve", "pay", "--allow", "--resume", "--config", path).expect(t, statusDone)
+	consort(t, "approve", "pay", "--allow", "--resume", "--config", path).expect(t, exit.Done)
 	if count() != 0 {
 		t.Errorf("%d effects, which the rule denies", count())
 	}
@@ -207,16 +208,16 @@ func TestDoubt(t *testing.T) {
 		const id = "pay"
 		path := file(t, model(t, says(""), expects(test.result, "So be it.")), world, asks)
 		begun(t, open(t, path), id)
-		contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, statusWaits).stderr, "consort approve "+id)
-		contains(t, "the list", consort(t, "approve", id, "--config", path).expect(t, statusDone).stdout, "outcome until", "world__effect")
-		o := consort(t, append([]string{"approve", id, "--resume", "--config", path}, test.flag...)...).expect(t, statusDone)
+		contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, exit.Waits).stderr, "consort approve "+id)
+		contains(t, "the list", consort(t, "approve", id, "--config", path).expect(t, exit.Done).stdout, "outcome until", "world__effect")
+		o := consort(t, append([]string{"approve", id, "--resume", "--config", path}, test.flag...)...).expect(t, exit.Done)
 		if o.stdout != "So be it.\n" || count() != test.effects {
 			t.Errorf("%s: %q, %d effects", test.flag, o.stdout, count())
 		}
 	}
 	reports := file(t, model(t, says(""), expects("may or may not", "Who knows.")), world, historyTable)
 	begun(t, open(t, reports), "pay")
-	consort(t, "resume", "pay", "--config", reports).expect(t, statusDone)
+	consort(t, "resume", "pay", "--config", reports).expect(t, exit.Done)
 }
 
 // TestAQuestionIsAnswered: of a tool, which is asked for in a form.
@@ -232,12 +233,12 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "the list", consort(t, "approve", "ask", "--config", path).expect(t, statusDone).stdout, "elicitation until", "asks: Which <U+001B>[31mseat?")
-	consort(t, "approve", "ask", "--answer", `{"seat":"4A"}`, "--config", path, "--as", "ann").expect(t, statusDone)
+	contains(t, "the list", consort(t, "approve", "ask", "--config", path).expect(t, exit.Done).stdout, "elicitation until", "asks: Which <U+001B>[31mseat?")
+	consort(t, "approve", "ask", "--answer", `{"seat":"4A"}`, "--config", path, "--as", "ann").expect(t, exit.Done)
 	if got := answers(t, store, "ask"); len(got) != 1 || got[0].Verdict != canister.VerdictAccept || string(got[0].Arguments) != `{"seat":"4A"}` || got[0].By != "ann" {
 		t.Errorf("%+v", got)
 	}
-	contains(t, "standard error", consort(t, "approve", "none", "--config", path).expect(t, statusUsage).stderr, "no conversation none")
+	contains(t, "standard error", consort(t, "approve", "none", "--config", path).expect(t, exit.Usage).stderr, "no conversation none")
 }
 
 // TestChatPutsOff: whoever is there is asked, and can answer later.
@@ -250,14 +251,14 @@ func TestChatPutsOff(t *testing.T) {
 	contains(t, "standard error", o.stderr, "y/N, later, or a reason why not", "waits for somebody")
 	contains(t, "standard output", o.stdout, "One.")
 	infos := all(t, open(t, path))
-	if count() != 1 || len(infos) != 1 || o.status != int(statusWaits) {
+	if count() != 1 || len(infos) != 1 || o.status != int(exit.Waits) {
 		t.Fatalf("%d effects, %+v, status %d", count(), infos, o.status)
 	}
 	if waits := waitsFor(t, path, infos[0].ID); len(waits) != 1 || !strings.Contains(string(waits[0].Arguments), `"b"`) {
 		t.Errorf("%+v", waits)
 	}
 	nothing := file(t, model(t, says("", calls("world__effect", `{"key":"c"}`)), expects("later", "Not now.")), world, defers)
-	o = run{stdin: "First.\nlater\n"}.consort(t, "chat", "--history", "none", "--config", nothing).expect(t, statusDone)
+	o = run{stdin: "First.\nlater\n"}.consort(t, "chat", "--history", "none", "--config", nothing).expect(t, exit.Done)
 	lacks(t, "standard error", o.stderr, "y/N, later")
 	if count() != 1 {
 		t.Error("it happened")
@@ -275,14 +276,14 @@ func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
 	defer server.Close()
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), says("Paid.")),
 		fmt.Sprintf("[mcp.world]\ntransport = \"http\"\nurl = %q\n", server.URL()), historyTable, defers)
-	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
+	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
 	bundle := filepath.Join(dir, "pay.jsonl")
-	consort(t, "history", "fork", "pay", "--id", "fork", "--config", path).expect(t, statusDone)
-	consort(t, "history", "export", "pay", "--output", bundle, "--config", path).expect(t, statusDone)
-	consort(t, "history", "import", bundle, "--id", "copy", "--config", path).expect(t, statusDone)
+	consort(t, "history", "fork", "pay", "--id", "fork", "--config", path).expect(t, exit.Done)
+	consort(t, "history", "export", "pay", "--output", bundle, "--config", path).expect(t, exit.Done)
+	consort(t, "history", "import", bundle, "--id", "copy", "--config", path).expect(t, exit.Done)
 	for _, id := range []string{"pay", "fork", "copy"} {
-		consort(t, "resume", id, "--config", path).expect(t, statusWaits)
-		consort(t, "approve", id, "--allow", "--resume", "--config", path).expect(t, statusDone)
+		consort(t, "resume", id, "--config", path).expect(t, exit.Waits)
+		consort(t, "approve", id, "--allow", "--resume", "--config", path).expect(t, exit.Done)
 	}
 	ledger, err := faultserver.ReadLedger(dir)
 	if err != nil {
@@ -301,8 +302,8 @@ func TestCopiesCarryKeysOfTheirOwn(t *testing.T) {
 func TestAMessageGoesOn(t *testing.T) {
 	world, count := effects(t)
 	path := file(t, model(t, says("", calls("world__effect", `{"key":"a"}`)), expects("Never mind", "All right.")), world, historyTable, defers)
-	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, statusWaits)
-	o := consort(t, "run", "--conversation", "pay", "Never mind.", "--config", path).expect(t, statusDone)
+	consort(t, "run", "--conversation", "pay", "Pay.", "--config", path).expect(t, exit.Waits)
+	o := consort(t, "run", "--conversation", "pay", "Never mind.", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "waited for somebody, and goes on without the answer")
 	if count() != 0 {
 		t.Error("the call was made")

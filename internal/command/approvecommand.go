@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -91,17 +92,17 @@ func verdict(flags *pflag.FlagSet) (said *answer, err error) {
 			continue
 		}
 		if said != nil {
-			return nil, usagef("--%s and --%s: there is one of the two", said.name, f.name)
+			return nil, exit.Usagef("--%s and --%s: there is one of the two", said.name, f.name)
 		}
 		text := flag.Value.String()
 		if flag.Value.Type() == "bool" {
 			if text != "true" {
-				return nil, usagef("--%s=%s: leave the flag out", f.name, text)
+				return nil, exit.Usagef("--%s=%s: leave the flag out", f.name, text)
 			}
 			text = ""
 		}
 		if object := map[string]any{}; (f.name == "arguments" || f.name == "answer") && json.Unmarshal([]byte(text), &object) != nil {
-			return nil, usagef("--%s: expected one JSON object", f.name)
+			return nil, exit.Usagef("--%s: expected one JSON object", f.name)
 		}
 		said = &answer{f, text}
 	}
@@ -117,7 +118,7 @@ func (a *answering) run(ctx context.Context, flags *pflag.FlagSet, args []string
 		a.with = &answer{verdictFlag: verdictFlags[0]}
 	}
 	if a.resume && a.with == nil {
-		return usagef("--resume is for an answer; to carry on without one: %s", a.again("resume "+word(args[0])))
+		return exit.Usagef("--resume is for an answer; to carry on without one: %s", a.again("resume "+word(args[0])))
 	}
 	s, err := a.openShelf(ctx, false)
 	if err != nil {
@@ -165,16 +166,16 @@ func pick(id string, waits []canister.Wait, canisters []canister.Canister, which
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return canister.Wait{}, usagef("%d things are waited for that this could be; name one of them with its WAIT: consort approve %s", len(found), word(id))
+		return canister.Wait{}, exit.Usagef("%d things are waited for that this could be; name one of them with its WAIT: consort approve %s", len(found), word(id))
 	case len(which) > 0:
-		return canister.Wait{}, usagef("%s; see what is waited for with consort approve %s", whyNot(which[0], canisters, now), word(id))
+		return canister.Wait{}, exit.Usagef("%s; see what is waited for with consort approve %s", whyNot(which[0], canisters, now), word(id))
 	}
 	for _, c := range slices.Backward(canisters) {
 		if wait, is := c.(canister.Wait); is {
-			return canister.Wait{}, usagef("nothing is waited for in the conversation %s: %s", word(id), whyNot(wait.ID, canisters, now))
+			return canister.Wait{}, exit.Usagef("nothing is waited for in the conversation %s: %s", word(id), whyNot(wait.ID, canisters, now))
 		}
 	}
-	return canister.Wait{}, usagef("nothing is waited for in the conversation %s", word(id))
+	return canister.Wait{}, exit.Usagef("nothing is waited for in the conversation %s", word(id))
 }
 
 // whyNot explains why a wait is no longer open.
@@ -204,7 +205,7 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wait canister.Wait) error {
 	id := info.ID
 	if a.with.waits != wait.For {
-		return usagef("--%s does not answer a wait for %s, such as %s; what does is %s", a.with.name, wait.For, word(wait.ID), flagsFor(wait.For))
+		return exit.Usagef("--%s does not answer a wait for %s, such as %s; what does is %s", a.with.name, wait.For, word(wait.ID), flagsFor(wait.For))
 	}
 	by, err := a.who()
 	if err != nil {
@@ -222,9 +223,9 @@ func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wai
 	err = converse.Answer(ctx, s.store, id, given, time.Now())
 	switch {
 	case errors.Is(err, converse.ErrNotWaiting):
-		return usagef("%s was answered, or its time ended, just now: %w", word(wait.ID), err)
+		return exit.Usagef("%s was answered, or its time ended, just now: %w", word(wait.ID), err)
 	case err != nil:
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	case a.resume:
 		return nil
 	case a.json:
@@ -262,5 +263,5 @@ func (a *answering) who() (string, error) {
 	if err == nil && me.Username != "" {
 		return me.Username, nil
 	}
-	return "", usagef("nobody knows who you are; say it with --as WHO: %w", cmp.Or(err, errors.New("the user has no name")))
+	return "", exit.Usagef("nobody knows who you are; say it with --as WHO: %w", cmp.Or(err, errors.New("the user has no name")))
 }

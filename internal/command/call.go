@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -35,7 +36,7 @@ func (p *program) callCommand() *cobra.Command {
 		Example: "  consort call files read_file '{\"path\": \"go.mod\"}'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {
-				return usagef("call wants ENSEMBLE TOOL and, at most, JSON: it got %d arguments; see consort tools", len(args))
+				return exit.Usagef("call wants ENSEMBLE TOOL and, at most, JSON: it got %d arguments; see consort tools", len(args))
 			}
 			return nil
 		},
@@ -90,7 +91,7 @@ func (p *program) arguments(args []string) (json.RawMessage, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		return nil, usagef("%s: expected a JSON object of arguments, such as '{\"city\": \"Oslo\"}'%s", where, wrongWith(err))
+		return nil, exit.Usagef("%s: expected a JSON object of arguments, such as '{\"city\": \"Oslo\"}'%s", where, wrongWith(err))
 	}
 	return json.RawMessage(text), nil
 }
@@ -116,9 +117,9 @@ func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble
 		names = append(names, e.Name())
 	}
 	if len(names) == 0 {
-		return nil, usagef("there is no ensemble %q: %s has no servers, which are tables such as [mcp.%s]", name, p.configFile, name)
+		return nil, exit.Usagef("there is no ensemble %q: %s has no servers, which are tables such as [mcp.%s]", name, p.configFile, name)
 	}
-	return nil, usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
 }
 
 // forProgram returns a context for calls that the program itself makes.
@@ -135,7 +136,7 @@ func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoke
 	defer func() { span.End(output.Content, faultOf(err)) }()
 	record := audit.Record{Time: time.Now(), Asker: "program", Invocation: call.ID, Ensemble: e.Name(), Tool: name, Arguments: call.Arguments}
 	tool, err := toolNamed(ctx, e, name)
-	var usage *exit
+	var usage *exit.Error
 	if errors.As(err, &usage) {
 		return invoker.Output{}, err
 	}
@@ -154,7 +155,7 @@ func invoke(ctx context.Context, e *ensemble.Ensemble, name string, call *invoke
 // faultOf returns the telemetry fault of a failed call. A usage error counts as
 // [invoker.ToolNotFound].
 func faultOf(err error) *telemetry.Fault {
-	if usage := (*exit)(nil); errors.As(err, &usage) {
+	if usage := (*exit.Error)(nil); errors.As(err, &usage) {
 		err = invoker.Failf(invoker.ToolNotFound, "%w", err)
 	}
 	return telemetry.FaultOf(invoker.AsFailure(err))
@@ -178,7 +179,7 @@ func toolNamed(ctx context.Context, e *ensemble.Ensemble, name string) (*ensembl
 func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
 	for _, a := range e.Snapshot().Aside {
 		if a.Tool == name {
-			return usagef("the tool %q of %q is set aside: %s", name, e.Name(), a.Reason)
+			return exit.Usagef("the tool %q of %q is set aside: %s", name, e.Name(), a.Reason)
 		}
 	}
 	advice := "consort tools lists them"
@@ -194,12 +195,12 @@ func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
 			}
 		}
 	}
-	return usagef("there is no tool %q in %q; %s", name, e.Name(), advice)
+	return exit.Usagef("there is no tool %q in %q; %s", name, e.Name(), advice)
 }
 
 // answer prints the outcome of the call.
 func (p *program) answer(call *invoker.Call, output invoker.Output, err error) error {
-	var usage *exit
+	var usage *exit.Error
 	if errors.As(err, &usage) {
 		return err
 	}
@@ -219,7 +220,7 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 		if died, ok := errors.AsType[*ensemble.ProcessError](failure.Cause); ok {
 			cause = causeText(died.Error())
 		}
-		return withStatus(statusTool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause))
+		return exit.With(exit.Tool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause))
 	}
 	p.screen.printText(text)
 	return p.screen.failure()
@@ -241,5 +242,5 @@ func (p *program) answerJSON(result canister.Result) error {
 	if err := p.screen.canisters(result); err != nil || !result.Failed() {
 		return err
 	}
-	return &exit{status: statusTool}
+	return &exit.Error{Status: exit.Tool}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
@@ -55,7 +56,7 @@ func (p *program) chatCommand() *cobra.Command {
 
 func (p *program) chat(ctx context.Context, o *opening, want choice) (err error) {
 	if want.last && want.id != "" {
-		return usagef("--continue and --conversation: there is one of the two")
+		return exit.Usagef("--continue and --conversation: there is one of the two")
 	}
 	p.views = !p.json
 	cfg, err := p.load()
@@ -188,11 +189,11 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	case c.interrupted.Load() == 1:
 		c.screen.note("%s", c.screen.notes.faint("Cancelled. Ctrl-C again leaves."))
 		return false, nil
-	case statusOf(err) == statusWaits:
+	case exit.StatusOf(err) == exit.Waits:
 		c.kept.adviseResume()
 	case err != nil && ctx.Err() == nil:
 		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
-		err = withStatus(statusOf(err), nil) // the error is already printed
+		err = exit.With(exit.StatusOf(err), nil) // the error is already printed
 	}
 	return false, err
 }

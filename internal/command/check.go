@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -53,9 +54,9 @@ func (p *program) check(ctx context.Context) error {
 func (r *report) verdict() error {
 	switch {
 	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
-		return &exit{status: statusUsage}
+		return &exit.Error{Status: exit.Usage}
 	case slices.ContainsFunc(r.Servers, func(s serverJSON) bool { return s.Error != "" }):
-		return &exit{status: statusTool}
+		return &exit.Error{Status: exit.Tool}
 	}
 	return nil
 }

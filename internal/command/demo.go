@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -65,7 +66,7 @@ func (d *demo) run(ctx context.Context, _ []string) (err error) {
 	defer func() { err = errors.Join(err, stage.strike()) }()
 	cfg, err := config.Parse("demo.toml", []byte(stage.text), &config.Options{Lookup: stage.lookup})
 	if err != nil {
-		return usagef("the configuration is wrong:\n%w", err)
+		return exit.Usagef("the configuration is wrong:\n%w", err)
 	}
 	d.introduce(stage)
 	d.configFile = "demo.toml"
@@ -82,11 +83,11 @@ func (d *demo) run(ctx context.Context, _ []string) (err error) {
 func (d *demo) checkFlags() error {
 	switch {
 	case d.name == "" && d.url != "":
-		return usagef("--base-url wants --model NAME beside it")
+		return exit.Usagef("--base-url wants --model NAME beside it")
 	case d.name == "" && d.apiKey != "":
-		return usagef("--api-key wants --model NAME beside it")
+		return exit.Usagef("--api-key wants --model NAME beside it")
 	case d.apiKey != "" && !strings.HasPrefix(d.apiKey, "env:"):
-		return usagef("--api-key: expected env:NAME of an environment variable; others on this machine can read a command line")
+		return exit.Usagef("--api-key: expected env:NAME of an environment variable; others on this machine can read a command line")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -76,7 +77,7 @@ func overlapping(list []happening) []string {
 
 func TestDemo(t *testing.T) {
 	folder := t.TempDir()
-	o := run{env: []string{"TMPDIR=" + folder}}.consort(t, "demo", "--json").expect(t, statusDone)
+	o := run{env: []string{"TMPDIR=" + folder}}.consort(t, "demo", "--json").expect(t, exit.Done)
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("it leaves behind %v, %v", left, err)
 	}
@@ -113,7 +114,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoTellsItsStory(t *testing.T) {
-	o := consort(t, "demo").expect(t, statusDone)
+	o := consort(t, "demo").expect(t, exit.Done)
 	contains(t, "the screen", o.stdout,
 		"a script, not a real model", "[mcp.ada]", "[mcp.ben]", "You: What do Ada and Ben",
 		`✗ ben__complete_task({"task_id": 3})`, "NOT_FOUND: there is no task 3", `✓ ada__complete_task({"task_id": 3})`,
@@ -135,7 +136,7 @@ func TestDemoWithARealModel(t *testing.T) {
 	}
 	defer server.Close()
 	o := run{env: []string{"REAL_KEY=k3y-of-the-test"}}.consort(t,
-		"demo", "--base-url", server.URL(), "--model", "real", "--api-key", "env:REAL_KEY").expect(t, statusDone)
+		"demo", "--base-url", server.URL(), "--model", "real", "--api-key", "env:REAL_KEY").expect(t, exit.Done)
 	contains(t, "the screen", o.stdout, "real at http://", "The tap drips.", "It drips no more.")
 	lacks(t, "the output", o.stdout+o.stderr, "k3y-of-the-test", "script")
 }
@@ -146,7 +147,7 @@ func TestDemoRefusesFlagsThatDoNotFit(t *testing.T) {
 		{"--api-key", "env:KEY"},
 		{"--model", "m", "--api-key", "sk-secret"},
 	} {
-		o := consort(t, append([]string{"demo"}, args...)...).expect(t, statusUsage)
+		o := consort(t, append([]string{"demo"}, args...)...).expect(t, exit.Usage)
 		lacks(t, "the complaint", o.stderr, "sk-secret")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/examples/tasks/taskbook"
 	"github.com/consort-go/consort/internal/demoserver"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/spf13/cobra"
@@ -84,7 +85,7 @@ func (d *demoServer) serveTasks(ctx context.Context) (err error) {
 	}
 	token := os.Getenv(demoToken)
 	if token == "" {
-		return usagef("%s is not set", demoToken)
+		return exit.Usagef("%s is not set", demoToken)
 	}
 	options.Tokens = []mcpadapter.BearerToken{{Token: token, Trusted: user}}
 	return d.listen(ctx, mcpadapter.NewServer(nil, options))

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -32,5 +33,5 @@ func TestChatShowsThatAPageIsComplete(t *testing.T) {
 	x.expect("The server says that this is done: Log in to Acme.")
 	x.expect("> ")
 	x.types("\x04")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }

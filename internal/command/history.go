@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -91,7 +92,7 @@ func (p *program) findShelf(ctx context.Context, cfg *config.Config, makes bool)
 	default:
 		path, err := ownStore()
 		if err != nil {
-			return usagef("there is no place for conversations: %w; name one with --history FILE", err)
+			return exit.Usagef("there is no place for conversations: %w; name one with --history FILE", err)
 		}
 		cfg.History, p.own = &config.History{Path: config.Plain(path)}, true
 		return nil
@@ -125,13 +126,13 @@ func (s *shelf) fork(ctx context.Context, from string, at int, whole bool, to st
 		at = info.Length
 	}
 	if at < 1 || at > info.Length {
-		return usagef("--at %d: the conversation %s has the canisters 1 to %d", at, word(from), info.Length)
+		return exit.Usagef("--at %d: the conversation %s has the canisters 1 to %d", at, word(from), info.Length)
 	}
 	if to == "" {
 		to = newID()
 	}
 	if err := history.CheckID(to); err != nil {
-		return usagef("--id: %w", err)
+		return exit.Usagef("--id: %w", err)
 	}
 	if err := s.store.Fork(ctx, from, at, to); err != nil {
 		return taken(err, to)
@@ -143,7 +144,7 @@ func (s *shelf) fork(ctx context.Context, from string, at int, whole bool, to st
 // taken adds advice to an error that says that a conversation with this ID exists.
 func taken(err error, id string) error {
 	if errors.Is(err, history.ErrExists) {
-		return usagef("there is a conversation %s already; name another identity with --id: %w", word(id), err)
+		return exit.Usagef("there is a conversation %s already; name another identity with --id: %w", word(id), err)
 	}
 	return err
 }
@@ -177,7 +178,7 @@ func (s *shelf) describe(ctx context.Context, id string, change history.Change) 
 		return err
 	}
 	if _, err := change.Apply(history.Info{}); err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	return s.store.Describe(ctx, id, change)
 }

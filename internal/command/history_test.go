@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -80,50 +81,50 @@ func TestHistoryListsAndSearches(t *testing.T) {
 		"list --limit 1": "open", "list --text snows": "talk", "search oslo": "open talk", "search oslo snows": "talk",
 		"search oslo --limit 1": "open", "search Bergen": "",
 	} {
-		if got := listed(t, consort(t, append(append([]string{"history"}, strings.Fields(args)...), "--json", "--config", path)...).expect(t, statusDone)); got != want {
+		if got := listed(t, consort(t, append(append([]string{"history"}, strings.Fields(args)...), "--json", "--config", path)...).expect(t, exit.Done)); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
-	o := consort(t, "history", "list", "--config", path).expect(t, statusDone)
+	o := consort(t, "history", "list", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "CHANGED", "talk", "#travel", "(open)")
-	contains(t, "standard error", consort(t, "history", "list", "--limit", "-1", "--config", path).expect(t, statusUsage).stderr, "--limit -1")
+	contains(t, "standard error", consort(t, "history", "list", "--limit", "-1", "--config", path).expect(t, exit.Usage).stderr, "--limit -1")
 }
 
 func TestHistoryChanges(t *testing.T) {
 	path, store := shelved(t)
-	does := func(want status, args ...string) outcome {
+	does := func(want exit.Status, args ...string) outcome {
 		t.Helper()
 		return consort(t, append(append([]string{"history"}, args...), "--config", path)...).expect(t, want)
 	}
-	does(statusDone, "rename", "talk", "A", "title")
-	does(statusDone, "tag", "talk", "b", "a")
+	does(exit.Done, "rename", "talk", "A", "title")
+	does(exit.Done, "tag", "talk", "b", "a")
 	info, err := store.Info(t.Context(), "talk")
 	if err != nil || info.Title != "A title" || strings.Join(info.Tags, " ") != "a b" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if does(statusDone, "tag", "talk"); all(t, store)[1].Tags != nil && len(all(t, store)[1].Tags) > 0 {
+	if does(exit.Done, "tag", "talk"); all(t, store)[1].Tags != nil && len(all(t, store)[1].Tags) > 0 {
 		t.Error("the tags are still there")
 	}
-	if o := does(statusDone, "fork", "talk", "--at", "2", "--id", "copy"); o.stdout != "copy\n" || kinds(t, store, "copy") != "user assistant" {
+	if o := does(exit.Done, "fork", "talk", "--at", "2", "--id", "copy"); o.stdout != "copy\n" || kinds(t, store, "copy") != "user assistant" {
 		t.Errorf("%q, %s", o.stdout, kinds(t, store, "copy"))
 	}
-	if id := strings.TrimSpace(does(statusDone, "fork", "talk").stdout); kinds(t, store, id) != kinds(t, store, "talk") {
+	if id := strings.TrimSpace(does(exit.Done, "fork", "talk").stdout); kinds(t, store, id) != kinds(t, store, "talk") {
 		t.Errorf("%q: %s", id, kinds(t, store, id))
 	}
-	contains(t, "standard error", does(statusUsage, "fork", "talk", "--id", "copy").stderr, "conversation copy already", "--id")
+	contains(t, "standard error", does(exit.Usage, "fork", "talk", "--id", "copy").stderr, "conversation copy already", "--id")
 	for _, at := range []string{"6", "0", "-1"} {
-		contains(t, "standard error", does(statusUsage, "fork", "talk", "--at", at).stderr, "--at "+at, "1 to 5")
+		contains(t, "standard error", does(exit.Usage, "fork", "talk", "--at", at).stderr, "--at "+at, "1 to 5")
 	}
-	does(statusDone, "fork", "talk", "--id", "whole")
+	does(exit.Done, "fork", "talk", "--id", "whole")
 	if kinds(t, store, "whole") != kinds(t, store, "talk") {
 		t.Errorf("all of it: %s", kinds(t, store, "whole"))
 	}
-	does(statusDone, "delete", "whole")
-	if does(statusDone, "delete", "talk"); kinds(t, store, "talk") != "" {
+	does(exit.Done, "delete", "whole")
+	if does(exit.Done, "delete", "talk"); kinds(t, store, "talk") != "" {
 		t.Error("it is still there")
 	}
 	for _, args := range [][]string{{"delete", "talk"}, {"show", "talk"}, {"fork", "talk"}, {"rename", "talk", "x"}, {"tag", "talk", "x"}, {"export", "talk"}} {
-		contains(t, "standard error", does(statusUsage, args...).stderr, "no conversation talk", "consort history list")
+		contains(t, "standard error", does(exit.Usage, args...).stderr, "no conversation talk", "consort history list")
 	}
 }
 
@@ -145,7 +146,7 @@ func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(place, "talk", "info.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	consort(t, "history", "delete", "talk", "--config", path).expect(t, statusDone)
+	consort(t, "history", "delete", "talk", "--config", path).expect(t, exit.Done)
 	if _, err := os.Stat(filepath.Join(place, "talk")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
@@ -153,10 +154,10 @@ func TestHistoryDeletesWhatIsDamaged(t *testing.T) {
 
 func TestHistoryShows(t *testing.T) {
 	path, _ := shelved(t)
-	o := consort(t, "history", "show", "talk", "--config", path).expect(t, statusDone)
+	o := consort(t, "history", "show", "talk", "--config", path).expect(t, exit.Done)
 	contains(t, "the conversation", o.stdout, "1 user", "3 invocation atlas__weather", `"city": "<b>Oslo"`, "4 result EXECUTION_FAILED", "5 assistant", "It snows.")
 	var all conversationShown
-	if err := json.Unmarshal([]byte(consort(t, "history", "show", "talk", "--json", "--config", path).expect(t, statusDone).stdout), &all); err != nil {
+	if err := json.Unmarshal([]byte(consort(t, "history", "show", "talk", "--json", "--config", path).expect(t, exit.Done).stdout), &all); err != nil {
 		t.Fatal(err)
 	}
 	if first, err := canister.Unmarshal(all.Canisters[0]); err != nil || len(all.Canisters) != 5 || shown.Contents(first.(canister.User).Content) != "Oslo? "+hostile || all.Conversation.Length != 5 {
@@ -169,7 +170,7 @@ func TestHistoryIsSafeOnATerminal(t *testing.T) {
 	path, _ := shelved(t)
 	for _, args := range []string{"list", "list --json", "show talk", "show talk --json", "export talk", "export talk --format markdown", "export talk --format html"} {
 		x := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, append(append([]string{"history"}, strings.Fields(args)...), "--config", path)...)
-		text := x.ends(statusDone)
+		text := x.ends(exit.Done)
 		lacks(t, args, text, "\x1b")
 		lacksUnseen(t, args, text)
 	}
@@ -179,7 +180,7 @@ func TestHistoryIsSafeOnATerminal(t *testing.T) {
 func TestHistoryIsExportedToRead(t *testing.T) {
 	path, _ := shelved(t)
 	page := filepath.Join(t.TempDir(), "page.html")
-	consort(t, "history", "export", "talk", "--format", "html", "-o", page, "--config", path).expect(t, statusDone)
+	consort(t, "history", "export", "talk", "--format", "html", "-o", page, "--config", path).expect(t, exit.Done)
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -188,32 +189,32 @@ func TestHistoryIsExportedToRead(t *testing.T) {
 	lacks(t, "the page", strings.ToLower(string(text)), "<script", "<b>", "<img", "href=", "\x1b")
 	lacksUnseen(t, "the page", string(text))
 
-	o := consort(t, "history", "export", "talk", "--format", "markdown", "--config", path).expect(t, statusDone)
+	o := consort(t, "history", "export", "talk", "--format", "markdown", "--config", path).expect(t, exit.Done)
 	lacksUnseen(t, "the text", o.stdout)
 	contains(t, "the text", o.stdout, `# \<script\>`, "## 1 user", `atlas\_\_weather`, "It snows.")
-	all := consort(t, "history", "export", "--all", "--format", "markdown", "--config", path).expect(t, statusDone).stdout
-	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t, statusDone).stdout || strings.Count(all, "\n## ") != 6 {
+	all := consort(t, "history", "export", "--all", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout
+	if all != consort(t, "history", "export", "open", "talk", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout || strings.Count(all, "\n## ") != 6 {
 		t.Errorf("all of them:\n%s", all)
 	}
-	if tagged := consort(t, "history", "export", "--tag", "travel", "--format", "markdown", "--config", path).expect(t, statusDone).stdout; tagged != o.stdout {
+	if tagged := consort(t, "history", "export", "--tag", "travel", "--format", "markdown", "--config", path).expect(t, exit.Done).stdout; tagged != o.stdout {
 		t.Errorf("those with the tag:\n%s", tagged)
 	}
 	for _, args := range []string{"", "talk --all", "--tag none"} {
-		consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, statusUsage)
+		consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, exit.Usage)
 	}
-	contains(t, "standard error", consort(t, "history", "export", "talk", "--format", "pdf", "--config", path).expect(t, statusUsage).stderr, "markdown or html")
+	contains(t, "standard error", consort(t, "history", "export", "talk", "--format", "pdf", "--config", path).expect(t, exit.Usage).stderr, "markdown or html")
 }
 
 // What was exported is taken up by another store, as it was.
 func TestHistoryIsImported(t *testing.T) {
 	path, store := shelved(t)
 	bundle := filepath.Join(t.TempDir(), "talk.jsonl")
-	consort(t, "history", "export", "talk", "--output", bundle, "--config", path).expect(t, statusDone)
+	consort(t, "history", "export", "talk", "--output", bundle, "--config", path).expect(t, exit.Done)
 	dir := t.TempDir()
-	if o := (run{dir: dir}).consort(t, "history", "import", bundle, "--history", "other.db").expect(t, statusDone); o.stdout != "talk\n" {
+	if o := (run{dir: dir}).consort(t, "history", "import", bundle, "--history", "other.db").expect(t, exit.Done); o.stdout != "talk\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
-	again := run{dir: dir}.consort(t, "history", "export", "talk", "--history", "other.db").expect(t, statusDone).stdout
+	again := run{dir: dir}.consort(t, "history", "export", "talk", "--history", "other.db").expect(t, exit.Done).stdout
 	text, err := os.ReadFile(bundle)
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +224,8 @@ func TestHistoryIsImported(t *testing.T) {
 	if was != is || !strings.Contains(head, `"tags":["travel"]`) || !strings.Contains(head, `"consort_conversation":1`) {
 		t.Errorf("it was\n%s\nand is\n%s\n%s", was, head, is)
 	}
-	contains(t, "standard error", consort(t, "history", "import", bundle, "--config", path).expect(t, statusUsage).stderr, "conversation talk already", "--id")
-	run{stdin: string(text)}.consort(t, "history", "import", "-", "--id", "second", "--config", path).expect(t, statusDone)
+	contains(t, "standard error", consort(t, "history", "import", bundle, "--config", path).expect(t, exit.Usage).stderr, "conversation talk already", "--id")
+	run{stdin: string(text)}.consort(t, "history", "import", "-", "--id", "second", "--config", path).expect(t, exit.Done)
 	if kinds(t, store, "second") != kinds(t, store, "talk") {
 		t.Errorf("%s", kinds(t, store, "second"))
 	}
@@ -236,7 +237,7 @@ func TestHistoryIsImported(t *testing.T) {
 		"no history":  {strings.Replace(string(text), lines[3], "", 1) + lines[3], "no history"},
 		"no identity": {strings.Replace(string(text), `"id":"talk"`, `"id":""`, 1), "identity"},
 	} {
-		o := run{stdin: test.text}.consort(t, "history", "import", "-", "--history", "x.db").expect(t, statusUsage)
+		o := run{stdin: test.text}.consort(t, "history", "import", "-", "--history", "x.db").expect(t, exit.Usage)
 		contains(t, name, o.stderr, test.want)
 	}
 }
@@ -246,27 +247,27 @@ func TestHistoryMoves(t *testing.T) {
 	path, _ := shelved(t)
 	dir := t.TempDir()
 	all := filepath.Join(dir, "all.jsonl")
-	consort(t, "history", "export", "--all", "-o", all, "--config", path).expect(t, statusDone)
+	consort(t, "history", "export", "--all", "-o", all, "--config", path).expect(t, exit.Done)
 	in := run{dir: dir}
-	if o := in.consort(t, "history", "import", all, "--history", "other.db").expect(t, statusDone); o.stdout != "open\ntalk\n" {
+	if o := in.consort(t, "history", "import", all, "--history", "other.db").expect(t, exit.Done); o.stdout != "open\ntalk\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
-	in.consort(t, "history", "delete", "talk", "--history", "other.db").expect(t, statusDone)
-	o := in.consort(t, "history", "import", all, "--history", "other.db").expect(t, statusUsage)
+	in.consort(t, "history", "delete", "talk", "--history", "other.db").expect(t, exit.Done)
+	o := in.consort(t, "history", "import", all, "--history", "other.db").expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "conversation open already")
 	if o.stdout != "talk\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
-	o = in.consort(t, "history", "import", all, "--id", "mine", "--history", "third.db").expect(t, statusUsage)
+	o = in.consort(t, "history", "import", all, "--id", "mine", "--history", "third.db").expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "--id is for a file with one conversation")
 }
 
 // TestHistoryPrunes: what the configuration says is kept, and --dry-run only looks.
 func TestHistoryPrunes(t *testing.T) {
 	path, store := shelved(t)
-	contains(t, "standard error", consort(t, "history", "prune", "--config", path).expect(t, statusUsage).stderr, "--keep DURATION", "history.keep")
-	consort(t, "history", "prune", "--keep", "-1h", "--config", path).expect(t, statusUsage)
-	if got := listed(t, consort(t, "history", "prune", "--keep", "1h", "--json", "--config", path).expect(t, statusDone)); got != "" {
+	contains(t, "standard error", consort(t, "history", "prune", "--config", path).expect(t, exit.Usage).stderr, "--keep DURATION", "history.keep")
+	consort(t, "history", "prune", "--keep", "-1h", "--config", path).expect(t, exit.Usage)
+	if got := listed(t, consort(t, "history", "prune", "--keep", "1h", "--json", "--config", path).expect(t, exit.Done)); got != "" {
 		t.Errorf("young ones are gone: %q", got)
 	}
 	for _, test := range []struct{ args, want, left string }{
@@ -276,7 +277,7 @@ func TestHistoryPrunes(t *testing.T) {
 		{"--keep 1ns --open", "open", ""},
 	} {
 		args := append([]string{"history", "prune", "--json", "--config", path}, strings.Fields(test.args)...)
-		if got := listed(t, consort(t, args...).expect(t, statusDone)); got != test.want {
+		if got := listed(t, consort(t, args...).expect(t, exit.Done)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.args, got, test.want)
 		}
 		var left []string
@@ -297,7 +298,7 @@ func TestHistoryPrunes(t *testing.T) {
 	if err := os.WriteFile(path, append(text, rules...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := consort(t, "history", "prune", "--config", path).expect(t, statusDone)
+	o := consort(t, "history", "prune", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "open")
 	lacks(t, "the list", o.stdout, "talk")
 }
@@ -305,12 +306,12 @@ func TestHistoryPrunes(t *testing.T) {
 // Looking makes no store, and what is a secret is not shown.
 func TestHistoryOnlyLooks(t *testing.T) {
 	dir := t.TempDir()
-	o := run{dir: dir}.consort(t, "history", "list", "--history", "none.db").expect(t, statusDone)
+	o := run{dir: dir}.consort(t, "history", "list", "--history", "none.db").expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "no none.db yet")
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("%v, %v", entries, err)
 	}
-	contains(t, "standard error", consort(t, "history", "list", "--config", file(t, keepsNothing)).expect(t, statusUsage).stderr, "keeps no conversations")
+	contains(t, "standard error", consort(t, "history", "list", "--config", file(t, keepsNothing)).expect(t, exit.Usage).stderr, "keeps no conversations")
 
 	path := file(t, historyTable, "[trusted]\nkey = {value = \"hunter2-4711\", secret = true}\n")
 	store := open(t, path)
@@ -318,7 +319,7 @@ func TestHistoryOnlyLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	consort(t, "history", "export", "a", "-o", out, "--config", path).expect(t, statusDone)
+	consort(t, "history", "export", "a", "-o", out, "--config", path).expect(t, exit.Done)
 	text, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +334,7 @@ func TestCheckOpensTheStore(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "talks.db"), []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := consort(t, "check", "--config", path).expect(t, statusUsage)
+	o := consort(t, "check", "--config", path).expect(t, exit.Usage)
 	contains(t, "the report", o.stdout, "history.path")
 }
 
@@ -355,7 +356,7 @@ func TestADamagedConversationHidesNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"list"}, {"search", "Oslo"}, {"list", "--json"}, {"export", "--all"}} {
-		o := consort(t, append(append([]string{"history"}, args...), "--config", path)...).expect(t, statusFailed)
+		o := consort(t, append(append([]string{"history"}, args...), "--config", path)...).expect(t, exit.Failed)
 		contains(t, "standard output", o.stdout, "good")
 		contains(t, "standard error", o.stderr, "bad", "info.json")
 	}
@@ -382,15 +383,15 @@ func TestExportLeavesOutWhatIsDamaged(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "all.jsonl")
 	for _, args := range []string{"--all -o " + out, "bad last first"} {
-		o := consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, statusFailed)
+		o := consort(t, append(strings.Fields("history export "+args), "--config", path)...).expect(t, exit.Failed)
 		contains(t, args, o.stderr, "bad is left out: ", "history.jsonl")
 		lacks(t, args, o.stderr, "first", "last")
 	}
-	o := run{dir: t.TempDir()}.consort(t, "history", "import", out, "--history", "other.db").expect(t, statusDone)
+	o := run{dir: t.TempDir()}.consort(t, "history", "import", out, "--history", "other.db").expect(t, exit.Done)
 	if len(strings.Fields(o.stdout)) != 2 || strings.Contains(o.stdout, "bad") {
 		t.Errorf("what can be read: %q", o.stdout)
 	}
-	contains(t, "none is left", consort(t, "history", "export", "bad", "-o", out+"2", "--config", path).expect(t, statusFailed).stderr, "bad is left out")
+	contains(t, "none is left", consort(t, "history", "export", "bad", "-o", out+"2", "--config", path).expect(t, exit.Failed).stderr, "bad is left out")
 	if isThere(out + "2") {
 		t.Error("an empty file was written")
 	}
@@ -406,7 +407,7 @@ func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		consort(t, "run", "--config", path, "--conversation", "c", "Oslo?").expect(t, statusDone)
+		consort(t, "run", "--config", path, "--conversation", "c", "Oslo?").expect(t, exit.Done)
 		pieces := func() []string {
 			names, _ := filepath.Glob(filepath.Join(folder, "spill", "*.*"))
 			return names
@@ -414,12 +415,12 @@ func TestDeleteAndPruneRemoveWhatWasSpilled(t *testing.T) {
 		if len(pieces()) == 0 {
 			t.Fatal("nothing was spilled")
 		}
-		consort(t, "history", "fork", "c", "--id", "f", "--config", path).expect(t, statusDone)
-		consort(t, "history", "delete", "c", "--config", path).expect(t, statusDone)
+		consort(t, "history", "fork", "c", "--id", "f", "--config", path).expect(t, exit.Done)
+		consort(t, "history", "delete", "c", "--config", path).expect(t, exit.Done)
 		if len(pieces()) == 0 {
 			t.Errorf("%s: the fork has lost its pieces", store)
 		}
-		consort(t, "history", "prune", "--keep", "1ns", "--config", path).expect(t, statusDone)
+		consort(t, "history", "prune", "--keep", "1ns", "--config", path).expect(t, exit.Done)
 		if left := pieces(); len(left) > 0 {
 			t.Errorf("%s: left are %q", store, left)
 		}
@@ -450,9 +451,9 @@ func TestAListAndAnExportFindDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list := consort(t, "history", "list", "--config", path).expect(t, statusFailed)
+	list := consort(t, "history", "list", "--config", path).expect(t, exit.Failed)
 	contains(t, "the list", list.stdout, "good", "middle")
 	contains(t, "standard error", list.stderr, "end", "history.jsonl: line 2")
-	o := consort(t, "history", "export", "--all", "-o", os.DevNull, "--config", path).expect(t, statusFailed)
+	o := consort(t, "history", "export", "--all", "-o", os.DevNull, "--config", path).expect(t, exit.Failed)
 	contains(t, "standard error", o.stderr, "middle is left out", "history.jsonl: line 1", "end/history.jsonl: line 2")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/writefile"
 	"github.com/spf13/cobra"
 )
@@ -43,7 +44,7 @@ func (p *program) historyExportCommand() *cobra.Command {
 func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 	format := bundle.Format(e.format)
 	if format.Check() != nil {
-		return usagef("--format %s: expected jsonl, markdown or html", e.format)
+		return exit.Usagef("--format %s: expected jsonl, markdown or html", e.format)
 	}
 	ids, unread := s.chosen(ctx, e, ids)
 	if len(ids) == 0 {
@@ -72,7 +73,7 @@ func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 		return errors.Join(unread, buffered.Flush())
 	})
 	if err != nil && unread == nil {
-		return usagef("--output: %w", err)
+		return exit.Usagef("--output: %w", err)
 	}
 	return err
 }
@@ -83,7 +84,7 @@ func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 func (s *shelf) chosen(ctx context.Context, e export, ids []string) (readable []string, unread error) {
 	choosing := e.all || len(e.tags) > 0
 	if choosing == (len(ids) > 0) {
-		return nil, usagef("name the conversations to export, or say --all or --tag TAG")
+		return nil, exit.Usagef("name the conversations to export, or say --all or --tag TAG")
 	}
 	if choosing {
 		for info, err := range s.store.List(ctx, history.Filter{Tags: e.tags}) {
@@ -92,7 +93,7 @@ func (s *shelf) chosen(ctx context.Context, e export, ids []string) (readable []
 			}
 		}
 		if len(ids) == 0 {
-			return nil, cmp.Or(unread, usagef("there are no such conversations"))
+			return nil, cmp.Or(unread, exit.Usagef("there are no such conversations"))
 		}
 	}
 	for _, id := range ids {
@@ -153,7 +154,7 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 	if path != "-" {
 		var err error
 		if file, err = os.Open(path); err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		defer file.Close()
 	}
@@ -166,9 +167,9 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 			there = errors.Join(there, taken(err, info.ID))
 			continue
 		case bad && id != "" && names.seen > 1:
-			return errors.Join(there, usagef("--id is for a file with one conversation, and %s has more: nothing behind the first was taken up. Import it without --id", path))
+			return errors.Join(there, exit.Usagef("--id is for a file with one conversation, and %s has more: nothing behind the first was taken up. Import it without --id", path))
 		case bad:
-			return errors.Join(there, usagef("%s: %w", path, err))
+			return errors.Join(there, exit.Usagef("%s: %w", path, err))
 		case err != nil:
 			return errors.Join(there, err)
 		}

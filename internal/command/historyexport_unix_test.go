@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // An export goes through a symbolic link, a pipe and the path of standard output,
@@ -29,7 +31,7 @@ func TestExportReplacesNeitherLinkNorPipe(t *testing.T) {
 		read <- string(text)
 	}()
 	export := func(to string) outcome {
-		return consort(t, "history", "export", "talk", "--config", path, "-o", to).expect(t, statusDone)
+		return consort(t, "history", "export", "talk", "--config", path, "-o", to).expect(t, exit.Done)
 	}
 	export(link)
 	export(pipe)

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -61,7 +62,7 @@ func (p *program) historySearchCommand() *cobra.Command {
 
 func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 	if filter.Limit < 0 {
-		return usagef("--limit %d: expected a number of at least 0", filter.Limit)
+		return exit.Usagef("--limit %d: expected a number of at least 0", filter.Limit)
 	}
 	var list []history.Info
 	var unread error // a damaged conversation does not hide the others

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -40,7 +41,7 @@ func (p *program) historyPruneCommand() *cobra.Command {
 
 func (s *shelf) prune(ctx context.Context, o prune) error {
 	if o.keep < 0 {
-		return usagef("--keep %v: expected a duration longer than 0, such as 720h", o.keep)
+		return exit.Usagef("--keep %v: expected a duration longer than 0, such as 720h", o.keep)
 	}
 	retention := s.retention
 	retention.Open = retention.Open || o.open
@@ -48,7 +49,7 @@ func (s *shelf) prune(ctx context.Context, o prune) error {
 		retention.Keep = o.keep
 	}
 	if retention.KeepsAll() {
-		return usagef("all conversations are kept for ever: say how long with --keep DURATION, longer than 0, or with history.keep of the configuration")
+		return exit.Usagef("all conversations are kept for ever: say how long with --keep DURATION, longer than 0, or with history.keep of the configuration")
 	}
 	gone := func() iter.Seq2[history.Info, error] {
 		if o.dry {

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -95,9 +96,9 @@ func (p *program) take(ctx context.Context, assembly *config.Assembly, want choi
 // noStore returns the error for a command that requires a store, with advice.
 func (p *program) noStore() error {
 	if p.history == nowhere {
-		return usagef("--history none keeps no conversations; leave it out, or name a file in place of none")
+		return exit.Usagef("--history none keeps no conversations; leave it out, or name a file in place of none")
 	}
-	return usagef("%s keeps no conversations. Name a file for them with --history FILE, or say\n\n    [history]\n    path = \"history.db\"", p.configFile)
+	return exit.Usagef("%s keeps no conversations. Name a file for them with --history FILE, or say\n\n    [history]\n    path = \"history.db\"", p.configFile)
 }
 
 // find returns the stored information about the selected conversation, or only the ID of
@@ -119,11 +120,11 @@ func find(ctx context.Context, store history.Store, want choice) (history.Info, 
 // known returns the stored information about a conversation that must exist.
 func known(ctx context.Context, store history.Store, id string) (history.Info, error) {
 	if err := history.CheckID(id); err != nil {
-		return history.Info{}, usagef("%w", err)
+		return history.Info{}, exit.Usagef("%w", err)
 	}
 	info, err := store.Info(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
-		return info, usagef("there is no conversation %s; consort history list has those that there are: %w", word(id), history.ErrNotFound)
+		return info, exit.Usagef("there is no conversation %s; consort history list has those that there are: %w", word(id), history.ErrNotFound)
 	}
 	return info, err
 }
@@ -136,7 +137,7 @@ func latest(ctx context.Context, store history.Store) (history.Info, error) {
 			return info, err
 		}
 	}
-	return history.Info{}, usagef("there is no conversation to continue yet; consort chat begins one")
+	return history.Info{}, exit.Usagef("there is no conversation to continue yet; consort chat begins one")
 }
 
 // newID returns an ID that people can type: the date, and random letters that are
@@ -282,7 +283,7 @@ func (p *program) resumeCommand() *cobra.Command {
 
 func (p *program) resume(ctx context.Context, args []string) (err error) {
 	if err := history.CheckID(args[0]); err != nil { // an empty ID would start a new conversation
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	cfg, err := p.load()
 	if err != nil {
@@ -300,7 +301,7 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, k.talk.Close(context.Background())) }()
 	if k.other {
-		return usagef("the conversation %s belongs to a client of consort serve, which carries it on while it runs: "+
+		return exit.Usagef("the conversation %s belongs to a client of consort serve, which carries it on while it runs: "+
 			"to carry it on here, give what that client is trusted with, as in --trust user=ada", word(args[0]))
 	}
 	if done, is := k.talk.Next().(converse.Done); is && !done.Reason.Limited() {

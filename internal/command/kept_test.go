@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -66,8 +67,8 @@ func expects(text, answer string) openaiserver.Step {
 // history.
 func TestRunCarriesOnWithAConversation(t *testing.T) {
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
-	consort(t, "run", "--conversation", "ada", "My name is Ada, and I ask about many things that no title has the room for.", "--config", path).expect(t, statusDone)
-	o := consort(t, "run", "--conversation", "ada", "What am I called?", "--config", path).expect(t, statusDone)
+	consort(t, "run", "--conversation", "ada", "My name is Ada, and I ask about many things that no title has the room for.", "--config", path).expect(t, exit.Done)
+	o := consort(t, "run", "--conversation", "ada", "What am I called?", "--config", path).expect(t, exit.Done)
 	if o.stdout != "Ada.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
@@ -80,12 +81,12 @@ func TestRunCarriesOnWithAConversation(t *testing.T) {
 
 func TestATitleThatSomebodyGaveStays(t *testing.T) {
 	path := file(t, model(t, says("One."), says("Two.")), historyTable)
-	consort(t, "run", "--conversation", "a", "first", "--config", path).expect(t, statusDone)
+	consort(t, "run", "--conversation", "a", "first", "--config", path).expect(t, exit.Done)
 	title := "Mine"
 	if err := open(t, path).Describe(t.Context(), "a", history.Change{Title: &title}); err != nil {
 		t.Fatal(err)
 	}
-	consort(t, "run", "--conversation", "a", "second", "--config", path).expect(t, statusDone)
+	consort(t, "run", "--conversation", "a", "second", "--config", path).expect(t, exit.Done)
 	if infos := all(t, open(t, path)); infos[0].Title != title {
 		t.Errorf("%+v", infos)
 	}
@@ -95,20 +96,20 @@ func TestATitleThatSomebodyGaveStays(t *testing.T) {
 // flag names a file of this directory.
 func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
 	path := file(t, model(t, says("Hello.")))
-	consort(t, "run", "hi", "--config", path).expect(t, statusDone)
+	consort(t, "run", "hi", "--config", path).expect(t, exit.Done)
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 || isThere(placeOf(t)) {
 		t.Errorf("%v, %v, %v", entries, err, isThere(placeOf(t)))
 	}
 	dir := t.TempDir()
-	run{dir: dir}.consort(t, "run", "hi", "--config", path, "--history", "mine.db").expect(t, statusDone)
+	run{dir: dir}.consort(t, "run", "hi", "--config", path, "--history", "mine.db").expect(t, exit.Done)
 	if _, err := os.Stat(filepath.Join(dir, "mine.db")); err != nil {
 		t.Error(err)
 	}
 	path = file(t, model(t, says("Hello.")), keepsNothing)
 	for _, args := range [][]string{{"run", "--conversation", "a", "hi"}, {"chat", "--continue"}, {"resume", "a"}, {"history", "list"}, {"approve", "a"}} {
-		o := consort(t, append(args, "--config", path)...).expect(t, statusUsage)
+		o := consort(t, append(args, "--config", path)...).expect(t, exit.Usage)
 		contains(t, "standard error", o.stderr, "keeps no conversations", "[history]", "--history FILE")
-		o = consort(t, append(args, "--config", path, "--history", "none")...).expect(t, statusUsage)
+		o = consort(t, append(args, "--config", path, "--history", "none")...).expect(t, exit.Usage)
 		contains(t, "standard error", o.stderr, "--history none keeps no conversations")
 	}
 	if isThere(placeOf(t)) {
@@ -118,7 +119,7 @@ func TestNothingOfARunIsKeptUnlessAsked(t *testing.T) {
 
 func TestChatContinues(t *testing.T) {
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")), historyTable)
-	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	id := regexp.MustCompile(`consort chat --conversation (\S+)`).FindStringSubmatch(o.stderr)
 	if id == nil {
 		t.Fatalf("no identity in %s", o.stderr)
@@ -135,7 +136,7 @@ func TestChatContinues(t *testing.T) {
 		if err := store.Fork(t.Context(), id[1], 2, "copy"+args[0]); err != nil {
 			t.Fatal(err)
 		}
-		o := run{stdin: "What am I called?\n"}.consort(t, append([]string{"chat", "--config", path}, args...)...).expect(t, statusDone)
+		o := run{stdin: "What am I called?\n"}.consort(t, append([]string{"chat", "--config", path}, args...)...).expect(t, exit.Done)
 		contains(t, "standard output", o.stdout, "Ada.")
 		contains(t, "standard error", o.stderr, `"My name is Ada."`)
 		var carried string
@@ -152,20 +153,20 @@ func TestChatContinues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	contains(t, "standard error", consort(t, "chat", "--conversation", "adda", "--config", path).expect(t, statusUsage).stderr, "no conversation adda", "consort history list")
-	contains(t, "standard error", consort(t, "chat", "--conversation", "a", "--continue", "--config", path).expect(t, statusUsage).stderr, "continue", "conversation")
-	contains(t, "standard error", consort(t, "run", "--conversation", "a\nb", "hi", "--config", path).expect(t, statusUsage).stderr, "control")
+	contains(t, "standard error", consort(t, "chat", "--conversation", "adda", "--config", path).expect(t, exit.Usage).stderr, "no conversation adda", "consort history list")
+	contains(t, "standard error", consort(t, "chat", "--conversation", "a", "--continue", "--config", path).expect(t, exit.Usage).stderr, "continue", "conversation")
+	contains(t, "standard error", consort(t, "run", "--conversation", "a\nb", "hi", "--config", path).expect(t, exit.Usage).stderr, "control")
 }
 
 // A chat in which nothing was said leaves nothing behind.
 func TestAChatOfNothingIsNotKept(t *testing.T) {
 	path := file(t, model(t, says("Hello.")), historyTable, "[conversation]\ninstructions = \"Be short.\"\n")
-	o := run{stdin: "/quit\n"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	lacks(t, "standard error", o.stderr, "conversation")
 	if infos := all(t, open(t, path)); len(infos) != 0 {
 		t.Errorf("%+v", infos)
 	}
-	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).expect(t, statusUsage).stderr, "no conversation to continue")
+	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).expect(t, exit.Usage).stderr, "no conversation to continue")
 }
 
 // What was left open is carried on with, once.
@@ -183,23 +184,23 @@ func TestResume(t *testing.T) {
 	if err := store.Append(t.Context(), "left", 0, left...); err != nil {
 		t.Fatal(err)
 	}
-	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "calls of tools that have no result: 1", "consort resume left")
 	if got := kinds(t, store, "left"); got != "user assistant invocation" {
 		t.Errorf("chat has made the call: %s", got)
 	}
-	o = consort(t, "resume", "left", "--config", path).expect(t, statusDone)
+	o = consort(t, "resume", "left", "--config", path).expect(t, exit.Done)
 	if o.stdout != "It snows.\n" || kinds(t, store, "left") != "user assistant invocation intent result assistant" {
 		t.Errorf("%q, %s", o.stdout, kinds(t, store, "left"))
 	}
-	o = consort(t, "resume", "left", "--config", path).expect(t, statusDone)
+	o = consort(t, "resume", "left", "--config", path).expect(t, exit.Done)
 	if contains(t, "standard error", o.stderr, "Nothing is left to do"); o.stdout != "" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
 	if infos := all(t, store); infos[0].Title != "Oslo?" {
 		t.Errorf("%+v", infos)
 	}
-	contains(t, "standard error", consort(t, "resume", "lost", "--config", path).expect(t, statusUsage).stderr, "no conversation lost")
+	contains(t, "standard error", consort(t, "resume", "lost", "--config", path).expect(t, exit.Usage).stderr, "no conversation lost")
 }
 
 // A turn that fails says how to carry on with it.
@@ -207,9 +208,9 @@ func TestAFailedTurnIsResumed(t *testing.T) {
 	path := file(t, model(t, openaiserver.Step{
 		Before: []openaiserver.Reply{openaiserver.Failure{Status: 400, Message: "not today"}}, Reply: openaiserver.Message{Text: "Hello."},
 	}), historyTable)
-	o := consort(t, "run", "--conversation", "it's", "hi", "--config", path).expect(t, statusFailed)
+	o := consort(t, "run", "--conversation", "it's", "hi", "--config", path).expect(t, exit.Failed)
 	contains(t, "standard error", o.stderr, "not today", `consort resume 'it'\''s'`)
-	if o = consort(t, "resume", "it's", "--config", path).expect(t, statusDone); o.stdout != "Hello.\n" {
+	if o = consort(t, "resume", "it's", "--config", path).expect(t, exit.Done); o.stdout != "Hello.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
 	lacks(t, "standard error", o.stderr, "consort resume")
@@ -226,7 +227,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 		}
 		return openaiserver.Message{Text: "Mine."}
 	})}, expects("again", "Carried on.")), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
-	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusFailed)
+	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Failed)
 	again := " --config " + path
 	contains(t, "standard error", o.stderr, "somebody else has gone on with this conversation", "consort history show a"+again, "consort chat --conversation a"+again)
 	lacks(t, "standard error", o.stderr, "consort resume")
@@ -239,7 +240,7 @@ func TestSomebodyElseWasFaster(t *testing.T) {
 	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}); err != nil {
 		t.Fatal(err)
 	}
-	o = run{stdin: "again\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, statusFailed)
+	o = run{stdin: "again\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, exit.Failed)
 	if told := strings.Count(o.stderr, "somebody else has gone on with this"); told != 1 {
 		t.Errorf("told %d times:\n%s", told, o.stderr)
 	}
@@ -256,7 +257,7 @@ func TestSomebodyDeletedIt(t *testing.T) {
 		}
 		return openaiserver.Message{Text: "Mine."}
 	})}), "[history]\npath = \""+filepath.Dir(talks)+"/talks.db\"\n")
-	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusFailed)
+	o := consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Failed)
 	contains(t, "standard error", o.stderr, "somebody has deleted this conversation meanwhile")
 	lacks(t, "standard error", o.stderr, "consort history show", "consort chat", "consort resume")
 }
@@ -265,9 +266,9 @@ func TestSomebodyDeletedIt(t *testing.T) {
 func TestAdviceNamesThePlace(t *testing.T) {
 	path := file(t, model(t, says("Hello.")))
 	talks := filepath.Join(filepath.Dir(path), "my talks.db")
-	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", talks, "--config", path).expect(t, statusDone)
+	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", talks, "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, " --config "+path+" --history '"+talks+"'\n")
-	here := run{stdin: "hi\n", dir: filepath.Dir(path)}.consort(t, "chat").expect(t, statusDone)
+	here := run{stdin: "hi\n", dir: filepath.Dir(path)}.consort(t, "chat").expect(t, exit.Done)
 	contains(t, "in its folder", here.stderr, "Carry on with it: consort chat --conversation ")
 	if strings.Contains(here.stderr, "--config") {
 		t.Errorf("%s", here.stderr)
@@ -284,7 +285,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		"history search WORDS": {"history", "search"},
 		"version":              {"version", "now"},
 	} {
-		contains(t, line, consort(t, args...).expect(t, statusUsage).stderr, "; expected: consort "+line+"\n")
+		contains(t, line, consort(t, args...).expect(t, exit.Usage).stderr, "; expected: consort "+line+"\n")
 	}
 }
 
@@ -300,7 +301,7 @@ func TestChatContinuesNobodyElses(t *testing.T) {
 	if err := store.Describe(t.Context(), "bens", history.Change{Owner: &owner}); err != nil {
 		t.Fatal(err)
 	}
-	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "Carrying on with conversation mine")
 }
 
@@ -311,12 +312,12 @@ func TestNamesThatAreNone(t *testing.T) {
 	for _, args := range []string{
 		"run hello --conversation", "chat --conversation", "approve some --as", "history fork some --id", "history list --history",
 	} {
-		o := consort(t, append(strings.Fields(args), "", "--config", path)...).expect(t, statusUsage)
+		o := consort(t, append(strings.Fields(args), "", "--config", path)...).expect(t, exit.Usage)
 		contains(t, args, o.stderr, strings.Fields(args)[len(strings.Fields(args))-1]+": it is empty")
 	}
-	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, statusUsage).stderr, "the identity of the conversation is empty")
-	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t, statusUsage).stderr, "--continue and --conversation: there is one of the two")
-	o := consort(t, "history", "list", "--history", "postgres://me:hunter2@localhost/talks", "--config", path).expect(t, statusUsage)
+	contains(t, "standard error", consort(t, "resume", "", "--config", path).expect(t, exit.Usage).stderr, "the identity of the conversation is empty")
+	contains(t, "standard error", consort(t, "chat", "--continue", "--conversation", "a", "--config", path).expect(t, exit.Usage).stderr, "--continue and --conversation: there is one of the two")
+	o := consort(t, "history", "list", "--history", "postgres://me:hunter2@localhost/talks", "--config", path).expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "--history: expected a file", "dsn")
 	lacks(t, "standard error", o.stderr, "hunter2")
 	if infos := all(t, open(t, path)); len(infos) != 0 {
@@ -330,7 +331,7 @@ func TestJSONNamesTheConversation(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "history.db")
 	path := file(t, model(t, says("One."), says("Two."), says("Three.")))
 	started := func(args ...string) (id string, named bool) {
-		o := consort(t, append(args, "--json", "--config", path)...).expect(t, statusDone)
+		o := consort(t, append(args, "--json", "--config", path)...).expect(t, exit.Done)
 		first, _, _ := strings.Cut(o.stdout, "\n")
 		var event map[string]any
 		if err := json.Unmarshal([]byte(first), &event); err != nil || event["event"] != "turn_started" {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -202,7 +203,7 @@ func noProcessLeft(t *testing.T) {
 	}
 }
 
-func (o outcome) expect(t *testing.T, want status) outcome {
+func (o outcome) expect(t *testing.T, want exit.Status) outcome {
 	t.Helper()
 	if o.status != int(want) {
 		t.Fatalf("exit status %d, want %d\nstdout: %s\nstderr: %s", o.status, want, o.stdout, o.stderr)

@@ -2,15 +2,19 @@
 
 package command
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
+)
 
 // check says which tools the model's server does not take, and of which it is told
 // less than their servers say.
 func TestCheckTellsOfTheLimitsOfTheModel(t *testing.T) {
 	table := model(t) + "max_tools = 1\nmax_description = 45\n"
-	o := consort(t, "--config", file(t, table, atlas(0)), "check").expect(t, statusDone)
+	o := consort(t, "--config", file(t, table, atlas(0)), "check").expect(t, exit.Done)
 	contains(t, "the report", o.stdout, "is set aside: the model's API takes 1 tools in a request",
 		"is shortened: its description is too long for the model's server, which takes 45 characters (max_description):")
-	o = consort(t, "--config", file(t, table, atlas(0)), "check", "--json").expect(t, statusDone)
+	o = consort(t, "--config", file(t, table, atlas(0)), "check", "--json").expect(t, exit.Done)
 	contains(t, "the document", o.stdout, `"shortened": [`, `"tools": 1`)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/exit"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -31,11 +32,11 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	switch config.Level(name) {
 	case config.LevelDebug, config.LevelInfo, config.LevelWarn, config.LevelError:
 	default:
-		return nil, nil, usagef("--log-level %s: expected debug, info, warn or error", name)
+		return nil, nil, exit.Usagef("--log-level %s: expected debug, info, warn or error", name)
 	}
 	level, err := zapcore.ParseLevel(name)
 	if err != nil {
-		return nil, nil, usagef("--log-level: %w", err)
+		return nil, nil, exit.Usagef("--log-level: %w", err)
 	}
 	encoder := p.consoleLines()
 	if p.inJSON(configured.Format) {

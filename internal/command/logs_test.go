@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -137,7 +138,7 @@ func TestLogsInJSON(t *testing.T) {
 		}
 		lacks(t, name, o.stderr, password)
 	}
-	o := consort(t, "--log-format", "xml", "version").expect(t, statusUsage)
+	o := consort(t, "--log-format", "xml", "version").expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "--log-format xml", "console or json")
 	plain := consort(t, "call", "library", "leak", "--log-format", "console", "--config", fileSays)
 	lacks(t, "standard error", plain.stderr, `{"level"`)
@@ -145,7 +146,7 @@ func TestLogsInJSON(t *testing.T) {
 
 func TestConfigOfACommandThatReadsNone(t *testing.T) {
 	for _, command := range []string{"demo", "version"} {
-		o := consort(t, command, "--config", "other.toml").expect(t, statusUsage)
+		o := consort(t, command, "--config", "other.toml").expect(t, exit.Usage)
 		contains(t, "standard error", o.stderr, "--config", "consort "+command, "leave the flag out")
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -25,10 +26,10 @@ const farewell = 20 * time.Second
 func (p *program) load() (*config.Config, error) {
 	cfg, err := config.Load(p.configFile)
 	if errors.Is(err, fs.ErrNotExist) && isAbsent(p.configFile) {
-		return nil, usagef("%s", p.adviceOnMissing())
+		return nil, exit.Usagef("%s", p.adviceOnMissing())
 	}
 	if err != nil {
-		return nil, usagef("the configuration is wrong:\n%w", err)
+		return nil, exit.Usagef("the configuration is wrong:\n%w", err)
 	}
 	p.loaded = cfg
 	p.keepIn(cfg)
@@ -84,9 +85,9 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	})
 	if err != nil {
 		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where
-			return nil, usagef("%w", err)
+			return nil, exit.Usagef("%w", err)
 		}
-		return nil, usagef("%s: %w", p.configFile, err)
+		return nil, exit.Usagef("%s: %w", p.configFile, err)
 	}
 	p.screen.keep(assembly.Redact)
 	return assembly, nil
@@ -95,7 +96,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 // withModel assembles a configuration that must have a model.
 func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assembly, error) {
 	if cfg.Model == nil {
-		return nil, usagef("%s has no [model] table, so there is nobody to talk to. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.configFile)
+		return nil, exit.Usagef("%s has no [model] table, so there is nobody to talk to. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.configFile)
 	}
 	return p.assemble(cfg, with)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -34,7 +35,7 @@ func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembl
 		return err
 	}
 	if o.prompt == "" && len(arguments) > 0 {
-		return usagef("--argument is for a prompt; name one with --prompt")
+		return exit.Usagef("--argument is for a prompt; name one with --prompt")
 	}
 	ctx = forProgram(ctx, assembly)
 	var canisters []canister.Canister

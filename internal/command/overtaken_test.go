@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -72,7 +73,7 @@ func TestAServedConversationIsDeleted(t *testing.T) {
 				t.Errorf("a new conversation: %+v, %s", h, failure)
 			}
 			s.signal(os.Interrupt)
-			s.ends(statusDone)
+			s.ends(exit.Done)
 			lacks(t, "what is kept", consort(t, "history", "list", "--json", "--config", path).stdout, a.conversation)
 		})
 	}
@@ -96,7 +97,7 @@ func TestAServedConversationIsContinuedElsewhere(t *testing.T) {
 				t.Errorf("what was said last: %+v, %s", h, failure)
 			}
 			s.signal(os.Interrupt)
-			s.ends(statusDone)
+			s.ends(exit.Done)
 		})
 	}
 }
@@ -128,5 +129,5 @@ func TestAMessageIsAnsweredElsewhere(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }

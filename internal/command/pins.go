@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -76,7 +77,7 @@ func (p *program) acceptPins(_ context.Context, args []string) error {
 	}
 	if len(args) > 1 {
 		if tool = args[1]; !servers[0].has(tool) {
-			return usagef("there is no tool %q among the pins of %q; consort pins lists them", tool, args[0])
+			return exit.Usagef("there is no tool %q among the pins of %q; consort pins lists them", tool, args[0])
 		}
 	}
 	list := pinList{Pins: []pinJSON{}}
@@ -113,12 +114,12 @@ func (p *program) pinned() ([]pinned, error) {
 			if cfg.GRPC[name] != nil {
 				table = "grpc"
 			}
-			return nil, usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.configFile), table, name, err)
+			return nil, exit.Usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.configFile), table, name, err)
 		}
 		servers = append(servers, pinned{name, file})
 	}
 	if len(servers) == 0 {
-		return nil, usagef("no server of %s has pins; the table of one that is to have them says, for example, pin = \"tools.pins.json\"", p.configFile)
+		return nil, exit.Usagef("no server of %s has pins; the table of one that is to have them says, for example, pin = \"tools.pins.json\"", p.configFile)
 	}
 	return servers, nil
 }
@@ -131,7 +132,7 @@ func (p *program) pinnedNamed(servers []pinned, name string) ([]pinned, error) {
 		}
 		names = append(names, s.server)
 	}
-	return nil, usagef("there is no ensemble %q with pins; %s has %s", name, p.configFile, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no ensemble %q with pins; %s has %s", name, p.configFile, strings.Join(names, ", "))
 }
 
 // entries returns the entries of this server; other servers may share the file.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/postgres"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 )
@@ -33,40 +34,40 @@ func TestConversationsOnAServer(t *testing.T) {
 	table, r, store := onServer(t)
 	path := file(t, model(t, expects("I am Ada", "Hello."), expects("Who am I", "Ada."), says("", calls("nobody__none", "{}")), openaiserver.Step{Reply: openaiserver.Message{Text: "Bye."}}),
 		table, "[conversation]\nexchanges = 1\n")
-	does := func(want status, args ...string) outcome {
+	does := func(want exit.Status, args ...string) outcome {
 		t.Helper()
 		return r.consort(t, append(args, "--config", path)...).expect(t, want)
 	}
-	does(statusDone, "check")
-	does(statusDone, "run", "--conversation", "ada", "I am Ada.")
+	does(exit.Done, "check")
+	does(exit.Done, "run", "--conversation", "ada", "I am Ada.")
 	r.stdin = "Who am I?\n"
-	contains(t, "the answer", does(statusDone, "chat", "--continue").stdout, "Ada.")
+	contains(t, "the answer", does(exit.Done, "chat", "--continue").stdout, "Ada.")
 	r.stdin = ""
-	does(statusLimit, "run", "--conversation", "ada", "Go.")
-	contains(t, "the answer", does(statusLimit, "resume", "ada").stderr, "limit of exchanges with the model, which is 1")
-	does(statusDone, "history", "rename", "ada", "A title")
-	does(statusDone, "history", "tag", "ada", "kept")
-	does(statusDone, "history", "fork", "ada", "--at", "2", "--id", "copy")
+	does(exit.Limit, "run", "--conversation", "ada", "Go.")
+	contains(t, "the answer", does(exit.Limit, "resume", "ada").stderr, "limit of exchanges with the model, which is 1")
+	does(exit.Done, "history", "rename", "ada", "A title")
+	does(exit.Done, "history", "tag", "ada", "kept")
+	does(exit.Done, "history", "fork", "ada", "--at", "2", "--id", "copy")
 	for args, want := range map[string]string{"list": "copy ada", "list --tag kept": "copy ada", "list --open": "ada", "search who": "ada", "prune": ""} {
-		if got := listed(t, does(statusDone, strings.Fields("history "+args+" --json")...)); got != want {
+		if got := listed(t, does(exit.Done, strings.Fields("history "+args+" --json")...)); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
-	contains(t, "the conversation", does(statusDone, "history", "show", "ada").stdout, "A title", "#kept", "1 user", "Hello.")
+	contains(t, "the conversation", does(exit.Done, "history", "show", "ada").stdout, "A title", "#kept", "1 user", "Hello.")
 	bundle := filepath.Join(t.TempDir(), "all.jsonl")
-	does(statusDone, "history", "export", "--all", "-o", bundle)
-	does(statusDone, "history", "delete", "ada")
-	if o := does(statusUsage, "history", "import", bundle); o.stdout != "ada\n" {
+	does(exit.Done, "history", "export", "--all", "-o", bundle)
+	does(exit.Done, "history", "delete", "ada")
+	if o := does(exit.Usage, "history", "import", bundle); o.stdout != "ada\n" {
 		t.Errorf("%q", o.stdout)
 	}
 	if infos := all(t, store); len(infos) != 2 || infos[0].ID != "ada" || infos[0].Title != "A title" {
 		t.Errorf("%+v", infos)
 	}
-	if got := listed(t, does(statusDone, "history", "prune", "--keep", "1ns", "--open", "--json")); got != "ada copy" && got != "copy ada" {
+	if got := listed(t, does(exit.Done, "history", "prune", "--keep", "1ns", "--open", "--json")); got != "ada copy" && got != "copy ada" {
 		t.Errorf("pruned: %q", got)
 	}
 	// A file in its place.
-	does(statusDone, "history", "list", "--history", filepath.Join(t.TempDir(), "mine.db"))
+	does(exit.Done, "history", "list", "--history", filepath.Join(t.TempDir(), "mine.db"))
 }
 
 // TestTheServerOfConversationsIsNotTold: neither where it is nor its password,
@@ -88,7 +89,7 @@ func TestTheServerOfConversationsIsNotTold(t *testing.T) {
 	} {
 		path := file(t, model(t), table)
 		for _, args := range []string{"history list", "check", "run hi --log-level debug"} {
-			o := run{env: []string{"TEST_DATABASE=" + dsn}}.consort(t, append(strings.Fields(args), "--config", path)...).expect(t, statusUsage)
+			o := run{env: []string{"TEST_DATABASE=" + dsn}}.consort(t, append(strings.Fields(args), "--config", path)...).expect(t, exit.Usage)
 			lacks(t, name+": "+args, o.stdout+o.stderr, "hunter", dsn)
 			contains(t, name+": "+args, o.stdout+o.stderr, "history.dsn")
 		}

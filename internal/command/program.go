@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -87,17 +88,17 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	p.end()
 	p.screen.close()
 	if errors.Is(p.screen.failure(), syscall.EPIPE) {
-		return int(statusPipe) // the reader wants no more output, like head
+		return int(exit.Pipe) // the reader wants no more output, like head
 	}
-	var known *exit
+	var known *exit.Error
 	if err != nil && !errors.As(err, &known) { // from the parsing of the command line
 		p.formatOf(root, args)
-		err = usagef("%w", err)
+		err = exit.Usagef("%w", err)
 	}
 	if text := complaint(err); text != "" {
 		p.screen.note("%s%s", p.screen.notes.bad("consort: "), text)
 	}
-	return int(statusOf(err))
+	return int(exit.StatusOf(err))
 }
 
 // formatOf reads the log format from an invalid command line. Cobra may have stopped
@@ -126,8 +127,8 @@ func complaint(err error) string {
 	switch e := err.(type) {
 	case nil:
 		return ""
-	case *exit:
-		return complaint(e.err)
+	case *exit.Error:
+		return complaint(e.Err)
 	case interface{ Unwrap() []error }:
 		var texts []string
 		for _, part := range e.Unwrap() {
@@ -148,14 +149,14 @@ func (p *program) rootCommand() *cobra.Command {
 			"servers, as one TOML file says. To see one without any of these: consort demo",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if flag := cmd.Flags().Lookup("config"); flag.Changed && (cmd.Name() == "demo" || cmd.Name() == "version") {
-				return usagef("--config: %s reads no configuration; leave the flag out", cmd.CommandPath())
+				return exit.Usagef("--config: %s reads no configuration; leave the flag out", cmd.CommandPath())
 			}
 			switch config.Format(p.logFormat) {
 			case "", config.FormatConsole, config.FormatJSON:
 				p.inJSON("")
 				return nil
 			}
-			return usagef("--log-format %s: expected console or json", p.logFormat)
+			return exit.Usagef("--log-format %s: expected console or json", p.logFormat)
 		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -190,12 +191,12 @@ func (p *program) sayArguments(cmd *cobra.Command) {
 				return nil
 			}
 			err := fit(cmd, args)
-			if own := (*exit)(nil); err == nil || errors.As(err, &own) {
+			if own := (*exit.Error)(nil); err == nil || errors.As(err, &own) {
 				return err
 			}
 			p.inJSON("") // the flags have been parsed by now
 			_, names, _ := strings.Cut(cmd.Use, " ")
-			return usagef("%w; expected: %s", err, strings.TrimSpace(cmd.CommandPath()+" "+names))
+			return exit.Usagef("%w; expected: %s", err, strings.TrimSpace(cmd.CommandPath()+" "+names))
 		}
 	}
 }
@@ -238,7 +239,7 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 			err = stopped
 		}
 		if err != nil {
-			err = withStatus(statusOf(err), err)
+			err = exit.With(exit.StatusOf(err), err)
 		}
 		return err
 	}
@@ -249,11 +250,11 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 func named(flags *pflag.FlagSet) error {
 	for _, name := range []string{"conversation", "id", "as", "history"} {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
-			return usagef("--%s: it is empty; give it a value, or leave it out", name)
+			return exit.Usagef("--%s: it is empty; give it a value, or leave it out", name)
 		}
 	}
 	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
-		return usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
+		return exit.Usagef("--history: expected a file, and not a URL; a server goes into the configuration: [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
 	}
 	return nil
 }

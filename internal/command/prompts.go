@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -44,7 +45,7 @@ func assignments(flag string, all []string) (map[string]string, error) {
 	for _, assignment := range all {
 		name, value, found := strings.Cut(assignment, "=")
 		if !found || name == "" {
-			return nil, usagef("%s: expected NAME=VALUE", flag)
+			return nil, exit.Usagef("%s: expected NAME=VALUE", flag)
 		}
 		values[name] = value
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
@@ -60,7 +61,7 @@ func failed(err error) error {
 	if failure == nil {
 		return nil
 	}
-	return withStatus(statusTool, fmt.Errorf("%s: %s", failure.Code, failure.Message))
+	return exit.With(exit.Tool, fmt.Errorf("%s: %s", failure.Code, failure.Message))
 }
 
 // read returns a resource as a document.

@@ -8,18 +8,19 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 func TestResourcesAreListedAndRead(t *testing.T) {
 	table, _ := library(t, "")
 	path := file(t, table, atlas(0), broken)
-	o := consort(t, "resources", "--config", path).expect(t, statusDone)
+	o := consort(t, "resources", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "library\n", "  note:///welcome", "A welcome", "note:///by/{name}", "notes by name")
 	lacks(t, "the list", o.stdout, "atlas")
 	contains(t, "standard error", o.stderr, "away: ", "broken")
 
-	o = consort(t, "resources", "--json", "--config", path).expect(t, statusDone)
+	o = consort(t, "resources", "--json", "--config", path).expect(t, exit.Done)
 	var list resourceList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatal(err)
@@ -35,26 +36,26 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 		"note:///picture": "[resource note:///picture, image/png, 3 bytes]\n",
 		"note:///secret":  "The password is [secret].\n",
 	} {
-		if o := consort(t, "resources", "--read", uri, "--config", path).expect(t, statusDone); o.stdout != want {
+		if o := consort(t, "resources", "--read", uri, "--config", path).expect(t, exit.Done); o.stdout != want {
 			t.Errorf("%s holds %q, want %q", uri, o.stdout, want)
 		}
 	}
-	o = consort(t, "resources", "--read", "note:///welcome", "--json", "--config", path).expect(t, statusDone)
+	o = consort(t, "resources", "--read", "note:///welcome", "--json", "--config", path).expect(t, exit.Done)
 	held, err := canister.Unmarshal([]byte(o.stdout))
 	if document, ok := held.(canister.Document); err != nil || !ok || document.Title != "A welcome" || document.URI != "note:///welcome" {
 		t.Errorf("%v: %s", err, o.stdout)
 	}
-	o = consort(t, "resources", "--read", "note:///by/nobody", "--config", path).expect(t, statusTool)
+	o = consort(t, "resources", "--read", "note:///by/nobody", "--config", path).expect(t, exit.Tool)
 	contains(t, "standard error", o.stderr, "NOT_FOUND")
-	consort(t, "resources", "--read", "other:///", "--config", file(t, broken)).expect(t, statusTool)
+	consort(t, "resources", "--read", "other:///", "--config", file(t, broken)).expect(t, exit.Tool)
 }
 
 func TestPromptsAreListedAndGot(t *testing.T) {
 	table, _ := library(t, "")
 	path := file(t, table)
-	o := consort(t, "prompts", "--config", path).expect(t, statusDone)
+	o := consort(t, "prompts", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "library\n", "  library__greet name [tone]  A greeting", "library__over")
-	o = consort(t, "prompts", "--json", "--config", path).expect(t, statusDone)
+	o = consort(t, "prompts", "--json", "--config", path).expect(t, exit.Done)
 	var list promptList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatal(err)
@@ -63,16 +64,16 @@ func TestPromptsAreListedAndGot(t *testing.T) {
 		t.Errorf("%s", o.stdout)
 	}
 	greet := []string{"prompts", "library__greet", "--argument", "name=Ada", "--argument", "tone=in verse = a=b", "--config", path}
-	if o = consort(t, greet...).expect(t, statusDone); o.stdout != "user: Greet Ada, in verse = a=b.\n" {
+	if o = consort(t, greet...).expect(t, exit.Done); o.stdout != "user: Greet Ada, in verse = a=b.\n" {
 		t.Errorf("the prompt is %q", o.stdout)
 	}
-	o = consort(t, append(greet, "--json")...).expect(t, statusDone)
+	o = consort(t, append(greet, "--json")...).expect(t, exit.Done)
 	if held, err := canister.Unmarshal([]byte(o.stdout)); err != nil || held.Kind() != canister.KindUser {
 		t.Errorf("%v: %s", err, o.stdout)
 	}
-	consort(t, "prompts", "library__none", "--config", path).expect(t, statusTool)
-	consort(t, "prompts", "library__greet", "--argument", "name", "--config", path).expect(t, statusUsage)
-	if o := consort(t, "prompts", "--config", file(t, "")).expect(t, statusDone); o.stdout != "no prompts\n" {
+	consort(t, "prompts", "library__none", "--config", path).expect(t, exit.Tool)
+	consort(t, "prompts", "library__greet", "--argument", "name", "--config", path).expect(t, exit.Usage)
+	if o := consort(t, "prompts", "--config", file(t, "")).expect(t, exit.Done); o.stdout != "no prompts\n" {
 		t.Errorf("of nobody: %q", o.stdout)
 	}
 }
@@ -85,22 +86,22 @@ func expecting(reply string, contains ...string) openaiserver.Step {
 func TestConversationsBeginWithDocumentsAndPrompts(t *testing.T) {
 	table, _ := library(t, "")
 	o := consort(t, "run", "And?", "--document", "note:///welcome", "--document", "note:///secret",
-		"--config", file(t, table, model(t, expecting("Fine.", "You are welcome at note", "The password is [secret].", "And?")))).expect(t, statusDone)
+		"--config", file(t, table, model(t, expecting("Fine.", "You are welcome at note", "The password is [secret].", "And?")))).expect(t, exit.Done)
 	if o.stdout != "Fine.\n" {
 		t.Errorf("standard output: %q, standard error: %s", o.stdout, o.stderr)
 	}
 	o = run{stdin: "is not read"}.consort(t, "run", "--prompt", "library__greet", "--argument", "name=Ada",
-		"--config", file(t, table, model(t, expecting("Hello, Ada.", "Greet Ada, .")))).expect(t, statusDone)
+		"--config", file(t, table, model(t, expecting("Hello, Ada.", "Greet Ada, .")))).expect(t, exit.Done)
 	if o.stdout != "Hello, Ada.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
 	over := file(t, table, model(t, says("the prompt has said it"), expecting("Mine.", "So be it.")))
-	o = consort(t, "run", "--prompt", "library__over", "--config", over).expect(t, statusUsage)
+	o = consort(t, "run", "--prompt", "library__over", "--config", over).expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, `after the prompt "library__over" it is your turn`)
-	consort(t, "run", "So be it.", "--prompt", "library__over", "--config", over).expect(t, statusDone)
+	consort(t, "run", "So be it.", "--prompt", "library__over", "--config", over).expect(t, exit.Done)
 
 	o = run{stdin: "More.\n"}.consort(t, "chat", "--prompt", "library__greet", "--argument", "name=Bob",
-		"--config", file(t, table, model(t, expecting("Hello, Bob.", "Greet Bob"), expecting("Enough.", "More.")))).expect(t, statusDone)
+		"--config", file(t, table, model(t, expecting("Hello, Bob.", "Greet Bob"), expecting("Enough.", "More.")))).expect(t, exit.Done)
 	if o.stdout != "Hello, Bob.\nEnough.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
@@ -113,7 +114,7 @@ func TestCtrlCEndsAnOpening(t *testing.T) {
 		x := run{}.onTerminal(t, append(command, "--document", "note:///by/sloth", "--config", file(t, table, model(t)))...)
 		x.expect("reading note:///by/sloth")
 		x.types("\x03")
-		x.ends(statusFailed)
+		x.ends(exit.Failed)
 	}
 }
 
@@ -121,14 +122,14 @@ func TestOpeningsThatCannotBe(t *testing.T) {
 	table, _ := library(t, "")
 	path := file(t, table, model(t))
 	for _, test := range []struct {
-		want status
+		want exit.Status
 		says string
 		args []string
 	}{
-		{statusUsage, "--argument is for a prompt", []string{"--argument", "a=b"}},
-		{statusUsage, "--argument: expected NAME=VALUE", []string{"--prompt", "library__greet", "--argument", "=b"}},
-		{statusTool, "NOT_FOUND", []string{"--prompt", "greet"}},
-		{statusTool, "NOT_FOUND", []string{"--document", "note:///by/nobody"}},
+		{exit.Usage, "--argument is for a prompt", []string{"--argument", "a=b"}},
+		{exit.Usage, "--argument: expected NAME=VALUE", []string{"--prompt", "library__greet", "--argument", "=b"}},
+		{exit.Tool, "NOT_FOUND", []string{"--prompt", "greet"}},
+		{exit.Tool, "NOT_FOUND", []string{"--document", "note:///by/nobody"}},
 	} {
 		for _, command := range []string{"run", "chat"} {
 			args := append([]string{command, "--config", path}, test.args...)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -62,7 +63,7 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 		return k.explain(err)
 	}
 	if prompt == "" && !waits(k.talk) {
-		return usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
+		return exit.Usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
 	}
 	if prompt != "" {
 		k.warnLeft()
@@ -78,14 +79,14 @@ func (p *program) prompt(args []string) (string, error) {
 		return prompt, nil
 	}
 	if isTerminal(p.stdin) {
-		return "", usagef(`there is no prompt: give one, as in consort run "What should I wear in Oslo?", or on standard input; to talk, use consort chat`)
+		return "", exit.Usagef(`there is no prompt: give one, as in consort run "What should I wear in Oslo?", or on standard input; to talk, use consort chat`)
 	}
 	text, err := readAll(p.stdin, maxPrompt)
 	if err != nil {
 		return "", err
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", usagef("there is no prompt: standard input is empty")
+		return "", exit.Usagef("there is no prompt: standard input is empty")
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), nil
 }
@@ -94,10 +95,10 @@ func (p *program) prompt(args []string) (string, error) {
 func readAll(r io.Reader, limit int64) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
-		return "", usagef("reading standard input: %w", err)
+		return "", exit.Usagef("reading standard input: %w", err)
 	}
 	if int64(len(text)) > limit {
-		return "", usagef("standard input has more than %d bytes", limit)
+		return "", exit.Usagef("standard input has more than %d bytes", limit)
 	}
 	return string(text), nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/spf13/cobra"
@@ -159,7 +160,7 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	settings.Converse = settings.Converse || s.converse
 	for name, address := range s.addresses {
 		if *address != "" && s.engine == "" {
-			return nil, usagef("--%s: nothing is done with it without --engine %s", name, name)
+			return nil, exit.Usagef("--%s: nothing is done with it without --engine %s", name, name)
 		}
 	}
 	if s.engine != "" {
@@ -167,7 +168,7 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 		case err != nil:
 			return nil, err
 		case !settings.Converse:
-			return nil, usagef("--engine is for the tool converse; offer it with --converse")
+			return nil, exit.Usagef("--engine is for the tool converse; offer it with --converse")
 		case !cfg.Keeps():
 			return nil, s.noStore()
 		}
@@ -177,9 +178,9 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	}
 	switch {
 	case s.stdio && s.http != "":
-		return nil, usagef("--stdio and --http: there is one of the two")
+		return nil, exit.Usagef("--stdio and --http: there is one of the two")
 	case s.stdio && s.grpc != "":
-		return nil, usagef("--stdio and --grpc: there is one of the two")
+		return nil, exit.Usagef("--stdio and --grpc: there is one of the two")
 	case s.stdio:
 		settings.HTTP, settings.GRPC = config.Value{}, config.Value{}
 	}
@@ -194,16 +195,16 @@ func (s *serving) settings(cfg *config.Config) (*config.Serve, error) {
 	}
 	if http := settings.HTTP; http.Reveal() != "" {
 		if err := settings.MayListen(http.Reveal()); err != nil {
-			return nil, usagef("serving at %s: %w", http, err)
+			return nil, exit.Usagef("serving at %s: %w", http, err)
 		}
 	}
 	if grpc := settings.GRPC; grpc.Reveal() != "" {
 		if err := settings.MayListenGRPC(grpc.Reveal()); err != nil {
-			return nil, usagef("serving at %s: %w", grpc, err)
+			return nil, exit.Usagef("serving at %s: %w", grpc, err)
 		}
 	}
 	if len(s.trust) > 0 {
-		return nil, usagef("--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md")
+		return nil, exit.Usagef("--trust: over HTTP and gRPC the token says who a client is; see serve.clients in docs/configuration.md")
 	}
 	return settings, nil
 }

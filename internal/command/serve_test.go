@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -116,7 +117,7 @@ func (token bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ends waits for the process.
-func (s *service) ends(want status) {
+func (s *service) ends(want exit.Status) {
 	s.t.Helper()
 	io.Copy(io.Discard, s.said)
 	s.cmd.Wait()
@@ -222,7 +223,7 @@ func TestServeOverStdio(t *testing.T) {
 		t.Errorf("the prompt: %v, %+v", err, prompt)
 	}
 	s.stdin.Close()
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	for line := range strings.Lines(s.stdout.String()) {
 		if message := (struct{ JSONRPC string }{}); json.Unmarshal([]byte(line), &message) != nil || message.JSONRPC != "2.0" {
 			t.Errorf("standard output has the line %q", line)
@@ -274,7 +275,7 @@ clients = [
 	}
 	contains(t, "the health", s.health(), `"ready":true`)
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	records, err := os.ReadFile(trail)
 	if err != nil {
 		t.Fatal(err)
@@ -332,14 +333,14 @@ func TestServeIsNotReady(t *testing.T) {
 	touch(filepath.Join(folder, "go"))
 	waitFor(t, "readiness", func() bool { return s.readyz(http.StatusOK) != "" })
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 
 	s = serve(t, true, "--http", "127.0.0.1:0", "--health", "127.0.0.1:0", "--config", file(t, broken))
 	waitFor(t, "a failed start", func() bool {
 		return strings.Contains(s.readyz(http.StatusServiceUnavailable), "no ensemble is ")
 	})
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // A signal lets the calls under way finish, over either transport.
@@ -361,7 +362,7 @@ func TestServeFinishesItsCalls(t *testing.T) {
 			if got := <-result; got != "done" {
 				t.Errorf("the call under way came to %s", got)
 			}
-			s.ends(statusDone)
+			s.ends(exit.Done)
 		})
 	}
 }
@@ -379,7 +380,7 @@ func TestASecondSignalEndsServing(t *testing.T) {
 			began := time.Now()
 			s.signal(syscall.SIGINT)
 			s.signal(syscall.SIGTERM)
-			s.ends(statusFailed)
+			s.ends(exit.Failed)
 			if took := time.Since(began); took > 15*time.Second {
 				t.Errorf("it took %v to end", took)
 			}
@@ -422,7 +423,7 @@ func TestServeTheConverser(t *testing.T) {
 		t.Errorf("it goes on with %q", answer)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // Who has rules of approval is told that they hold nobody else back.
@@ -430,7 +431,7 @@ func TestServeSaysWhomApprovalIsFor(t *testing.T) {
 	for rules, want := range map[string]bool{"": false, "[approval]\ndefault = 'deny'\n": true, "[[approval.rules]]\naction = 'deny'\ntools = ['delete_*']\n": true} {
 		s := serve(t, true, "--config", file(t, rules), "--http", "127.0.0.1:0")
 		s.signal(syscall.SIGTERM)
-		s.ends(statusDone)
+		s.ends(exit.Done)
 		if said := strings.Contains(s.stderr.String(), "[approval]"); said != want {
 			t.Errorf("%q: it says %s", rules, s.stderr.String())
 		}
@@ -455,7 +456,7 @@ func TestServingThatCannotBe(t *testing.T) {
 		{"--trust user: the environment variable is not set: CONSORT_TEST_ABSENT", []string{"--trust", "user=env:CONSORT_TEST_ABSENT", "--config", plain}},
 		{"has no [model] table", []string{"--converse", "--config", plain}},
 	} {
-		o := consort(t, append([]string{"serve"}, test.args...)...).expect(t, statusUsage)
+		o := consort(t, append([]string{"serve"}, test.args...)...).expect(t, exit.Usage)
 		contains(t, strings.Join(test.args, " "), o.stderr, test.says)
 		lacks(t, strings.Join(test.args, " "), o.stdout+o.stderr, "open-sesame", "0123456789abcdef")
 	}
@@ -467,7 +468,7 @@ func TestServingThatCannotBe(t *testing.T) {
 		contains(t, flag, o.stderr, "address already in use", "serve."+key+" (or "+flag+") = ", "choose another port")
 	}
 	busy.signal(syscall.SIGHUP)
-	busy.ends(statusDone)
+	busy.ends(exit.Done)
 }
 
 // consortBeside runs the command, which fails, while another one runs.
@@ -479,7 +480,7 @@ func consortBeside(t *testing.T, args ...string) outcome {
 	cmd := run{}.command(ctx, t, args...)
 	cmd.Stderr = &stderr
 	_ = cmd.Run()
-	return outcome{stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}.expect(t, statusFailed)
+	return outcome{stderr: stderr.String(), status: cmd.ProcessState.ExitCode()}.expect(t, exit.Failed)
 }
 
 // Who types the command by hand is told that it waits for a host.
@@ -487,7 +488,7 @@ func TestServingOnATerminal(t *testing.T) {
 	x := run{}.onTerminal(t, "serve", "--config", file(t, ""))
 	x.expect("serving over standard input and output, for an MCP host")
 	x.types("\x03")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 // What the README tells other hosts to start is a server.
@@ -505,7 +506,7 @@ func TestTheReadmesServerServes(t *testing.T) {
 		t.Fatalf("the README has %s", block)
 	}
 	for _, server := range hosts.MCPServers {
-		run{dir: root, stdin: ""}.consort(t, server.Args...).expect(t, statusDone)
+		run{dir: root, stdin: ""}.consort(t, server.Args...).expect(t, exit.Done)
 	}
 }
 
@@ -540,5 +541,5 @@ func TestServeIsAGateway(t *testing.T) {
 	}
 	contains(t, "the health", s.health(), `"name":"library","state":"ready"`, `"name":"broken","state":"lost"`, "no licence")
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -119,7 +120,7 @@ clients = [{token = "`+ada+`", trusted = {user = "ada"}}, {token = "`+bob+`", tr
 		}
 	}
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	records, err := os.ReadFile(trail)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func TestAConfiguredServerOverGRPC(t *testing.T) {
 		contains(t, service, consortBesideDone(t, "check", "--json", "--config", client), `"transport": "grpc"`, `"state": "ready"`, `"tools": 1`)
 	}
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // consortBesideDone runs the command, which succeeds, while another one runs.

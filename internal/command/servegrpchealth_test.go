@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -75,7 +76,7 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 			if got := <-result; got != "done" {
 				t.Errorf("the call under way came to %s", got)
 			}
-			s.ends(statusDone)
+			s.ends(exit.Done)
 		})
 	}
 }
@@ -114,5 +115,5 @@ func TestServeOverGRPCWithoutServers(t *testing.T) {
 	}
 	is(notServing)
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }

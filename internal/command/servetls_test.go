@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
@@ -207,7 +208,7 @@ func TestServeGRPCOverTLS(t *testing.T) {
 				t.Errorf("a client that does not trust the server: %s", got)
 			}
 			s.signal(syscall.SIGTERM)
-			s.ends(statusDone)
+			s.ends(exit.Done)
 		})
 	}
 }
@@ -224,13 +225,13 @@ func TestServeGRPCWithWrongFiles(t *testing.T) {
 		"no certificate": fmt.Sprintf("grpc_tls = {certificate = %q, key = %q, client_ca = %q}", ours.file("server.pem"), ours.file("server.key"), ours.file("server.key")),
 	} {
 		config := file(t, atlas(0), "[serve]\ngrpc = \"127.0.0.1:0\"\n"+keys+"\n")
-		o := consort(t, "serve", "--config", config).expect(t, statusUsage)
+		o := consort(t, "serve", "--config", config).expect(t, exit.Usage)
 		contains(t, "standard error", o.stderr, want, "serve.grpc_tls")
 		lacks(t, "standard error", o.stderr, "serving")
-		contains(t, "the report", consort(t, "check", "--config", config).expect(t, statusUsage).stdout, want, "serve.grpc_tls")
-		consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", config).expect(t, statusDone)
+		contains(t, "the report", consort(t, "check", "--config", config).expect(t, exit.Usage).stdout, want, "serve.grpc_tls")
+		consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", config).expect(t, exit.Done)
 	}
-	if got := consort(t, "serve", "--http", "127.0.0.1:0", "--config", file(t, "[serve]\ngrpc = \"127.0.0.1:0\"\nclients = [{certificate = \"a\"}]\n"+ours.tls(ours))); got.status != int(statusUsage) {
+	if got := consort(t, "serve", "--http", "127.0.0.1:0", "--config", file(t, "[serve]\ngrpc = \"127.0.0.1:0\"\nclients = [{certificate = \"a\"}]\n"+ours.tls(ours))); got.status != int(exit.Usage) {
 		t.Errorf("HTTP is open to clients with certificates: %+v", got)
 	} else {
 		contains(t, "standard error", got.stderr, "HTTP does not ask for")

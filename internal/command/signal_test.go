@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -63,7 +64,7 @@ func (s *started) until(text string) {
 }
 
 // signal sends a signal and expects the command to end soon.
-func (s *started) signal(signal os.Signal, want status) {
+func (s *started) signal(signal os.Signal, want exit.Status) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(signal); err != nil {
 		s.t.Fatal(err)
@@ -71,7 +72,7 @@ func (s *started) signal(signal os.Signal, want status) {
 	s.ends(want)
 }
 
-func (s *started) ends(want status) {
+func (s *started) ends(want exit.Status) {
 	s.t.Helper()
 	began := time.Now()
 	io.Copy(io.Discard, s.stdout)
@@ -92,19 +93,19 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			s := start(t, "run", "go", "--json", "--config", slow)
 			s.until(`"event":"invocation_started"`)
-			s.signal(signal, statusFailed)
+			s.signal(signal, exit.Failed)
 			contains(t, "standard error", s.stderr.String(), "stopped: "+signal.String())
 		})
 	}
 	t.Run("demo", func(t *testing.T) {
 		s := start(t, "demo")
 		s.until("I'll look at both lists")
-		s.signal(syscall.SIGINT, statusFailed)
+		s.signal(syscall.SIGINT, exit.Failed)
 	})
 	t.Run("call", func(t *testing.T) {
 		s := start(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", slow, "--log-level", "debug")
 		waitFor(t, "a server", func() bool { return len(processes()) > 1 })
-		s.signal(syscall.SIGINT, statusFailed)
+		s.signal(syscall.SIGINT, exit.Failed)
 	})
 }
 
@@ -112,7 +113,7 @@ func TestSignalsEndWhatIsGoingOn(t *testing.T) {
 func TestAServersChildrenAreEnded(t *testing.T) {
 	script := fmt.Sprintf(`tail -f /dev/null | %[1]q demo-server atlas >/dev/null & exec %[1]q demo-server atlas`, binary)
 	path := file(t, fmt.Sprintf("[mcp.parent]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", %s]\n", quoted(script)))
-	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, statusDone)
+	consort(t, "call", "parent", "weather", `{"city":"Oslo"}`, "--config", path).expect(t, exit.Done)
 }
 
 // waitFor waits until something outside of this process is so.
@@ -145,8 +146,8 @@ func TestABrokenPipeEndsTheRun(t *testing.T) {
 	reader.Read(make([]byte, 1))
 	reader.Close()
 	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != int(statusPipe) {
-		t.Errorf("exit status %d, want %d", got, statusPipe)
+	if got := cmd.ProcessState.ExitCode(); got != int(exit.Pipe) {
+		t.Errorf("exit status %d, want %d", got, exit.Pipe)
 	}
 	noProcessLeft(t)
 }
@@ -156,12 +157,12 @@ func TestChatOverPipes(t *testing.T) {
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"first"}}, Reply: openaiserver.Message{Text: "One."}},
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"second"}}, Reply: openaiserver.Message{Text: "Two."}},
 	))
-	o := run{stdin: "the first\n\nthe second"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	o := run{stdin: "the first\n\nthe second"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	if o.stdout != "One.\nTwo.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
 	gone := file(t, "[model]\nname = \"gone\"\nbase_url = \"http://127.0.0.1:1/v1\"\nmax_retries = 0\n")
-	run{stdin: "hi\n"}.consort(t, "chat", "--config", gone).expect(t, statusFailed)
+	run{stdin: "hi\n"}.consort(t, "chat", "--config", gone).expect(t, exit.Failed)
 }
 
 func TestInterruptOverPipes(t *testing.T) {
@@ -174,5 +175,5 @@ func TestInterruptOverPipes(t *testing.T) {
 	s.until("word word")
 	s.cmd.Process.Signal(os.Interrupt)
 	s.until("\n")
-	s.signal(os.Interrupt, statusDone)
+	s.signal(os.Interrupt, exit.Done)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -39,7 +40,7 @@ func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how kee
 	}
 	path, err := ownStore()
 	if err == nil && how == keepsAlready && isAbsent(path) {
-		return usagef("there is no conversation yet in %s; consort chat begins one", homely(path))
+		return exit.Usagef("there is no conversation yet in %s; consort chat begins one", homely(path))
 	}
 	own := *cfg
 	own.History = &config.History{Path: config.Plain(path)}
@@ -52,7 +53,7 @@ func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how kee
 	case how == keepIfPossible:
 		p.unkept = err
 	default:
-		return usagef("conversations cannot be kept: %s; name another place with --history FILE", withoutKey(err))
+		return exit.Usagef("conversations cannot be kept: %s; name another place with --history FILE", withoutKey(err))
 	}
 	return nil
 }
@@ -104,14 +105,14 @@ func withoutKey(err error) string { return strings.TrimPrefix(err.Error(), "hist
 func (p *program) unopened(err error) error {
 	switch {
 	case p.own:
-		return usagef("%s", withoutKey(err))
+		return exit.Usagef("%s", withoutKey(err))
 	case p.history != "":
-		return usagef("--history: %s", withoutKey(err))
+		return exit.Usagef("--history: %s", withoutKey(err))
 	}
 	if p.loaded != nil {
-		return usagef("%w", p.loaded.Locate(err))
+		return exit.Usagef("%w", p.loaded.Locate(err))
 	}
-	return usagef("%s: %w", p.configFile, err)
+	return exit.Usagef("%s: %w", p.configFile, err)
 }
 
 // ownStore returns the file that keeps conversations if no other is named. All

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -40,7 +41,7 @@ func openOwn(t *testing.T) *sqlite.Store {
 // alone, and every command finds it.
 func TestChatIsKept(t *testing.T) {
 	path := file(t, model(t, expects("My name is Ada", "Hello."), expects("What am I called", "Ada.")))
-	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, statusDone)
+	o := run{stdin: "My name is Ada.\n"}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "Conversations are kept in "+ownOf(t)+"; with --history none they are not.")
 	for place, want := range map[string]fs.FileMode{filepath.Dir(ownOf(t)): 0o700, ownOf(t): 0o600} {
 		if info, err := os.Stat(place); err != nil || info.Mode().Perm() != want {
@@ -48,16 +49,16 @@ func TestChatIsKept(t *testing.T) {
 		}
 	}
 	id := regexp.MustCompile(`consort chat --conversation (\S+)`).FindStringSubmatch(o.stderr)[1]
-	o = run{stdin: "What am I called?\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	o = run{stdin: "What am I called?\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "Carrying on with conversation "+id)
 	contains(t, "standard output", o.stdout, "Ada.")
 	// Also where there is no configuration.
 	elsewhere := run{dir: t.TempDir()}
-	contains(t, "the list", elsewhere.consort(t, "history", "list").expect(t, statusDone).stdout, id, "My name is Ada.")
-	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, statusDone).stdout, "4 assistant")
-	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, statusUsage).stderr, "nothing is waited for")
-	contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, statusDone).stderr, "Nothing is left to do")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "kept in "+ownOf(t))
+	contains(t, "the list", elsewhere.consort(t, "history", "list").expect(t, exit.Done).stdout, id, "My name is Ada.")
+	contains(t, "the conversation", elsewhere.consort(t, "history", "show", id).expect(t, exit.Done).stdout, "4 assistant")
+	contains(t, "standard error", elsewhere.consort(t, "approve", id, "--allow").expect(t, exit.Usage).stderr, "nothing is waited for")
+	contains(t, "standard error", consort(t, "resume", id, "--config", path).expect(t, exit.Done).stderr, "Nothing is left to do")
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "kept in "+ownOf(t))
 }
 
 // TestChatIsNotKept: where somebody says so.
@@ -71,7 +72,7 @@ func TestChatIsNotKept(t *testing.T) {
 		"both":      {historyTable, []string{"--history", "none"}},
 	} {
 		path := file(t, model(t, says("Hello.")), test.table)
-		o := run{stdin: "hi\n/history\n"}.consort(t, append([]string{"chat", "--config", path}, test.args...)...).expect(t, statusDone)
+		o := run{stdin: "hi\n/history\n"}.consort(t, append([]string{"chat", "--config", path}, test.args...)...).expect(t, exit.Done)
 		contains(t, name, o.stderr, "Conversations are not kept; they end with this program.")
 		contains(t, name, o.stdout, "user        hi")
 		if lacks(t, name, o.stderr, "consort chat --conversation"); isThere(placeOf(t)) || isThere(filepath.Join(filepath.Dir(path), "talks.db")) {
@@ -84,17 +85,17 @@ func TestChatIsNotKept(t *testing.T) {
 // leaves nothing behind.
 func TestNothingIsMadeInPassing(t *testing.T) {
 	path := file(t, model(t, says("Never said.")))
-	for args, want := range map[string]status{
-		"history list": statusDone, "history prune --keep 1h": statusDone, "check": statusDone, "tools": statusDone, "history show a": statusUsage,
-		"resume a": statusUsage, "approve a": statusUsage, "chat --continue": statusUsage, "chat --conversation a": statusUsage,
+	for args, want := range map[string]exit.Status{
+		"history list": exit.Done, "history prune --keep 1h": exit.Done, "check": exit.Done, "tools": exit.Done, "history show a": exit.Usage,
+		"resume a": exit.Usage, "approve a": exit.Usage, "chat --continue": exit.Usage, "chat --conversation a": exit.Usage,
 	} {
 		o := consort(t, append(strings.Fields(args), "--config", path)...).expect(t, want)
 		if isThere(placeOf(t)) {
 			t.Fatalf("%s has made a store: %s", args, o.stderr)
 		}
 	}
-	consort(t, "chat", "--config", file(t)).expect(t, statusUsage) // no model
-	consort(t, "demo").expect(t, statusDone)
+	consort(t, "chat", "--config", file(t)).expect(t, exit.Usage) // no model
+	consort(t, "demo").expect(t, exit.Done)
 	if isThere(placeOf(t)) {
 		t.Error("there is a store")
 	}
@@ -121,18 +122,18 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 		"a home that is no": {"XDG_STATE_HOME=relative", "HOME=relative"},
 		"no database":       {"XDG_STATE_HOME=" + damaged},
 	} {
-		o := run{stdin: "hi\n", env: env}.consort(t, "chat", "--config", path).expect(t, statusDone)
+		o := run{stdin: "hi\n", env: env}.consort(t, "chat", "--config", path).expect(t, exit.Done)
 		contains(t, name, o.stderr, "Conversations cannot be kept, and end with this program: ", "--history FILE")
 		if contains(t, name, o.stdout, "Hello."); strings.Contains(o.stderr, "consort chat --conversation") {
 			t.Errorf("%s: %s", name, o.stderr)
 		}
-		o = run{env: env}.consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, statusUsage)
+		o = run{env: env}.consort(t, "run", "--conversation", "a", "hi", "--config", path).expect(t, exit.Usage)
 		contains(t, name, o.stderr, "conversations cannot be kept: ", "--history FILE")
 	}
-	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", filepath.Join(inTheWay, "talks.db"), "--config", path).expect(t, statusUsage)
+	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", filepath.Join(inTheWay, "talks.db"), "--config", path).expect(t, exit.Usage)
 	contains(t, "a place that was asked for", o.stderr, "consort: --history: ", inTheWay)
 	for name, args := range map[string][]string{"list": {"history", "list"}, "approve": {"approve", "a"}} {
-		o := run{env: []string{"XDG_STATE_HOME=" + damaged}}.consort(t, args...).expect(t, statusUsage)
+		o := run{env: []string{"XDG_STATE_HOME=" + damaged}}.consort(t, args...).expect(t, exit.Usage)
 		contains(t, name, o.stderr, "consort: history: "+damaged) // and no configuration, since there is none
 	}
 }
@@ -140,22 +141,22 @@ func TestAPlaceThatCannotBe(t *testing.T) {
 // TestCheckLooksAtTheOwnStore: chat and serve would go on without it, and say so.
 func TestCheckLooksAtTheOwnStore(t *testing.T) {
 	path, own := file(t, model(t)), ownOf(t)
-	contains(t, "none yet", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✓ conversations of chat and serve are kept in ")
+	contains(t, "none yet", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are kept in ")
 	if isThere(placeOf(t)) {
 		t.Fatal("there is a store")
 	}
 	openOwn(t).Close()
-	contains(t, "one", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✓ conversations of chat and serve are kept in ")
+	contains(t, "one", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ conversations of chat and serve are kept in ")
 	if err := os.WriteFile(own, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, "none", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✗ conversations of chat and serve cannot be kept: history: "+own)
-	contains(t, "as JSON", consort(t, "check", "--json", "--config", path).expect(t, statusDone).stdout, `"error": "history: `+own)
+	contains(t, "none", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✗ conversations of chat and serve cannot be kept: history: "+own)
+	contains(t, "as JSON", consort(t, "check", "--json", "--config", path).expect(t, exit.Done).stdout, `"error": "history: `+own)
 	inTheWay := filepath.Join(t.TempDir(), "file")
 	touch(inTheWay)
-	o := run{env: []string{"XDG_STATE_HOME=" + filepath.Join(inTheWay, "state")}}.consort(t, "check", "--config", path).expect(t, statusDone)
+	o := run{env: []string{"XDG_STATE_HOME=" + filepath.Join(inTheWay, "state")}}.consort(t, "check", "--config", path).expect(t, exit.Done)
 	contains(t, "a file in the way", o.stdout, "✗ conversations of chat and serve cannot be kept: ", inTheWay)
-	o = run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "check", "--config", path).expect(t, statusDone)
+	o = run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "check", "--config", path).expect(t, exit.Done)
 	contains(t, "no home", o.stdout, "✗ conversations of chat and serve cannot be kept: ")
 }
 
@@ -170,7 +171,7 @@ func TestAReadOnlyPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.Chmod(folder, 0o700) })
-	o := run{stdin: "hi\n"}.consort(t, "chat", "--config", file(t, model(t, says("Hello.")))).expect(t, statusDone)
+	o := run{stdin: "hi\n"}.consort(t, "chat", "--config", file(t, model(t, says("Hello.")))).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "Conversations cannot be kept")
 	contains(t, "standard output", o.stdout, "Hello.")
 }
@@ -196,8 +197,8 @@ func TestAKilledChatIsCarriedOn(t *testing.T) {
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
 	close(hold)
-	contains(t, "the list", consort(t, "history", "list", "--open", "--config", path).expect(t, statusDone).stdout, "Are you there?", "(open)")
-	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	contains(t, "the list", consort(t, "history", "list", "--open", "--config", path).expect(t, exit.Done).stdout, "Are you there?", "(open)")
+	o := run{stdin: "/quit\n"}.consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, `"Are you there?"`)
 	contains(t, "standard output", o.stdout, "Here I am.")
 }
@@ -212,7 +213,7 @@ func TestServedIsKept(t *testing.T) {
 		t.Fatalf("%+v, %s", first, failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	contains(t, "standard error", s.stderr.String(), "Conversations are kept in "+ownOf(t))
 
 	other := serve(t, true, "--config", file(t, model(t, says("Never said.")), people))
@@ -220,21 +221,21 @@ func TestServedIsKept(t *testing.T) {
 		t.Errorf("of another configuration: %s", failure)
 	}
 	other.signal(os.Interrupt)
-	other.ends(statusDone)
+	other.ends(exit.Done)
 
 	s = serve(t, true, "--config", path)
 	if again, failure := s.says(adaToken, "Who am I?", first.Conversation); again.Answer != "Ada." {
 		t.Errorf("after the restart: %+v, %s", again, failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
-	contains(t, "the list", consort(t, "history", "list", "--config", path).expect(t, statusDone).stdout, "I am Ada, and I have a question.")
+	s.ends(exit.Done)
+	contains(t, "the list", consort(t, "history", "list", "--config", path).expect(t, exit.Done).stdout, "I am Ada, and I have a question.")
 	s = serve(t, true, "--config", file(t, model(t, says("Hello.")), people, keepsNothing))
 	if h, failure := s.says(adaToken, "hi", ""); h.Answer != "Hello." {
 		t.Errorf("not kept: %+v, %s", h, failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	contains(t, "standard error", s.stderr.String(), "Conversations are not kept")
 	if n := len(all(t, openOwn(t))); n != 1 {
 		t.Errorf("%d are kept", n)
@@ -251,7 +252,7 @@ func TestWhatIsUnfinishedIsForItsConfiguration(t *testing.T) {
 		t.Fatal(failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	store := openOwn(t)
 	if err := store.Append(t.Context(), h.Conversation, 2, canister.User{Head: canister.Head{ID: "left"}, Content: canister.Texts("And now?")}); err != nil {
 		t.Fatal(err)
@@ -261,14 +262,14 @@ func TestWhatIsUnfinishedIsForItsConfiguration(t *testing.T) {
 		t.Fatalf("%+v, %s", h, failure)
 	}
 	other.signal(os.Interrupt)
-	other.ends(statusDone)
+	other.ends(exit.Done)
 	if got := kinds(t, store, h.Conversation); got != "user assistant user" {
 		t.Errorf("another configuration has carried it on: %s", got)
 	}
 	s = serve(t, true, "--config", path)
 	waitFor(t, "an end to the turn", func() bool { return kinds(t, store, h.Conversation) == "user assistant user assistant" })
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // TestTitlesOfAll: those that nobody gave are the user's first words, wherever a
@@ -287,10 +288,10 @@ func TestTitlesOfAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"list", "search Oslo", "show a", "export a --format markdown", "export a --format html", "prune --keep 1ns --open --dry-run"} {
-		contains(t, args, consort(t, append(strings.Fields("history "+args), "--config", path)...).expect(t, statusDone).stdout, "Oslo?")
+		contains(t, args, consort(t, append(strings.Fields("history "+args), "--config", path)...).expect(t, exit.Done).stdout, "Oslo?")
 	}
 	var list conversationList
-	if err := json.Unmarshal([]byte(consort(t, "history", "list", "--json", "--config", path).expect(t, statusDone).stdout), &list); err != nil {
+	if err := json.Unmarshal([]byte(consort(t, "history", "list", "--json", "--config", path).expect(t, exit.Done).stdout), &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range list.Conversations {
@@ -315,6 +316,6 @@ func TestChatTellsAll(t *testing.T) {
 	if err := store.Append(t.Context(), "a", 0, old...); err != nil {
 		t.Fatal(err)
 	}
-	o := run{stdin: "/history\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, statusDone)
+	o := run{stdin: "/history\n"}.consort(t, "chat", "--conversation", "a", "--config", path).expect(t, exit.Done)
 	contains(t, "the history", o.stdout, "What was long ago.", "Summary They said hello.")
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -22,49 +23,49 @@ func TestExitStatusAndWhatIsSaid(t *testing.T) {
 	for name, test := range map[string]struct {
 		args   []string
 		stdin  string
-		want   status
+		want   exit.Status
 		stderr []string
 	}{
-		"no arguments":          {nil, "", statusDone, nil},
-		"unknown command":       {[]string{"tolls"}, "", statusUsage, []string{"tolls", "tools"}},
-		"unknown flag":          {[]string{"tools", "--jsn"}, "", statusUsage, []string{"--jsn"}},
-		"argument too many":     {[]string{"check", "x"}, "", statusUsage, []string{`"x"`}},
-		"bad log level":         {[]string{"check", "--config", good, "--log-level", "loud"}, "", statusUsage, []string{"loud", "debug"}},
-		"no configuration":      {[]string{"run", "hi"}, "", statusUsage, []string{"consort.toml", "--config", "[model]", "consort demo"}},
-		"wrong configuration":   {[]string{"run", "hi", "--config", file(t, "[modle]\n")}, "", statusUsage, []string{"consort.toml:1", "modle", `"model"`}},
-		"no model":              {[]string{"run", "hi", "--config", file(t, atlas(0))}, "", statusUsage, []string{"[model]"}},
-		"no model to chat with": {[]string{"chat", "--config", file(t, atlas(0))}, "", statusUsage, []string{"[model]"}},
-		"no key":                {[]string{"run", "hi", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", statusUsage, []string{"OPENAI_API_KEY"}},
-		"no prompt":             {[]string{"run", "--config", good}, " \n", statusUsage, []string{"standard input is empty"}},
-		"model away":            {[]string{"run", "hi", "--config", file(t, unreachable)}, "", statusFailed, []string{"127.0.0.1:1"}},
-		"required server away":  {[]string{"tools", "--config", file(t, broken+"required = true\n")}, "", statusFailed, []string{"broken", "no licence"}},
+		"no arguments":          {nil, "", exit.Done, nil},
+		"unknown command":       {[]string{"tolls"}, "", exit.Usage, []string{"tolls", "tools"}},
+		"unknown flag":          {[]string{"tools", "--jsn"}, "", exit.Usage, []string{"--jsn"}},
+		"argument too many":     {[]string{"check", "x"}, "", exit.Usage, []string{`"x"`}},
+		"bad log level":         {[]string{"check", "--config", good, "--log-level", "loud"}, "", exit.Usage, []string{"loud", "debug"}},
+		"no configuration":      {[]string{"run", "hi"}, "", exit.Usage, []string{"consort.toml", "--config", "[model]", "consort demo"}},
+		"wrong configuration":   {[]string{"run", "hi", "--config", file(t, "[modle]\n")}, "", exit.Usage, []string{"consort.toml:1", "modle", `"model"`}},
+		"no model":              {[]string{"run", "hi", "--config", file(t, atlas(0))}, "", exit.Usage, []string{"[model]"}},
+		"no model to chat with": {[]string{"chat", "--config", file(t, atlas(0))}, "", exit.Usage, []string{"[model]"}},
+		"no key":                {[]string{"run", "hi", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", exit.Usage, []string{"OPENAI_API_KEY"}},
+		"no prompt":             {[]string{"run", "--config", good}, " \n", exit.Usage, []string{"standard input is empty"}},
+		"model away":            {[]string{"run", "hi", "--config", file(t, unreachable)}, "", exit.Failed, []string{"127.0.0.1:1"}},
+		"required server away":  {[]string{"tools", "--config", file(t, broken+"required = true\n")}, "", exit.Failed, []string{"broken", "no licence"}},
 		"limit": {[]string{"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`))), atlas(0), "[conversation]\nexchanges = 1\n")},
-			"", statusLimit, []string{"limit of exchanges with the model, which is 1 (conversation.exchanges)\n"}},
+			"", exit.Limit, []string{"limit of exchanges with the model, which is 1 (conversation.exchanges)\n"}},
 		"limit with a final answer": {[]string{"run", "hi", "--config", file(t, model(t, says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("Snow.")), atlas(0), "[conversation]\nexchanges = 1\nfinal_answer = true\n")},
-			"", statusLimit, []string{"limit of exchanges with the model, which is 1 (conversation.exchanges); the answer is the final one"}},
+			"", exit.Limit, []string{"limit of exchanges with the model, which is 1 (conversation.exchanges); the answer is the final one"}},
 		"length": {[]string{"run", "hi", "--config", file(t, model(t, openaiserver.Step{Reply: openaiserver.Message{Text: "cut", Finish: "length"}}))},
-			"", statusLimit, []string{"max_tokens"}},
-		"call":               {[]string{"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", good}, "", statusDone, nil},
-		"call from stdin":    {[]string{"call", "atlas", "weather", "-", "--config", good}, `{"city":"Oslo"}`, statusDone, nil},
-		"call fails":         {[]string{"call", "atlas", "weather", `{"city":"Olso"}`, "--config", good}, "", statusTool, []string{"EXECUTION_FAILED", "did you mean Oslo?"}},
-		"call breaks schema": {[]string{"call", "atlas", "weather", `{"town":"Oslo"}`, "--config", good}, "", statusTool, []string{"INVALID_ARGUMENTS", "/city", "/town"}},
-		"call unreachable":   {[]string{"call", "broken", "x", "--config", file(t, broken)}, "", statusTool, []string{"UNAVAILABLE", "no licence"}},
-		"call bad JSON":      {[]string{"call", "atlas", "weather", `{"city"`, "--config", good}, "", statusUsage, []string{"JSON", "byte 7"}},
-		"call no object":     {[]string{"call", "atlas", "weather", `"Oslo"`, "--config", good}, "", statusUsage, []string{"JSON object"}},
-		"call no ensemble":   {[]string{"call", "atals", "weather", "--config", good}, "", statusUsage, []string{`"atals"`, "atlas"}},
-		"call no tool":       {[]string{"call", "atlas", "wether", "--config", good}, "", statusUsage, []string{"did you mean weather?"}},
-		"call set aside":     {[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", statusUsage, []string{"set aside", `"w*"`}},
-		"call too little":    {[]string{"call", "atlas", "--config", good}, "", statusUsage, []string{"ENSEMBLE TOOL"}},
-		"check":              {[]string{"check", "--config", good}, "", statusDone, nil},
-		"check server":       {[]string{"check", "--config", file(t, atlas(0), broken)}, "", statusTool, nil},
-		"check file":         {[]string{"check", "--config", file(t, "[modle]\n")}, "", statusUsage, nil},
-		"check key":          {[]string{"check", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", statusUsage, nil},
-		"version":            {[]string{"version"}, "", statusDone, nil},
+			"", exit.Limit, []string{"max_tokens"}},
+		"call":               {[]string{"call", "atlas", "weather", `{"city":"Oslo"}`, "--config", good}, "", exit.Done, nil},
+		"call from stdin":    {[]string{"call", "atlas", "weather", "-", "--config", good}, `{"city":"Oslo"}`, exit.Done, nil},
+		"call fails":         {[]string{"call", "atlas", "weather", `{"city":"Olso"}`, "--config", good}, "", exit.Tool, []string{"EXECUTION_FAILED", "did you mean Oslo?"}},
+		"call breaks schema": {[]string{"call", "atlas", "weather", `{"town":"Oslo"}`, "--config", good}, "", exit.Tool, []string{"INVALID_ARGUMENTS", "/city", "/town"}},
+		"call unreachable":   {[]string{"call", "broken", "x", "--config", file(t, broken)}, "", exit.Tool, []string{"UNAVAILABLE", "no licence"}},
+		"call bad JSON":      {[]string{"call", "atlas", "weather", `{"city"`, "--config", good}, "", exit.Usage, []string{"JSON", "byte 7"}},
+		"call no object":     {[]string{"call", "atlas", "weather", `"Oslo"`, "--config", good}, "", exit.Usage, []string{"JSON object"}},
+		"call no ensemble":   {[]string{"call", "atals", "weather", "--config", good}, "", exit.Usage, []string{`"atals"`, "atlas"}},
+		"call no tool":       {[]string{"call", "atlas", "wether", "--config", good}, "", exit.Usage, []string{"did you mean weather?"}},
+		"call set aside":     {[]string{"call", "atlas", "weather", "--config", file(t, atlas(0)+"deny = [\"w*\"]\n")}, "", exit.Usage, []string{"set aside", `"w*"`}},
+		"call too little":    {[]string{"call", "atlas", "--config", good}, "", exit.Usage, []string{"ENSEMBLE TOOL"}},
+		"check":              {[]string{"check", "--config", good}, "", exit.Done, nil},
+		"check server":       {[]string{"check", "--config", file(t, atlas(0), broken)}, "", exit.Tool, nil},
+		"check file":         {[]string{"check", "--config", file(t, "[modle]\n")}, "", exit.Usage, nil},
+		"check key":          {[]string{"check", "--config", file(t, "[model]\nname = \"gpt-5-mini\"\n")}, "", exit.Usage, nil},
+		"version":            {[]string{"version"}, "", exit.Done, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := run{stdin: test.stdin}.consort(t, test.args...).expect(t, test.want)
 			contains(t, "standard error", o.stderr, test.stderr...)
-			if test.want == statusUsage && test.args[0] != "check" && o.stdout != "" {
+			if test.want == exit.Usage && test.args[0] != "check" && o.stdout != "" {
 				t.Errorf("standard output: %s", o.stdout)
 			}
 		})
@@ -76,7 +77,7 @@ func TestRunKeepsTheAnswerApart(t *testing.T) {
 		says("", calls("atlas__weather", `{"city":"Oslo"}`), calls("satchel__pack", `{"items":["hat"]}`)),
 		says("It snows; take the hat."),
 	), atlas(0), satchel(0))
-	o := consort(t, "run", "What now?", "--config", path).expect(t, statusDone)
+	o := consort(t, "run", "What now?", "--config", path).expect(t, exit.Done)
 	if o.stdout != "It snows; take the hat.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
@@ -88,7 +89,7 @@ func TestRunReadsItsPromptFromStandardInput(t *testing.T) {
 	path := file(t, model(t, openaiserver.Step{
 		Expect: openaiserver.Expect{Contains: []string{"from the pipe"}}, Reply: openaiserver.Message{Text: "Read."},
 	}))
-	o := run{stdin: "this came from the pipe\n"}.consort(t, "run", "--config", path).expect(t, statusDone)
+	o := run{stdin: "this came from the pipe\n"}.consort(t, "run", "--config", path).expect(t, exit.Done)
 	if o.stdout != "Read.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
@@ -99,14 +100,14 @@ func TestRunAsksNobody(t *testing.T) {
 		says("", calls("satchel__pack", `{"items":["hat"]}`)),
 		openaiserver.Step{Expect: openaiserver.Expect{Contains: []string{"approval"}}, Reply: openaiserver.Message{Text: "Not allowed."}},
 	), satchel(0), "[approval]\ndefault = \"ask\"\n")
-	o := consort(t, "run", "Pack.", "--config", path, "--json").expect(t, statusDone)
+	o := consort(t, "run", "Pack.", "--config", path, "--json").expect(t, exit.Done)
 	contains(t, "the events", o.stdout, `"code":"DENIED"`)
 	lacks(t, "the events", o.stdout, "invocation_started")
 }
 
 func TestCallPrintsWhatTheToolSaid(t *testing.T) {
 	path := file(t, atlas(0))
-	o := consort(t, "call", "atlas", "weather", `{"city":"Quito"}`, "--config", path).expect(t, statusDone)
+	o := consort(t, "call", "atlas", "weather", `{"city":"Quito"}`, "--config", path).expect(t, exit.Done)
 	if o.stdout != "Quito: 14 °C, showers\n" || o.stderr != "" {
 		t.Errorf("standard output: %q, standard error: %q", o.stdout, o.stderr)
 	}
@@ -154,9 +155,9 @@ func TestCallIsAudited(t *testing.T) {
 
 func TestCheckTellsOfEachServer(t *testing.T) {
 	path := file(t, model(t), atlas(0)+"deny = [\"local_*\"]\n", broken, satchel(0))
-	o := consort(t, "check", "--config", path).expect(t, statusTool)
+	o := consort(t, "check", "--config", path).expect(t, exit.Tool)
 	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence", "local_time is set aside", "model scripted at")
-	o = consort(t, "check", "--config", path, "--json").expect(t, statusTool)
+	o = consort(t, "check", "--config", path, "--json").expect(t, exit.Tool)
 	var r report
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err)
@@ -179,15 +180,15 @@ func TestCheckOpensTheAuditFile(t *testing.T) {
 	table := "[audit]\nfile = %q\n[model]\nname = 'm'\nbase_url = 'http://127.0.0.1:1'\n"
 	folder := t.TempDir()
 	path := file(t, fmt.Sprintf(table, filepath.Join(folder, "none", "audit.jsonl")))
-	o := consort(t, "check", "--config", path).expect(t, statusUsage)
+	o := consort(t, "check", "--config", path).expect(t, exit.Usage)
 	contains(t, "check", o.stdout, path+":2:1: audit.file: ", "no such file or directory")
 	path = file(t, fmt.Sprintf(table, filepath.Join(folder, "audit.jsonl")))
-	consort(t, "check", "--config", path).expect(t, statusDone)
+	consort(t, "check", "--config", path).expect(t, exit.Done)
 }
 
 func TestCheckListsAllProblems(t *testing.T) {
 	path := file(t, "[modle]\n[mcp.x]\ntransport = \"stdoi\"\n")
-	o := consort(t, "check", "--config", path, "--json").expect(t, statusUsage)
+	o := consort(t, "check", "--config", path, "--json").expect(t, exit.Usage)
 	var r report
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err)
@@ -199,10 +200,10 @@ func TestCheckListsAllProblems(t *testing.T) {
 
 func TestToolsListsWhatIsOffered(t *testing.T) {
 	path := file(t, atlas(0), broken, satchel(0)+"allow = [\"*pack\"]\n")
-	o := consort(t, "tools", "--config", path).expect(t, statusDone)
+	o := consort(t, "tools", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "atlas__weather", "satchel__unpack", "weigh set aside")
 	contains(t, "standard error", o.stderr, "broken")
-	o = consort(t, "tools", "--config", path, "--json").expect(t, statusDone)
+	o = consort(t, "tools", "--config", path, "--json").expect(t, exit.Done)
 	var list toolList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatal(err)
@@ -216,7 +217,7 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 // A tool that the model cannot take is set aside by check and tools too.
 func TestTheModelHasASay(t *testing.T) {
 	path := file(t, model(t), "[mcp.odd]\ntransport = \"stdio\"\ncommand = [\"sh\", \"-c\", "+quoted(oddServer)+"]\nprotocol = \"2025-11-25\"\n")
-	o := consort(t, "check", "--config", path).expect(t, statusDone)
+	o := consort(t, "check", "--config", path).expect(t, exit.Done)
 	contains(t, "the report", o.stdout, "list is set aside", "models' servers")
 }
 
@@ -231,7 +232,7 @@ cat >/dev/null
 `
 
 func TestLogsGoToStandardError(t *testing.T) {
-	o := consort(t, "tools", "--config", file(t, atlas(0)), "--log-level", "debug").expect(t, statusDone)
+	o := consort(t, "tools", "--config", file(t, atlas(0)), "--log-level", "debug").expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "DEBUG", `"ensemble": "atlas"`)
 	lacks(t, "standard output", o.stdout, "DEBUG")
 }

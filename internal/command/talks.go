@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/spf13/cobra"
@@ -53,9 +54,9 @@ func (p *program) engineNamed(name string) (Engine, error) {
 		}
 	}
 	if name == temporalName {
-		return Engine{}, usagef("this program is built without the engine temporal, for which few want to pay. Another one of the same name has it; in a copy of the repository:\n\n    go install -C converse/temporal ./cmd/consort")
+		return Engine{}, exit.Usagef("this program is built without the engine temporal, for which few want to pay. Another one of the same name has it; in a copy of the repository:\n\n    go install -C converse/temporal ./cmd/consort")
 	}
-	return Engine{}, usagef("there is no engine %q; without --engine conversations are carried on by this process", name)
+	return Engine{}, exit.Usagef("there is no engine %q; without --engine conversations are carried on by this process", name)
 }
 
 // theirs is a store that lists only conversations of the clients being served. An engine
@@ -129,7 +130,7 @@ func (p *program) openEngine(ctx context.Context, name, address string, cfg *con
 		return nil, err
 	}
 	if address == "" {
-		return nil, usagef("--engine %s: say where its server is, with --%[1]s ADDRESS", name)
+		return nil, exit.Usagef("--engine %s: say where its server is, with --%[1]s ADDRESS", name)
 	}
 	bounded, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
@@ -265,7 +266,7 @@ func (p *program) work(ctx context.Context, addresses map[string]*string) (err e
 		}
 	}
 	if len(named) != 1 {
-		return usagef("say which engine to work for, and where its server is, such as --temporal 127.0.0.1:7233")
+		return exit.Usagef("say which engine to work for, and where its server is, such as --temporal 127.0.0.1:7233")
 	}
 	e, err := p.engineNamed(named[0])
 	if err != nil {

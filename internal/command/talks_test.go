@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/invoker"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -71,7 +72,7 @@ func TestServedConversationsLast(t *testing.T) {
 		t.Fatalf("%+v, %s", first, failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 
 	s = serve(t, true, "--config", path)
 	if again, failure := s.says(adaToken, "", first.Conversation); again.Answer != "You are ada." {
@@ -89,12 +90,12 @@ func TestServedConversationsLast(t *testing.T) {
 		t.Errorf("nothing: %s", failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	info, err := open(t, path).Info(t.Context(), first.Conversation)
 	if err != nil || !strings.HasPrefix(info.Owner, "served-") || strings.Contains(info.Owner, "ada") {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if o := consort(t, "chat", "--continue", "--config", path).expect(t, statusUsage); !strings.Contains(o.stderr, "no conversation to continue yet") {
+	if o := consort(t, "chat", "--continue", "--config", path).expect(t, exit.Usage); !strings.Contains(o.stderr, "no conversation to continue yet") {
 		t.Errorf("%s", o.stderr)
 	}
 }
@@ -146,7 +147,7 @@ func TestServedConversationsOutliveTheServer(t *testing.T) {
 		t.Errorf("the conversation of others: %s", got)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	lacks(t, "the log", s.stderr.String(), "of-others")
 }
 
@@ -174,7 +175,7 @@ func TestServedConversationsWait(t *testing.T) {
 		t.Errorf("%+v, %s", h, failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // TestOnlyItsClientCarriesAServedConversationOn: no other command uses up what was
@@ -188,21 +189,21 @@ func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
 		t.Fatalf("%+v, %s", h, failure)
 	}
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 
-	o := consort(t, "approve", h.Conversation, "--allow", "--config", path).expect(t, statusDone)
+	o := consort(t, "approve", h.Conversation, "--allow", "--config", path).expect(t, exit.Done)
 	contains(t, "approve", o.stderr, "belongs to a client of consort serve, which carries it on")
 	lacks(t, "approve", o.stderr, "resume")
-	lacks(t, "approve", consort(t, "approve", h.Conversation, "--config", path).expect(t, statusDone).stderr, "resume")
+	lacks(t, "approve", consort(t, "approve", h.Conversation, "--config", path).expect(t, exit.Done).stderr, "resume")
 	before := kinds(t, open(t, path), h.Conversation)
 	for _, trust := range [][]string{nil, {"--trust", "user=ben"}} {
-		o := consort(t, append([]string{"resume", h.Conversation, "--config", path}, trust...)...).expect(t, statusUsage)
+		o := consort(t, append([]string{"resume", h.Conversation, "--config", path}, trust...)...).expect(t, exit.Usage)
 		contains(t, "resume", o.stderr, "belongs to a client of consort serve", "--trust")
 	}
 	if now := kinds(t, open(t, path), h.Conversation); now != before || count() != 0 {
 		t.Errorf("the log has %s, and had %s; %d effects", now, before, count())
 	}
-	consort(t, "resume", h.Conversation, "--trust", "user=ada", "--config", path).expect(t, statusDone)
+	consort(t, "resume", h.Conversation, "--trust", "user=ada", "--config", path).expect(t, exit.Done)
 	if count() != 1 {
 		t.Errorf("%d effects", count())
 	}
@@ -227,7 +228,7 @@ func TestACallThatIsGivenUp(t *testing.T) {
 	waitFor(t, "an end to the turn", func() bool { return all(t, store)[0].Last == "assistant" })
 	touch(filepath.Join(folder, "go"))
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // TestEnginesThatAreNotThere: how to get one is told.
@@ -242,7 +243,7 @@ func TestEnginesThatAreNotThere(t *testing.T) {
 		"worker --config " + unkept:                                                  "--temporal 127.0.0.1:7233",
 		"worker --temporal 127.0.0.1:7233 --trust x=y --config nothing-is-here.toml": "unknown flag",
 	} {
-		contains(t, args, consort(t, strings.Fields(args)...).expect(t, statusUsage).stderr, want)
+		contains(t, args, consort(t, strings.Fields(args)...).expect(t, exit.Usage).stderr, want)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestServePrunes(t *testing.T) {
 	waitFor(t, "an end of talk", func() bool { return len(all(t, store)) == 1 })
 	waitFor(t, "a line", func() bool { return strings.Contains(s.stderr.String(), "history.pruned") })
 	s.signal(os.Interrupt)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 }
 
 // away is an engine that cannot be reached.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/prometheus/client_golang/prometheus"
@@ -106,7 +107,7 @@ func (w *watching) startTraces(of *resource.Resource, shown bool) error {
 	if w.traces != "" {
 		exporter, err := w.spanExporter()
 		if err != nil {
-			return usagef("exporting traces: %w", err)
+			return exit.Usagef("exporting traces: %w", err)
 		}
 		options = append(options, trace.WithBatcher(endingExporter{exporter, w.ended}, w.batches...))
 	}
@@ -140,7 +141,7 @@ func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
 	if w.metrics != "" {
 		exporter, err := w.metricExporter()
 		if err != nil {
-			return usagef("exporting metrics: %w", err)
+			return exit.Usagef("exporting metrics: %w", err)
 		}
 		w.pushed = &pushedMetrics{exporter: exporter, reader: metric.NewPeriodicReader(exporter)}
 		options = append(options, metric.WithReader(w.pushed.reader))

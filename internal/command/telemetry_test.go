@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	prometheusmodel "github.com/prometheus/common/model"
@@ -36,7 +37,7 @@ func TestExport(t *testing.T) {
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=" + over,
 				"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test,service.name=overruled", "OTEL_SERVICE_NAME=advisor",
 				"OTEL_EXPORTER_OTLP_HEADERS=x-key=a-secret-of-the-collector",
-			}}.consort(t, "run", "hi", "--config", weatherTurn(t)).expect(t, statusDone)
+			}}.consort(t, "run", "hi", "--config", weatherTurn(t)).expect(t, exit.Done)
 			if o.stderr != "" && strings.Contains(o.stderr, "WARN") {
 				t.Errorf("standard error: %s", o.stderr)
 			}
@@ -82,7 +83,7 @@ func TestExportedContent(t *testing.T) {
 	table, _ := library(t, "")
 	run{env: []string{
 		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + c.http + "/v1/traces", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=TRUE",
-	}}.consort(t, "run", "A question.", "--config", file(t, model(t, says("", calls("library__leak", `{}`)), says("An answer.")), table)).expect(t, statusDone)
+	}}.consort(t, "run", "A question.", "--config", file(t, model(t, says("", calls("library__leak", `{}`)), says("An answer.")), table)).expect(t, exit.Done)
 	contains(t, "the spans", c.all(), "A question.", "An answer.", "it is [secret]")
 	lacks(t, "the spans", c.all(), password)
 	if len(c.metrics) != 0 {
@@ -103,7 +104,7 @@ func TestWhoExports(t *testing.T) {
 	} {
 		c := newCollector(t)
 		test.r.env = []string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER=none", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}
-		test.r.consort(t, append(test.args, "--config", config)...).expect(t, statusDone)
+		test.r.consort(t, append(test.args, "--config", config)...).expect(t, exit.Done)
 		if paths, _ := c.paths(t); !slices.Contains(paths, test.want) {
 			t.Errorf("%s: %q", name, paths)
 		}
@@ -130,7 +131,7 @@ func TestMetricsOfEnsemblesAreExported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCollector(t)
-			run{env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t, args...).expect(t, statusDone)
+			run{env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http}}.consort(t, args...).expect(t, exit.Done)
 			for _, metric := range []string{
 				"consort.ensemble.states", "consort.ensemble.calls", "consort.ensemble.tools", "consort.ensemble.tools.aside",
 				"consort.ensemble.restarts", "mcp.client.session.duration",
@@ -185,7 +186,7 @@ func TestServeIsSeen(t *testing.T) {
 		t.Errorf("target_info is %v", info)
 	}
 	s.signal(syscall.SIGTERM)
-	s.ends(statusDone)
+	s.ends(exit.Done)
 	if paths, _ := c.paths(t); !slices.Contains(paths, "tools/call library__echo > tools/call echo") {
 		t.Errorf("the spans are %q", paths)
 	}
@@ -238,7 +239,7 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 		{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http},
 		{"OTEL_TRACES_EXPORTER=none", "OTEL_METRICS_EXPORTER=none", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.http},
 	} {
-		o := run{env: env}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))).expect(t, statusDone)
+		o := run{env: env}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))).expect(t, exit.Done)
 		if o.stderr != "" {
 			t.Errorf("%q: %s", env, o.stderr)
 		}
@@ -256,7 +257,7 @@ func TestWrongVariables(t *testing.T) {
 		"OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1",
 		"OTEL_EXPORTER_OTLP_HEADERS=" + secret + ",x=%zz" + secret, "OTEL_EXPORTER_OTLP_PROTOCOL=carrier-pigeon", "OTEL_EXPORTER_OTLP_TIMEOUT=soon",
 		"OTEL_EXPORTER_OTLP_CERTIFICATE=/nowhere.pem", "OTEL_TRACES_SAMPLER=sometimes", "OTEL_RESOURCE_ATTRIBUTES=what", "OTEL_PROPAGATORS=b3",
-	}}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))).expect(t, statusDone)
+	}}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", file(t, atlas(0))).expect(t, exit.Done)
 	lacks(t, "standard error", o.stderr, secret, "logr", ".go:")
 	for _, name := range []string{"OTEL_METRICS_EXPORTER", "_HEADERS", "_PROTOCOL", "_TIMEOUT", "_CERTIFICATE", "OTEL_TRACES_SAMPLER", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_PROPAGATORS"} {
 		if n := len(regexp.MustCompile(`"problem": "[A-Z_]*`+name+`[:,]`).FindAllString(o.stderr, -1)); n != 1 {
@@ -287,7 +288,7 @@ func TestCollectorsThatAreAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			o := run{env: env}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", config, "--log-level", "warn").expect(t, statusDone)
+			o := run{env: env}.consort(t, "call", "atlas", "weather", `{"city":"Oslo"}`, "--config", config, "--log-level", "warn").expect(t, exit.Done)
 			if took := time.Since(began); took > flushTime+20*time.Second {
 				t.Errorf("it took %s", took)
 			}

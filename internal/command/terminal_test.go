@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/creack/pty"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -101,7 +102,7 @@ func (x *terminal) types(text string) {
 }
 
 // ends waits for the command and returns all that was shown.
-func (x *terminal) ends(want status) string {
+func (x *terminal) ends(want exit.Status) string {
 	x.t.Helper()
 	x.cmd.Wait()
 	<-x.over
@@ -119,17 +120,17 @@ var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 func TestATerminalIsPleasant(t *testing.T) {
 	script := []openaiserver.Step{says("", calls("atlas__weather", `{"city":"Oslo"}`)), says("It snows.")}
-	shown := run{}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(200*time.Millisecond))).ends(statusDone)
+	shown := run{}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(200*time.Millisecond))).ends(exit.Done)
 	for _, part := range []string{`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] atlas__weather`, "\x1b\\[3.m✓\x1b", `0\.\d\ds`, "\x1b\\[1F\x1b\\[J", "It snows.\r\n$"} {
 		if !regexp.MustCompile(part).MatchString(shown) {
 			t.Errorf("no %q in %q", part, shown)
 		}
 	}
-	plainly := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))).ends(statusDone)
+	plainly := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))).ends(exit.Done)
 	if found := colour.FindString(plainly); found != "" {
 		t.Errorf("NO_COLOR is set, and yet there is %q in %q", found, plainly)
 	}
-	dumb := run{env: []string{"TERM=dumb"}}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))).ends(statusDone)
+	dumb := run{env: []string{"TERM=dumb"}}.onTerminal(t, "run", "Oslo?", "--config", file(t, model(t, script...), atlas(0))).ends(exit.Done)
 	lacks(t, "a dumb terminal", dumb, "\x1b")
 }
 
@@ -137,7 +138,7 @@ func TestATerminalIsPleasant(t *testing.T) {
 func TestATerminalIsSafe(t *testing.T) {
 	path := file(t, model(t, says("Title: \x1b]0;owned\a."),
 		says("done")), atlas(0))
-	shown := run{}.onTerminal(t, "run", "hi", "--config", path).ends(statusDone)
+	shown := run{}.onTerminal(t, "run", "hi", "--config", path).ends(exit.Done)
 	lacks(t, "the screen", shown, "\x1b]0;", "\a")
 }
 
@@ -149,7 +150,7 @@ func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
 	}
 	plain := run{env: []string{"NO_COLOR=1"}}
 	for _, args := range []string{"run hi", "run hi --json"} {
-		text := plain.onTerminal(t, append(strings.Fields(args), "--config", script())...).ends(statusDone)
+		text := plain.onTerminal(t, append(strings.Fields(args), "--config", script())...).ends(exit.Done)
 		lacksUnseen(t, args, text)
 		if !strings.Contains(text, "<U+E0041>") && !strings.Contains(text, `\udb40\udc41`) {
 			t.Errorf("%s: the tag is not made visible: %q", args, text)
@@ -157,7 +158,7 @@ func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
 	}
 	for _, json := range []string{"", "--json"} {
 		args := append(strings.Fields("call satchel pack "+json), string(arguments), "--config", script())
-		lacksUnseen(t, "call "+json, plain.onTerminal(t, args...).ends(statusDone))
+		lacksUnseen(t, "call "+json, plain.onTerminal(t, args...).ends(exit.Done))
 	}
 	path := script()
 	if text, err := os.ReadFile(path); err != nil || os.WriteFile(path, append(text, "[approval]\ndefault = \"ask\"\n"...), 0o600) != nil {
@@ -174,7 +175,7 @@ func TestATerminalShowsWhatCannotBeSeen(t *testing.T) {
 	x.types("/history\r")
 	x.expect("> ")
 	x.types("/quit\r")
-	lacksUnseen(t, "chat", strings.ReplaceAll(x.ends(statusDone), "\a", ""))
+	lacksUnseen(t, "chat", strings.ReplaceAll(x.ends(exit.Done), "\a", ""))
 }
 
 func TestChatAsksForApproval(t *testing.T) {
@@ -208,7 +209,7 @@ func TestChatAsksForApproval(t *testing.T) {
 	x.types("/nonsense\r")
 	x.expect("/help")
 	x.types("/quit\r")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 // What was typed before a question was shown does not answer it: neither an
@@ -234,7 +235,7 @@ func TestWhatWasTypedBeforeAQuestionDoesNotAnswerIt(t *testing.T) {
 		x.expect(`"row":3`)
 		x.expect("Booked.")
 		x.types("/quit\r")
-		lacks(t, "the screen", x.ends(statusDone), "in the satchel")
+		lacks(t, "the screen", x.ends(exit.Done), "in the satchel")
 	}
 }
 
@@ -258,7 +259,7 @@ func TestCtrlCCancelsTheTurnAndTwiceLeaves(t *testing.T) {
 	x.expect("Cancelled.")
 	x.expect("> ")
 	x.types("\x03")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 func TestCtrlCAnswersAQuestion(t *testing.T) {
@@ -271,7 +272,7 @@ func TestCtrlCAnswersAQuestion(t *testing.T) {
 	x.expect("Cancelled.")
 	x.expect("> ")
 	x.types("\x04")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 func TestCtrlCAtThePrompt(t *testing.T) {
@@ -281,7 +282,7 @@ func TestCtrlCAtThePrompt(t *testing.T) {
 	x.expect("Ctrl-C again leaves.")
 	x.expect("> ")
 	x.types("\x03")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
@@ -307,7 +308,7 @@ func TestTermEndsAChatAndRestoresTheTerminal(t *testing.T) {
 	if !reflect.DeepEqual(stateOf(t, x.pty), stateOf(t, fresh)) {
 		t.Error("the terminal is not as it was before")
 	}
-	shown := x.ends(statusFailed)
+	shown := x.ends(exit.Failed)
 	contains(t, "the screen", shown, "stopped")
 }
 
@@ -330,7 +331,7 @@ func TestCtrlCTwiceLeavesDuringATurn(t *testing.T) {
 	x.types("\x03")
 	x.expect("CANCELED") // the turn still has to be brought to its end
 	x.types("\x03")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 // elicitor is an MCP server whose tool asks the person something.
@@ -387,7 +388,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 	x.expect("cancel")
 	x.expect("> ")
 	x.types("\x04")
-	x.ends(statusDone)
+	x.ends(exit.Done)
 }
 
 // The terminal sends Ctrl-C to all processes of the group; who ends is decided
@@ -396,6 +397,6 @@ func TestCtrlCEndsTheDemonstration(t *testing.T) {
 	x := run{}.onTerminal(t, "demo")
 	x.expect("I'll look at both lists")
 	x.types("\x03")
-	shown := x.ends(statusFailed)
+	shown := x.ends(exit.Failed)
 	contains(t, "the screen", shown, "stopped: interrupt")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // Whoever reads standard output may close it: that is no error.
@@ -32,7 +33,7 @@ func TestAClosedPipeIsNoError(t *testing.T) {
 		_ = cmd.Run()
 		cancel()
 		w.Close()
-		if got := cmd.ProcessState.ExitCode(); got != int(statusPipe) || written(t, stderr) != "" {
+		if got := cmd.ProcessState.ExitCode(); got != int(exit.Pipe) || written(t, stderr) != "" {
 			t.Errorf("%s: exit status %d, standard error %q", args, got, written(t, stderr))
 		}
 	}
@@ -42,7 +43,7 @@ func TestAClosedPipeIsNoError(t *testing.T) {
 func TestADeclinedQuestionIsTold(t *testing.T) {
 	path := file(t, model(t, says("", calls("elicitor__book", `{}`)), says("Not booked.")), elicitor(t))
 	for _, args := range [][]string{{"call", "elicitor", "book"}, {"run", "Book."}} {
-		o := consort(t, append(args, "--config", path)...).expect(t, statusDone)
+		o := consort(t, append(args, "--config", path)...).expect(t, exit.Done)
 		contains(t, "standard error", o.stderr, "elicitor asked: Which seat?", "declined", "consort chat")
 	}
 }
@@ -61,9 +62,9 @@ read d; echo "KeyError: no key" >&2; exit 3
 // How a server ended stands once, on the line below the call that failed.
 func TestTheEndOfAServerIsTold(t *testing.T) {
 	path := file(t, model(t, says("", calls("mortal__die", `{}`)), says("It died.")), mortal)
-	o := consort(t, "call", "mortal", "die", "--config", path).expect(t, statusTool)
+	o := consort(t, "call", "mortal", "die", "--config", path).expect(t, exit.Tool)
 	contains(t, "standard error of call", o.stderr, "OUTCOME_UNKNOWN", "exit status 3", "KeyError: no key")
-	shown := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Die.", "--config", path).ends(statusDone)
+	shown := run{env: []string{"NO_COLOR=1"}}.onTerminal(t, "run", "Die.", "--config", path).ends(exit.Done)
 	contains(t, "the screen", shown, "✗ mortal__die", "exit status 3", "KeyError: no key")
 	if n := strings.Count(shown, "KeyError"); n != 1 {
 		t.Errorf("it is told %d times: %q", n, shown)
@@ -89,14 +90,14 @@ func TestTheModelThinks(t *testing.T) {
 
 func TestCheckSaysThatTheModelWasNotAsked(t *testing.T) {
 	path := file(t, "[model]\nname = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"k-4711\"\n")
-	contains(t, "the report", consort(t, "check", "--config", path).expect(t, statusDone).stdout, "✓ model m at http://127.0.0.1:1/v1", "not asked")
+	contains(t, "the report", consort(t, "check", "--config", path).expect(t, exit.Done).stdout, "✓ model m at http://127.0.0.1:1/v1", "not asked")
 }
 
 // A prompt from a pipe has no line break at its end.
 func TestAPipedPromptHasNoLastLineBreak(t *testing.T) {
 	path := file(t, model(t, says("Read.")), historyTable)
-	run{stdin: "one\ntwo\n"}.consort(t, "run", "--conversation", "c", "--config", path).expect(t, statusDone)
-	contains(t, "the history", consort(t, "history", "show", "c", "--json", "--config", path).expect(t, statusDone).stdout, `"one\ntwo"`)
+	run{stdin: "one\ntwo\n"}.consort(t, "run", "--conversation", "c", "--config", path).expect(t, exit.Done)
+	contains(t, "the history", consort(t, "history", "show", "c", "--json", "--config", path).expect(t, exit.Done).stdout, `"one\ntwo"`)
 }
 
 // A turn that broke off is carried on, and that is said.
@@ -106,10 +107,10 @@ func TestContinueSaysThatTheModelIsAskedAgain(t *testing.T) {
 	if err := s.Append(t.Context(), "c", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Oslo?")}); err != nil {
 		t.Fatal(err)
 	}
-	o := consort(t, "chat", "--continue", "--config", path).expect(t, statusDone)
+	o := consort(t, "chat", "--continue", "--config", path).expect(t, exit.Done)
 	contains(t, "standard error", o.stderr, "broke off", "asked again")
 }
 
 func TestHelpNamesCompletion(t *testing.T) {
-	contains(t, "the help", consort(t, "--help").expect(t, statusDone).stdout, "completion ")
+	contains(t, "the help", consort(t, "--help").expect(t, exit.Done).stdout, "completion ")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/internal/exit"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -129,7 +130,7 @@ func TestTraceFlag(t *testing.T) {
 		"json": {run{env: []string{"OTEL_TRACES_SAMPLER=always_off"}}, []string{"run", "hi", "--json"}},
 		"call": {run{}, weather},
 	} {
-		o := test.r.consort(t, append(test.args, "--trace", "--config", weatherTurn(t))...).expect(t, statusDone)
+		o := test.r.consort(t, append(test.args, "--trace", "--config", weatherTurn(t))...).expect(t, exit.Done)
 		lacks(t, name+": standard output", o.stdout, "trace ", "execute_tool")
 		golden := filepath.Join("testdata", "trace", map[bool]string{true: "call", false: "turn"}[name == "call"]+".txt")
 		_, got, found := strings.Cut(o.stderr, "\ntrace ")
@@ -159,5 +160,5 @@ func TestTraceFlag(t *testing.T) {
 // A turn that fails shows where.
 func TestTraceOfAFailure(t *testing.T) {
 	o := consort(t, "run", "hi", "--trace", "--config", file(t, fmt.Sprintf("[model]\nname = \"gone\"\nbase_url = %q\nmax_retries = 0\n", "http://127.0.0.1:1/v1")))
-	contains(t, "standard error", o.expect(t, statusFailed).stderr, "invoke_agent", "UNAVAILABLE", "consort: ")
+	contains(t, "standard error", o.expect(t, exit.Failed).stderr, "invoke_agent", "UNAVAILABLE", "consort: ")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/spf13/cobra"
 )
 
@@ -25,12 +26,12 @@ func (p *program) trusts(cfg *config.Config) error {
 	for _, assignment := range p.trust {
 		name, text, found := strings.Cut(assignment, "=")
 		if !found || name == "" {
-			return usagef("--trust: expected NAME=VALUE, such as --trust user=ada")
+			return exit.Usagef("--trust: expected NAME=VALUE, such as --trust user=ada")
 		}
 		value := config.Plain(text)
 		if variable, ok := strings.CutPrefix(text, "env:"); ok {
 			if text, ok = os.LookupEnv(variable); !ok {
-				return usagef("--trust %s: the environment variable is not set: %s", name, variable)
+				return exit.Usagef("--trust %s: the environment variable is not set: %s", name, variable)
 			}
 			value = config.Hidden(text)
 			if slices.Contains(cfg.PublicVariables, variable) {
@@ -38,7 +39,7 @@ func (p *program) trusts(cfg *config.Config) error {
 			}
 		}
 		if text == "" {
-			return usagef("--trust %s: expected a value that is not empty", name)
+			return exit.Usagef("--trust %s: expected a value that is not empty", name)
 		}
 		if cfg.Trusted == nil {
 			cfg.Trusted = map[string]config.Trusted{}

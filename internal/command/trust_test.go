@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // Trusted values of the file and of the command line reach the tools that are
@@ -24,16 +26,16 @@ func TestTrustedValuesReachTheTools(t *testing.T) {
 		"null":    {"--trust", "user=null"},
 		"mallory": {"--trust", "user=env:CONSORT_TEST_USER"},
 	} {
-		o := consort(t, append([]string{"call", "library", "echo", "--config", path}, trust...)...).expect(t, statusDone)
+		o := consort(t, append([]string{"call", "library", "echo", "--config", path}, trust...)...).expect(t, exit.Done)
 		if o.stdout != `{"user_id":"`+want+"\"}\n" {
 			t.Errorf("%s: %s", want, o.stdout)
 		}
 	}
-	o := consort(t, "call", "library", "echo", "--trust", "user=42", "--config", path).expect(t, statusTool)
+	o := consort(t, "call", "library", "echo", "--trust", "user=42", "--config", path).expect(t, exit.Tool)
 	contains(t, "a number", o.stderr, "INTERNAL")
-	o = consort(t, "call", "library", "echo", `{"user_id":"eve"}`, "--config", path).expect(t, statusTool)
+	o = consort(t, "call", "library", "echo", `{"user_id":"eve"}`, "--config", path).expect(t, exit.Tool)
 	contains(t, "a forged value", o.stderr, "INVALID_ARGUMENTS")
-	o = consort(t, "call", "library", "echo", "--config", file(t, table)).expect(t, statusTool)
+	o = consort(t, "call", "library", "echo", "--config", file(t, table)).expect(t, exit.Tool)
 	contains(t, "without a value", o.stderr, "UNAUTHORIZED")
 
 	records, err := os.ReadFile(trail)
@@ -42,10 +44,10 @@ func TestTrustedValuesReachTheTools(t *testing.T) {
 	}
 	contains(t, "the trail", string(records), `"asker":"program"`, `"identity":{"user":"mallory"}`, `"forged":["user"]`, `"tool":"echo"`)
 
-	o = consort(t, "tools", "--config", path).expect(t, statusDone)
+	o = consort(t, "tools", "--config", path).expect(t, exit.Done)
 	contains(t, "the tools", o.stdout, "The tool echo (needs user)")
 	lacks(t, "the tools", o.stdout, "The tool wait (")
-	o = consort(t, "tools", "--json", "--config", path).expect(t, statusDone)
+	o = consort(t, "tools", "--json", "--config", path).expect(t, exit.Done)
 	var list toolList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Tools[0].Needs) != 1 || list.Tools[0].Needs[0] != "user" {
 		t.Errorf("%v: %s", err, o.stdout)
@@ -63,7 +65,7 @@ func TestTrustedSecretsShowNowhere(t *testing.T) {
 		{"--trust", "user=env:CONSORT_TEST_USER", "--config", file(t, table)},
 	} {
 		for _, more := range [][]string{nil, {"--json"}, {"--log-level", "debug"}} {
-			o := consort(t, append(append([]string{"call", "library", "echo"}, args...), more...)...).expect(t, statusDone)
+			o := consort(t, append(append([]string{"call", "library", "echo"}, args...), more...)...).expect(t, exit.Done)
 			contains(t, "the answer", o.stdout, "[secret]")
 			lacks(t, "what is shown", o.stdout+o.stderr, "5559")
 		}
@@ -75,7 +77,7 @@ func TestConversationsCarryTrustedValues(t *testing.T) {
 	table, _ := library(t, forPerson)
 	for command, args := range map[string][]string{"run": {"Who am I?"}, "chat": nil} {
 		path := file(t, table, model(t, says("", calls("library__echo", `{}`)), expecting("Grace.", `"user_id":"grace"`)))
-		o := run{stdin: "Who am I?\n"}.consort(t, append([]string{command, "--trust", "user=grace", "--config", path}, args...)...).expect(t, statusDone)
+		o := run{stdin: "Who am I?\n"}.consort(t, append([]string{command, "--trust", "user=grace", "--config", path}, args...)...).expect(t, exit.Done)
 		if o.stdout != "Grace.\n" {
 			t.Errorf("%s: %q", command, o.stdout)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // shower returns a renderer: lines of JSON if requested, and otherwise a view for people.
@@ -61,21 +62,21 @@ func shortfall(t converse.Turn, limits converse.Limits) error {
 	switch t.Reason {
 	case converse.ReasonExchanges:
 		limit := cmp.Or(limits.Exchanges, converse.DefaultExchanges)
-		return withStatus(statusLimit, fmt.Errorf("the turn reached its limit of exchanges with the model, which is %d (conversation.exchanges)%s", limit, final))
+		return exit.With(exit.Limit, fmt.Errorf("the turn reached its limit of exchanges with the model, which is %d (conversation.exchanges)%s", limit, final))
 	case converse.ReasonTime:
-		return withStatus(statusLimit, fmt.Errorf("the turn reached its limit of time (conversation.time)"))
+		return exit.With(exit.Limit, fmt.Errorf("the turn reached its limit of time (conversation.time)"))
 	case converse.ReasonTokens:
-		return withStatus(statusLimit, fmt.Errorf("the turn used %d tokens, and its limit is %d (conversation.tokens)%s", t.Usage.Total(), limits.Tokens, final))
+		return exit.With(exit.Limit, fmt.Errorf("the turn used %d tokens, and its limit is %d (conversation.tokens)%s", t.Usage.Total(), limits.Tokens, final))
 	case converse.ReasonBudget:
-		return withStatus(statusLimit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached)))
+		return exit.With(exit.Limit, fmt.Errorf("the turn ended here, as a cap of [budgets] wants it: %w. %s", t.Reached, roomAgain(t.Reached)))
 	case converse.ReasonWaiting:
-		return withStatus(statusWaits, nil) // adviseResume explains it
+		return exit.With(exit.Waits, nil) // adviseResume explains it
 	case converse.ReasonLength:
-		return withStatus(statusLimit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut"))
+		return exit.With(exit.Limit, fmt.Errorf("the model reached its limit of output tokens (model.max_tokens, or the model's own), so the answer is cut"))
 	case converse.ReasonContentFilter:
-		return withStatus(statusDone, fmt.Errorf("the model's server held text back (content filter)"))
+		return exit.With(exit.Done, fmt.Errorf("the model's server held text back (content filter)"))
 	case converse.ReasonRefusal:
-		return withStatus(statusDone, fmt.Errorf("the model declined to answer"))
+		return exit.With(exit.Done, fmt.Errorf("the model declined to answer"))
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/consort-go/consort/internal/exit"
 )
 
 // A server that dies while check watches is seen to go and to come back.
@@ -34,9 +36,9 @@ func TestWatch(t *testing.T) {
 	}
 	s.until("atlas lost")
 	s.until("atlas ready")
-	s.signal(syscall.SIGINT, statusDone)
+	s.signal(syscall.SIGINT, exit.Done)
 
 	s = start(t, "check", "--watch", "--json", "--config", file(t, atlas(0)))
 	s.until(`"name":"atlas","state":"ready"`)
-	s.signal(syscall.SIGINT, statusDone)
+	s.signal(syscall.SIGINT, exit.Done)
 }
