@@ -380,7 +380,7 @@ func TestChatAnswersAServersForm(t *testing.T) {
 	x.expect("decline")
 	x.expect("> ")
 	x.types("Book.\r")
-	for range maxTries {
+	for range 5 {
 		x.expect("row: ")
 		x.types("zero\r")
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/exit"
 )
 
@@ -68,23 +67,6 @@ func TestTheEndOfAServerIsTold(t *testing.T) {
 	contains(t, "the screen", shown, "✗ mortal__die", "exit status 3", "KeyError: no key")
 	if n := strings.Count(shown, "KeyError"); n != 1 {
 		t.Errorf("it is told %d times: %q", n, shown)
-	}
-}
-
-// The line of a model says that it thinks, and goes when a tool is at work.
-func TestTheModelThinks(t *testing.T) {
-	v := newView(newScreen(temporary(t), temporary(t)))
-	defer v.screen.close()
-	for _, e := range []converse.Event{converse.TurnStarted{}, converse.ReasoningDelta{Text: "Hm."}} {
-		if err := v.show(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if v.waiting == nil || v.waiting.text != "the model is thinking" {
-		t.Errorf("the line is %+v", v.waiting)
-	}
-	if err := v.show(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: "i"}, Name: "a"}}); err != nil || v.waiting != nil {
-		t.Errorf("while a tool is at work the line is %+v, %v", v.waiting, err)
 	}
 }
 
