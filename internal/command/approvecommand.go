@@ -229,9 +229,9 @@ func (a *answering) answer(ctx context.Context, s *shelf, info history.Info, wai
 	case a.resume:
 		return nil
 	case a.json:
-		return s.screen.document(answeredJSON{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: by})
+		return s.screen.PrintDocument(answeredJSON{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: by})
 	}
-	s.screen.note("%s", s.screen.notes.faint("Answered as "+shown.Line(by)+". "+s.nextStep(info)))
+	s.screen.Note("%s", s.screen.Notes.Faint("Answered as "+shown.Line(by)+". "+s.nextStep(info)))
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -55,7 +56,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	cfg.Model = nil // unused, so it need not be valid
-	assembly, err := p.assemble(cfg, interaction{elicit: p.screen.decline})
+	assembly, err := p.assemble(cfg, interaction{elicit: p.screen.Decline})
 	if err != nil {
 		return err
 	}
@@ -65,10 +66,10 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	call := &invoker.Call{ID: rand.Text(), Arguments: arguments}
-	line := p.screen.begin(shown.Line(args[1]))
-	call.Progress = func(progress invoker.Progress) { line.say(progressText(progress)) }
+	line := p.screen.Begin(shown.Line(args[1]))
+	call.Progress = func(progress invoker.Progress) { line.Say(terminal.ProgressText(progress)) }
 	output, err := invoke(forProgram(ctx, assembly), e, args[1], call, assembly.Audit)
-	line.end()
+	line.End()
 	p.showTrace()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -218,12 +219,12 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 	if failure != nil {
 		var cause string
 		if died, ok := errors.AsType[*ensemble.ProcessError](failure.Cause); ok {
-			cause = causeText(died.Error())
+			cause = terminal.CauseText(died.Error())
 		}
 		return exit.With(exit.Tool, fmt.Errorf("%s: %s%s", failure.Code, cmp.Or(text, failure.Message), cause))
 	}
-	p.screen.printText(text)
-	return p.screen.failure()
+	p.screen.PrintLine(text)
+	return p.screen.Err()
 }
 
 // contentOf returns the content of a call that succeeded or failed, and its metadata.
@@ -239,7 +240,7 @@ func contentOf(output invoker.Output, err error) ([]canister.Content, canister.F
 }
 
 func (p *program) answerJSON(result canister.Result) error {
-	if err := p.screen.canisters(result); err != nil || !result.Failed() {
+	if err := p.screen.PrintCanisters(result); err != nil || !result.Failed() {
 		return err
 	}
 	return &exit.Error{Status: exit.Tool}

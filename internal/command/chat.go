@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -24,8 +25,8 @@ import (
 // chat is an interactive conversation.
 type chat struct {
 	*program
-	console    *console
-	asker      *asker
+	console    *terminal.LineEditor
+	asker      *terminal.Asker
 	interrupts chan os.Signal
 	assembly   *config.Assembly
 	kept       *kept
@@ -74,19 +75,19 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	defer func() { err = errors.Join(err, p.close(c.assembly)) }()
 	signal.Notify(c.interrupts, os.Interrupt)
 	defer signal.Stop(c.interrupts)
-	c.console = newConsole(p.screen, p.stdin, c.interrupts)
-	c.asker = &asker{console: c.console, interrupt: c.interrupt}
+	c.console = terminal.NewLineEditor(p.screen, p.stdin, c.interrupts)
+	c.asker = &terminal.Asker{Console: c.console, Interrupt: c.interrupt}
 	c.assembly.Options.Ask = c.elicit
 	if c.kept, err = p.take(ctx, c.assembly, want); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.kept.talk.Close(context.Background())) }()
 	if c.kept.store != nil {
-		c.asker.later = config.ErrLater
+		c.asker.Later = config.ErrLater
 	}
 	defer c.kept.adviseContinue()
-	if c.console.interactive() {
-		p.screen.note("%s", p.screen.notes.faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
+	if c.console.Interactive() {
+		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
 	p.tellPlace(cfg)
 	c.greet(ctx)
@@ -100,11 +101,11 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 // approve and elicit are called while a turn runs, when there is an asker.
 
 func (c *chat) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-	return c.asker.approve(ctx, ask)
+	return c.asker.Approve(ctx, ask)
 }
 
 func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	return c.asker.elicit(ctx, ask)
+	return c.asker.Elicit(ctx, ask)
 }
 
 // greet prints which conversation is being continued.
@@ -113,9 +114,9 @@ func (c *chat) greet(ctx context.Context) {
 		return
 	}
 	was := titled{c.kept.store}.entitled(ctx, c.kept.was)
-	c.screen.note("%s", c.screen.notes.faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
+	c.screen.Note("%s", c.screen.Notes.Faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
 	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
-		c.screen.note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to carry on with them, leave and say: %s",
+		c.screen.Note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to carry on with them, leave and say: %s",
 			len(invoke.Pending), c.again("resume "+word(was.ID)))
 	}
 }
@@ -134,10 +135,10 @@ func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
 		if c.kept.was.Length > 0 {
-			c.screen.note("%s", c.screen.notes.faint("Its last turn broke off without an answer: the model is asked again."))
+			c.screen.Note("%s", c.screen.Notes.Faint("Its last turn broke off without an answer: the model is asked again."))
 		}
 		leave, err := c.reply(ctx, "")
-		if !c.console.interactive() {
+		if !c.console.Interactive() {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
@@ -145,13 +146,13 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 	}
 	for {
-		said, err := c.console.message(ctx, "\n"+c.screen.notes.bold("> "))
+		said, err := c.console.Message(ctx, "\n"+c.screen.Notes.Bold("> "))
 		switch {
-		case errors.Is(err, errInterrupted):
+		case errors.Is(err, terminal.ErrInterrupted):
 			if c.interrupted.Add(1) > 1 {
 				return nil
 			}
-			c.screen.note("%s", c.screen.notes.faint("Ctrl-C again leaves."))
+			c.screen.Note("%s", c.screen.Notes.Faint("Ctrl-C again leaves."))
 			continue
 		case errors.Is(err, io.EOF):
 			return failed
@@ -160,7 +161,7 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 		c.interrupted.Store(0)
 		leave, err := c.hear(ctx, strings.TrimSpace(said))
-		if err != nil && !c.console.interactive() {
+		if err != nil && !c.console.Interactive() {
 			failed = err
 		}
 		if leave || ctx.Err() != nil {
@@ -187,12 +188,12 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	case c.interrupted.Load() > 1:
 		return true, nil
 	case c.interrupted.Load() == 1:
-		c.screen.note("%s", c.screen.notes.faint("Cancelled. Ctrl-C again leaves."))
+		c.screen.Note("%s", c.screen.Notes.Faint("Cancelled. Ctrl-C again leaves."))
 		return false, nil
 	case exit.StatusOf(err) == exit.Waits:
 		c.kept.adviseResume()
 	case err != nil && ctx.Err() == nil:
-		c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
+		c.screen.Note("%s%s", c.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
 		err = exit.With(exit.StatusOf(err), nil) // the error is already printed
 	}
 	return false, err
@@ -232,6 +233,6 @@ func (c *chat) interruptible(ctx context.Context, do func(context.Context) error
 func (c *chat) interrupt() {
 	c.interrupted.Add(1)
 	if cancel := c.cancel.Load(); cancel != nil {
-		(*cancel)(errInterrupted)
+		(*cancel)(terminal.ErrInterrupted)
 	}
 }

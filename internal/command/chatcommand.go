@@ -7,6 +7,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 const chatHelp = `/tools    the tools on offer
@@ -21,15 +22,15 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/quit", "/exit":
 		return true, nil
 	case "/help":
-		c.screen.result(chatHelp)
+		c.screen.Print(chatHelp)
 	case "/tools":
 		return false, c.listTools(ctx)
 	case "/history":
 		return false, c.listHistory(ctx)
 	default:
-		c.screen.note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
+		c.screen.Note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
 	}
-	return false, c.screen.failure()
+	return false, c.screen.Err()
 }
 
 // listHistory prints the whole conversation. The store may hold more of it than is still
@@ -49,24 +50,24 @@ func (c *chat) listHistory(ctx context.Context) error {
 		if err != nil {
 			return c.complain(err)
 		}
-		c.screen.result(historyLine(c.screen.results, held) + "\n")
+		c.screen.Print(terminal.HistoryLine(c.screen.Results, held) + "\n")
 	}
-	return c.screen.failure()
+	return c.screen.Err()
 }
 
 // complain prints err and returns it.
 func (c *chat) complain(err error) error {
-	c.screen.note("%s%s", c.screen.notes.bad("consort: "), shown.Text(err.Error()))
+	c.screen.Note("%s%s", c.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
 	return err
 }
 
 func (c *chat) listTools(ctx context.Context) error {
-	connecting := c.screen.begin("connecting")
+	connecting := c.screen.Begin("connecting")
 	catalog, err := c.assembly.Roster.Catalog(ctx)
-	connecting.end()
+	connecting.End()
 	if err != nil {
 		return c.complain(err)
 	}
-	c.screen.result(newToolList(c.assembly, catalog).text(c.screen.results, c.assembly.Roster))
-	return c.screen.failure()
+	c.screen.Print(newToolList(c.assembly, catalog).text(c.screen.Results, c.assembly.Roster))
+	return c.screen.Err()
 }

@@ -40,11 +40,11 @@ func (p *program) check(ctx context.Context) error {
 		return err
 	}
 	if p.json {
-		err = errors.Join(err, p.screen.document(r))
+		err = errors.Join(err, p.screen.PrintDocument(r))
 	} else {
-		p.screen.result(r.text(p.screen.results))
+		p.screen.Print(r.text(p.screen.Results))
 	}
-	if err = errors.Join(err, p.screen.failure()); err != nil {
+	if err = errors.Join(err, p.screen.Err()); err != nil {
 		return err
 	}
 	return r.verdict()
@@ -202,9 +202,9 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 	done := make(chan struct{})
 	ensembles := roster.Ensembles()
 	for _, e := range ensembles {
-		line := p.screen.begin("connecting to " + shown.Line(e.Name()))
+		line := p.screen.Begin("connecting to " + shown.Line(e.Name()))
 		go func() {
-			defer func() { line.end(); done <- struct{}{} }()
+			defer func() { line.End(); done <- struct{}{} }()
 			_ = e.Connect(ctx) // the snapshot has the error
 		}()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -97,11 +98,11 @@ func (d *demo) introduce(stage *stage) {
 	if d.json {
 		return
 	}
-	paint := d.screen.results
+	paint := d.screen.Results
 	var b strings.Builder
-	fmt.Fprintln(&b, paint.bold("A conversation with tools, on this machine only.")+" Started for it:")
+	fmt.Fprintln(&b, paint.Bold("A conversation with tools, on this machine only.")+" Started for it:")
 	if stage.model != nil {
-		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.bold("a script, not a real model,"), stage.model.URL())
+		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), stage.model.URL())
 	} else {
 		fmt.Fprintf(&b, "  model    %s at %s\n", shown.Text(d.name), shown.Text(cmp.Or(d.url, "OpenAI")))
 	}
@@ -110,21 +111,21 @@ func (d *demo) introduce(stage *stage) {
 	fmt.Fprintf(&b, "  ben      an MCP server of his over streamable HTTP, %s\n\n", stage.ben.url)
 	fmt.Fprintln(&b, "The configuration, as in a consort.toml of your own:")
 	for line := range strings.Lines(stage.text) {
-		b.WriteString(paint.faint("  │ "+strings.TrimRight(line, "\n")) + "\n")
+		b.WriteString(paint.Faint("  │ "+strings.TrimRight(line, "\n")) + "\n")
 	}
-	d.screen.result(b.String())
+	d.screen.Print(b.String())
 }
 
 // perform runs the conversation.
 func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 	began := time.Now()
 	to := d.shower()
-	if people, ok := to.(*view); ok {
-		people.whole = true // tool calls are part of the output here
+	if people, ok := to.(*terminal.View); ok {
+		people.Whole = true // tool calls are part of the output here
 	}
 	for _, prompt := range demoPrompts {
 		if !d.json {
-			d.screen.result("\n" + d.screen.results.bold("You: "+prompt) + "\n\n")
+			d.screen.Print("\n" + d.screen.Results.Bold("You: "+prompt) + "\n\n")
 		}
 		done, err := turn(ctx, talk, prompt, to)
 		d.showTrace()
@@ -139,9 +140,9 @@ func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 		}
 	}
 	if !d.json {
-		d.screen.result("\n" + d.screen.results.faint(fmt.Sprintf(
+		d.screen.Print("\n" + d.screen.Results.Faint(fmt.Sprintf(
 			"%d exchanges with the model, %d invocations of tools on two servers, %d tokens, %.1f s",
 			d.exchanges, d.invocations, d.tokens, time.Since(began).Seconds())) + "\n")
 	}
-	return d.screen.failure()
+	return d.screen.Err()
 }

@@ -44,7 +44,7 @@ func (p *program) demoServerCommand() *cobra.Command {
 			if args[0] == "tasks" {
 				return d.serveTasks(ctx)
 			}
-			return demoserver.ServeStdio(ctx, demoserver.New(args[0], d.pace), p.stdin, p.screen.stdout)
+			return demoserver.ServeStdio(ctx, demoserver.New(args[0], d.pace), p.stdin, p.screen.Stdout)
 		}, syscall.SIGTERM),
 	}
 	cmd.Flags().DurationVar(&d.pace, "pace", 0, "how long a tool takes")
@@ -77,7 +77,7 @@ func (d *demoServer) serveTasks(ctx context.Context) (err error) {
 	if !d.overHTTP {
 		options.Trusted = user
 		server := mcpadapter.NewServer(nil, options)
-		err := server.Serve(ctx, d.stdin, d.screen.stdout)
+		err := server.Serve(ctx, d.stdin, d.screen.Stdout)
 		if ctx.Err() != nil {
 			err = nil
 		}
@@ -103,7 +103,7 @@ func (d *demoServer) listen(ctx context.Context, server *mcpadapter.Server) erro
 		io.Copy(io.Discard, d.stdin)
 		cancel()
 	}()
-	if _, err := fmt.Fprintf(d.screen.stdout, "http://%s/mcp\n", listener.Addr()); err != nil {
+	if _, err := fmt.Fprintf(d.screen.Stdout, "http://%s/mcp\n", listener.Addr()); err != nil {
 		cancel() // the parent process has gone
 	}
 	return server.ServeListener(ctx, listener)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
 )
@@ -71,7 +72,7 @@ func (l *exportLog) failed(text string) {
 
 // tell writes a line; l.mu is held.
 func (l *exportLog) tell(text string, now time.Time) {
-	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", fit(text, 500)), zap.Int("before", l.untold))
+	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", terminal.Fit(text, 500)), zap.Int("before", l.untold))
 	l.told, l.untold, l.last = now, 0, ""
 }
 

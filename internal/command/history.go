@@ -70,9 +70,9 @@ func (p *program) openShelf(ctx context.Context, makes bool) (*shelf, error) {
 		return nil, err
 	}
 	s := &shelf{program: p, retention: cfg.History.Retention(), clean: cfg.Redact()}
-	p.screen.keep(s.clean)
+	p.screen.Redact(s.clean)
 	if path := cfg.History.Path; !makes && cfg.History.Store.HasPath() && isAbsent(path.Reveal()) {
-		p.screen.note("%s", p.screen.notes.faint("There is no "+p.place(cfg)+" yet."))
+		p.screen.Note("%s", p.screen.Notes.Faint("There is no "+p.place(cfg)+" yet."))
 		s.store = history.NewMemory()
 		return s, nil
 	}
@@ -137,8 +137,8 @@ func (s *shelf) fork(ctx context.Context, from string, at int, whole bool, to st
 	if err := s.store.Fork(ctx, from, at, to); err != nil {
 		return taken(err, to)
 	}
-	s.screen.put(to + "\n")
-	return s.screen.failure()
+	s.screen.PrintSafe(to + "\n")
+	return s.screen.Err()
 }
 
 // taken adds advice to an error that says that a conversation with this ID exists.

@@ -57,11 +57,11 @@ func (s *shelf) export(ctx context.Context, e export, ids []string) error {
 func (s *shelf) write(ctx context.Context, e export, ids []string) error {
 	format := bundle.Format(e.format)
 	if e.to == "" {
-		put := s.screen.put
+		put := s.screen.PrintSafe
 		if format == bundle.JSONL {
-			put = s.screen.resultJSON
+			put = s.screen.PrintJSON
 		}
-		return bundle.Export(ctx, writer(func(text string) error { put(text); return s.screen.failure() }), s.store, format, ids...)
+		return bundle.Export(ctx, writer(func(text string) error { put(text); return s.screen.Err() }), s.store, format, ids...)
 	}
 	var unread error
 	_, err := writefile.Replace(e.to, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {
@@ -173,9 +173,9 @@ func (s *shelf) importFile(ctx context.Context, path, id string) error {
 		case err != nil:
 			return errors.Join(there, err)
 		}
-		s.screen.put(info.ID + "\n")
+		s.screen.PrintSafe(info.ID + "\n")
 	}
-	return errors.Join(there, s.screen.failure())
+	return errors.Join(there, s.screen.Err())
 }
 
 // renaming gives the only conversation of a file another ID, if one is set.

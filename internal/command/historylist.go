@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -82,7 +83,7 @@ func (s *shelf) list(ctx context.Context, filter history.Filter) error {
 // showList prints a list as a JSON document, or for people.
 func (s *shelf) showList(list []history.Info) error {
 	form := conversationList{[]bundle.About{}}
-	paint := s.screen.results
+	paint := s.screen.Results
 	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
 	for _, info := range list {
 		form.Conversations = append(form.Conversations, bundle.AboutOf(info))
@@ -90,21 +91,21 @@ func (s *shelf) showList(list []history.Info) error {
 	}
 	switch {
 	case s.json:
-		return s.screen.document(form)
+		return s.screen.PrintDocument(form)
 	case len(list) == 0:
-		s.screen.note("%s", s.screen.notes.faint("There are no such conversations."))
+		s.screen.Note("%s", s.screen.Notes.Faint("There are no such conversations."))
 		return nil
 	}
-	s.screen.result(table(rows, func(row, column int, cell string) string {
+	s.screen.Print(terminal.Table(rows, func(row, column int, cell string) string {
 		switch {
 		case row == 0:
-			return paint.faint(cell)
+			return paint.Faint(cell)
 		case column == 0:
-			return paint.name(cell)
+			return paint.Name(cell)
 		}
 		return cell
 	}))
-	return s.screen.failure()
+	return s.screen.Err()
 }
 
 // about returns the title of a conversation, its tags, and whether it is open.
@@ -136,19 +137,19 @@ func (s *shelf) show(ctx context.Context, id string) error {
 	if s.json {
 		return s.showJSON(ctx, info)
 	}
-	paint := s.screen.results
-	s.screen.result(paint.bold(shown.Line(info.ID)+"  "+about(info)) + "\n" + paint.faint(strings.Join(bundle.Facts(info), "\n")) + "\n")
+	paint := s.screen.Results
+	s.screen.Print(paint.Bold(shown.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(bundle.Facts(info), "\n")) + "\n")
 	for c, err := range bundle.Canisters(ctx, s.store, info) {
 		if err != nil {
 			return err
 		}
 		part := bundle.PartOf(c)
-		head := fmt.Sprintf("%s  %s", paint.name(fmt.Sprintf("%d %s", part.Place, part.Heading())), paint.faint(part.When()))
-		s.screen.result("\n" + strings.TrimRight(head, " ") + "\n")
+		head := fmt.Sprintf("%s  %s", paint.Name(fmt.Sprintf("%d %s", part.Place, part.Heading())), paint.Faint(part.When()))
+		s.screen.Print("\n" + strings.TrimRight(head, " ") + "\n")
 		if text := shown.Text(part.Text); text != "" {
-			s.screen.result(strings.TrimRight(text, "\n") + "\n")
+			s.screen.Print(strings.TrimRight(text, "\n") + "\n")
 		}
-		if err := s.screen.failure(); err != nil {
+		if err := s.screen.Err(); err != nil {
 			return err
 		}
 	}
@@ -167,5 +168,5 @@ func (s *shelf) showJSON(ctx context.Context, info history.Info) error {
 		}
 		all.Canisters = append(all.Canisters, line)
 	}
-	return s.screen.document(all)
+	return s.screen.PrintDocument(all)
 }

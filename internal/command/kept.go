@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -160,9 +161,9 @@ func (k *kept) turn(ctx context.Context, said string) error {
 
 // shower returns the renderer of the program. JSON lines contain the ID of the
 // conversation if it is stored.
-func (k *kept) shower() renderer {
+func (k *kept) shower() terminal.Renderer {
 	if k.json && k.store != nil {
-		return jsonLines{k.screen, k.talk.ID()}
+		return terminal.JSONLines{Screen: k.screen, Conversation: k.talk.ID()}
 	}
 	return k.program.shower()
 }
@@ -197,7 +198,7 @@ func (k *kept) entitle(ctx context.Context) {
 		}
 	}
 	if err != nil && !errors.Is(err, history.ErrNotFound) { // not found: nothing was said
-		k.screen.note("the conversation has no title: %s", shown.Text(err.Error()))
+		k.screen.Note("the conversation has no title: %s", shown.Text(err.Error()))
 	}
 	k.was.Title = now.Title
 }
@@ -209,14 +210,14 @@ func (k *kept) adviseResume() {
 	}
 	id := word(k.talk.ID())
 	if k.other {
-		k.screen.note("The turn is not done. The conversation belongs to a client of consort serve, which carries it on; what it waits for is answered with: %s", k.again("approve "+id))
+		k.screen.Note("The turn is not done. The conversation belongs to a client of consort serve, which carries it on; what it waits for is answered with: %s", k.again("approve "+id))
 		return
 	}
 	if wait, waits := k.talk.Next().(converse.Await); waits {
-		k.screen.note("The turn waits for somebody, until %s: see for what, and answer, with: %s", wait.Deadline.Local().Format(time.DateTime), k.again("approve "+id))
+		k.screen.Note("The turn waits for somebody, until %s: see for what, and answer, with: %s", wait.Deadline.Local().Format(time.DateTime), k.again("approve "+id))
 		return
 	}
-	k.screen.note("%s", k.screen.notes.faint("The turn is not done; carry on with it: "+k.again("resume "+id)))
+	k.screen.Note("%s", k.screen.Notes.Faint("The turn is not done; carry on with it: "+k.again("resume "+id)))
 }
 
 // warnLeft prints which pending work a new message abandons.
@@ -226,23 +227,23 @@ func (k *kept) warnLeft() {
 	}
 	switch k.talk.Next().(type) {
 	case converse.Await:
-		k.screen.note("The conversation waited for somebody, and goes on without the answer: what waited for it is not done.")
+		k.screen.Note("The conversation waited for somebody, and goes on without the answer: what waited for it is not done.")
 	case converse.Invoke:
-		k.screen.note("The conversation was left with calls of tools that have no result; the model is told that they were interrupted.")
+		k.screen.Note("The conversation was left with calls of tools that have no result; the model is told that they were interrupted.")
 	}
 }
 
 // sayWhich prints the ID of a new conversation and how to continue it.
 func (k *kept) sayWhich() {
 	if k.store != nil && !k.json && k.was.Length == 0 && k.talk.Length() > 0 && !k.gone {
-		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("run --conversation "+word(k.talk.ID()))))
+		k.screen.Note("%s", k.screen.Notes.Faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("run --conversation "+word(k.talk.ID()))))
 	}
 }
 
 // adviseContinue prints how to come back to the conversation.
 func (k *kept) adviseContinue() {
 	if k.store != nil && k.talk.Length() > 0 && !k.gone {
-		k.screen.note("%s", k.screen.notes.faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("chat --conversation "+word(k.talk.ID()))))
+		k.screen.Note("%s", k.screen.Notes.Faint("This was conversation "+word(k.talk.ID())+". Carry on with it: "+k.again("chat --conversation "+word(k.talk.ID()))))
 	}
 }
 
@@ -290,7 +291,7 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	p.views = !p.json
-	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{elicit: p.screen.decline})
+	assembly, err := p.withStore(ctx, cfg, keepsAlready, interaction{elicit: p.screen.Decline})
 	if err != nil {
 		return err
 	}
@@ -305,7 +306,7 @@ func (p *program) resume(ctx context.Context, args []string) (err error) {
 			"to carry it on here, give what that client is trusted with, as in --trust user=ada", word(args[0]))
 	}
 	if done, is := k.talk.Next().(converse.Done); is && !done.Reason.Limited() {
-		p.screen.note("%s", p.screen.notes.faint("Nothing is left to do; the conversation waits for its user."))
+		p.screen.Note("%s", p.screen.Notes.Faint("Nothing is left to do; the conversation waits for its user."))
 	}
 	defer k.adviseResume()
 	return k.turn(ctx, "")

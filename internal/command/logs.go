@@ -42,8 +42,8 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	if p.inJSON(configured.Format) {
 		encoder = zapcore.NewJSONEncoder(jsonFormat)
 	}
-	core := zapcore.NewCore(encoder, p.screen.logs(), level)
-	if p.views && p.screen.live && p.logLevel == "" && configured.Level == "" {
+	core := zapcore.NewCore(encoder, p.screen.LogWriter(), level)
+	if p.views && p.screen.Live && p.logLevel == "" && configured.Level == "" {
 		core = untold{core}
 	}
 	sampled := newSampled(core, time.Now)
@@ -56,14 +56,14 @@ func (p *program) inJSON(configured config.Format) bool {
 	if config.Format(cmp.Or(p.logFormat, string(configured))) != config.FormatJSON {
 		return false
 	}
-	p.screen.encodeNotes(jsonNote)
+	p.screen.EncodeNotes(jsonNote)
 	return true
 }
 
 func (p *program) consoleLines() zapcore.Encoder {
 	format := zap.NewDevelopmentEncoderConfig()
 	format.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
-	if p.screen.notes.on {
+	if p.screen.Notes.On {
 		format.EncodeLevel = zapcore.CapitalColorLevelEncoder
 	}
 	return zapcore.NewConsoleEncoder(format)

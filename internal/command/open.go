@@ -89,7 +89,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		}
 		return nil, exit.Usagef("%s: %w", p.configFile, err)
 	}
-	p.screen.keep(assembly.Redact)
+	p.screen.Redact(assembly.Redact)
 	return assembly, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -58,10 +59,10 @@ func (p *program) pins(context.Context, []string) error {
 		list.add(s.file.Path(), entries)
 	}
 	if p.json {
-		return p.screen.document(list)
+		return p.screen.PrintDocument(list)
 	}
-	p.screen.result(list.text(p.screen.results))
-	return p.screen.failure()
+	p.screen.Print(list.text(p.screen.Results))
+	return p.screen.Err()
 }
 
 func (p *program) acceptPins(_ context.Context, args []string) error {
@@ -89,10 +90,10 @@ func (p *program) acceptPins(_ context.Context, args []string) error {
 		list.add(s.file.Path(), accepted)
 	}
 	if p.json {
-		return p.screen.document(list)
+		return p.screen.PrintDocument(list)
 	}
-	p.screen.result(list.acceptedText(p.screen.results))
-	return p.screen.failure()
+	p.screen.Print(list.acceptedText(p.screen.Results))
+	return p.screen.Err()
 }
 
 // pinned returns the servers that have pins, sorted by name.
@@ -185,7 +186,7 @@ func (l *pinList) add(file string, entries []pins.Entry) {
 }
 
 // text renders the list for people, grouped by ensemble, followed by the changes.
-func (l *pinList) text(paint palette) string {
+func (l *pinList) text(paint terminal.Palette) string {
 	if len(l.Pins) == 0 {
 		return "nothing is pinned yet: tools are when they are first listed, as by consort tools\n"
 	}
@@ -195,16 +196,16 @@ func (l *pinList) text(paint palette) string {
 		state := "as pinned on " + pin.Pinned.Format(time.DateOnly)
 		if len(pin.Changes) > 0 {
 			state = "changed since " + pin.Pinned.Format(time.DateOnly)
-			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.bad("✗"), paint.name(pin.name()), paint.faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
+			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
 		}
 		rows = append(rows, []string{shown.Line(pin.Ensemble), shown.Line(pin.Tool), state})
 	}
-	list := table(rows, func(row, column int, cell string) string {
+	list := terminal.Table(rows, func(row, column int, cell string) string {
 		switch {
 		case column == 1:
-			return paint.name(cell)
+			return paint.Name(cell)
 		case column == 2 && len(l.Pins[row].Changes) > 0:
-			return paint.bad(cell)
+			return paint.Bad(cell)
 		}
 		return cell
 	})
@@ -214,13 +215,13 @@ func (l *pinList) text(paint palette) string {
 	return list + changes.String() + "\naccept a change with: consort pins accept ENSEMBLE TOOL\n"
 }
 
-func (l *pinList) acceptedText(paint palette) string {
+func (l *pinList) acceptedText(paint terminal.Palette) string {
 	if len(l.Pins) == 0 {
 		return "nothing has changed that could be accepted\n"
 	}
 	var b strings.Builder
 	for _, pin := range l.Pins {
-		fmt.Fprintf(&b, "%s %s accepted\n%s", paint.good("✓"), paint.name(pin.name()), pin.diff(paint))
+		fmt.Fprintf(&b, "%s %s accepted\n%s", paint.Good("✓"), paint.Name(pin.name()), pin.diff(paint))
 	}
 	return b.String()
 }
@@ -228,7 +229,7 @@ func (l *pinList) acceptedText(paint palette) string {
 func (p *pinJSON) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
 
 // diff renders each part that has changed.
-func (p *pinJSON) diff(paint palette) string {
+func (p *pinJSON) diff(paint terminal.Palette) string {
 	var b strings.Builder
 	for _, c := range p.Changes {
 		fmt.Fprintf(&b, "  %s\n", c.Part)
@@ -236,9 +237,9 @@ func (p *pinJSON) diff(paint palette) string {
 			shown := "    " + shown.Text(line) + "\n"
 			switch line[0] {
 			case '+':
-				shown = paint.good(shown)
+				shown = paint.Good(shown)
 			case '-':
-				shown = paint.bad(shown)
+				shown = paint.Bad(shown)
 			}
 			b.WriteString(shown)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -21,7 +22,7 @@ import (
 // program is one run of the command.
 type program struct {
 	stdin  *os.File
-	screen *screen
+	screen *terminal.Screen
 
 	// The flags that several commands share.
 	configFile string
@@ -71,7 +72,7 @@ func Main(ctx context.Context, args []string, stdin, stdout, stderr *os.File, op
 }
 
 func newProgram(stdin, stdout, stderr *os.File) *program {
-	return &program{stdin: stdin, screen: newScreen(stdout, stderr)}
+	return &program{stdin: stdin, screen: terminal.NewScreen(stdout, stderr)}
 }
 
 // execute runs the command line and returns the exit status.
@@ -86,8 +87,8 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	p.end()
-	p.screen.close()
-	if errors.Is(p.screen.failure(), syscall.EPIPE) {
+	p.screen.Close()
+	if errors.Is(p.screen.Err(), syscall.EPIPE) {
 		return int(exit.Pipe) // the reader wants no more output, like head
 	}
 	var known *exit.Error
@@ -96,7 +97,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 		err = exit.Usagef("%w", err)
 	}
 	if text := complaint(err); text != "" {
-		p.screen.note("%s%s", p.screen.notes.bad("consort: "), text)
+		p.screen.Note("%s%s", p.screen.Notes.Bad("consort: "), text)
 	}
 	return int(exit.StatusOf(err))
 }
@@ -163,7 +164,7 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetOut(p.screen)
-	root.SetErr(p.screen.stderr)
+	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.configFile, "config", defaultConfig, "read the configuration from `FILE`")
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")

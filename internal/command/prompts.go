@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -54,9 +55,9 @@ func assignments(flag string, all []string) (map[string]string, error) {
 
 // prompted returns the canisters of a prompt.
 func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
-	getting := p.screen.begin("getting " + shown.Line(name))
+	getting := p.screen.Begin("getting " + shown.Line(name))
 	messages, err := roster.GetPrompt(ctx, name, arguments)
-	getting.end()
+	getting.End()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -72,28 +73,28 @@ func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, nam
 		return err
 	}
 	if p.json {
-		return p.screen.canisters(canisters...)
+		return p.screen.PrintCanisters(canisters...)
 	}
 	for _, c := range canisters {
-		p.screen.printText(p.screen.results.name(string(c.Kind())) + ": " + shown.Contents(canister.ContentOf(c)))
+		p.screen.PrintLine(p.screen.Results.Name(string(c.Kind())) + ": " + shown.Contents(canister.ContentOf(c)))
 	}
-	return p.screen.failure()
+	return p.screen.Err()
 }
 
 func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) error {
-	connecting := p.screen.begin("connecting")
+	connecting := p.screen.Begin("connecting")
 	all, err := assembly.Roster.Prompts(ctx)
-	connecting.end()
+	connecting.End()
 	if err != nil {
 		return err
 	}
 	list := newPromptList(all)
 	if p.json {
-		return p.screen.document(list)
+		return p.screen.PrintDocument(list)
 	}
-	p.screen.result(list.text(p.screen.results, assembly.Roster))
+	p.screen.Print(list.text(p.screen.Results, assembly.Roster))
 	p.noteAway(list.Away)
-	return p.screen.failure()
+	return p.screen.Err()
 }
 
 // promptList is the JSON output of consort prompts.
@@ -134,13 +135,13 @@ func newPromptList(all *ensemble.Prompts) *promptList {
 }
 
 // text renders the list for people, grouped by ensemble.
-func (l *promptList) text(paint palette, roster *ensemble.Roster) string {
+func (l *promptList) text(paint terminal.Palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string
 		for _, prompt := range l.Prompts {
 			if prompt.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + shown.Line(prompt.Name+prompt.signature()), fit(shown.Line(cmp.Or(prompt.Title, prompt.Description)), 80)})
+				rows = append(rows, []string{"  " + shown.Line(prompt.Name+prompt.signature()), terminal.Fit(shown.Line(cmp.Or(prompt.Title, prompt.Description)), 80)})
 			}
 		}
 		listed.add(e.Name(), rows, l.Aside)

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // report is the JSON output of consort check.
@@ -90,16 +91,16 @@ func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string
 }
 
 // text renders the report for people.
-func (r *report) text(paint palette) string {
+func (r *report) text(paint terminal.Palette) string {
 	var b strings.Builder
 	if len(r.Problems) > 0 {
-		fmt.Fprintf(&b, "%s %s is wrong:\n", paint.bad("✗"), r.Config)
+		fmt.Fprintf(&b, "%s %s is wrong:\n", paint.Bad("✗"), r.Config)
 		for _, p := range r.Problems {
 			fmt.Fprintf(&b, "  %s\n", shown.Text(p.text))
 		}
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%s %s\n", paint.good("✓"), r.Config)
+	fmt.Fprintf(&b, "%s %s\n", paint.Good("✓"), r.Config)
 	b.WriteString(r.Model.text(paint))
 	b.WriteString(r.History.text(paint))
 	if len(r.Servers) == 0 {
@@ -116,43 +117,43 @@ func (r *report) text(paint palette) string {
 	}
 	for _, s := range r.Servers {
 		if s.Error != "" {
-			fmt.Fprintf(&b, "\n%s %s: %s", paint.bad("✗"), shown.Text(s.Name), shown.Text(s.Error))
+			fmt.Fprintf(&b, "\n%s %s: %s", paint.Bad("✗"), shown.Text(s.Name), shown.Text(s.Error))
 		}
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-func (m *modelJSON) text(paint palette) string {
+func (m *modelJSON) text(paint terminal.Palette) string {
 	switch {
 	case m == nil:
 		return "  no [model]: tools and call work, chat and run do not\n"
 	case m.Error != "":
-		return fmt.Sprintf("%s model %s: %s\n", paint.bad("✗"), shown.Text(m.Name), shown.Text(m.Error))
+		return fmt.Sprintf("%s model %s: %s\n", paint.Bad("✗"), shown.Text(m.Name), shown.Text(m.Error))
 	case m.BaseURL != "":
-		return fmt.Sprintf("%s model %s at %s %s\n", paint.good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL), notAsked)
+		return fmt.Sprintf("%s model %s at %s %s\n", paint.Good("✓"), shown.Text(m.Name), shown.Text(m.BaseURL), notAsked)
 	}
-	return fmt.Sprintf("%s model %s %s\n", paint.good("✓"), shown.Text(m.Name), notAsked)
+	return fmt.Sprintf("%s model %s %s\n", paint.Good("✓"), shown.Text(m.Name), notAsked)
 }
 
 // notAsked says that only the settings of a model were checked.
 const notAsked = "(its settings are right; it was not asked anything)"
 
-func (h *historyJSON) text(paint palette) string {
+func (h *historyJSON) text(paint terminal.Palette) string {
 	switch {
 	case h == nil:
 		return "  conversations are not kept\n"
 	case !h.Store.HasPath():
-		return paint.good("✓") + " conversations are kept in PostgreSQL\n"
+		return paint.Good("✓") + " conversations are kept in PostgreSQL\n"
 	case h.Error != "":
-		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.bad("✗"), shown.Line(h.Error))
+		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.Bad("✗"), shown.Line(h.Error))
 	case h.Default:
-		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.good("✓"), homely(h.Path))
+		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.Good("✓"), homely(h.Path))
 	}
-	return fmt.Sprintf("%s conversations are kept in %s\n", paint.good("✓"), homely(h.Path))
+	return fmt.Sprintf("%s conversations are kept in %s\n", paint.Good("✓"), homely(h.Path))
 }
 
 // servers renders a table with a row for each server.
-func (r *report) servers(paint palette) string {
+func (r *report) servers(paint terminal.Palette) string {
 	rows := [][]string{{"SERVER", "STATE", "PROTOCOL", "NAME", "TOOLS", "SET ASIDE", "CONNECTED IN"}}
 	for _, s := range r.Servers {
 		took := "–"
@@ -164,14 +165,14 @@ func (r *report) servers(paint palette) string {
 			strconv.Itoa(s.Tools), strconv.Itoa(len(s.Aside)), took,
 		})
 	}
-	return table(rows, func(row, column int, cell string) string {
+	return terminal.Table(rows, func(row, column int, cell string) string {
 		switch {
 		case row == 0:
-			return paint.faint(cell)
+			return paint.Faint(cell)
 		case column == 1 && r.Servers[row-1].Error != "":
-			return paint.bad(cell)
+			return paint.Bad(cell)
 		case column == 1:
-			return paint.good(cell)
+			return paint.Good(cell)
 		}
 		return cell
 	})

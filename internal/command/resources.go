@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -66,9 +67,9 @@ func failed(err error) error {
 
 // read returns a resource as a document.
 func (p *program) read(ctx context.Context, roster *ensemble.Roster, uri string) (canister.Document, error) {
-	reading := p.screen.begin("reading " + shown.Line(uri))
+	reading := p.screen.Begin("reading " + shown.Line(uri))
 	document, err := roster.Document(ctx, uri)
-	reading.end()
+	reading.End()
 	if ctx.Err() != nil {
 		return document, context.Cause(ctx)
 	}
@@ -81,7 +82,7 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 		return err
 	}
 	if p.json {
-		return p.screen.canisters(document)
+		return p.screen.PrintCanisters(document)
 	}
 	var parts []string
 	for _, content := range document.Content {
@@ -90,29 +91,29 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 		}
 		parts = append(parts, shown.Content(content))
 	}
-	p.screen.printText(strings.Join(parts, "\n"))
-	return p.screen.failure()
+	p.screen.PrintLine(strings.Join(parts, "\n"))
+	return p.screen.Err()
 }
 
 func (p *program) listResources(ctx context.Context, assembly *config.Assembly) error {
-	connecting := p.screen.begin("connecting")
+	connecting := p.screen.Begin("connecting")
 	all, err := assembly.Roster.Resources(ctx)
-	connecting.end()
+	connecting.End()
 	if err != nil {
 		return err
 	}
 	list := newResourceList(all)
 	if p.json {
-		return p.screen.document(list)
+		return p.screen.PrintDocument(list)
 	}
-	p.screen.result(list.text(p.screen.results, assembly.Roster))
+	p.screen.Print(list.text(p.screen.Results, assembly.Roster))
 	p.noteAway(list.Away)
-	return p.screen.failure()
+	return p.screen.Err()
 }
 
 func (p *program) noteAway(away []awayJSON) {
 	for _, a := range away {
-		p.screen.note("%s", p.screen.notes.bad("away: ")+shown.Text(a.Error))
+		p.screen.Note("%s", p.screen.Notes.Bad("away: ")+shown.Text(a.Error))
 	}
 }
 
@@ -173,13 +174,13 @@ func aways(all []ensemble.Away) []awayJSON {
 }
 
 // text renders the list for people, grouped by ensemble.
-func (l *resourceList) text(paint palette, roster *ensemble.Roster) string {
+func (l *resourceList) text(paint terminal.Palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string
 		row := func(ensemble, uri, about string) {
 			if ensemble == e.Name() {
-				rows = append(rows, []string{"  " + shown.Line(uri), fit(shown.Line(about), 80)})
+				rows = append(rows, []string{"  " + shown.Line(uri), terminal.Fit(shown.Line(about), 80)})
 			}
 		}
 		for _, r := range l.Resources {
@@ -195,7 +196,7 @@ func (l *resourceList) text(paint palette, roster *ensemble.Roster) string {
 
 // listing builds a list for people, with a section for each ensemble.
 type listing struct {
-	paint palette
+	paint terminal.Palette
 	text  strings.Builder
 }
 
@@ -204,16 +205,16 @@ func (l *listing) add(name string, rows [][]string, aside []asideJSON) {
 	var lines []string
 	for _, a := range aside {
 		if a.Ensemble == name {
-			lines = append(lines, l.paint.faint(fmt.Sprintf("  %s set aside: %s", shown.Line(a.Tool), shown.Line(a.Reason))))
+			lines = append(lines, l.paint.Faint(fmt.Sprintf("  %s set aside: %s", shown.Line(a.Tool), shown.Line(a.Reason))))
 		}
 	}
 	if len(rows)+len(lines) == 0 {
 		return
 	}
-	fmt.Fprintln(&l.text, l.paint.bold(shown.Text(name)))
-	l.text.WriteString(table(rows, func(_, column int, cell string) string {
+	fmt.Fprintln(&l.text, l.paint.Bold(shown.Text(name)))
+	l.text.WriteString(terminal.Table(rows, func(_, column int, cell string) string {
 		if column == 0 {
-			return l.paint.name(cell)
+			return l.paint.Name(cell)
 		}
 		return cell
 	}))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -49,7 +50,7 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 			return p.withStore(ctx, cfg, keepSurely, with)
 		}
 	}
-	assembly, err := assemble(cfg, interaction{elicit: p.screen.decline})
+	assembly, err := assemble(cfg, interaction{elicit: p.screen.Decline})
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (p *program) prompt(args []string) (string, error) {
 	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
 		return prompt, nil
 	}
-	if isTerminal(p.stdin) {
+	if terminal.IsTerminal(p.stdin) {
 		return "", exit.Usagef(`there is no prompt: give one, as in consort run "What should I wear in Oslo?", or on standard input; to talk, use consort chat`)
 	}
 	text, err := readAll(p.stdin, maxPrompt)

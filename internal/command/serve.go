@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/spf13/cobra"
@@ -92,7 +93,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	}
 	defer stop()
 	if cfg.Approval.Default != "" || len(cfg.Approval.Rules) > 0 {
-		s.screen.note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
+		s.screen.Note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
 	}
 	if retention := cfg.History.Retention(); !retention.KeepsAll() {
 		store, err := assembly.History(ctx)
@@ -103,7 +104,7 @@ func (s *serving) serve(ctx context.Context, _ []string) (err error) {
 	}
 	defer watched.connectAll(ctx)()
 	if settings.AnswersOnlyLoopbackNames() {
-		s.screen.note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
+		s.screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
 	}
 	servers := newServers(assembly, settings, watched.reason)
 	hurried := hurries(servers.close)
@@ -228,12 +229,12 @@ func (s *serving) overNetwork(ctx context.Context, servers *servers, settings *c
 	ended, serving := make(chan error, 2), 0
 	if web != nil {
 		serving++
-		s.screen.note("serving at http://%s/mcp", web.Addr())
+		s.screen.Note("serving at http://%s/mcp", web.Addr())
 		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
 	}
 	if rpc != nil {
 		serving++
-		s.screen.note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[settings.GRPCTLS != (config.ServeTLS{})])
+		s.screen.Note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[settings.GRPCTLS != (config.ServeTLS{})])
 		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
 	}
 	for range serving {
@@ -270,8 +271,8 @@ func listen(key string, address config.Value) (net.Listener, error) {
 // overStdio serves the client that started this process until the client closes standard
 // input, or until ctx ends and the running calls are done.
 func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
-	if isTerminal(s.stdin) {
-		s.screen.note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
+	if terminal.IsTerminal(s.stdin) {
+		s.screen.Note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
 	}
 	if patience <= 0 {
 		patience = mcpadapter.DefaultShutdownTimeout
@@ -282,7 +283,7 @@ func (s *serving) overStdio(ctx context.Context, server *mcpadapter.Server, pati
 		defer cancel()
 		closed <- server.Close(bounded)
 	})
-	err := server.Serve(context.WithoutCancel(ctx), closable(s.stdin, s.end), s.screen.stdout)
+	err := server.Serve(context.WithoutCancel(ctx), closable(s.stdin, s.end), s.screen.Stdout)
 	if over() {
 		return errors.Join(err, server.Close(ctx))
 	}

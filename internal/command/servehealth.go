@@ -65,7 +65,7 @@ func (s *serving) tellHealth(settings *config.Serve, watched *readiness, log *za
 	if err != nil || listener == nil {
 		return func() {}, err
 	}
-	s.screen.note("health at http://%s/health/mcp", listener.Addr())
+	s.screen.Note("health at http://%s/health/mcp", listener.Addr())
 	handler := http.NewServeMux()
 	handler.Handle("/", ensemble.HealthHandler(watched.roster, watched.reason))
 	handler.Handle("GET /metrics", s.watching.scrape)

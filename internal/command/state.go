@@ -155,15 +155,15 @@ func homely(path string) string {
 
 // tellPlace prints where conversations are kept.
 func (p *program) tellPlace(cfg *config.Config) {
-	switch faint := p.screen.notes.faint; {
+	switch faint := p.screen.Notes.Faint; {
 	case p.unkept != nil:
-		p.screen.note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(withoutKey(p.unkept)))
+		p.screen.Note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(withoutKey(p.unkept)))
 	case !cfg.Keeps():
-		p.screen.note("%s", faint("Conversations are not kept; they end with this program."))
+		p.screen.Note("%s", faint("Conversations are not kept; they end with this program."))
 	case p.own:
-		p.screen.note("%s", faint("Conversations are kept in "+p.place(cfg)+"; with --history none they are not."))
+		p.screen.Note("%s", faint("Conversations are kept in "+p.place(cfg)+"; with --history none they are not."))
 	default:
-		p.screen.note("%s", faint("Conversations are kept in "+p.place(cfg)+"."))
+		p.screen.Note("%s", faint("Conversations are kept in "+p.place(cfg)+"."))
 	}
 }
 

@@ -290,7 +290,7 @@ func (p *program) work(ctx context.Context, addresses map[string]*string) (err e
 		return p.unopened(err)
 	}
 	address := *addresses[e.Name]
-	err = e.Work(ctx, address, parts(assembly, theirs{Store: store}), func() { p.screen.note("working for %s at %s", e.Name, address) })
+	err = e.Work(ctx, address, parts(assembly, theirs{Store: store}), func() { p.screen.Note("working for %s at %s", e.Name, address) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}

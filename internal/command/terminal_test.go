@@ -24,8 +24,8 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is a run of the command on a terminal.
-type terminal struct {
+// window is a run of the command on a terminal.
+type window struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	pty *os.File
@@ -38,11 +38,11 @@ type terminal struct {
 }
 
 // onTerminal starts the command on a terminal.
-func (r run) onTerminal(t *testing.T, args ...string) *terminal {
+func (r run) onTerminal(t *testing.T, args ...string) *window {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	x := &terminal{t: t, cmd: r.command(ctx, t, args...), changed: make(chan struct{}, 1), over: make(chan struct{})}
+	x := &window{t: t, cmd: r.command(ctx, t, args...), changed: make(chan struct{}, 1), over: make(chan struct{})}
 	var err error
 	if x.pty, err = pty.StartWithSize(x.cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func (r run) onTerminal(t *testing.T, args ...string) *terminal {
 	return x
 }
 
-func (x *terminal) watch() {
+func (x *window) watch() {
 	defer close(x.over)
 	buffer := make([]byte, 4096)
 	for {
@@ -71,7 +71,7 @@ func (x *terminal) watch() {
 }
 
 // expect waits until text is shown, after what was expected before.
-func (x *terminal) expect(text string) {
+func (x *window) expect(text string) {
 	x.t.Helper()
 	deadline := time.After(limit)
 	for {
@@ -94,7 +94,7 @@ func (x *terminal) expect(text string) {
 	}
 }
 
-func (x *terminal) types(text string) {
+func (x *window) types(text string) {
 	x.t.Helper()
 	if _, err := x.pty.WriteString(text); err != nil {
 		x.t.Fatal(err)
@@ -102,7 +102,7 @@ func (x *terminal) types(text string) {
 }
 
 // ends waits for the command and returns all that was shown.
-func (x *terminal) ends(want exit.Status) string {
+func (x *window) ends(want exit.Status) string {
 	x.t.Helper()
 	x.cmd.Wait()
 	<-x.over

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // titled is a store whose conversations all have titles: the default is the first words
@@ -57,7 +58,7 @@ const maxTitle = 60
 
 // titleOf returns the beginning of a user's message; empty if the message is empty.
 func titleOf(said canister.User) string {
-	title := fit(shown.Line(shown.Contents(said.Content)), maxTitle)
+	title := terminal.Fit(shown.Line(shown.Contents(said.Content)), maxTitle)
 	if cut, isCut := strings.CutSuffix(title, "…"); isCut {
 		if at := strings.LastIndexByte(cut, ' '); at > 0 {
 			return cut[:at] + "…"

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
@@ -36,19 +37,19 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	connecting := p.screen.begin("connecting")
+	connecting := p.screen.Begin("connecting")
 	catalog, err := assembly.Roster.Catalog(ctx)
-	connecting.end()
+	connecting.End()
 	if err != nil {
 		return err
 	}
 	list := newToolList(assembly, catalog)
 	if p.json {
-		return p.screen.document(list)
+		return p.screen.PrintDocument(list)
 	}
-	p.screen.result(list.text(p.screen.results, assembly.Roster))
+	p.screen.Print(list.text(p.screen.Results, assembly.Roster))
 	p.noteAway(list.Away)
-	return p.screen.failure()
+	return p.screen.Err()
 }
 
 // assembleForTools assembles without the model if the model cannot be assembled: it only
@@ -141,13 +142,13 @@ func newHintsJSON(h invoker.Hints) hintsJSON {
 }
 
 // text renders the list for people, grouped by ensemble.
-func (l *toolList) text(paint palette, roster *ensemble.Roster) string {
+func (l *toolList) text(paint terminal.Palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string
 		for _, t := range l.Tools {
 			if t.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + t.Name, strings.TrimSpace(fit(t.summary(), 80) + t.needs())})
+				rows = append(rows, []string{"  " + t.Name, strings.TrimSpace(terminal.Fit(t.summary(), 80) + t.needs())})
 			}
 		}
 		listed.add(e.Name(), rows, l.Aside)

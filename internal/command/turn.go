@@ -11,20 +11,21 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // shower returns a renderer: lines of JSON if requested, and otherwise a view for people.
-func (p *program) shower() renderer {
+func (p *program) shower() terminal.Renderer {
 	if p.json {
-		return jsonLines{screen: p.screen}
+		return terminal.JSONLines{Screen: p.screen}
 	}
-	return newView(p.screen)
+	return terminal.NewView(p.screen)
 }
 
 // turn runs a turn and renders its events. The turn begins with the user's message said,
 // or with the history if said is empty.
-func turn(ctx context.Context, talk *converse.Conversation, said string, to renderer) (converse.Turn, error) {
-	defer to.done()
+func turn(ctx context.Context, talk *converse.Conversation, said string, to terminal.Renderer) (converse.Turn, error) {
+	defer to.Done()
 	events := talk.Continue(ctx)
 	if said != "" {
 		events = talk.Send(ctx, canister.Text(said))
@@ -34,7 +35,7 @@ func turn(ctx context.Context, talk *converse.Conversation, said string, to rend
 		if err != nil {
 			return last, err
 		}
-		if err := to.show(event); err != nil {
+		if err := to.Show(event); err != nil {
 			return last, err
 		}
 		if completed, ok := event.(converse.TurnCompleted); ok {

@@ -65,35 +65,35 @@ func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []
 	forms := waitsOf(waits, canisters)
 	switch {
 	case s.json:
-		return s.screen.document(waitList{id, forms})
+		return s.screen.PrintDocument(waitList{id, forms})
 	case len(forms) == 0:
 		text := "Nothing is waited for in the conversation " + word(id) + "."
 		if (history.Filter{Open: true}).Allows(info) {
 			text += " It is not done. " + s.nextStep(info)
 		}
-		s.screen.note("%s", s.screen.notes.faint(text))
+		s.screen.Note("%s", s.screen.Notes.Faint(text))
 		return nil
 	}
 	for i, form := range forms {
 		if i > 0 {
-			s.screen.result("\n")
+			s.screen.Print("\n")
 		}
-		s.screen.result(s.waitText(form, waits[i]))
+		s.screen.Print(s.waitText(form, waits[i]))
 	}
-	s.screen.note("%s", s.screen.notes.faint("Answer with: "+s.again("approve "+word(id)+" WAIT")+", and one of "+flagsFor(waits[0].For)))
-	return s.screen.failure()
+	s.screen.Note("%s", s.screen.Notes.Faint("Answer with: "+s.again("approve "+word(id)+" WAIT")+", and one of "+flagsFor(waits[0].For)))
+	return s.screen.Err()
 }
 
 // waitText renders a wait for people.
 func (s *shelf) waitText(form waitJSON, wait canister.Wait) string {
-	paint := s.screen.results
-	head := fmt.Sprintf("%s  %s until %s", paint.name(shown.Line(form.ID)), shown.Line(form.For), form.Deadline.Local().Format(time.DateTime))
+	paint := s.screen.Results
+	head := fmt.Sprintf("%s  %s until %s", paint.Name(shown.Line(form.ID)), shown.Line(form.For), form.Deadline.Local().Format(time.DateTime))
 	if form.Who != "" {
 		head += ", for " + shown.Line(form.Who) + " to answer"
 	}
 	lines := []string{head}
 	if form.Tool != "" {
-		lines = append(lines, "  "+paint.bold(shown.Line(form.Tool)))
+		lines = append(lines, "  "+paint.Bold(shown.Line(form.Tool)))
 	}
 	if question, err := converse.Question(wait); err == nil {
 		lines = append(lines, "  asks: "+shown.Line(question.Message))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // watchEvery is the interval of check --watch.
@@ -36,7 +37,7 @@ func (p *program) watch(ctx context.Context) (err error) {
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		show(assembly.Roster.Health())
-		if err := p.screen.failure(); err != nil {
+		if err := p.screen.Err(); err != nil {
 			return err
 		}
 		_, _ = assembly.Roster.Catalog(ctx) // the next iteration shows the outcome
@@ -59,11 +60,11 @@ func (p *program) healthShower() func(ensemble.Health) {
 			if err != nil { // a Health has only plain values
 				panic(err)
 			}
-			p.screen.resultJSON(string(line) + "\n")
+			p.screen.PrintJSON(string(line) + "\n")
 		}
-	case isTerminal(p.screen.stdout):
+	case terminal.IsTerminal(p.screen.Stdout):
 		return func(h ensemble.Health) {
-			p.screen.result("\x1b[H\x1b[J" + healthTable(h, p.screen.results) + "\nCtrl-C ends this.\n")
+			p.screen.Print("\x1b[H\x1b[J" + healthTable(h, p.screen.Results) + "\nCtrl-C ends this.\n")
 		}
 	}
 	states := map[string]ensemble.State{}
@@ -73,7 +74,7 @@ func (p *program) healthShower() func(ensemble.Health) {
 				continue
 			}
 			states[e.Name] = e.State
-			p.screen.result(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
+			p.screen.Print(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
 				h.Time.Format(time.TimeOnly), shown.Text(e.Name), e.State, trouble(e))) + "\n")
 		}
 	}
@@ -88,7 +89,7 @@ func trouble(e ensemble.EnsembleHealth) string {
 }
 
 // healthTable renders a table with a row for each ensemble.
-func healthTable(h ensemble.Health, paint palette) string {
+func healthTable(h ensemble.Health, paint terminal.Palette) string {
 	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
 	for _, e := range h.Ensembles {
 		rows = append(rows, []string{
@@ -97,14 +98,14 @@ func healthTable(h ensemble.Health, paint palette) string {
 			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), trouble(e),
 		})
 	}
-	return table(rows, func(row, column int, cell string) string {
+	return terminal.Table(rows, func(row, column int, cell string) string {
 		switch {
 		case row == 0:
-			return paint.faint(cell)
+			return paint.Faint(cell)
 		case column == 1 && h.Ensembles[row-1].State == ensemble.Ready:
-			return paint.good(cell)
+			return paint.Good(cell)
 		case column == 1 && h.Ensembles[row-1].State != ensemble.Idle:
-			return paint.bad(cell)
+			return paint.Bad(cell)
 		}
 		return cell
 	})

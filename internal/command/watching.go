@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 )
@@ -25,5 +26,5 @@ func (p *program) showTrace() {
 		return
 	}
 	spans, more := p.watching.spans.take()
-	p.screen.note("%s", strings.TrimSuffix(traceText(spans, more, p.screen.notes), "\n"))
+	p.screen.Note("%s", strings.TrimSuffix(terminal.SpanTree(spans, more, p.screen.Notes), "\n"))
 }

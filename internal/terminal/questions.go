@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"context"
@@ -17,21 +17,21 @@ import (
 // abandoned.
 const maxTries = 5
 
-// decline declines a server's question and tells the user, because the command asks no
+// Decline declines a server's question and tells the user, because the command asks no
 // questions.
-func (s *screen) decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	s.note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
-		shown.Line(ask.Server), fit(shown.Line(ask.Message), maxFailure))
+func (s *Screen) Decline(_ context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	s.Note("%s asked: %s\n  The question was declined, since this command asks nobody. To answer it, use consort chat.",
+		shown.Line(ask.Server), Fit(shown.Line(ask.Message), maxFailure))
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
-// elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
-func (a *asker) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	question := "\n" + a.console.screen.notes.bold("? A server asks: ") + shown.Text(ask.Message)
+// Elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
+func (a *Asker) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+	question := "\n" + a.Console.screen.Notes.Bold("? A server asks: ") + shown.Text(ask.Message)
 	if ask.URL != "" { // the program does not open the URL itself
 		if ask.OnCompletion != nil {
 			ask.OnCompletion(func() {
-				a.console.screen.note("  %s", a.console.screen.notes.faint("The server says that this is done: "+shown.Line(ask.Message)))
+				a.Console.screen.Note("  %s", a.Console.screen.Notes.Faint("The server says that this is done: "+shown.Line(ask.Message)))
 			})
 		}
 		return a.consent(ctx, question+"\n  visit "+shown.Text(ask.URL)+"\n  did you? [y/N] ")
@@ -44,7 +44,7 @@ func (a *asker) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoke
 		return a.consent(ctx, question+"\n  yes? [y/N] ")
 	}
 	content := map[string]any{}
-	question += a.console.screen.notes.faint("\n  /no declines; Ctrl-D leaves it unanswered")
+	question += a.Console.screen.Notes.Faint("\n  /no declines; Ctrl-D leaves it unanswered")
 	for _, field := range fields {
 		value, action, err := a.field(ctx, &field, question)
 		if err != nil || action != invoker.Accept {
@@ -59,9 +59,9 @@ func (a *asker) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoke
 }
 
 // field asks for one field, after the preface, until the answer is valid.
-func (a *asker) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
+func (a *Asker) field(ctx context.Context, field *formField, preface string) (any, invoker.Action, error) {
 	for range maxTries {
-		answer, err := a.console.question(ctx, preface+"\n  "+field.prompt())
+		answer, err := a.Console.question(ctx, preface+"\n  "+field.prompt())
 		switch answer = strings.TrimSpace(answer); {
 		case errors.Is(err, io.EOF):
 			return nil, invoker.Dismiss, nil
@@ -74,16 +74,16 @@ func (a *asker) field(ctx context.Context, field *formField, preface string) (an
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + a.console.screen.notes.bad(shown.Text(err.Error()))
+		preface = "  " + a.Console.screen.Notes.Bad(shown.Text(err.Error()))
 	}
-	a.console.screen.note("%s", preface)
-	a.console.screen.note("  %s", a.console.screen.notes.faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
+	a.Console.screen.Note("%s", preface)
+	a.Console.screen.Note("  %s", a.Console.screen.Notes.Faint(fmt.Sprintf("None of %d answers fits: the server is told that its question was not answered.", maxTries)))
 	return nil, invoker.Dismiss, nil
 }
 
 // consent asks a yes-or-no question.
-func (a *asker) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
-	answer, err := a.console.question(ctx, question)
+func (a *Asker) consent(ctx context.Context, question string) (*invoker.ElicitResult, error) {
+	answer, err := a.Console.question(ctx, question)
 	action := invoker.Decline
 	switch answer = strings.ToLower(strings.TrimSpace(answer)); {
 	case errors.Is(err, io.EOF):

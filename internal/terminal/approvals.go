@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"context"
@@ -13,33 +13,33 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// asker asks a person the questions of models and servers.
-type asker struct {
-	console *console
-	// later is the error of an approval that the person puts off; nil if it cannot be
+// Asker asks a person the questions of models and servers.
+type Asker struct {
+	Console *LineEditor
+	// Later is the error of an approval that the person puts off; nil if it cannot be
 	// put off.
-	later error
-	// interrupt is called if the person interrupts a question.
-	interrupt func()
+	Later error
+	// Interrupt is called if the person interrupts a question.
+	Interrupt func()
 }
 
-// approve asks the user whether to run a tool call.
-func (a *asker) approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
-	paint := a.console.screen.notes
+// Approve asks the user whether to run a tool call.
+func (a *Asker) Approve(ctx context.Context, ask converse.Approval) (converse.Decision, error) {
+	paint := a.Console.screen.Notes
 	var question strings.Builder
-	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.bold("? The model wants to call"),
-		paint.name(shown.Line(ask.Tool)), shown.Line(ask.Ensemble), paint.faint(hintText(ask)))
+	fmt.Fprintf(&question, "\n%s %s of %s%s\n", paint.Bold("? The model wants to call"),
+		paint.Name(shown.Line(ask.Tool)), shown.Line(ask.Ensemble), paint.Faint(hintText(ask)))
 	for line := range strings.Lines(shown.JSON(ask.Arguments)) {
 		question.WriteString("  " + line)
 	}
 	choices := "y/N, or a reason why not"
-	if a.later != nil {
+	if a.Later != nil {
 		choices = "y/N, later, or a reason why not"
 	}
 	question.WriteString("\n  run it? [" + choices + "] ")
-	answer, err := a.console.question(ctx, question.String())
-	if a.later != nil && (errors.Is(err, io.EOF) || err == nil && strings.EqualFold(strings.TrimSpace(answer), "later")) {
-		return converse.Decision{}, a.later
+	answer, err := a.Console.question(ctx, question.String())
+	if a.Later != nil && (errors.Is(err, io.EOF) || err == nil && strings.EqualFold(strings.TrimSpace(answer), "later")) {
+		return converse.Decision{}, a.Later
 	}
 	if err != nil {
 		return converse.Decision{}, a.unanswered(err)
@@ -67,9 +67,9 @@ func hintText(ask converse.Approval) string {
 }
 
 // unanswered wraps the error of a question.
-func (a *asker) unanswered(err error) error {
-	if errors.Is(err, errInterrupted) {
-		a.interrupt()
+func (a *Asker) unanswered(err error) error {
+	if errors.Is(err, ErrInterrupted) {
+		a.Interrupt()
 	}
 	return fmt.Errorf("the person was not heard: %w", err)
 }

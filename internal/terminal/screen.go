@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"fmt"
@@ -16,19 +16,19 @@ import (
 	"golang.org/x/term"
 )
 
-// screen receives all output: results go to standard output, everything else to standard
+// Screen receives all output: results go to standard output, everything else to standard
 // error. On a terminal it keeps a block of lines about current activity at the bottom,
 // below all other output. All methods may be called concurrently.
-type screen struct {
-	stdout, stderr *os.File
-	results, notes palette // for standard output and standard error
-	live           bool    // standard error can show lines that change
+type Screen struct {
+	Stdout, Stderr *os.File
+	Results, Notes Palette // for standard output and standard error
+	Live           bool    // standard error can show lines that change
 	shared         bool    // both outputs are terminals, and so probably the same
 
 	mu      sync.Mutex
 	clean   func(string) string // redacts secrets from all output; nil redacts none
 	encode  func(string) string // makes a note a line of a JSON log; nil leaves it as it is
-	lines   []*activity
+	lines   []*Activity
 	drawn   int       // lines of the block on the screen
 	midline bool      // standard output is in the middle of a line
 	above   io.Writer // takes all output while a question is open; else nil
@@ -38,9 +38,9 @@ type screen struct {
 	ticker  sync.WaitGroup
 }
 
-// activity is a line about something that is going on.
-type activity struct {
-	screen *screen
+// Activity is a line about something that is going on.
+type Activity struct {
+	screen *Screen
 	text   string
 	since  time.Time
 	note   string
@@ -53,43 +53,44 @@ const tick = 80 * time.Millisecond
 // maxLive bounds the lines of the block, which must fit on the screen.
 const maxLive = 10
 
-func newScreen(stdout, stderr *os.File) *screen {
-	return &screen{
-		stdout: stdout, stderr: stderr,
-		results: paletteFor(stdout), notes: paletteFor(stderr),
-		live:   isTerminal(stderr),
-		shared: isTerminal(stderr) && isTerminal(stdout),
+// NewScreen returns the screen of two outputs, which the caller keeps open.
+func NewScreen(stdout, stderr *os.File) *Screen {
+	return &Screen{
+		Stdout: stdout, Stderr: stderr,
+		Results: paletteFor(stdout), Notes: paletteFor(stderr),
+		Live:   IsTerminal(stderr),
+		shared: IsTerminal(stderr) && IsTerminal(stdout),
 	}
 }
 
-// keep sets the function that redacts secrets from all further output.
-func (s *screen) keep(clean func(string) string) {
+// Redact sets the function that redacts secrets from all further output.
+func (s *Screen) Redact(clean func(string) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clean = clean
 }
 
 // cleaned returns text without secrets; s.mu is held.
-func (s *screen) cleaned(text string) string {
+func (s *Screen) cleaned(text string) string {
 	if s.clean == nil {
 		return text
 	}
 	return s.clean(text)
 }
 
-// failure returns the first error of writing to standard output.
-func (s *screen) failure() error {
+// Err returns the first error of writing to standard output.
+func (s *Screen) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// result writes to standard output.
-func (s *screen) result(text string) {
+// Print writes to standard output.
+func (s *Screen) Print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	if _, err := io.WriteString(s.to(s.stdout), s.cleaned(text)); err != nil && s.err == nil {
+	if _, err := io.WriteString(s.to(s.Stdout), s.cleaned(text)); err != nil && s.err == nil {
 		s.err = fmt.Errorf("standard output: %w", err)
 	}
 	if text != "" {
@@ -98,33 +99,33 @@ func (s *screen) result(text string) {
 	s.draw()
 }
 
-// resultJSON writes JSON to standard output. On a terminal it escapes invisible
+// PrintJSON writes JSON to standard output. On a terminal it escapes invisible
 // characters.
-func (s *screen) resultJSON(text string) {
-	if s.results.terminal {
+func (s *Screen) PrintJSON(text string) {
+	if s.Results.terminal {
 		text = shown.EscapeJSON(text)
 	}
-	s.result(text)
+	s.Print(text)
 }
 
 // Write writes whole lines to standard output, as result does.
-func (s *screen) Write(p []byte) (int, error) {
-	s.result(string(p))
-	return len(p), s.failure()
+func (s *Screen) Write(p []byte) (int, error) {
+	s.Print(string(p))
+	return len(p), s.Err()
 }
 
 // endLine ends the current line on standard output, if it is not empty.
-func (s *screen) endLine() {
+func (s *Screen) endLine() {
 	s.mu.Lock()
 	midline := s.midline
 	s.mu.Unlock()
 	if midline {
-		s.result("\n")
+		s.Print("\n")
 	}
 }
 
-// note writes a line to standard error.
-func (s *screen) note(format string, args ...any) {
+// Note writes a line to standard error.
+func (s *Screen) Note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -133,38 +134,38 @@ func (s *screen) note(format string, args ...any) {
 	if s.encode != nil {
 		text = s.encode(text)
 	}
-	fmt.Fprintln(s.to(s.stderr), text)
+	fmt.Fprintln(s.to(s.Stderr), text)
 	s.draw()
 }
 
-// encodeNotes sets a function that makes each further note a line of a JSON log.
-func (s *screen) encodeNotes(encode func(string) string) {
+// EncodeNotes sets a function that makes each further note a line of a JSON log.
+func (s *Screen) EncodeNotes(encode func(string) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.encode = encode
 }
 
 // to returns the current destination of output for file; s.mu is held.
-func (s *screen) to(file *os.File) io.Writer {
-	if s.above != nil && isTerminal(file) {
+func (s *Screen) to(file *os.File) io.Writer {
+	if s.above != nil && IsTerminal(file) {
 		return s.above
 	}
 	return file
 }
 
 // breakLine ends the line of standard output if both outputs are one terminal.
-func (s *screen) breakLine() {
+func (s *Screen) breakLine() {
 	if s.shared && s.midline {
-		fmt.Fprintln(s.stderr)
+		fmt.Fprintln(s.Stderr)
 		s.midline = false
 	}
 }
 
-// logs returns the writer for the logger.
-func (s *screen) logs() zapcore.WriteSyncer { return logWriter{s} }
+// LogWriter returns the writer for the logger.
+func (s *Screen) LogWriter() zapcore.WriteSyncer { return logWriter{s} }
 
 // logWriter writes the lines of a log above the block.
-type logWriter struct{ screen *screen }
+type logWriter struct{ screen *Screen }
 
 func (w logWriter) Write(p []byte) (int, error) {
 	s := w.screen
@@ -172,22 +173,22 @@ func (w logWriter) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.erase()
 	s.breakLine()
-	io.WriteString(s.to(s.stderr), s.cleaned(string(p)))
+	io.WriteString(s.to(s.Stderr), s.cleaned(string(p)))
 	s.draw()
 	return len(p), nil
 }
 
 func (w logWriter) Sync() error { return nil }
 
-// begin adds a line about current activity; end removes it.
-func (s *screen) begin(text string) *activity {
-	line := &activity{screen: s, text: text, since: time.Now()}
+// Begin adds a line about current activity; end removes it.
+func (s *Screen) Begin(text string) *Activity {
+	line := &Activity{screen: s, text: text, since: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
 	s.lines = append(s.lines, line)
 	s.draw()
-	if s.live && s.ticking == nil {
+	if s.Live && s.ticking == nil {
 		end := make(chan struct{})
 		s.ticking = end
 		s.ticker.Go(func() { s.animate(end) })
@@ -195,33 +196,33 @@ func (s *screen) begin(text string) *activity {
 	return line
 }
 
-// say changes the note after the line.
-func (a *activity) say(note string) {
+// Say changes the note after the line.
+func (a *Activity) Say(note string) {
 	a.screen.mu.Lock()
 	defer a.screen.mu.Unlock()
 	a.note = note
 }
 
 // rename changes the text of the line.
-func (a *activity) rename(text string) {
+func (a *Activity) rename(text string) {
 	a.screen.mu.Lock()
 	defer a.screen.mu.Unlock()
 	a.text = text
 }
 
-// end removes the line.
-func (a *activity) end() {
+// End removes the line.
+func (a *Activity) End() {
 	s := a.screen
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.lines = slices.DeleteFunc(s.lines, func(l *activity) bool { return l == a })
+	s.lines = slices.DeleteFunc(s.lines, func(l *Activity) bool { return l == a })
 	s.draw()
 }
 
-// ask hides the block while a question is open, and sends all output through above, which
+// hide hides the block while a question is open, and sends all output through above, which
 // redraws the question below it. The caller must call answered to restore the block.
-func (s *screen) ask(above io.Writer) (answered func()) {
+func (s *Screen) hide(above io.Writer) (answered func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -235,8 +236,8 @@ func (s *screen) ask(above io.Writer) (answered func()) {
 	}
 }
 
-// close removes the block permanently and waits for the ticker.
-func (s *screen) close() {
+// Close removes the block permanently and waits for the ticker.
+func (s *Screen) Close() {
 	s.mu.Lock()
 	s.erase()
 	s.lines = nil
@@ -248,7 +249,7 @@ func (s *screen) close() {
 	s.ticker.Wait()
 }
 
-func (s *screen) animate(end <-chan struct{}) {
+func (s *Screen) animate(end <-chan struct{}) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -265,16 +266,16 @@ func (s *screen) animate(end <-chan struct{}) {
 }
 
 // erase removes the block; s.mu is held.
-func (s *screen) erase() {
+func (s *Screen) erase() {
 	if s.drawn > 0 {
-		fmt.Fprintf(s.stderr, "\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
+		fmt.Fprintf(s.Stderr, "\x1b[%dF\x1b[J", s.drawn) // up, to the first column; clear to the end
 		s.drawn = 0
 	}
 }
 
 // draw shows the block unless other text is at its position; s.mu is held.
-func (s *screen) draw() {
-	if !s.live || s.above != nil || s.midline && s.shared || len(s.lines) == 0 {
+func (s *Screen) draw() {
+	if !s.Live || s.above != nil || s.midline && s.shared || len(s.lines) == 0 {
 		return
 	}
 	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
@@ -284,20 +285,20 @@ func (s *screen) draw() {
 	for _, line := range shown {
 		head := fmt.Sprintf("  %s %s", frame, line.text)
 		tail := strings.TrimRight(fmt.Sprintf("  %.1fs %s", time.Since(line.since).Seconds(), s.cleaned(line.note)), " ")
-		head = fit(head, max(width/2, width-columns(tail)))
-		block.WriteString(s.notes.name(head) + s.notes.faint(fit(tail, width-columns(head))) + "\n")
+		head = Fit(head, max(width/2, width-columns(tail)))
+		block.WriteString(s.Notes.Name(head) + s.Notes.Faint(Fit(tail, width-columns(head))) + "\n")
 	}
 	s.drawn = len(shown)
 	if more := len(s.lines) - len(shown); more > 0 {
 		fmt.Fprintf(&block, "  … and %d more\n", more)
 		s.drawn++
 	}
-	io.WriteString(s.stderr, block.String())
+	io.WriteString(s.Stderr, block.String())
 }
 
 // width returns the number of columns of a line, or a default if it is unknown.
-func (s *screen) width() int {
-	if width, _, err := term.GetSize(int(s.stderr.Fd())); err == nil && width > 20 {
+func (s *Screen) width() int {
+	if width, _, err := term.GetSize(int(s.Stderr.Fd())); err == nil && width > 20 {
 		return width - 1
 	}
 	return 119

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"strings"
@@ -28,8 +28,8 @@ func columnsOf(r rune) int {
 	return 1
 }
 
-// fit returns text cut to limit columns.
-func fit(text string, limit int) string {
+// Fit returns text cut to limit columns.
+func Fit(text string, limit int) string {
 	if columns(text) <= limit {
 		return text
 	}

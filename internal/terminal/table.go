@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import "strings"
 
-// table renders rows in columns, two spaces apart. Paint receives each padded cell with
+// Table renders rows in columns, two spaces apart. Paint receives each padded cell with
 // its row and column, and returns it coloured; nil leaves all cells plain.
-func table(rows [][]string, paint func(row, column int, cell string) string) string {
+func Table(rows [][]string, paint func(row, column int, cell string) string) string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"strings"
@@ -71,10 +71,10 @@ trace 00000000000000000000000000000002
   └ tools/list  0.90 ms  1 tool, 2 set aside, stdio
 … and 3 spans more
 `
-	if got := traceText(spans.Snapshots(), 3, paletteFor(output(t))); got != want {
+	if got := SpanTree(spans.Snapshots(), 3, paletteFor(output(t))); got != want {
 		t.Errorf("got%s\nwant%s", got, want)
 	}
-	if got := traceText(nil, 0, paletteFor(output(t))); !strings.Contains(got, "there are no spans") {
+	if got := SpanTree(nil, 0, paletteFor(output(t))); !strings.Contains(got, "there are no spans") {
 		t.Errorf("nothing is shown as %q", got)
 	}
 }

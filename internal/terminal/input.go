@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// errInterrupted says that the user pressed Ctrl-C.
-var errInterrupted = errors.New("interrupted")
+// ErrInterrupted says that the user pressed Ctrl-C.
+var ErrInterrupted = errors.New("interrupted")
 
 // maxLine bounds one line of input, in bytes.
 const maxLine = 1 << 20
@@ -74,7 +74,7 @@ func (in *input) discard(ctx context.Context) error {
 		case err != nil:
 			return err
 		case b == ctrlC && !in.paste.open:
-			return errInterrupted
+			return ErrInterrupted
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (in *input) next(ctx context.Context) (byte, error) {
 		in.paste.next(b)
 		return b, nil
 	case <-in.interrupts:
-		return 0, errInterrupted
+		return 0, ErrInterrupted
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
@@ -154,7 +154,7 @@ func (k *keys) Read(p []byte) (int, error) {
 	}
 	b, err := k.in.next(k.ctx)
 	if err == nil && b == ctrlC {
-		err = errInterrupted
+		err = ErrInterrupted
 	}
 	if err != nil {
 		k.err = err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"fmt"
@@ -11,40 +11,48 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// view renders the events of turns for a person: the model's text on standard output, and
+// Renderer renders the events of a turn.
+type Renderer interface {
+	// Show renders one event. An error ends the turn.
+	Show(converse.Event) error
+	// Done is called after the last event, also after an error.
+	Done()
+}
+
+// View renders the events of turns for a person: the model's text on standard output, and
 // tool calls on standard error.
-type view struct {
-	screen  *screen
-	whole   bool                 // tool calls go to standard output too
-	waiting *activity            // for the model; nil if not waiting
-	running map[string]*activity // invocations by ID
+type View struct {
+	screen  *Screen
+	Whole   bool                 // tool calls go to standard output too
+	waiting *Activity            // for the model; nil if not waiting
+	running map[string]*Activity // invocations by ID
 	said    bool                 // the current message has text
 	spoken  bool                 // an earlier message had text
 	before  rune                 // the last character of its text
 }
 
-func newView(s *screen) *view { return &view{screen: s, running: map[string]*activity{}} }
+func NewView(s *Screen) *View { return &View{screen: s, running: map[string]*Activity{}} }
 
 // tell writes a line about tool calls.
-func (v *view) tell(line string) {
-	if v.whole {
+func (v *View) tell(line string) {
+	if v.Whole {
 		v.screen.endLine()
-		v.screen.result(line + "\n")
+		v.screen.Print(line + "\n")
 		return
 	}
-	v.screen.note("%s", line)
+	v.screen.Note("%s", line)
 }
 
 // paint returns the colours for lines about tool calls.
-func (v *view) paint() palette {
-	if v.whole {
-		return v.screen.results
+func (v *View) paint() Palette {
+	if v.Whole {
+		return v.screen.Results
 	}
-	return v.screen.notes
+	return v.screen.Notes
 }
 
-// show renders one event.
-func (v *view) show(event converse.Event) error {
+// Show renders one event.
+func (v *View) Show(event converse.Event) error {
 	switch e := event.(type) {
 	case converse.TurnStarted:
 		v.wait("waiting for the model") // unavailable servers are logged
@@ -54,74 +62,74 @@ func (v *view) show(event converse.Event) error {
 		v.think()
 	case converse.InvocationAnnounced:
 		if v.waiting != nil {
-			v.waiting.say("it calls " + shown.Line(e.Name))
+			v.waiting.Say("it calls " + shown.Line(e.Name))
 		}
 	case converse.MessageCompleted:
 		v.messageCompleted()
 	case converse.InvocationStarted:
 		v.stopWaiting()
-		v.running[e.Invocation.ID] = v.screen.begin(callText(e.Invocation))
+		v.running[e.Invocation.ID] = v.screen.Begin(callText(e.Invocation))
 	case converse.InvocationProgressed:
 		if line := v.running[e.Invocation.ID]; line != nil {
-			line.say(progressText(e.Progress))
+			line.Say(ProgressText(e.Progress))
 		}
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
 	case converse.ExchangeRetried:
-		v.tell(v.paint().faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), shown.Line(e.Err.Error()))))
+		v.tell(v.paint().Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), shown.Line(e.Err.Error()))))
 	case converse.TurnCompleted:
-		v.done()
+		v.Done()
 	}
-	return v.screen.failure()
+	return v.screen.Err()
 }
 
 // wait shows that the turn waits for the model.
-func (v *view) wait(what string) {
+func (v *View) wait(what string) {
 	if v.waiting == nil && !v.said {
-		v.waiting = v.screen.begin(what)
+		v.waiting = v.screen.Begin(what)
 	}
 }
 
 // think shows that the model is reasoning, with the elapsed seconds.
-func (v *view) think() {
+func (v *View) think() {
 	v.wait("the model is thinking")
 	if v.waiting != nil {
 		v.waiting.rename("the model is thinking")
 	}
 }
 
-func (v *view) stopWaiting() {
+func (v *View) stopWaiting() {
 	if v.waiting != nil {
-		v.waiting.end()
+		v.waiting.End()
 		v.waiting = nil
 	}
 }
 
 // text shows text as it streams in, with an empty line between two messages.
-func (v *view) text(text string) {
+func (v *View) text(text string) {
 	v.stopWaiting()
 	if !v.said && v.spoken {
 		v.screen.endLine()
 		text = "\n" + text
 	}
 	v.said, v.spoken = true, true
-	if v.screen.results.terminal {
+	if v.screen.Results.terminal {
 		before := v.before
 		v.before, _ = utf8.DecodeLastRuneInString(text)
 		text = shown.Continue(before, text)
 	}
-	v.screen.result(text)
+	v.screen.Print(text)
 }
 
-func (v *view) messageCompleted() {
+func (v *View) messageCompleted() {
 	v.stopWaiting()
 	v.screen.endLine()
 	v.said = false
 }
 
-func (v *view) invocationCompleted(e converse.InvocationCompleted) {
+func (v *View) invocationCompleted(e converse.InvocationCompleted) {
 	if line := v.running[e.Invocation.ID]; line != nil {
-		line.end()
+		line.End()
 		delete(v.running, e.Invocation.ID)
 	}
 	v.tell(v.outcome(e))
@@ -131,27 +139,27 @@ func (v *view) invocationCompleted(e converse.InvocationCompleted) {
 }
 
 // outcome returns the line about a completed call.
-func (v *view) outcome(e converse.InvocationCompleted) string {
+func (v *View) outcome(e converse.InvocationCompleted) string {
 	paint, mark := v.paint(), "✓"
-	sign := paint.good
+	sign := paint.Good
 	if e.Result.Failed() {
-		mark, sign = "✗", paint.bad
+		mark, sign = "✗", paint.Bad
 	}
 	took := fmt.Sprintf("%.2fs", e.Duration.Seconds())
-	call := fit(callText(e.Invocation), v.screen.width()*3/5)
+	call := Fit(callText(e.Invocation), v.screen.width()*3/5)
 	left := max(20, v.screen.width()-columns(call)-columns(took)-8)
 	if e.Result.Failed() {
 		left = maxFailure
 	}
-	line := fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.name(call), paint.faint(took), fit(resultText(e.Result), left))
-	return line + causeText(e.Cause)
+	line := fmt.Sprintf("  %s %s  %s  %s", sign(mark), paint.Name(call), paint.Faint(took), Fit(resultText(e.Result), left))
+	return line + CauseText(e.Cause)
 }
 
-// done removes all lines about current activity, also after an error.
-func (v *view) done() {
+// Done removes all lines about current activity, also after an error.
+func (v *View) Done() {
 	v.stopWaiting()
 	for id, line := range v.running {
-		line.end()
+		line.End()
 		delete(v.running, id)
 	}
 	v.screen.endLine()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// historyLine renders a canister as one line.
-func historyLine(paint palette, held canister.Canister) string {
-	kind := paint.name(pad(string(held.Kind()), 10))
+// HistoryLine renders a canister as one line.
+func HistoryLine(paint Palette, held canister.Canister) string {
+	kind := paint.Name(pad(string(held.Kind()), 10))
 	switch h := held.(type) {
 	case canister.User:
 		return kind + "  " + shortly(h.Content)
@@ -25,28 +25,28 @@ func historyLine(paint palette, held canister.Canister) string {
 	case canister.Document:
 		return kind + "  " + strings.TrimSpace(shown.Line(h.Title)+" "+shortly(h.Content))
 	case canister.Invocation:
-		return kind + "  " + fit(callText(h), 200)
+		return kind + "  " + Fit(callText(h), 200)
 	case canister.Result:
-		return kind + "  " + fit(resultText(h), 200)
+		return kind + "  " + Fit(resultText(h), 200)
 	}
 	part := bundle.PartOf(bundle.Placed{Canister: held})
-	return kind + "  " + fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
+	return kind + "  " + Fit(strings.TrimSpace(shown.Line(part.About)+" "+shown.Line(part.Text)), 200)
 }
 
 func shortly(contents []canister.Content) string {
-	return fit(shown.Line(shown.Contents(contents)), 200)
+	return Fit(shown.Line(shown.Contents(contents)), 200)
 }
 
 // maxFailure bounds how much of a tool's failure text is shown, in columns.
 const maxFailure = 400
 
-// causeText returns the cause of a failure, which is for the user and not for the model,
+// CauseText returns the cause of a failure, which is for the user and not for the model,
 // on its own line.
-func causeText(cause string) string {
+func CauseText(cause string) string {
 	if cause == "" {
 		return ""
 	}
-	return "\n    " + fit(shown.Line(cause), maxFailure)
+	return "\n    " + Fit(shown.Line(cause), maxFailure)
 }
 
 // callText formats a call as the model wrote it.
@@ -66,7 +66,8 @@ func resultText(r canister.Result) string {
 	return text
 }
 
-func progressText(p invoker.Progress) string {
+// ProgressText renders a report of progress as one line.
+func ProgressText(p invoker.Progress) string {
 	text := shown.Line(p.Message)
 	if p.Total > 0 {
 		return fmt.Sprintf("%g/%g %s", p.Done, p.Total, text)

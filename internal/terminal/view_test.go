@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"os"
@@ -23,17 +23,17 @@ func output(t *testing.T) *os.File {
 
 // The line of a model says that it thinks, and goes when a tool is at work.
 func TestTheModelThinks(t *testing.T) {
-	v := newView(newScreen(output(t), output(t)))
-	defer v.screen.close()
+	v := NewView(NewScreen(output(t), output(t)))
+	defer v.screen.Close()
 	for _, e := range []converse.Event{converse.TurnStarted{}, converse.ReasoningDelta{Text: "Hm."}} {
-		if err := v.show(e); err != nil {
+		if err := v.Show(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if v.waiting == nil || v.waiting.text != "the model is thinking" {
 		t.Errorf("the line is %+v", v.waiting)
 	}
-	if err := v.show(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: "i"}, Name: "a"}}); err != nil || v.waiting != nil {
+	if err := v.Show(converse.InvocationStarted{Invocation: canister.Invocation{Head: canister.Head{ID: "i"}, Name: "a"}}); err != nil || v.waiting != nil {
 		t.Errorf("while a tool is at work the line is %+v, %v", v.waiting, err)
 	}
 }

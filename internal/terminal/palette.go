@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"os"
@@ -9,17 +9,17 @@ import (
 	"golang.org/x/term"
 )
 
-// palette holds the colours for one output, or none.
-type palette struct {
+// Palette holds the colours for one output, or none.
+type Palette struct {
 	terminal                     bool
-	on                           bool // colours
-	good, bad, faint, name, bold func(a ...any) string
+	On                           bool // colours
+	Good, Bad, Faint, Name, Bold func(a ...any) string
 }
 
 // paletteFor returns colours for a terminal, unless the user disabled them: see
 // https://no-color.org.
-func paletteFor(file *os.File) palette {
-	terminal := isTerminal(file)
+func paletteFor(file *os.File) Palette {
+	terminal := IsTerminal(file)
 	on := terminal && os.Getenv("NO_COLOR") == ""
 	paint := func(attributes ...color.Attribute) func(a ...any) string {
 		c := color.New(attributes...)
@@ -30,18 +30,18 @@ func paletteFor(file *os.File) palette {
 		}
 		return c.SprintFunc()
 	}
-	return palette{
+	return Palette{
 		terminal: terminal,
-		on:       on,
-		good:     paint(color.FgGreen),
-		bad:      paint(color.FgRed),
-		faint:    paint(color.Faint),
-		name:     paint(color.FgCyan),
-		bold:     paint(color.Bold),
+		On:       on,
+		Good:     paint(color.FgGreen),
+		Bad:      paint(color.FgRed),
+		Faint:    paint(color.Faint),
+		Name:     paint(color.FgCyan),
+		Bold:     paint(color.Bold),
 	}
 }
 
-// isTerminal reports whether file is a terminal that supports more than plain lines.
-func isTerminal(file *os.File) bool {
+// IsTerminal reports whether file is a terminal that supports more than plain lines.
+func IsTerminal(file *os.File) bool {
 	return term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }

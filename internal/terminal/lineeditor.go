@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"cmp"
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/term"
 )
 
-// console reads lines from a person: with editing and a history on a terminal, and
+// LineEditor reads lines from a person: with editing and a history on a terminal, and
 // otherwise line by line. Its methods may be called concurrently; one question is asked
 // at a time.
-type console struct {
-	screen   *screen
+type LineEditor struct {
+	screen   *Screen
 	input    *input
 	keyboard *os.File      // the terminal that the person types on, or nil
 	terminal *os.File      // keyboard if lines can be edited, else nil
@@ -25,37 +25,37 @@ type console struct {
 	history  term.History  // nil until the first line
 }
 
-// newConsole reads from stdin. A value from interrupts interrupts the question that is
+// NewLineEditor reads from stdin. A value from interrupts interrupts the question that is
 // open.
-func newConsole(s *screen, stdin *os.File, interrupts <-chan os.Signal) *console {
-	c := &console{screen: s, input: newInput(stdin, interrupts), turns: make(chan struct{}, 1)}
+func NewLineEditor(s *Screen, stdin *os.File, interrupts <-chan os.Signal) *LineEditor {
+	c := &LineEditor{screen: s, input: newInput(stdin, interrupts), turns: make(chan struct{}, 1)}
 	c.turns <- struct{}{}
 	if term.IsTerminal(int(stdin.Fd())) {
 		c.keyboard = stdin
 	}
-	if isTerminal(stdin) && s.live {
+	if IsTerminal(stdin) && s.Live {
 		c.terminal = stdin
 	}
 	return c
 }
 
-// interactive reports whether lines can be edited on a terminal.
-func (c *console) interactive() bool { return c.terminal != nil }
+// Interactive reports whether lines can be edited on a terminal.
+func (c *LineEditor) Interactive() bool { return c.terminal != nil }
 
-// message asks for a message, which the history remembers. The prompt is shown only on a
+// Message asks for a message, which the history remembers. The prompt is shown only on a
 // terminal.
-func (c *console) message(ctx context.Context, prompt string) (string, error) {
+func (c *LineEditor) Message(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, true)
 }
 
 // question asks for an answer. The prompt may have several lines. On a terminal, only
 // text typed after the last line of the prompt is an answer; piped input was prepared in
 // advance and answers in its order.
-func (c *console) question(ctx context.Context, prompt string) (string, error) {
+func (c *LineEditor) question(ctx context.Context, prompt string) (string, error) {
 	return c.read(ctx, prompt, false)
 }
 
-func (c *console) read(ctx context.Context, prompt string, remember bool) (string, error) {
+func (c *LineEditor) read(ctx context.Context, prompt string, remember bool) (string, error) {
 	select {
 	case <-c.turns:
 		defer func() { c.turns <- struct{}{} }()
@@ -67,13 +67,13 @@ func (c *console) read(ctx context.Context, prompt string, remember bool) (strin
 			if err := c.discardTyped(ctx); err != nil {
 				return "", err
 			}
-			c.screen.note("%s", prompt)
+			c.screen.Note("%s", prompt)
 		}
 		return c.input.line(ctx)
 	}
 	if end := strings.LastIndexByte(prompt, '\n'); end >= 0 {
 		if end > 0 {
-			c.screen.note("%s", prompt[:end])
+			c.screen.Note("%s", prompt[:end])
 		}
 		prompt = prompt[end+1:]
 	}
@@ -82,7 +82,7 @@ func (c *console) read(ctx context.Context, prompt string, remember bool) (strin
 
 // discardTyped drops text already typed on the keyboard. It uses raw mode, because an
 // unfinished line cannot be read otherwise.
-func (c *console) discardTyped(ctx context.Context) error {
+func (c *LineEditor) discardTyped(ctx context.Context) error {
 	if c.keyboard == nil {
 		return nil
 	}
@@ -95,18 +95,18 @@ func (c *console) discardTyped(ctx context.Context) error {
 }
 
 // edit reads a line from the terminal in raw mode.
-func (c *console) edit(ctx context.Context, prompt string, remember bool) (string, error) {
+func (c *LineEditor) edit(ctx context.Context, prompt string, remember bool) (string, error) {
 	keyboard := &keys{in: c.input, ctx: ctx}
 	editor := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{keyboard, c.screen.stderr}, prompt)
+	}{keyboard, c.screen.Stderr}, prompt)
 	if remember && c.history != nil {
 		editor.History = c.history
 	} else if remember {
 		c.history = editor.History
 	}
-	defer c.screen.ask(editor)() // runs after the mode is restored
+	defer c.screen.hide(editor)() // runs after the mode is restored
 	fd := int(c.terminal.Fd())
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 && height > 0 {
 		editor.SetSize(width, height)
@@ -125,7 +125,7 @@ func (c *console) edit(ctx context.Context, prompt string, remember bool) (strin
 	}
 	line, err := readPasted(editor)
 	if err != nil {
-		io.WriteString(c.screen.stderr, "\r\n")
+		io.WriteString(c.screen.Stderr, "\r\n")
 		return "", cmp.Or(keyboard.err, err)
 	}
 	return line, nil

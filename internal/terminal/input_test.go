@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func TestDiscardEnds(t *testing.T) {
 		r, w := io.Pipe()
 		in := newInput(r, nil)
 		go func() { io.WriteString(w, "y\r\x03") }()
-		if err := in.discard(t.Context()); !errors.Is(err, errInterrupted) {
+		if err := in.discard(t.Context()); !errors.Is(err, ErrInterrupted) {
 			t.Errorf("after Ctrl-C: %v", err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())

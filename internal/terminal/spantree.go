@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceText renders a tree for each trace, the oldest first.
-func traceText(spans []sdk.ReadOnlySpan, more int, paint palette) string {
+// SpanTree renders a tree for each trace, the oldest first.
+func SpanTree(spans []sdk.ReadOnlySpan, more int, paint Palette) string {
 	traces := map[trace.TraceID][]sdk.ReadOnlySpan{}
 	for _, span := range spans {
 		id := span.SpanContext().TraceID()
@@ -31,7 +31,7 @@ func traceText(spans []sdk.ReadOnlySpan, more int, paint palette) string {
 	slices.SortFunc(trees, func(a, b *tree) int { return a.began.Compare(b.began) })
 	var b strings.Builder
 	for _, t := range trees {
-		b.WriteString("\n" + paint.bold("trace "+t.id.String()) + "\n")
+		b.WriteString("\n" + paint.Bold("trace "+t.id.String()) + "\n")
 		b.WriteString(t.text(paint))
 	}
 	switch {
@@ -77,7 +77,7 @@ func newTree(id trace.TraceID, spans []sdk.ReadOnlySpan) *tree {
 
 // add adds a row for a span, and rows for its children.
 func (t *tree) add(span sdk.ReadOnlySpan, first, rest string) {
-	t.rows = append(t.rows, []string{first + fit(shown.Line(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
+	t.rows = append(t.rows, []string{first + Fit(shown.Line(span.Name()), 80), tookText(span.EndTime().Sub(span.StartTime())), details(span)})
 	t.failed = append(t.failed, span.Status().Code == codes.Error)
 	below := t.children[span.SpanContext().SpanID()]
 	for i, child := range below {
@@ -89,7 +89,7 @@ func (t *tree) add(span sdk.ReadOnlySpan, first, rest string) {
 	}
 }
 
-func (t *tree) text(paint palette) string {
+func (t *tree) text(paint Palette) string {
 	widest := 0
 	for _, row := range t.rows {
 		widest = max(widest, columns(row[1]))
@@ -97,16 +97,16 @@ func (t *tree) text(paint palette) string {
 	for _, row := range t.rows {
 		row[1] = strings.Repeat(" ", widest-columns(row[1])) + row[1]
 	}
-	return table(t.rows, func(row, column int, cell string) string {
+	return Table(t.rows, func(row, column int, cell string) string {
 		switch {
 		case column == 0 && t.failed[row]:
-			return paint.bad(cell)
+			return paint.Bad(cell)
 		case column == 0:
-			return paint.name(cell)
+			return paint.Name(cell)
 		case column == 2 && t.failed[row]:
-			return paint.bad(strings.TrimRight(cell, " "))
+			return paint.Bad(strings.TrimRight(cell, " "))
 		case column == 2:
-			return paint.faint(strings.TrimRight(cell, " "))
+			return paint.Faint(strings.TrimRight(cell, " "))
 		}
 		return cell
 	})
@@ -169,7 +169,7 @@ func details(span sdk.ReadOnlySpan) string {
 
 // fault describes the error of a span.
 func fault(kind, description string) string {
-	description = fit(shown.Line(description), 120)
+	description = Fit(shown.Line(description), 120)
 	switch {
 	case kind == "" || description == "" || strings.HasPrefix(description, kind):
 		return cmp.Or(description, kind)

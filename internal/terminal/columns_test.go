@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package terminal
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestFit(t *testing.T) {
 		{"東京都", 5, "東京…"},
 		{"e\u0301e\u0301", 2, "e\u0301e\u0301"},
 	} {
-		if got := fit(test.text, test.limit); got != test.want {
+		if got := Fit(test.text, test.limit); got != test.want {
 			t.Errorf("fit(%q, %d) = %q, want %q", test.text, test.limit, got, test.want)
 		}
 	}
@@ -32,7 +32,7 @@ func FuzzFit(f *testing.F) {
 	f.Add("Oslo \x1b[1m東京", 5)
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit = 1 + (limit&0xff+0x100)&0xff
-		short := fit(shown.Line(text), limit)
+		short := Fit(shown.Line(text), limit)
 		if columns(short) > limit {
 			t.Errorf("%q has %d columns, more than %d", short, columns(short), limit)
 		}
@@ -43,7 +43,7 @@ func FuzzFit(f *testing.F) {
 }
 
 func TestTable(t *testing.T) {
-	got := table([][]string{{"a", "b"}, {"東京", "c"}}, nil)
+	got := Table([][]string{{"a", "b"}, {"東京", "c"}}, nil)
 	if want := "a     b\n東京  c\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/shown"
+)
+
+// PrintDocument writes v to standard output as one indented JSON document.
+func (s *Screen) PrintDocument(v any) error {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("writing the JSON document: %w", err)
+	}
+	s.PrintJSON(b.String())
+	return s.Err()
+}
+
+// PrintLine writes text from a server to standard output.
+func (s *Screen) PrintLine(text string) {
+	if s.Results.terminal {
+		text = shown.Text(text)
+	}
+	s.Print(strings.TrimRight(text, "\n") + "\n")
+}
+
+// PrintCanisters writes canisters to standard output, one line of JSON for each.
+func (s *Screen) PrintCanisters(all ...canister.Canister) error {
+	for _, one := range all {
+		form, err := canister.Marshal(one)
+		if err != nil {
+			return fmt.Errorf("a %s: %w", one.Kind(), err)
+		}
+		s.PrintJSON(string(form) + "\n")
+	}
+	return s.Err()
+}
+
+// PrintSafe writes text to standard output: sanitized by [shown.Text] on a terminal, and
+// unchanged for programs.
+func (s *Screen) PrintSafe(text string) {
+	if s.Results.terminal {
+		text = shown.Text(text)
+	}
+	s.Print(text)
+}
