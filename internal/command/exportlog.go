@@ -10,7 +10,7 @@ import (
 
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/shown"
-	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
 )
@@ -72,7 +72,7 @@ func (l *exportLog) failed(text string) {
 
 // tell writes a line; l.mu is held.
 func (l *exportLog) tell(text string, now time.Time) {
-	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", terminal.Fit(text, 500)), zap.Int("before", l.untold))
+	l.logger.Warn("traces or metrics were not exported", event.ExportFailed, zap.String("error", textcut.Bytes(text, 500)), zap.Int("before", l.untold))
 	l.told, l.untold, l.last = now, 0, ""
 }
 
@@ -97,7 +97,7 @@ func (l *exportLog) clean(text string) string {
 // variables with its messages; those values are dropped.
 func (l *exportLog) internal() logr.Logger { return logr.New(internalLog{l}) }
 
-type internalLog struct{ *exportLog }
+type internalLog struct{ to *exportLog }
 
 func (l internalLog) Init(logr.RuntimeInfo)          {}
 func (l internalLog) Enabled(int) bool               { return false }
@@ -105,15 +105,15 @@ func (l internalLog) Info(int, string, ...any)       {}
 func (l internalLog) WithValues(...any) logr.LogSink { return l }
 func (l internalLog) WithName(string) logr.LogSink   { return l }
 func (l internalLog) Error(err error, message string, _ ...any) {
-	l.mu.Lock()
-	begun := l.begun
-	l.mu.Unlock()
+	l.to.mu.Lock()
+	begun := l.to.begun
+	l.to.mu.Unlock()
 	switch {
 	case begun && err != nil:
-		l.failed(message + ": " + err.Error())
+		l.to.failed(message + ": " + err.Error())
 	case begun:
-		l.failed(message)
+		l.to.failed(message)
 	case err != nil && strings.Contains(message, "tls"): // the certificate files have not been checked before
-		l.wrong("OTEL_EXPORTER_OTLP_CERTIFICATE, or _CLIENT_CERTIFICATE and _CLIENT_KEY: " + err.Error())
+		l.to.wrong("OTEL_EXPORTER_OTLP_CERTIFICATE, or _CLIENT_CERTIFICATE and _CLIENT_KEY: " + err.Error())
 	}
 }

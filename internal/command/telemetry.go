@@ -48,7 +48,11 @@ type watching struct {
 }
 
 // wanted is the telemetry that the command line requests, in addition to the variables.
-type wanted struct{ trace, scrape bool }
+type wanted struct {
+	trace   bool   // keep the spans for the screen
+	scrape  bool   // serve the metrics to a scraper
+	version string // of the program
+}
 
 // watch starts the exports that the variables configure. Nothing connects yet. It logs an
 // invalid variable and ignores it, as the specification requires. It returns an error
@@ -60,13 +64,13 @@ func watch(lookup func(string) string, want wanted, logger *zap.Logger) (*watchi
 		w.log.wrong(problem)
 	}
 	w.ended, w.end = context.WithCancel(context.Background())
-	if w.traces == "" && w.metrics == "" && want == (wanted{}) {
+	if w.traces == "" && w.metrics == "" && !want.trace && !want.scrape {
 		return w, nil
 	}
 	otel.SetErrorHandler(w.log)
 	otel.SetLogger(w.log.internal())
 	defer w.log.begin()
-	of := w.resource()
+	of := w.resource(want.version)
 	if err := w.startTraces(of, want.trace); err != nil {
 		return w, err
 	}
@@ -90,9 +94,9 @@ func (w *watching) options() *telemetry.Options {
 
 // resource describes this process, with OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
 // applied. It excludes the command line, which may contain prompts.
-func (w *watching) resource() *resource.Resource {
+func (w *watching) resource(version string) *resource.Resource {
 	of, err := resource.New(context.Background(),
-		resource.WithAttributes(attribute.String("service.name", "consort"), attribute.String("service.version", version())),
+		resource.WithAttributes(attribute.String("service.name", "consort"), attribute.String("service.version", version)),
 		resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithProcessPID(), resource.WithProcessExecutableName(), resource.WithProcessRuntimeName(), resource.WithProcessRuntimeVersion(),
 		resource.WithFromEnv())

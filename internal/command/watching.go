@@ -16,7 +16,7 @@ func (p *program) startWatching(logger *zap.Logger) (options *telemetry.Options,
 	if !p.watched {
 		return nil, nil
 	}
-	p.watching, err = watch(os.Getenv, wanted{trace: p.trace, scrape: p.scraped}, logger)
+	p.watching, err = watch(os.Getenv, wanted{trace: p.trace, scrape: p.scraped, version: version()}, logger)
 	return p.watching.options(), err
 }
 

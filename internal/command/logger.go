@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/event"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// logOptions choose what a log looks like.
+type LogOptions struct {
+	Level zapcore.Level // of the first lines that are logged
+	JSON  bool          // lines are JSON objects; otherwise they are for people
+	// Colours paints the levels of lines for people.
+	Colours bool
+	// OwnLines leaves out the lines about failed calls and lost servers, for a person
+	// who sees them in the lines of the calls.
+	OwnLines bool
+}
+
+// NewLogger returns a logger that writes to a screen. The function end reports dropped
+// lines that were not reported yet.
+func NewLogger(to zapcore.WriteSyncer, options LogOptions) (logger *zap.Logger, end func()) {
+	encoder := consoleLines(options.Colours)
+	if options.JSON {
+		encoder = zapcore.NewJSONEncoder(jsonFormat)
+	}
+	core := zapcore.NewCore(encoder, to, options.Level)
+	if options.OwnLines {
+		core = untold{core}
+	}
+	sampled := newSampled(core, time.Now)
+	return zap.New(sampled), sampled.tellRest
+}
+
+// consoleLines encodes lines for people, with coloured levels if colours is set.
+func consoleLines(colours bool) zapcore.Encoder {
+	format := zap.NewDevelopmentEncoderConfig()
+	format.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+	if colours {
+		format.EncodeLevel = zapcore.CapitalColorLevelEncoder
+	}
+	return zapcore.NewConsoleEncoder(format)
+}
+
+// jsonFormat encodes lines as objects with ts (RFC 3339), level and msg, and the fields.
+var jsonFormat = zapcore.EncoderConfig{
+	TimeKey: "ts", EncodeTime: zapcore.RFC3339NanoTimeEncoder,
+	LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder,
+	MessageKey: "msg", NameKey: "logger",
+	EncodeDuration: zapcore.StringDurationEncoder,
+}
+
+// NoteJSON encodes a line for people as a line of the JSON log.
+func NoteJSON(text string) string {
+	line, err := zapcore.NewJSONEncoder(jsonFormat).EncodeEntry(
+		zapcore.Entry{Level: zapcore.InfoLevel, Time: time.Now(), Message: strings.Trim(text, "\n")}, []zapcore.Field{event.CommandSaid})
+	if err != nil { // strings have a JSON form
+		panic(err)
+	}
+	defer line.Free()
+	return strings.TrimSuffix(line.String(), "\n")
+}
+
+// untold drops the log lines about failed calls and lost servers: a person sees them in
+// the lines of the calls.
+type untold struct{ zapcore.Core }
+
+func (u untold) With(fields []zapcore.Field) zapcore.Core { return untold{u.Core.With(fields)} }
+
+func (u untold) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if u.Enabled(entry.Level) {
+		return checked.AddCore(entry, u)
+	}
+	return checked
+}
+
+func (u untold) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	if slices.ContainsFunc(fields, func(f zapcore.Field) bool { return f.Equals(event.CallFailed) || f.Equals(event.Lost) }) {
+		return nil
+	}
+	return u.Core.Write(entry, fields)
+}
