@@ -7,6 +7,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/logsetup"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -24,7 +25,7 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	if err != nil {
 		return nil, nil, exit.Usagef("--log-level: %w", err)
 	}
-	logger, end = NewLogger(p.screen.LogWriter(), LogOptions{
+	logger, end = logsetup.New(p.screen.LogWriter(), logsetup.Options{
 		Level: level, JSON: p.inJSON(configured.Format), Colours: p.screen.Notes.On,
 		OwnLines: p.views && p.screen.Live && p.logLevel == "" && configured.Level == "",
 	})
@@ -37,6 +38,6 @@ func (p *program) inJSON(configured config.Format) bool {
 	if config.Format(cmp.Or(p.logFormat, string(configured))) != config.FormatJSON {
 		return false
 	}
-	p.screen.EncodeNotes(NoteJSON)
+	p.screen.EncodeNotes(logsetup.NoteJSON)
 	return true
 }

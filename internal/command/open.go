@@ -118,7 +118,7 @@ func (p *program) close(assembly *config.Assembly) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	p.watching.collect()
+	p.watching.Collect()
 	if err := assembly.Close(ctx); err != nil {
 		return &closeError{err}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/otelsetup"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
@@ -48,8 +49,8 @@ type program struct {
 	// watched enables telemetry, according to the OpenTelemetry variables and trace;
 	// scraped adds metrics for a scraper.
 	watched, scraped bool
-	watching         *watching // nil unless watched
-	endLog           func()    // nil until there is a log
+	watching         *otelsetup.Exports // nil unless watched
+	endLog           func()             // nil until there is a log
 
 	// quiet is the default log level of the command; empty means warn.
 	quiet string
@@ -115,7 +116,7 @@ func (p *program) formatOf(root *cobra.Command, args []string) {
 // end exports the remaining telemetry and logs the remaining lines.
 func (p *program) end() {
 	if p.watching != nil {
-		p.watching.close()
+		p.watching.Close()
 	}
 	if p.endLog != nil {
 		p.endLog()

@@ -68,7 +68,7 @@ func (s *serving) tellHealth(settings *config.Serve, watched *readiness, log *za
 	s.screen.Note("health at http://%s/health/mcp", listener.Addr())
 	handler := http.NewServeMux()
 	handler.Handle("/", ensemble.HealthHandler(watched.roster, watched.reason))
-	handler.Handle("GET /metrics", s.watching.scrape)
+	handler.Handle("GET /metrics", s.watching.Scrape)
 	server := listening.NewServer(listener, listening.WithoutBody(ownNames(listener.Addr(), handler)), listening.Options{
 		Limits: listening.Limits{
 			Connections: settings.MaxConnections, PerAddress: settings.MaxConnectionsPerAddress,

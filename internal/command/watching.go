@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/consort-go/consort/internal/otelsetup"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -16,8 +17,8 @@ func (p *program) startWatching(logger *zap.Logger) (options *telemetry.Options,
 	if !p.watched {
 		return nil, nil
 	}
-	p.watching, err = watch(os.Getenv, wanted{trace: p.trace, scrape: p.scraped, version: version()}, logger)
-	return p.watching.options(), err
+	p.watching, err = otelsetup.Start(os.Getenv, otelsetup.Options{Trace: p.trace, Scrape: p.scraped, Version: version()}, logger)
+	return p.watching.Telemetry(), err
 }
 
 // showTrace prints the spans since the last call, if the user wants them.
@@ -25,6 +26,6 @@ func (p *program) showTrace() {
 	if !p.trace || p.watching == nil {
 		return
 	}
-	spans, more := p.watching.spans.take()
+	spans, more := p.watching.Spans.Take()
 	p.screen.Note("%s", strings.TrimSuffix(terminal.SpanTree(spans, more, p.screen.Notes), "\n"))
 }

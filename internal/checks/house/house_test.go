@@ -127,7 +127,7 @@ var doorways = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema":  {"invoker"},
 	"github.com/spf13/cobra":                 {"internal/command"},
 	"go.opentelemetry.io":                    {"invoker/telemetry"},
-	"github.com/prometheus":                  {"internal/command"},
+	"github.com/prometheus":                  {"internal/otelsetup"},
 	"github.com/jackc/pgx":                   {"converse/history/postgres"},
 	"modernc.org/sqlite":                     {"converse/history/sqlite", "examples/tasks/taskbook"},
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package otelsetup
 
 import (
 	"strings"
@@ -67,7 +67,7 @@ func TestExportsOf(t *testing.T) {
 		"OTEL_PROPAGATORS=tracecontext,baggage,none":                                               {},
 		"OTEL_PROPAGATORS=b3": {"", "", "OTEL_PROPAGATORS"},
 	} {
-		got := exportsOf(environment(lines))
+		got := settingsOf(environment(lines))
 		var wrong []string
 		for _, problem := range got.problems {
 			name, _, _ := strings.Cut(problem, ":")
@@ -91,7 +91,7 @@ func TestCollectorOfThisMachine(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE=/ca.pem": {true, false},
 		"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=/me.pem":  {},
 	} {
-		got := exportsOf(environment("OTEL_TRACES_EXPORTER=otlp\nOTEL_METRICS_EXPORTER=otlp\n" + lines))
+		got := settingsOf(environment("OTEL_TRACES_EXPORTER=otlp\nOTEL_METRICS_EXPORTER=otlp\n" + lines))
 		if got.plainTraces != want[0] || got.plainMetrics != want[1] {
 			t.Errorf("%q: plain traces %t, metrics %t", lines, got.plainTraces, got.plainMetrics)
 		}
@@ -104,7 +104,7 @@ func TestBatches(t *testing.T) {
 	for _, value := range []string{"-3", "0", "99999999999999", "many", "1"} {
 		for _, name := range []string{"MAX_QUEUE_SIZE", "MAX_EXPORT_BATCH_SIZE", "SCHEDULE_DELAY", "EXPORT_TIMEOUT"} {
 			name = "OTEL_BSP_" + name
-			got := exportsOf(environment("OTEL_TRACES_EXPORTER=otlp\n" + name + "=" + value))
+			got := settingsOf(environment("OTEL_TRACES_EXPORTER=otlp\n" + name + "=" + value))
 			if told := len(got.problems) == 1 && strings.HasPrefix(got.problems[0], name); told != (value != "1") {
 				t.Errorf("%s=%s: problems %q", name, value, got.problems)
 			}
@@ -126,7 +126,7 @@ func FuzzExportsOf(f *testing.F) {
 	f.Add("otlp", "http://u:hunter2-hunter2@h:1/", "authorization=Bearer hunter2-hunter2,x=%zz", "grpc", "0.5")
 	f.Add("console,otlp", "h:1", "hunter2-hunter2", "http/protobuf", "always_on")
 	f.Fuzz(func(t *testing.T, exporter, endpoint, headers, protocol, sampler string) {
-		got := exportsOf(func(name string) string {
+		got := settingsOf(func(name string) string {
 			switch {
 			case strings.HasSuffix(name, "_HEADERS"):
 				return headers

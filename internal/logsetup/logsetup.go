@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+// Package logsetup makes the logger of the command: its format, and how it thins out a
+// flood of lines.
+package logsetup
 
 import (
 	"slices"
@@ -12,8 +14,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// logOptions choose what a log looks like.
-type LogOptions struct {
+// Options choose what a log looks like.
+type Options struct {
 	Level zapcore.Level // of the first lines that are logged
 	JSON  bool          // lines are JSON objects; otherwise they are for people
 	// Colours paints the levels of lines for people.
@@ -23,9 +25,9 @@ type LogOptions struct {
 	OwnLines bool
 }
 
-// NewLogger returns a logger that writes to a screen. The function end reports dropped
+// New returns a logger that writes to a screen. The function end reports dropped
 // lines that were not reported yet.
-func NewLogger(to zapcore.WriteSyncer, options LogOptions) (logger *zap.Logger, end func()) {
+func New(to zapcore.WriteSyncer, options Options) (logger *zap.Logger, end func()) {
 	encoder := consoleLines(options.Colours)
 	if options.JSON {
 		encoder = zapcore.NewJSONEncoder(jsonFormat)

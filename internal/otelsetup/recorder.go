@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package otelsetup
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 // maxSpans bounds the spans kept for one turn.
 const maxSpans = 2000
 
-// recorder keeps ended spans until they are taken. It is a span processor; all methods
+// Recorder keeps ended spans until they are taken. It is a span processor; all methods
 // may be called concurrently.
-type recorder struct {
+type Recorder struct {
 	mu    sync.Mutex
 	spans []sdk.ReadOnlySpan
 	more  int // spans that were not kept
 }
 
-func (r *recorder) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (r *Recorder) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-func (r *recorder) OnEnd(span sdk.ReadOnlySpan) {
+func (r *Recorder) OnEnd(span sdk.ReadOnlySpan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.spans) == maxSpans {
@@ -32,11 +32,11 @@ func (r *recorder) OnEnd(span sdk.ReadOnlySpan) {
 	r.spans = append(r.spans, span)
 }
 
-func (r *recorder) Shutdown(context.Context) error   { return nil }
-func (r *recorder) ForceFlush(context.Context) error { return nil }
+func (r *Recorder) Shutdown(context.Context) error   { return nil }
+func (r *Recorder) ForceFlush(context.Context) error { return nil }
 
-// take returns the spans that ended since the last call.
-func (r *recorder) take() (spans []sdk.ReadOnlySpan, more int) {
+// Take returns the spans that ended since the last call.
+func (r *Recorder) Take() (spans []sdk.ReadOnlySpan, more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	spans, more = r.spans, r.more

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package otelsetup
 
 import (
 	"testing"
@@ -9,15 +9,15 @@ import (
 )
 
 func TestRecorderIsBounded(t *testing.T) {
-	r := &recorder{}
+	r := &Recorder{}
 	span := tracetest.SpanStub{Name: "x"}.Snapshot()
 	for range maxSpans + 5 {
 		r.OnEnd(span)
 	}
-	if spans, more := r.take(); len(spans) != maxSpans || more != 5 {
+	if spans, more := r.Take(); len(spans) != maxSpans || more != 5 {
 		t.Errorf("%d spans are kept, and %d are not", len(spans), more)
 	}
-	if spans, more := r.take(); len(spans) != 0 || more != 0 {
+	if spans, more := r.Take(); len(spans) != 0 || more != 0 {
 		t.Errorf("%d spans, and %d more, are still there", len(spans), more)
 	}
 }

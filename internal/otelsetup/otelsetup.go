@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+// Package otelsetup exports the traces and metrics of the command as the OTEL_* variables
+// of the environment say: it makes the exporters, the description of this process, and
+// the providers of tracers and meters.
+package otelsetup
 
 import (
 	"context"
@@ -29,56 +32,56 @@ import (
 	"go.uber.org/zap"
 )
 
-// flushTime bounds how long the command waits for a collector when it ends.
-const flushTime = 3 * time.Second
+// FlushTime bounds how long the command waits for a collector when it ends.
+const FlushTime = 3 * time.Second
 
-// watching exports the traces and metrics of the command to a collector, to a scraper and
+// Exports exports the traces and metrics of the command to a collector, to a scraper and
 // to the screen, each only if requested.
-type watching struct {
-	exports
+type Exports struct {
+	settings
 	log     *exportLog
 	tracers *trace.TracerProvider // nil for no traces
 	meters  *metric.MeterProvider // nil for no metrics
 	pushed  *pushedMetrics        // nil unless metrics go to a collector
-	scrape  http.Handler          // of the metrics; nil unless wanted
-	spans   *recorder             // nil unless wanted
+	Scrape  http.Handler          // of the metrics; nil unless wanted
+	Spans   *Recorder             // nil unless wanted
 
 	ended context.Context // stops running exports
 	end   context.CancelFunc
 }
 
-// wanted is the telemetry that the command line requests, in addition to the variables.
-type wanted struct {
-	trace   bool   // keep the spans for the screen
-	scrape  bool   // serve the metrics to a scraper
-	version string // of the program
+// Options is the telemetry that the command line requests, in addition to the variables.
+type Options struct {
+	Trace   bool   // keep the spans, in [Exports.Spans]
+	Scrape  bool   // serve the metrics to a scraper, with [Exports.Scrape]
+	Version string // of this program
 }
 
-// watch starts the exports that the variables configure. Nothing connects yet. It logs an
+// Start starts the exports that the variables configure. Nothing connects yet. It logs an
 // invalid variable and ignores it, as the specification requires. It returns an error
 // only if an exporter cannot be created. The caller must close the result in any case.
-func watch(lookup func(string) string, want wanted, logger *zap.Logger) (*watching, error) {
-	w := &watching{exports: exportsOf(lookup)}
+func Start(lookup func(string) string, want Options, logger *zap.Logger) (*Exports, error) {
+	w := &Exports{settings: settingsOf(lookup)}
 	w.log = newExportLog(logger, redact.New(w.secrets...))
 	for _, problem := range w.problems {
 		w.log.wrong(problem)
 	}
 	w.ended, w.end = context.WithCancel(context.Background())
-	if w.traces == "" && w.metrics == "" && !want.trace && !want.scrape {
+	if w.traces == "" && w.metrics == "" && !want.Trace && !want.Scrape {
 		return w, nil
 	}
 	otel.SetErrorHandler(w.log)
 	otel.SetLogger(w.log.internal())
 	defer w.log.begin()
-	of := w.resource(want.version)
-	if err := w.startTraces(of, want.trace); err != nil {
+	of := w.resource(want.Version)
+	if err := w.startTraces(of, want.Trace); err != nil {
 		return w, err
 	}
-	return w, w.startMetrics(of, want.scrape)
+	return w, w.startMetrics(of, want.Scrape)
 }
 
-// options returns the options of the telemetry, or nil if nothing is exported.
-func (w *watching) options() *telemetry.Options {
+// Telemetry returns the options of the telemetry, or nil if nothing is exported.
+func (w *Exports) Telemetry() *telemetry.Options {
 	if w.tracers == nil && w.meters == nil {
 		return nil
 	}
@@ -94,7 +97,7 @@ func (w *watching) options() *telemetry.Options {
 
 // resource describes this process, with OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
 // applied. It excludes the command line, which may contain prompts.
-func (w *watching) resource(version string) *resource.Resource {
+func (w *Exports) resource(version string) *resource.Resource {
 	of, err := resource.New(context.Background(),
 		resource.WithAttributes(attribute.String("service.name", "consort"), attribute.String("service.version", version)),
 		resource.WithTelemetrySDK(), resource.WithHost(),
@@ -106,7 +109,7 @@ func (w *watching) resource(version string) *resource.Resource {
 	return of
 }
 
-func (w *watching) startTraces(of *resource.Resource, shown bool) error {
+func (w *Exports) startTraces(of *resource.Resource, shown bool) error {
 	options := []trace.TracerProviderOption{trace.WithResource(of)}
 	if w.traces != "" {
 		exporter, err := w.spanExporter()
@@ -116,8 +119,8 @@ func (w *watching) startTraces(of *resource.Resource, shown bool) error {
 		options = append(options, trace.WithBatcher(endingExporter{exporter, w.ended}, w.batches...))
 	}
 	if shown {
-		w.spans = &recorder{}
-		options = append(options, trace.WithSpanProcessor(w.spans))
+		w.Spans = &Recorder{}
+		options = append(options, trace.WithSpanProcessor(w.Spans))
 		if w.traces == "" { // OTEL_TRACES_SAMPLER is for exported traces
 			options = append(options, trace.WithSampler(trace.AlwaysSample()))
 		}
@@ -128,7 +131,7 @@ func (w *watching) startTraces(of *resource.Resource, shown bool) error {
 	return nil
 }
 
-func (w *watching) spanExporter() (trace.SpanExporter, error) {
+func (w *Exports) spanExporter() (trace.SpanExporter, error) {
 	switch {
 	case w.traces == overGRPC && w.plainTraces:
 		return otlptracegrpc.New(context.Background(), otlptracegrpc.WithInsecure())
@@ -140,7 +143,7 @@ func (w *watching) spanExporter() (trace.SpanExporter, error) {
 	return otlptracehttp.New(context.Background())
 }
 
-func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
+func (w *Exports) startMetrics(of *resource.Resource, scraped bool) error {
 	options := []metric.Option{metric.WithResource(of)}
 	if w.metrics != "" {
 		exporter, err := w.metricExporter()
@@ -158,7 +161,7 @@ func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
 			return err
 		}
 		options = append(options, metric.WithReader(reader))
-		w.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		w.Scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 			ErrorLog: w.log, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 8, Timeout: 10 * time.Second,
 		})
 	}
@@ -168,7 +171,7 @@ func (w *watching) startMetrics(of *resource.Resource, scraped bool) error {
 	return nil
 }
 
-func (w *watching) metricExporter() (metric.Exporter, error) {
+func (w *Exports) metricExporter() (metric.Exporter, error) {
 	switch {
 	case w.metrics == overGRPC && w.plainMetrics:
 		return otlpmetricgrpc.New(context.Background(), otlpmetricgrpc.WithInsecure())
@@ -180,10 +183,10 @@ func (w *watching) metricExporter() (metric.Exporter, error) {
 	return otlpmetrichttp.New(context.Background())
 }
 
-// close exports the remaining data, for flushTime at most, and ends everything that watch
+// Close exports the remaining data, for FlushTime at most, and ends everything that Start
 // started.
-func (w *watching) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+func (w *Exports) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), FlushTime)
 	defer cancel()
 	defer context.AfterFunc(ctx, w.end)()
 	defer w.log.close()
@@ -191,7 +194,7 @@ func (w *watching) close() {
 	shut := func(down func(context.Context) error) {
 		both.Go(func() {
 			// Cancelled exports get a moment to notice.
-			patient, over := context.WithTimeout(context.Background(), flushTime+time.Second)
+			patient, over := context.WithTimeout(context.Background(), FlushTime+time.Second)
 			defer over()
 			if err := down(patient); err != nil {
 				w.log.Handle(err)
@@ -224,10 +227,10 @@ func (m *pushedMetrics) wait() {
 	}
 }
 
-// collect reads the metrics and begins to export them, without waiting: the metrics of
+// Collect reads the metrics and begins to export them, without waiting: the metrics of
 // ensembles can be read only until the roster is closed. Close waits for the export
-// within the flushTime of all exports.
-func (w *watching) collect() {
+// within the FlushTime of all exports.
+func (w *Exports) Collect() {
 	if w == nil || w.pushed == nil {
 		return
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package otelsetup
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 )
 
-// exports holds the settings of the OTEL_* variables (OpenTelemetry, Environment Variable
+// settings holds the settings of the OTEL_* variables (OpenTelemetry, Environment Variable
 // Specification). The exporters and the SDK read some of them themselves; this code
 // handles the rest, and checks all of them.
-type exports struct {
+type settings struct {
 	traces, metrics protocol // empty for none
 	// plain is set if no variable sets the endpoint or TLS: the collector is then on this
 	// machine, without TLS (§ Configuration Options of OTLP; the SDK's own default has
@@ -42,14 +42,14 @@ const (
 // variables reads exports from the environment. An empty variable counts as unset.
 type variables struct {
 	lookup func(name string) string
-	exports
+	settings
 }
 
-// exportsOf reads the variables with lookup, for example os.Getenv.
-func exportsOf(lookup func(name string) string) exports {
+// settingsOf reads the variables with lookup, for example os.Getenv.
+func settingsOf(lookup func(name string) string) settings {
 	v := variables{lookup: func(name string) string { return strings.TrimSpace(lookup(name)) }}
 	if v.boolean("OTEL_SDK_DISABLED") {
-		return v.exports
+		return v.settings
 	}
 	v.traces, v.plainTraces = v.signal("TRACES"), v.plain("TRACES")
 	v.metrics, v.plainMetrics = v.signal("METRICS"), v.plain("METRICS")
@@ -63,7 +63,7 @@ func exportsOf(lookup func(name string) string) exports {
 		v.milliseconds("OTEL_METRIC_EXPORT_INTERVAL")
 		v.milliseconds("OTEL_METRIC_EXPORT_TIMEOUT")
 	}
-	return v.exports
+	return v.settings
 }
 
 func (v *variables) wrong(name, format string, args ...any) {
