@@ -37,6 +37,10 @@ type Method struct {
 //
 // Argument, value and error are as for [New]. The returned error lists all
 // problems: missing methods, unsuitable signatures, and tools with the same name.
+//
+// Methods finds the methods by name, so the linker keeps every exported method of
+// every type of a program that calls it. Where size matters, use [New] with a method
+// value such as book.Add.
 func Methods(receiver any, methods map[string]Method) ([]Invoker, error) {
 	value := reflect.ValueOf(receiver)
 	if !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {

@@ -65,10 +65,7 @@ func (d *demoServer) serveTasks(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, book.Close()) }()
-	tools, err := taskbook.Tools(book)
-	if err != nil {
-		return err
-	}
+	tools := taskbook.Tools(book)
 	for i, tool := range tools {
 		tools[i] = slow{tool, d.pace}
 	}

@@ -3,33 +3,36 @@
 package taskbook
 
 import (
+	"context"
+
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker"
 )
 
 // Tools returns the five tools for a book: add_task, complete_task, delete_task,
 // list_tasks and update_task.
-func Tools(book *Book) ([]invoker.Invoker, error) {
+func Tools(book *Book) []invoker.Invoker {
 	no := false
-	tool := func(description string, hints invoker.Hints) invoker.Method {
-		hints.OpenWorld = &no
-		return invoker.Method{Description: description, Options: invoker.Options{Hints: hints, Needs: []invoker.Need{User}}}
+	return []invoker.Invoker{
+		tool("add_task", "Add a task to the user's list.", invoker.Hints{Destructive: &no}, book.AddTask),
+		tool("complete_task", "Mark a task of the user as completed.", invoker.Hints{Idempotent: true, Destructive: &no}, book.CompleteTask),
+		tool("delete_task", "Delete a task of the user for good.", invoker.Hints{Idempotent: true}, book.DeleteTask),
+		tool("list_tasks", "List the user's tasks, the oldest first.", invoker.Hints{ReadOnly: true}, book.ListTasks),
+		tool("update_task", "Give a task of the user another title.", invoker.Hints{Idempotent: true}, book.UpdateTask),
 	}
-	return invoker.Methods(book, map[string]invoker.Method{
-		"AddTask":      tool("Add a task to the user's list.", invoker.Hints{Destructive: &no}),
-		"ListTasks":    tool("List the user's tasks, the oldest first.", invoker.Hints{ReadOnly: true}),
-		"UpdateTask":   tool("Give a task of the user another title.", invoker.Hints{Idempotent: true}),
-		"CompleteTask": tool("Mark a task of the user as completed.", invoker.Hints{Idempotent: true, Destructive: &no}),
-		"DeleteTask":   tool("Delete a task of the user for good.", invoker.Hints{Idempotent: true}),
-	})
+}
+
+// tool makes a tool for the user of the call that uses only the book.
+func tool[In, Out any](name, description string, hints invoker.Hints, method func(context.Context, In) (Out, error)) invoker.Invoker {
+	no := false
+	hints.OpenWorld = &no
+	tool, err := invoker.New(name, description, method, &invoker.Options{Hints: hints, Needs: []invoker.Need{User}})
+	if err != nil {
+		panic(err) // a bug in this package, which its tests exclude
+	}
+	return tool
 }
 
 // Ensemble returns the tools for a book as an ensemble named tasks. The caller must close
 // the ensemble before the book.
-func Ensemble(book *Book) *ensemble.Ensemble {
-	tools, err := Tools(book)
-	if err != nil {
-		panic(err) // a bug in this package, which its tests exclude
-	}
-	return ensemble.Local("tasks", tools...)
-}
+func Ensemble(book *Book) *ensemble.Ensemble { return ensemble.Local("tasks", Tools(book)...) }

@@ -19,12 +19,8 @@ type kit map[string]invoker.Invoker
 
 func newKit(t testing.TB, book *Book) kit {
 	t.Helper()
-	tools, err := Tools(book)
-	if err != nil {
-		t.Fatal(err)
-	}
 	byName := kit{}
-	for _, tool := range tools {
+	for _, tool := range Tools(book) {
 		byName[tool.Definition().Name] = tool
 	}
 	return byName
