@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap"
 )
@@ -21,45 +18,25 @@ import (
 // a [Source], kept connected. All methods may be called concurrently. [New] makes an
 // ensemble; the zero value is not usable.
 type Ensemble struct {
+	// These do not change after New.
 	name    string
 	source  Source
 	options Options
-	filter  filter
 	log     *zap.Logger
-	shelves shelves
-	news    *newsroom
+	foreign foreignCode
 
-	mu    sync.Mutex
-	state State
-	since time.Time
-	// current is the connection in use or being opened; nil while idle, lost or closed.
-	current *life
-	// last is the newest connection that was opened, gone or not; nil before the first.
-	// The next one is not opened until it is gone.
-	last *life
-	// attempts remembers the failed attempts since the last successful one.
-	attempts backoff
+	// These have locks of their own, which may be taken while mu is held, but not the
+	// other way round.
+	stats stats
+	news  *broadcaster
 
-	setbacks []time.Time    // losses and failed attempts within Restart.Window
-	retry    *time.Timer    // connects again; nil when no attempt is planned
-	random   func() float64 // from 0 to 1, for the wait before a retry
-	parked   error          // the reason, while the state is Parked
-	broken   bool           // the connection was lost, and none has opened since
-
-	offer           *offer // from the last listing; kept across connections
-	listed          bool   // offer comes from a listing
-	asleep          bool   // disconnected because it was idle: the offer stays valid
-	lastChange      Change
-	peer            Peer
-	lastErr         error
-	connectDuration time.Duration
-	tally           tally
-
-	// jobs are the calls and listings that have not returned. abandoned counts, by
-	// name, the jobs that no caller waits for.
-	jobs      map[*job]struct{}
-	abandoned map[string]int
-
+	// mu guards everything below, and those fields of sessions, jobs, subscriptions and
+	// listCaches that say so.
+	mu            sync.Mutex
+	supervisor    supervisor
+	tools         toolHistory
+	jobs          jobs
+	lists         libraryLists
 	subscriptions map[string]*subscription // by URI
 
 	unobserve func() // unregisters the ensemble from the gauges
@@ -73,23 +50,19 @@ func New(name string, source Source, options *Options) *Ensemble {
 		name:    name,
 		source:  source,
 		options: options.withDefaults(),
-		state:   Idle,
-		since:   time.Now(),
-		random:  rand.Float64,
-		offer:   &offer{},
-		jobs:    make(map[*job]struct{}),
-
-		abandoned: make(map[string]int),
-		shelves:   newShelves(name),
-		news:      newNewsroom(name),
+		news:    newBroadcaster(name),
+		tools:   toolHistory{offer: &offer{}},
+		jobs:    newJobs(),
 
 		subscriptions: make(map[string]*subscription),
 		unobserve:     func() {},
 	}
 	e.options.Trust = cmp.Or(e.options.Trust, trust(source))
-	e.filter = filter{allow: e.options.Allow, deny: e.options.Deny}
 	e.log = e.options.Logger.With(zap.String("ensemble", name))
-	e.options.Redact = redact.Contained(e.options.Redact, e.logPanic)
+	e.foreign = foreignCode{e.log}
+	e.options.Redact = redact.Contained(e.options.Redact, e.foreign.logPanic)
+	e.lists = newLibraryLists(e)
+	e.supervisor = newSupervisor(e)
 	e.observe()
 	return e
 }
@@ -106,7 +79,7 @@ func (e *Ensemble) Name() string { return e.name }
 // while, 1 s at first and 30 s at most, instead of trying again. Connect always tries,
 // and revives an ensemble that is Parked.
 func (e *Ensemble) Connect(ctx context.Context) error {
-	_, err := e.ready(ctx, true)
+	_, err := e.ready(ctx, true, forList)
 	return err
 }
 
@@ -139,44 +112,32 @@ func (e *Ensemble) Close(ctx context.Context) error {
 	return e.leave(ctx, Closed, ErrClosed)
 }
 
-// impoliteness bounds the wait for a forced end.
-const impoliteness = 2 * time.Second
+// forcedEnd bounds the wait for a forced end.
+const forcedEnd = 2 * time.Second
 
 // leave ends the current connection, enters state and waits until everything is gone.
 func (e *Ensemble) leave(ctx context.Context, state State, cause error) error {
 	e.mu.Lock()
-	var lives []*life
-	if e.current != nil {
-		lives = append(lives, e.current)
-		e.end(e.current, cause)
-	}
-	if e.last != nil {
-		lives = append(lives, e.last) // may be the same
-	}
-	if e.state != Closed {
-		e.enter(state)
-		e.forgive()
-		e.asleep = false
-	}
-	jobs := e.endedJobs()
+	sessions := e.supervisor.leave(state, cause)
+	jobs := e.jobs.ofEnded()
 	e.mu.Unlock()
-	if len(lives) == 0 {
+	if len(sessions) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.options.CloseTimeout)
 	defer cancel()
-	for _, l := range lives {
-		defer context.AfterFunc(ctx, l.hurry)()
+	for _, s := range sessions {
+		defer context.AfterFunc(ctx, s.forceClose)()
 	}
-	return e.waitGone(ctx, lives, jobs)
+	return e.waitGone(ctx, sessions, jobs)
 }
 
 // waitGone waits for connections and the jobs on them, and a little longer than ctx
 // lasts, because a forced end takes a moment too.
-func (e *Ensemble) waitGone(ctx context.Context, lives []*life, jobs []*job) error {
-	patience := time.NewTimer(e.options.CloseTimeout + impoliteness)
-	defer patience.Stop()
-	defer context.AfterFunc(ctx, func() { patience.Reset(impoliteness) })()
+func (e *Ensemble) waitGone(ctx context.Context, sessions []*session, jobs []*job) error {
+	bound := time.NewTimer(e.options.CloseTimeout + forcedEnd)
+	defer bound.Stop()
+	defer context.AfterFunc(ctx, func() { bound.Reset(forcedEnd) })()
 
 	var left []error
 	late := false
@@ -185,7 +146,7 @@ func (e *Ensemble) waitGone(ctx context.Context, lives []*life, jobs []*job) err
 			select {
 			case <-gone:
 				return
-			case <-patience.C:
+			case <-bound.C:
 				late = true
 			}
 		}
@@ -195,20 +156,11 @@ func (e *Ensemble) waitGone(ctx context.Context, lives []*life, jobs []*job) err
 			left = append(left, fmt.Errorf("ensemble %q: %s", e.name, what))
 		}
 	}
-	for _, l := range slices.Compact(lives) {
-		wait(l.gone, "its connection did not end in time")
+	for _, s := range sessions {
+		wait(s.gone, "its connection did not end in time")
 	}
 	for _, j := range jobs {
 		wait(j.done, j.name+" ignores that it was cancelled and still runs")
 	}
 	return errors.Join(left...)
-}
-
-// enter sets the state; e.mu is held.
-func (e *Ensemble) enter(state State) {
-	if e.state == state {
-		return
-	}
-	e.state, e.since = state, time.Now()
-	e.log.Debug("the state changed", event.StateChanged, zap.String("state", string(state)))
 }

@@ -63,7 +63,7 @@ func (i Instructions) Shortened(most int) Instructions {
 func (e *Ensemble) instructionsOf(connection Connection) Instructions {
 	said := Instructions{Ensemble: e.name}
 	if !e.options.OmitInstructions {
-		text, _ := cleaned(e.peerOf(connection).Instructions, shown.IsInvisible)
+		text, _ := cleaned(e.foreign.peerOf(connection).Instructions, shown.IsInvisible)
 		if text = strings.TrimSpace(text); text != "" {
 			said.Text = e.options.Redact(text)
 		}

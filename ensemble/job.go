@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
-	"github.com/consort-go/consort/invoker"
-	"go.uber.org/zap"
 )
 
 // grace is how long a function may take to return after its context has ended, before
@@ -19,17 +17,49 @@ const grace = 100 * time.Millisecond
 // job is a function of a source that runs in its own goroutine, so that a caller can
 // stop waiting when the function ignores its context.
 type job struct {
-	name   string // for error messages
-	life   *life
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the function has returned
+	name    string // for error messages
+	session *session
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the function has returned
 
 	answered bool // the function returned no error; set before finish
 
 	// Guarded by Ensemble.mu.
 
-	ended     error // why the end of the life ended the job
+	ended     error // why the end of the session ended the job
 	abandoned bool  // no caller waits for it
+}
+
+// jobs are the calls, listings and other requests of an ensemble that have not
+// returned. Ensemble.mu guards it.
+type jobs struct {
+	running   map[*job]struct{}
+	abandoned map[string]int // the jobs that no caller waits for, by name
+}
+
+func newJobs() jobs {
+	return jobs{running: make(map[*job]struct{}), abandoned: make(map[string]int)}
+}
+
+// end cancels the jobs of a session.
+func (all *jobs) end(s *session, cause error) {
+	for j := range all.running {
+		if j.session == s {
+			j.ended = cause
+			j.cancel()
+		}
+	}
+}
+
+// ofEnded returns the jobs whose session has ended.
+func (all *jobs) ofEnded() []*job {
+	var ended []*job
+	for j := range all.running {
+		if j.session.ended != nil {
+			ended = append(ended, j)
+		}
+	}
+	return ended
 }
 
 // maxAbandoned bounds how many jobs of one name may be abandoned at a time.
@@ -46,29 +76,32 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return "panic: " + contain.Text(e.value) }
 
-// begin registers a job, unless its life has ended or too many jobs of its name are
-// abandoned.
-func (e *Ensemble) begin(j *job) error {
+// begin registers a job that cancel ends, unless the session has ended or too many jobs
+// of its name are abandoned.
+func (s *session) begin(name string, cancel context.CancelFunc) (*job, error) {
+	e := s.ensemble
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if j.life.ended != nil {
-		return j.life.ended
+	if s.ended != nil {
+		return nil, s.ended
 	}
-	if e.abandoned[j.name] >= maxAbandoned {
-		return fmt.Errorf("ensemble %q: %d calls of %s ignore that they were cancelled and still run", e.name, maxAbandoned, j.name)
+	if e.jobs.abandoned[name] >= maxAbandoned {
+		return nil, fmt.Errorf("ensemble %q: %d calls of %s ignore that they were cancelled and still run", e.name, maxAbandoned, name)
 	}
-	e.jobs[j] = struct{}{}
-	return nil
+	j := &job{name: name, session: s, cancel: cancel, done: make(chan struct{})}
+	e.jobs.running[j] = struct{}{}
+	return j, nil
 }
 
 // finish unregisters the job.
-func (e *Ensemble) finish(j *job) {
+func (j *job) finish() {
+	e := j.session.ensemble
 	e.mu.Lock()
-	delete(e.jobs, j)
+	delete(e.jobs.running, j)
 	if j.abandoned {
-		e.abandoned[j.name]--
+		e.jobs.abandoned[j.name]--
 		if j.answered {
-			e.tally.late++
+			e.stats.addLate(1)
 		}
 	}
 	e.mu.Unlock()
@@ -76,44 +109,34 @@ func (e *Ensemble) finish(j *job) {
 }
 
 // abandon records that no caller waits for the job, unless it is done.
-func (e *Ensemble) abandon(j *job) {
+func (j *job) abandon() {
+	e := j.session.ensemble
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, running := e.jobs[j]; running {
+	if _, running := e.jobs.running[j]; running {
 		j.abandoned = true
-		e.abandoned[j.name]++
+		e.jobs.abandoned[j.name]++
 	}
 }
 
-// endedBy returns why the end of its life ended the job, or nil.
-func (e *Ensemble) endedBy(j *job) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// endedBy returns why the end of its session ended the job, or nil.
+func (j *job) endedBy() error {
+	j.session.ensemble.mu.Lock()
+	defer j.session.ensemble.mu.Unlock()
 	return j.ended
-}
-
-// endedJobs returns the jobs whose life has ended; e.mu is held.
-func (e *Ensemble) endedJobs() []*job {
-	var ended []*job
-	for j := range e.jobs {
-		if j.life.ended != nil {
-			ended = append(ended, j)
-		}
-	}
-	return ended
 }
 
 // run does a job: it calls f with ctx, which j.cancel ends, and returns the results of
 // f. Soon after ctx has ended it returns an [abandonedError] in any case.
-func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context) (T, error)) (T, error) {
+func run[T any](ctx context.Context, j *job, f func(context.Context) (T, error)) (T, error) {
 	var outcome struct {
 		value T
 		err   error
 	}
 	outcome.err = errExited // unless f returns or panics
 	go func() {
-		defer e.finish(j)
-		outcome.value, outcome.err = guard(e.log, func() (T, error) { return f(ctx) })
+		defer j.finish()
+		outcome.value, outcome.err = guard(j.session.ensemble.log, func() (T, error) { return f(ctx) })
 		j.answered = outcome.err == nil
 	}()
 	select {
@@ -127,34 +150,21 @@ func run[T any](ctx context.Context, e *Ensemble, j *job, f func(context.Context
 	case <-j.done:
 		return outcome.value, outcome.err
 	case <-patience.C:
-		e.abandon(j)
+		j.abandon()
 		var none T
 		return none, &abandonedError{ctx.Err()}
 	}
 }
 
-// errExited is the error of a function that ended its goroutine.
-var errExited = &panicError{"the function ended its goroutine"}
-
-// guard calls f and turns a panic into an error, and logs its stack. The methods of the
-// returned error do not panic; see [contain.Error].
-func guard[T any](log *zap.Logger, f func() (T, error)) (value T, err error) {
-	panicked := contain.Call("a function of the source", func() { value, err = f() })
-	if panicked == nil {
-		return value, usable(err)
-	}
-	logPanic(log, panicked)
-	var none T
-	return none, &panicError{panicked.(*contain.Panic).Value}
-}
-
-// usable returns err, or a replacement with its text if one of its methods panics.
-func usable(err error) error {
-	if contain.Usable(err) {
+// do runs f as a job with ctx, which cancel ends.
+func (s *session) do(ctx context.Context, cancel context.CancelFunc, name string, f func(context.Context) error) error {
+	j, err := s.begin(name, cancel)
+	if err != nil {
 		return err
 	}
-	if _, ok := contain.As[*invoker.Failure](err); ok {
-		return invoker.AsFailure(err)
-	}
-	return contain.Error(err)
+	_, err = run(ctx, j, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
 }
+
+// errExited is the error of a function that ended its goroutine.
+var errExited = &panicError{"the function ended its goroutine"}

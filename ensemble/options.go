@@ -138,28 +138,14 @@ func (o *Options) withDefaults() Options {
 	full.Deny = slices.Clone(full.Deny)
 	full.Fill = maps.Clone(full.Fill)
 	full.Needs = slices.Clone(full.Needs)
-	if full.ConnectTimeout <= 0 {
-		full.ConnectTimeout = defaultConnectTimeout
-	}
-	if full.CallTimeout <= 0 {
-		full.CallTimeout = defaultCallTimeout
-	}
-	if full.CallLimit <= 0 {
-		full.CallLimit = DefaultCallLimit
-	}
+	orDefault(&full.ConnectTimeout, defaultConnectTimeout)
+	orDefault(&full.CallTimeout, defaultCallTimeout)
+	orDefault(&full.CallLimit, DefaultCallLimit)
+	orDefault(&full.CloseTimeout, defaultCloseTimeout)
+	orDefault(&full.MaxTools, DefaultMaxTools)
+	orDefault(&full.MaxResources, DefaultMaxResources)
+	orDefault(&full.MaxSubscriptions, defaultMaxSubscriptions)
 	full.Restart = full.Restart.withDefaults()
-	if full.MaxTools <= 0 {
-		full.MaxTools = DefaultMaxTools
-	}
-	if full.MaxResources <= 0 {
-		full.MaxResources = DefaultMaxResources
-	}
-	if full.MaxSubscriptions <= 0 {
-		full.MaxSubscriptions = defaultMaxSubscriptions
-	}
-	if full.CloseTimeout <= 0 {
-		full.CloseTimeout = defaultCloseTimeout
-	}
 	full.Logger = event.Logger(full.Logger)
 	if full.Redact == nil {
 		full.Redact = func(text string) string { return text }
@@ -167,7 +153,21 @@ func (o *Options) withDefaults() Options {
 	return full
 }
 
+func orDefault[T int | time.Duration](value *T, fallback T) {
+	if *value <= 0 {
+		*value = fallback
+	}
+}
+
 type settingsKey struct{}
+
+// withSettings returns ctx with the settings, if there are any.
+func (o *Options) withSettings(ctx context.Context) context.Context {
+	if o.Settings == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, settingsKey{}, o.Settings)
+}
 
 // Settings returns the settings of the ensemble whose invoker is running with ctx:
 // [Options].Settings, if they have type T.

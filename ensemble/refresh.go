@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -12,22 +13,22 @@ import (
 // If it fails, the old list stays valid.
 func (e *Ensemble) Refresh(ctx context.Context) error {
 	e.mu.Lock()
-	before := e.current
+	before := e.supervisor.current
 	e.mu.Unlock()
-	l, err := e.ready(ctx, true)
-	if err != nil || l != before {
+	s, err := e.ready(ctx, true, forList)
+	if err != nil || s != before {
 		return err // a fresh connection has a fresh list
 	}
-	e.outdate(l)
-	if err := e.refresh(ctx, l); err != nil {
+	e.mu.Lock()
+	s.tools.stale, s.tools.failed = true, backoff{}
+	e.lists.outdate()
+	e.mu.Unlock()
+	if err := s.refresh(ctx); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.ended != nil {
-		return l.ended
-	}
-	return l.listings.err
+	return cmp.Or(s.ended, s.tools.failed.err)
 }
 
 // relistPatience bounds the wait for the tools of one ensemble in the middle of a turn.
@@ -38,47 +39,26 @@ const relistPatience = 5 * time.Second
 // false if the ensemble is not connected.
 func (e *Ensemble) relist(ctx context.Context) (*offer, bool) {
 	e.mu.Lock()
-	e.noticeLoss()
-	l := e.current
-	ready := e.state == Ready
+	e.supervisor.noticeLoss()
+	s, ready := e.supervisor.current, e.supervisor.state == Ready
 	e.mu.Unlock()
 	if !ready {
 		return nil, false
 	}
 	bounded, cancel := context.WithTimeout(ctx, relistPatience)
 	defer cancel()
-	err := e.refresh(bounded, l)
+	err := s.refresh(bounded)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
-		l.listings.failed(err)
+		s.tools.failed.add(err)
 	}
-	return l.offer, l.ended == nil
+	return s.tools.offer, s.ended == nil
 }
-
-// outdate makes all lists outdated and forgets failed listings.
-func (e *Ensemble) outdate(l *life) {
-	for _, changed := range e.shelves.changed() {
-		changed.Store(true)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l.stale, l.listings = true, backoff{}
-	e.shelves.forgive()
-}
-
-// isDue reports whether the tools must be listed again; e.mu is held.
-func (e *Ensemble) isDue(l *life) bool {
-	return (l.isStale() || e.isOld(l.listed)) && l.listings.due()
-}
-
-// isStale reports whether the tools may have changed since they were listed; e.mu is
-// held.
-func (l *life) isStale() bool { return l.stale || l.changed.Load() }
 
 // isOld reports whether a list is older than Options.Refresh.
-func (e *Ensemble) isOld(listed time.Time) bool {
-	return e.options.Refresh > 0 && time.Since(listed) >= e.options.Refresh
+func (o *Options) isOld(listed time.Time) bool {
+	return o.Refresh > 0 && time.Since(listed) >= o.Refresh
 }
 
 // Refresh lists the tools of all ensembles again, concurrently, as [Ensemble.Refresh]

@@ -133,7 +133,7 @@ func TestListsGrowOld(t *testing.T) {
 }
 
 // Lists of resources grow old too.
-func TestShelvesGrowOld(t *testing.T) {
+func TestListsOfLibraryGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
 		source := ensembletest.NewSource()

@@ -14,24 +14,24 @@ import (
 // within the limits of a call once it is connected. A request that is lost with its
 // connection is repeated over a fresh one, since it has no side effects. The error is
 // an [invoker.Failure].
-func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *life, Library) (T, error)) (T, error) {
+func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *session, Library) (T, error)) (T, error) {
 	ctx = e.traced(ctx)
 	clock := startClock(ctx, &e.options)
 	defer clock.stop()
-	e.beginRequest()
-	defer e.endRequest()
+	e.stats.addRequests(1)
+	defer e.stats.addRequests(-1)
 	for attempt := 1; ; attempt++ {
 		resume := func() {}
 		if attempt == 1 { // as for a call, the time begins when there is a connection
 			resume = clock.hold()
 		}
-		l, err := e.readyFor(clock.ctx, false, forCall)
+		s, err := e.ready(clock.ctx, false, forCall)
 		resume()
 		if err != nil {
 			var none T
 			return none, neverAsked(clock.ctx, err)
 		}
-		value, err, again := requestOver(ctx, e, clock, l, name, ask)
+		value, err, again := requestOver(ctx, e, clock, s, name, ask)
 		if err == nil || !again || attempt == attempts {
 			return value, err
 		}
@@ -40,31 +40,27 @@ func request[T any](ctx context.Context, e *Ensemble, name string, ask func(cont
 
 // requestOver makes a request over one connection; again reports that it failed because
 // of the connection.
-func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, l *life, name string, ask func(context.Context, *life, Library) (T, error)) (value T, err error, again bool) {
-	library, ok := l.connection.(Library)
+func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, s *session, name string, ask func(context.Context, *session, Library) (T, error)) (value T, err error, again bool) {
+	library, ok := s.connection.(Library)
 	if !ok {
-		return value, e.noLibrary(), false
+		return value, invoker.Failf(invoker.NotFound, "%q offers neither resources nor prompts.", e.name), false
 	}
 	bounded, cancel := context.WithCancel(clock.ctx)
 	defer cancel()
-	j := &job{name: name, life: l, cancel: cancel, done: make(chan struct{})}
-	if err := e.begin(j); err != nil {
-		return value, neverAsked(clock.ctx, err), e.endedByLoss(l)
+	j, err := s.begin(name, cancel)
+	if err != nil {
+		return value, neverAsked(clock.ctx, err), s.endedByLoss()
 	}
-	clock.hear()
-	inner := bounded
-	if e.options.Settings != nil {
-		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
-	}
-	inner = e.withPause(inner, clock)
-	value, err = run(inner, e, j, func(ctx context.Context) (T, error) { return ask(ctx, l, library) })
+	clock.touch()
+	inner := e.withPause(e.options.withSettings(bounded), clock)
+	value, err = run(inner, j, func(ctx context.Context) (T, error) { return ask(ctx, s, library) })
 	if err == nil {
-		l.hear()
+		s.touch()
 		return value, nil, false
 	}
 	var none T
-	failure := e.requestFailure(ctx, clock, j, err)
-	lost := failure.Code == invoker.Unavailable && (l.isLost() || e.endedByLoss(l))
+	failure := requestFailure(ctx, clock, j, err)
+	lost := failure.Code == invoker.Unavailable && (s.isLost() || s.endedByLoss())
 	return none, failure, lost && clock.ctx.Err() == nil
 }
 
@@ -75,25 +71,13 @@ func (e *Ensemble) withPause(ctx context.Context, clock *clock) context.Context 
 	if call == nil {
 		return ctx
 	}
-	held := e.callbacks(call)
+	held := e.foreign.callbacks(call)
 	asked := held
 	held.Pause = func() (resume func()) {
 		outer, own := asked.Hold(), clock.hold()
 		return func() { own(); outer() }
 	}
 	return invoker.WithCall(ctx, &held)
-}
-
-// endedByLoss reports whether the life ended for a reason other than Disconnect or
-// Close.
-func (e *Ensemble) endedByLoss(l *life) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return l.ended != nil && !errors.Is(l.ended, ErrDisconnected) && !errors.Is(l.ended, ErrClosed)
-}
-
-func (e *Ensemble) noLibrary() error {
-	return invoker.Failf(invoker.NotFound, "%q offers neither resources nor prompts.", e.name)
 }
 
 // neverAsked returns the failure of a request without a connection.
@@ -107,15 +91,15 @@ func neverAsked(ctx context.Context, err error) *invoker.Failure {
 }
 
 // requestFailure returns the failure of a request that returned err.
-func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err error) *invoker.Failure {
+func requestFailure(ctx context.Context, clock *clock, j *job, err error) *invoker.Failure {
 	var panicked *panicError
 	if errors.As(err, &panicked) {
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "What was asked crashed while it looked.", Cause: err}
 	}
 	own := invoker.AsFailure(err)
 	var ran *limitError
-	switch ended := e.endedBy(j); {
-	case isInterruption(own.Code) && (errors.Is(ended, ErrClosed) || errors.Is(ended, ErrDisconnected)):
+	switch ended := j.endedBy(); {
+	case isInterruption(own.Code) && onRequest(ended):
 		return &invoker.Failure{Code: invoker.Canceled, Message: "The request was interrupted, because the ensemble was shut down.", Cause: ended}
 	case own.Code == invoker.OutcomeUnknown: // requests have no side effects
 		told := *own
@@ -129,7 +113,7 @@ func (e *Ensemble) requestFailure(ctx context.Context, clock *clock, j *job, err
 		ended := invoker.AsFailure(ctx.Err())
 		return &invoker.Failure{Code: ended.Code, Message: "The request ended before the answer came.", Retryable: ended.Retryable, Cause: err}
 	case errors.As(context.Cause(clock.ctx), &ran):
-		j.life.suspect.Store(true)
+		j.session.suspect.Store(true)
 		return &invoker.Failure{Code: invoker.Timeout, Message: fmt.Sprintf("The request reached its time limit: %v.", ran), Retryable: true, Cause: err}
 	}
 	return own

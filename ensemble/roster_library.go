@@ -41,15 +41,11 @@ type Prompts struct {
 // Away, even if it is Required, and the others work. Resources fails only if ctx ended
 // or the roster is closed.
 func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
-	resources, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Resource, []Aside, error) {
-		return e.shelves.resources.list(ctx, e)
-	})
+	resources, err := gather(ctx, r, func(e *Ensemble) *listCache[Resource] { return e.lists.resources })
 	if err != nil {
 		return nil, err
 	}
-	templates, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Template, []Aside, error) {
-		return e.shelves.templates.list(ctx, e)
-	})
+	templates, err := gather(ctx, r, func(e *Ensemble) *listCache[Template] { return e.lists.templates })
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +67,7 @@ func (r *Roster) Resources(ctx context.Context) (*Resources, error) {
 // Prompts returns the prompts that all ensembles offer now, as [Roster.Resources] does.
 // In the roster, each is known by its [Prompt.FullName].
 func (r *Roster) Prompts(ctx context.Context) (*Prompts, error) {
-	prompts, err := gather(ctx, r, func(ctx context.Context, e *Ensemble) ([]Prompt, []Aside, error) {
-		return e.shelves.prompts.list(ctx, e)
-	})
+	prompts, err := gather(ctx, r, func(e *Ensemble) *listCache[Prompt] { return e.lists.prompts })
 	if err != nil {
 		return nil, err
 	}
@@ -84,29 +78,23 @@ func (r *Roster) Prompts(ctx context.Context) (*Prompts, error) {
 
 // gathered is the combined result of querying all ensembles.
 type gathered[T any] struct {
-	found []T
-	aside []Aside
-	away  []Away
+	items[T]
+	away []Away
 }
 
 // gather queries all ensembles concurrently. It waits only briefly for one whose last
 // attempt to connect failed.
-func gather[T any](ctx context.Context, r *Roster, list func(context.Context, *Ensemble) ([]T, []Aside, error)) (gathered[T], error) {
+func gather[T any](ctx context.Context, r *Roster, cache func(*Ensemble) *listCache[T]) (gathered[T], error) {
 	lists := make([]gathered[T], len(r.ensembles))
 	var waiting sync.WaitGroup
 	for i, e := range r.ensembles {
 		waiting.Go(func() {
-			soon, cancel, failure := e.soon(ctx)
-			defer cancel()
-			found, aside, err := list(soon, e)
-			if err != nil && failure != nil && soon.Err() != nil {
-				err = failure
-			}
+			list, err := soon(ctx, e, cache(e).list)
 			if err != nil {
 				lists[i].away = []Away{{e.name, err}}
 				return
 			}
-			lists[i] = gathered[T]{found: found, aside: aside}
+			lists[i].items = list
 		})
 	}
 	waiting.Wait()

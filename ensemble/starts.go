@@ -75,8 +75,8 @@ func NewStarts(limit int) *Starts {
 // ofProcess is the bound shared by ensembles without one of their own.
 var ofProcess = sync.OnceValue(func() *Starts { return NewStarts(0) })
 
-// ask requests a start. The caller must end it, whether or not it began.
-func (s *Starts) ask(u urgency) *start {
+// request adds a start. The caller must end it, whether or not it began.
+func (s *Starts) request(u urgency) *start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := &start{starts: s, begun: make(chan struct{}), urgency: u}
@@ -114,14 +114,7 @@ func (one *start) raise(u urgency) {
 }
 
 // hasBegun reports whether the start has been allowed to begin.
-func (one *start) hasBegun() bool {
-	select {
-	case <-one.begun:
-		return true
-	default:
-		return false
-	}
-}
+func (one *start) hasBegun() bool { return isClosed(one.begun) }
 
 // end ends the start, once. It does nothing for a nil start.
 func (one *start) end() {
@@ -141,41 +134,43 @@ func (one *start) end() {
 	s.next()
 }
 
-// awaitStart waits until the previous connection is gone, and until the source may
-// start its process. The timeout of the attempt has not begun yet. The caller must end
-// the start, which may be nil.
-func (e *Ensemble) awaitStart(l, previous *life) (*start, error) {
-	if err := e.awaitGone(l, previous); err != nil {
+// awaitStart waits until the previous session is gone, and until the source may start
+// its process. The timeout of the attempt has not begun yet. The caller must end the
+// start, which may be nil.
+func (s *session) awaitStart(previous *session) (*start, error) {
+	if err := s.awaitGone(previous); err != nil {
 		return nil, err
 	}
+	e := s.ensemble
 	spawner, ok := e.source.(Spawner)
 	if !ok || !spawner.Spawns() {
 		return nil, nil
 	}
 	starts := cmp.Or(e.options.Starts, ofProcess())
 	e.mu.Lock()
-	l.start = starts.ask(l.urgency)
-	if !l.start.hasBegun() && e.current == l {
-		e.enter(Queued)
+	s.start = starts.request(s.urgency)
+	if !s.start.hasBegun() && e.supervisor.current == s {
+		e.supervisor.enter(Queued)
 	}
 	e.mu.Unlock()
 	select {
-	case <-l.start.begun:
-	case <-l.alive.Done():
+	case <-s.start.begun:
+	case <-s.alive.Done():
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.current == l {
-		e.enter(Connecting)
+	if e.supervisor.current == s {
+		e.supervisor.enter(Connecting)
 	}
-	return l.start, l.ended
+	return s.start, s.ended
 }
 
-// want records the urgency of a use that waits for a life to open; e.mu is held.
-func (e *Ensemble) want(l *life, u urgency) {
-	if e.options.Required {
+// raise records the urgency of a use that waits for the session to open; Ensemble.mu is
+// held.
+func (s *session) raise(u urgency) {
+	if s.ensemble.options.Required {
 		u = max(u, forRequired)
 	}
-	l.urgency = max(l.urgency, u)
-	l.start.raise(l.urgency)
+	s.urgency = max(s.urgency, u)
+	s.start.raise(s.urgency)
 }

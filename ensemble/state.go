@@ -93,24 +93,26 @@ type Snapshot struct {
 func (e *Ensemble) Snapshot() Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	v, offer := &e.supervisor, e.tools.offer
+	n := e.stats.now()
 	return Snapshot{
 		Name:            e.name,
-		State:           e.state,
-		Since:           e.since,
-		Peer:            e.peer,
-		Tools:           len(e.offer.tools),
-		Aside:           slices.Clone(e.offer.aside),
-		Notes:           slices.Clone(e.offer.notes),
-		LastChange:      e.lastChange,
-		LastError:       e.lastErr,
-		ConnectDuration: e.connectDuration,
-		Restarts:        e.tally.restarts,
-		InFlight:        e.tally.inFlight,
-		Calls:           e.tally.calls,
-		Failures:        e.tally.failures,
-		Repeats:         e.tally.repeats,
-		Late:            e.tally.late + e.last.late(),
-		LastSuccess:     e.tally.success,
-		Latency:         e.tally.latency(),
+		State:           v.state,
+		Since:           v.since,
+		Peer:            v.peer,
+		Tools:           len(offer.tools),
+		Aside:           slices.Clone(offer.aside),
+		Notes:           slices.Clone(offer.notes),
+		LastChange:      e.tools.last,
+		LastError:       v.lastErr,
+		ConnectDuration: v.took,
+		Restarts:        n.restarts,
+		InFlight:        n.inFlight,
+		Calls:           n.calls,
+		Failures:        n.failures,
+		Repeats:         n.repeats,
+		Late:            n.late + v.newest.late(),
+		LastSuccess:     n.success,
+		Latency:         e.stats.latency(),
 	}
 }

@@ -35,13 +35,14 @@ var states = []string{string(Idle), string(Queued), string(Connecting), string(R
 func (e *Ensemble) observed() telemetry.EnsembleState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	n := e.stats.now()
 	return telemetry.EnsembleState{
 		Name:     e.name,
-		State:    string(e.state),
+		State:    string(e.supervisor.state),
 		States:   states,
-		InFlight: e.tally.inFlight,
-		Restarts: e.tally.restarts,
-		Tools:    len(e.offer.tools),
-		Aside:    len(e.offer.aside),
+		InFlight: n.inFlight,
+		Restarts: n.restarts,
+		Tools:    len(e.tools.offer.tools),
+		Aside:    len(e.tools.offer.aside),
 	}
 }

@@ -67,63 +67,57 @@ func (t *Tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 	began := time.Now()
 	t.logBegin(ctx, call)
 	defer func() { t.logEnd(ctx, call, time.Since(began), err) }()
-	l, target, err := t.target(ctx)
+	s, target, err := t.target(ctx)
 	if err != nil {
 		return output, err
 	}
 	e := t.ensemble
 	clock := startClock(ctx, &e.options)
-	e.beginCall()
+	e.stats.beginCall()
 	defer func() {
-		e.endCall(clock.elapsed(), err == nil)
+		e.stats.endCall(clock.elapsed(), err == nil)
 		clock.stop()
 	}()
 	var unknown error // the failure of an attempt that may have had an effect
 	for attempt := 1; ; attempt++ {
-		output, made, err := t.invokeOver(ctx, clock, l, target, call)
+		output, made, err := t.invokeOver(ctx, clock, s, target, call)
 		switch {
 		case err == nil:
 			return output, nil
 		case made && unknown != nil && isUnavailable(err):
 			return invoker.Output{}, unknown // only the second call is known to have done nothing
-		case made && (unknown != nil || attempt == attempts || !t.mayRepeat(l, err)):
+		case made && (unknown != nil || attempt == attempts || !t.mayRepeat(s, err)):
 			return invoker.Output{}, err
 		case made:
 			unknown = err
 		case attempt == attempts:
 			return invoker.Output{}, cmp.Or(unknown, err)
 		}
-		if l, target, err = t.target(clock.ctx); err != nil {
+		if s, target, err = t.target(clock.ctx); err != nil {
 			return invoker.Output{}, cmp.Or(unknown, err)
 		}
-		e.repeatCall()
+		e.stats.repeatCall()
 	}
 }
 
 // target finds the tool's invoker on the current connection.
-func (t *Tool) target(ctx context.Context) (*life, invoker.Invoker, error) {
+func (t *Tool) target(ctx context.Context) (*session, invoker.Invoker, error) {
 	e := t.ensemble
-	l, err := e.readyFor(ctx, false, forCall)
+	s, err := e.ready(ctx, false, forCall)
 	if err != nil {
 		return nil, nil, neverSent(ctx, err)
 	}
-	target, ok := e.invokerOf(l, t.definition.Name)
+	target, ok := s.invoker(t.definition.Name)
 	if ok {
-		return l, target, nil
+		return s, target, nil
 	}
-	if err := e.refresh(ctx, l); err != nil {
+	if err := s.refresh(ctx); err != nil {
 		return nil, nil, neverSent(ctx, err)
 	}
-	if target, ok = e.invokerOf(l, t.definition.Name); ok {
-		return l, target, nil
+	if target, ok = s.invoker(t.definition.Name); ok {
+		return s, target, nil
 	}
 	return nil, nil, invoker.Failf(invoker.ToolNotFound, "%q no longer offers the tool %q.", e.name, t.definition.Name)
-}
-
-// neverReached reports whether a call failed because its connection was lost before the
-// call was sent: the source says that nothing was done.
-func (l *life) neverReached(err error) bool {
-	return isUnavailable(err) && l.isLost()
 }
 
 // isUnavailable reports whether a call failed and nothing was done. Only the source can
@@ -134,19 +128,11 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &failure) && failure.Code == invoker.Unavailable && len(failure.Content) == 0
 }
 
-// invokerOf returns the connection's invoker for the tool.
-func (e *Ensemble) invokerOf(l *life, tool string) (invoker.Invoker, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	target, ok := l.invokers[tool]
-	return target, ok
-}
-
 // call is a call in progress.
 type call struct {
-	job
 	invoker.Call
 	asked invoker.Call // the original call, with callbacks that do not panic
+	job   *job
 	clock *clock
 	over  atomic.Bool
 }
@@ -156,7 +142,7 @@ func (c *call) report(p invoker.Progress) {
 	if c.over.Load() {
 		return
 	}
-	c.life.hear()
+	c.job.session.touch()
 	c.clock.report(p)
 	c.asked.Report(p)
 }
@@ -169,27 +155,21 @@ func (c *call) hold() (resume func()) {
 
 // invokeOver makes the call over one connection. It does not make the call if the
 // connection has already ended.
-func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, made bool, err error) {
+func (t *Tool) invokeOver(ctx context.Context, clock *clock, s *session, target invoker.Invoker, asked *invoker.Call) (output invoker.Output, made bool, err error) {
 	e := t.ensemble
 	bounded, cancel := context.WithCancel(clock.ctx)
 	defer cancel()
-	c := &call{
-		job:   job{name: t.definition.Name, life: l, cancel: cancel, done: make(chan struct{})},
-		Call:  e.callbacks(asked),
-		clock: clock,
+	j, err := s.begin(t.definition.Name, cancel)
+	if err != nil {
+		return output, false, neverSent(clock.ctx, err)
 	}
+	clock.touch()
+	c := &call{Call: e.foreign.callbacks(asked), job: j, clock: clock}
 	c.asked = c.Call
 	c.Progress, c.Pause = c.report, c.hold
 	defer c.over.Store(true)
-	if err := e.begin(&c.job); err != nil {
-		return output, false, neverSent(clock.ctx, err)
-	}
-	clock.hear()
-	inner := invoker.WithCall(bounded, &c.Call)
-	if e.options.Settings != nil {
-		inner = context.WithValue(inner, settingsKey{}, e.options.Settings)
-	}
-	output, err = run(inner, e, &c.job, func(ctx context.Context) (invoker.Output, error) {
+	inner := e.options.withSettings(invoker.WithCall(bounded, &c.Call))
+	output, err = run(inner, j, func(ctx context.Context) (invoker.Output, error) {
 		if ctx.Err() != nil {
 			return invoker.Output{}, errNotBegun
 		}
@@ -197,13 +177,13 @@ func (t *Tool) invokeOver(ctx context.Context, clock *clock, l *life, target inv
 	})
 	switch {
 	case err == nil:
-		l.hear()
+		s.touch()
 		return output, true, nil
-	case err == errNotBegun, notBegun(err) && e.endedBy(&c.job) != nil:
-		return output, false, neverSent(clock.ctx, cmp.Or(e.endedBy(&c.job), err))
+	case err == errNotBegun, notBegun(err) && j.endedBy() != nil:
+		return output, false, neverSent(clock.ctx, cmp.Or(j.endedBy(), err))
 	}
 	failure := t.failure(ctx, c, err)
-	return invoker.Output{}, !l.neverReached(failure), failure
+	return invoker.Output{}, !s.neverReached(failure), failure
 }
 
 // errNotBegun is the error of a call that ended before it began, for example by the
@@ -246,7 +226,7 @@ func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure
 		told.Retryable = repeatable
 		return &told
 	case !isContextError(err), own.Code != invoker.Timeout && own.Code != invoker.Canceled:
-		c.life.hear()
+		c.job.session.touch()
 		return own // the tool knows best
 	}
 	effect := unknownEffect
@@ -254,15 +234,15 @@ func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure
 		effect = "The tool says that a second call does no harm."
 	}
 	var ran *limitError
-	switch ended := t.ensemble.endedBy(&c.job); {
-	case errors.Is(ended, ErrClosed), errors.Is(ended, ErrDisconnected):
+	switch ended := c.job.endedBy(); {
+	case onRequest(ended):
 		return &invoker.Failure{Code: invoker.Canceled, Message: "The call was interrupted, because its tools were shut down. " + effect, Cause: ended}
 	case ended != nil:
 		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: fmt.Sprintf("The connection was lost before the answer came. %s (%v)", effect, ended), Retryable: repeatable, Cause: ended}
 	case ctx.Err() != nil:
 		own = invoker.AsFailure(ctx.Err())
 	case errors.As(context.Cause(c.clock.ctx), &ran):
-		c.life.suspect.Store(true)
+		c.job.session.suspect.Store(true)
 		return &invoker.Failure{Code: invoker.Timeout, Message: c.clock.outOfTime(ran) + " " + effect, Retryable: repeatable, Cause: err}
 	}
 	return &invoker.Failure{Code: own.Code, Message: own.Message, Retryable: own.Retryable && repeatable, Content: own.Content, Metadata: own.Metadata, Cause: err}

@@ -26,7 +26,7 @@ func TestNotBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, target, err := tools[0].target(context.Background())
+	s, target, err := tools[0].target(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestNotBegun(t *testing.T) {
 	clock := startClock(ctx, &e.options)
 	defer clock.stop()
 	cancel()
-	_, made, err := tools[0].invokeOver(ctx, clock, l, target, &invoker.Call{})
+	_, made, err := tools[0].invokeOver(ctx, clock, s, target, &invoker.Call{})
 	if failure := invoker.AsFailure(err); made || failure == nil || failure.Code != invoker.Canceled || ran {
 		t.Errorf("made: %t, run: %t, %v", made, ran, err)
 	}

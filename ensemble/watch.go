@@ -3,114 +3,81 @@
 package ensemble
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"iter"
 	"sync"
-	"time"
-
-	"github.com/consort-go/consort/internal/event"
-	"go.uber.org/zap"
 )
 
-// attend monitors a connection until it is lost or its life ends: it receives changes,
-// sends pings, and disconnects when idle.
-func (e *Ensemble) attend(l *life, connection Connection) {
-	changed := l.signals.changed
-	pinger, ok := connection.(Pinger)
-	ping := newAlarm(e.options.KeepAlive, ok)
-	defer ping.stop()
-	idle := newAlarm(e.options.IdleDisconnect, true)
-	defer idle.stop()
-	var renewing sync.WaitGroup
-	defer renewing.Wait() // soon, since the life has ended
-	if library, ok := connection.(Library); ok {
-		renewing.Go(func() { e.resubscribe(l, library) })
+// Watch returns the news of all ensembles from now on: changes of tools, resources or
+// prompts, and updates of resources with a subscription. Each means that the program
+// should list again, or read the resource again. An ensemble that goes away or comes
+// back is reported as such a change too. The sequence ends with ctx and with the
+// roster.
+//
+// News that was not yet consumed is merged, so that little accumulates however slow the
+// loop is. Range over the sequence once, in one goroutine; it starts none itself. A
+// sequence that is never ranged over occupies memory until ctx ends.
+//
+// Watch does not connect: an ensemble that is not in use has no news.
+func (r *Roster) Watch(ctx context.Context) iter.Seq[News] {
+	w := &watcher{waits: make(map[News]bool), filled: make(chan struct{}, 1)}
+	for _, e := range r.ensembles {
+		e.news.add(w)
 	}
-	var pinged chan error // while a ping is in progress
-	defer func() {
-		if pinged != nil {
-			<-pinged // soon, since the life has ended
+	leave := func() {
+		for _, e := range r.ensembles {
+			e.news.remove(w)
 		}
-	}()
-	for {
-		select {
-		case <-l.alive.Done():
-			return
-		case <-l.signals.lost:
-			e.mu.Lock()
-			e.noticeLoss()
-			e.mu.Unlock()
-			return
-		case _, open := <-changed:
-			if !open {
-				changed = nil // violates the contract, and reports no change
-			}
-			e.mu.Lock()
-			l.stale = true
-			e.mu.Unlock()
-			e.news.tell(ToolsChanged)
-		case <-ping.rings:
-			wait, ok := e.pingWait(l, connection)
-			if !ok {
+	}
+	stop := context.AfterFunc(ctx, leave)
+	return func(yield func(News) bool) {
+		defer leave()
+		defer stop()
+		for {
+			select {
+			case <-w.filled:
+			case <-ctx.Done():
+				return
+			case <-r.done:
 				return
 			}
-			if wait > 0 {
-				ping.timer.Reset(wait)
-				continue
+			for _, news := range w.take() {
+				if ctx.Err() != nil || !yield(news) {
+					return
+				}
 			}
-			pinged = make(chan error, 1)
-			go func() { pinged <- e.ping(l, pinger) }()
-		case err := <-pinged:
-			pinged = nil
-			if !e.pinged(l, err) {
-				return
-			}
-			ping.timer.Reset(e.options.KeepAlive)
-		case <-idle.rings:
-			idle.timer.Reset(e.sleepOrWait(l))
 		}
 	}
 }
 
-// alarm is a timer that may be off: then it never fires.
-type alarm struct {
-	timer *time.Timer
-	rings <-chan time.Time
+// watcher collects news for one loop.
+type watcher struct {
+	mu     sync.Mutex
+	order  []News
+	waits  map[News]bool
+	filled chan struct{} // holds a value while news is pending
 }
 
-// newAlarm sets an alarm, unless wanted is false or the time is not positive.
-func newAlarm(after time.Duration, wanted bool) alarm {
-	if after <= 0 || !wanted {
-		return alarm{}
+func (w *watcher) add(news News) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waits[news] {
+		return
 	}
-	timer := time.NewTimer(after)
-	return alarm{timer, timer.C}
+	w.waits[news] = true
+	w.order = append(w.order, news)
+	select {
+	case w.filled <- struct{}{}:
+	default:
+	}
 }
 
-func (a alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
-	}
-}
-
-// errUnused ends a connection that was not used for a while.
-var errUnused = errors.New("disconnected because it was not used")
-
-// sleepOrWait disconnects the ensemble if it has not been used for
-// Options.IdleDisconnect, and returns when to check again.
-func (e *Ensemble) sleepOrWait(l *life) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	most := e.options.IdleDisconnect
-	if e.current != l || e.tally.inUse() || len(e.subscriptions) > 0 {
-		return most
-	}
-	if wait := most - time.Since(e.tally.used); wait > 0 {
-		return wait
-	}
-	e.asleep = !l.isStale() // if the tools may have changed, the next listing reconnects
-	e.end(l, fmt.Errorf("ensemble %q: %w", e.name, errUnused))
-	e.enter(Idle)
-	e.log.Info("disconnected until it is used", event.Disconnected, zap.Duration("unused", most))
-	return most
+// take returns the pending news.
+func (w *watcher) take() []News {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	order := w.order
+	w.order = nil
+	clear(w.waits)
+	return order
 }

@@ -4,7 +4,9 @@ package ensemble_test
 
 import (
 	"context"
-	"strings"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,210 +16,268 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// pingBubble is inBubble for an ensemble with keep-alive every minute.
-func pingBubble(t *testing.T, test func(*testing.T, *ensembletest.Source, *ensemble.Ensemble)) {
-	t.Helper()
-	inBubble(t, &ensemble.Options{KeepAlive: time.Minute}, test)
+// listener keeps the news of a roster.
+type listener struct {
+	mu   sync.Mutex
+	got  []ensemble.News
+	done chan struct{}
 }
 
-func TestKeepAlive(t *testing.T) {
-	pingBubble(t, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		namesOf(t, e)
-		time.Sleep(10*time.Minute + time.Second)
-		if got := source.Count(ensembletest.Ping); got != 10 {
-			t.Errorf("%d pings in ten minutes, want 10", got)
+// listen watches until ctx ends.
+func listen(ctx context.Context, roster *ensemble.Roster) *listener {
+	l := &listener{done: make(chan struct{})}
+	news := roster.Watch(ctx)
+	go func() {
+		defer close(l.done)
+		for n := range news {
+			l.mu.Lock()
+			l.got = append(l.got, n)
+			l.mu.Unlock()
 		}
-		wantState(t, e, ensemble.Ready)
-		source.Fail(ensembletest.Ping, 1, errDied)
-		time.Sleep(time.Minute)
-		wantState(t, e, ensemble.Lost)
-		if s := e.Snapshot(); !strings.Contains(s.LastError.Error(), "keep-alive: the server died") || source.Connections() != 0 {
-			t.Errorf("the error is %v, %d connections", s.LastError, source.Connections())
+	}()
+	return l
+}
+
+// take returns what was heard since it was last called.
+func (l *listener) take() []ensemble.NewsKind {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var kinds []ensemble.NewsKind
+	for _, n := range l.got {
+		kinds = append(kinds, n.Kind)
+	}
+	l.got = nil
+	slices.Sort(kinds)
+	return kinds
+}
+
+// watched runs a test in a bubble with somebody who watches.
+func watched(t *testing.T, options *ensemble.Options, test func(*testing.T, *ensembletest.Source, *ensemble.Roster, *listener)) {
+	inLibrary(t, options, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		roster, err := ensemble.NewRoster(e)
+		if err != nil {
+			t.Fatal(err)
 		}
-		namesOf(t, e)
-		if s := e.Snapshot(); s.Restarts != 1 || s.State != ensemble.Ready {
-			t.Errorf("afterwards: %+v", s)
-		}
+		ctx, cancel := context.WithCancel(t.Context())
+		l := listen(ctx, roster)
+		test(t, source, roster, l)
+		cancel()
+		<-l.done
 	})
 }
 
-// TestPingWithoutAnswer: also one that ignores its context.
-func TestPingWithoutAnswer(t *testing.T) {
-	for _, stubborn := range []bool{false, true} {
-		pingBubble(t, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-			namesOf(t, e)
-			release := source.Hang(ensembletest.Ping, stubborn)
-			time.Sleep(time.Minute + 4*time.Second)
-			wantState(t, e, ensemble.Ready)
-			time.Sleep(2 * time.Second)
-			wantState(t, e, ensemble.Lost)
-			if s := e.Snapshot(); !strings.Contains(s.LastError.Error(), "no answer within 5s") {
-				t.Errorf("the error is %v", s.LastError)
-			}
-			release()
-		})
+func wantNews(t *testing.T, what string, l *listener, want ...ensemble.NewsKind) {
+	t.Helper()
+	if got := l.take(); !slices.Equal(got, want) {
+		t.Errorf("%s: the news is %v, want %v", what, got, want)
 	}
 }
 
-// TestPingDoesNotHold: a loss and the end are noticed while a ping hangs.
-func TestPingDoesNotHold(t *testing.T) {
-	pingBubble(t, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		namesOf(t, e)
-		release := source.Hang(ensembletest.Ping, false)
-		defer release()
-		time.Sleep(time.Minute + time.Second)
+// TestNewsWithoutCatalog: it comes whether or not anybody asks for a list.
+func TestNewsWithoutCatalog(t *testing.T) {
+	watched(t, nil, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		if err := roster.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantNews(t, "after connecting", l)
+		source.SetTools(ensembletest.Echo())
+		wantNews(t, "other tools", l, ensemble.ToolsChanged)
+		source.Tell(ensemble.News{Kind: ensemble.PromptsChanged})
+		source.Tell(ensemble.News{Kind: ensemble.ResourcesChanged})
+		wantNews(t, "other prompts and resources", l, ensemble.PromptsChanged, ensemble.ResourcesChanged)
+		source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"})
+		wantNews(t, "an update that nobody wants", l)
+	})
+}
+
+// TestAwayIsNews: so is coming back.
+func TestAwayIsNews(t *testing.T) {
+	watched(t, &ensemble.Options{Restart: ensemble.Restart{Policy: ensemble.RestartAlways}}, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		if err := roster.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantNews(t, "after connecting", l)
+		all := []ensemble.NewsKind{ensemble.PromptsChanged, ensemble.ResourcesChanged, ensemble.ToolsChanged}
+		source.Fail(ensembletest.Open, 2, errDied)
 		source.Lose(errDied)
+		time.Sleep(time.Second)
+		wantNews(t, "gone", l, all...)
+		time.Sleep(time.Minute)
+		wantNews(t, "back", l, all...)
+	})
+}
+
+// TestWatchEnds: with ctx, with the loop and with the roster, and nothing is
+// left, which the bubble sees to.
+func TestWatchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		roster, err := ensemble.NewRoster(ensemble.Local("l"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		byContext, byRoster := listen(ctx, roster), listen(t.Context(), roster)
 		synctest.Wait()
-		wantState(t, e, ensemble.Lost)
-		namesOf(t, e)
-		time.Sleep(time.Minute + time.Second)
-		start := time.Now()
-		if err := e.Disconnect(t.Context()); err != nil || time.Since(start) > time.Second {
-			t.Errorf("Disconnect: %v after %v", err, time.Since(start))
-		}
-		wantState(t, e, ensemble.Idle)
-	})
-}
-
-// TestTrafficIsLife: no ping while calls are answered, or while one runs that
-// still may be.
-func TestTrafficIsLife(t *testing.T) {
-	pingBubble(t, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		tool := toolOf(t, e, "a")
-		for range 20 {
-			time.Sleep(50 * time.Second)
-			invoke(t.Context(), tool)
-		}
-		if got := source.Count(ensembletest.Ping); got != 0 {
-			t.Errorf("%d pings between answers", got)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		gate := ensembletest.NewGate("gate", false)
-		source := ensembletest.NewSource(gate)
-		e := ensemble.New("e", source, &ensemble.Options{KeepAlive: time.Minute, CallTimeout: 5 * time.Minute})
-		tool := toolOf(t, e, "gate")
-		go invoke(t.Context(), tool)
-		time.Sleep(4*time.Minute + time.Second)
-		if got := source.Count(ensembletest.Ping); got != 0 {
-			t.Errorf("%d pings while a call ran", got)
-		}
-		// It waits in vain, and now the others do not put the ping off.
-		go invoke(t.Context(), tool)
-		time.Sleep(3 * time.Minute)
-		if got := source.Count(ensembletest.Ping); got == 0 {
-			t.Error("no ping after a call had waited in vain")
-		}
-		if err := e.Close(context.Background()); err != nil {
+		cancel()
+		<-byContext.done
+		if err := roster.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+		<-byRoster.done
+		for range roster.Watch(t.Context()) {
+			t.Error("news of a roster that is closed")
+		}
 	})
 }
 
-// TestProgressIsLife, also after a call has waited in vain.
-func TestProgressIsLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		long := ensembletest.NewTool("long", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-			for i := 0; ctx.Err() == nil; i++ {
-				call.Report(invoker.Progress{Done: float64(i)})
-				pause(ctx, 20*time.Second)
+// TestSubscription: updates are news as long as somebody is subscribed.
+func TestSubscription(t *testing.T) {
+	watched(t, nil, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		update := func() { source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"}) }
+		first, err := roster.Subscribe(t.Context(), "test://greeting")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := roster.Subscribe(t.Context(), "test://greeting")
+		if err != nil || source.Count(ensembletest.Subscribe) != 1 {
+			t.Fatalf("the second: %v after %d", err, source.Count(ensembletest.Subscribe))
+		}
+		update()
+		wantNews(t, "with two", l, ensemble.ResourceUpdated)
+		source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting/part"})
+		wantNews(t, "of a part", l, ensemble.ResourceUpdated)
+		first()
+		first()
+		update()
+		wantNews(t, "with one", l, ensemble.ResourceUpdated)
+		second()
+		update()
+		wantNews(t, "with none", l)
+		if got := source.Subscribed(); len(got) != 0 {
+			t.Errorf("the connection is subscribed to %q", got)
+		}
+		third, err := roster.Subscribe(t.Context(), "test://greeting")
+		if err != nil {
+			t.Fatal(err)
+		}
+		update()
+		wantNews(t, "again", l, ensemble.ResourceUpdated)
+		third()
+		if _, err := roster.Subscribe(t.Context(), "test://nothing"); codeOf(t, err) != invoker.NotFound {
+			t.Errorf("a resource that is not there: %v", err)
+		}
+	})
+}
+
+// TestSubscriptionSurvives: a loss. The ensemble comes back by itself, and says
+// that there may have been an update.
+func TestSubscriptionSurvives(t *testing.T) {
+	watched(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		stop, err := roster.Subscribe(t.Context(), "test://greeting")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		wantNews(t, "before", l)
+		source.Lose(errDied)
+		time.Sleep(2 * time.Second)
+		got := l.take()
+		if !slices.Contains(got, ensemble.ResourceUpdated) {
+			t.Errorf("after the loss the news is %v", got)
+		}
+		if got := source.Subscribed(); !slices.Equal(got, []string{"test://greeting"}) {
+			t.Errorf("the fresh connection is subscribed to %q", got)
+		}
+		source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"})
+		wantNews(t, "of the fresh connection", l, ensemble.ResourceUpdated)
+		stop()
+		time.Sleep(2 * time.Minute)
+		if got := source.Connections(); got != 0 {
+			t.Errorf("%d connections when nobody is subscribed", got)
+		}
+	})
+}
+
+// TestLateSubscription: one that comes about after whoever wanted it has left is
+// ended, and nobody is told of another beside it.
+func TestLateSubscription(t *testing.T) {
+	watched(t, &ensemble.Options{MaxSubscriptions: 1}, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		const uri = "test://greeting"
+		release := source.Hang(ensembletest.Subscribe, true)
+		leave := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := roster.Subscribe(ctx, uri); err == nil {
+				t.Error("subscribed to what hangs")
 			}
-			return invoker.Output{}, ctx.Err()
-		})
-		source := ensembletest.NewSource(long, ensembletest.NewGate("gate", false))
-		e := ensemble.New("e", source, &ensemble.Options{KeepAlive: time.Minute})
-		go invoke(t.Context(), toolOf(t, e, "gate"))
-		_, failure := invoke(t.Context(), toolOf(t, e, "long"))
-		wantFailure(t, failure, invoker.Timeout, false)
-		if got := source.Count(ensembletest.Ping); got != 0 {
-			t.Errorf("%d pings while progress was reported", got)
 		}
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
+		leave()
+		leave()
+		if got := source.Count(ensembletest.Subscribe); got != 1 {
+			t.Errorf("the connection was asked %d times at a time", got)
 		}
+		release()
+		synctest.Wait()
+		if got := source.Subscribed(); len(got) > 0 {
+			t.Errorf("nobody is subscribed, and the connection to %q", got)
+		}
+		stop, err := roster.Subscribe(t.Context(), uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		synctest.Wait()
+		if got := source.Subscribed(); len(got) > 0 {
+			t.Errorf("in the end the connection is subscribed to %q", got)
+		}
+		stop, err = roster.Subscribe(t.Context(), "test://items/1") // there is room for it
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
 	})
 }
 
-func TestIdleDisconnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := ensembletest.NewGate("gate", false)
-		source := ensembletest.NewSource(gate, ensembletest.Returns("a", "answer"))
-		e := ensemble.New("e", source, &ensemble.Options{IdleDisconnect: time.Minute, CallTimeout: time.Hour, CallLimit: time.Hour})
-		roster := newRoster(t, e)
-		catalog := func() *ensemble.Catalog {
-			c, err := roster.Catalog(t.Context())
-			if err != nil {
+// TestLimitOfSubscriptions: there is one, and it is said.
+func TestLimitOfSubscriptions(t *testing.T) {
+	watched(t, &ensemble.Options{MaxSubscriptions: 2}, func(t *testing.T, _ *ensembletest.Source, roster *ensemble.Roster, _ *listener) {
+		for i := range 2 {
+			if _, err := roster.Subscribe(t.Context(), fmt.Sprintf("test://items/%d", i)); err != nil {
 				t.Fatal(err)
 			}
-			return c
 		}
-		first := catalog()
-		go invoke(t.Context(), toolOf(t, e, "gate"))
-		time.Sleep(10 * time.Minute)
-		wantState(t, e, ensemble.Ready)
-		gate.Release("")
-		time.Sleep(59 * time.Second)
-		wantState(t, e, ensemble.Ready)
-		invoke(t.Context(), toolOf(t, e, "a"))
-		time.Sleep(59 * time.Second)
-		wantState(t, e, ensemble.Ready)
-		time.Sleep(2 * time.Second)
-		wantState(t, e, ensemble.Idle)
-		if source.Connections() != 0 {
-			t.Error("the connection is still open")
+		if _, err := roster.Subscribe(t.Context(), "test://items/3"); codeOf(t, err) != invoker.Denied {
+			t.Errorf("one too many: %v", err)
 		}
-		// Neither the catalog nor the list wakes it.
-		if again := catalog(); again != first {
-			t.Error("the catalog of a sleeping ensemble is another")
-		}
-		tool := toolOf(t, e, "a")
-		if source.Count(ensembletest.Open) != 1 {
-			t.Error("it was woken")
-		}
-		if text, failure := invoke(t.Context(), tool); text != "answer" {
-			t.Errorf("%q, %v", text, failure)
-		}
-		if s := e.Snapshot(); s.State != ensemble.Ready || s.Restarts != 0 || catalog() != first {
-			t.Errorf("afterwards: %+v", s)
-		}
-		source.SetTools(gate)
-		synctest.Wait()
-		wantNames(t, namesOf(t, e), "e__gate")
 	})
 }
 
-// TestSleepOverChange: a list that is known to be old is not offered.
-func TestSleepOverChange(t *testing.T) {
-	inBubble(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		namesOf(t, e)
-		source.SetTools(ensembletest.Returns("b", ""))
-		time.Sleep(2 * time.Minute)
-		wantState(t, e, ensemble.Idle)
-		wantNames(t, namesOf(t, e), "e__b")
-	})
-}
-
-// TestDisconnectIsNoSleep: who disconnects by hand wants the list anew.
-func TestDisconnectIsNoSleep(t *testing.T) {
-	inBubble(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		namesOf(t, e)
-		time.Sleep(2 * time.Minute)
-		if err := e.Disconnect(t.Context()); err != nil {
-			t.Error(err)
+// TestSlowWatcher: news that nobody takes is merged.
+func TestSlowWatcher(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		roster, err := ensemble.NewRoster(e)
+		if err != nil {
+			t.Fatal(err)
 		}
-		source.SetTools(ensembletest.Returns("b", ""))
-		wantNames(t, namesOf(t, e), "e__b")
-	})
-}
-
-// TestSleepingServerThatIsGone is found out by the call that wakes it.
-func TestSleepingServerThatIsGone(t *testing.T) {
-	inBubble(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
-		tool := toolOf(t, e, "a")
-		time.Sleep(2 * time.Minute)
-		source.Fail(ensembletest.Open, 1, errDied)
-		_, failure := invoke(t.Context(), tool)
-		wantFailure(t, failure, invoker.Unavailable, true)
-		wantState(t, e, ensemble.Lost)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		news := roster.Watch(ctx)
+		if err := roster.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 1000 {
+			source.Tell(ensemble.News{Kind: ensemble.ResourcesChanged})
+		}
+		source.Tell(ensemble.News{Kind: ensemble.PromptsChanged})
+		got := 0
+		for n := range news {
+			if got++; n.Kind == ensemble.PromptsChanged {
+				break
+			}
+		}
+		if got != 2 {
+			t.Errorf("%d pieces of news, want 2", got)
+		}
 	})
 }

@@ -26,7 +26,7 @@ func (t *Tool) logBegin(ctx context.Context, call *invoker.Call) {
 	e := t.ensemble
 	if e.log.Core().Enabled(zapcore.DebugLevel) {
 		event.Log(ctx, e.log, zapcore.DebugLevel, "a call begins", event.CallStarted,
-			zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", e.summary(ctx, call.Arguments)))
+			zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", t.summary(ctx, call.Arguments)))
 	}
 }
 
@@ -50,9 +50,9 @@ func (t *Tool) logEnd(ctx context.Context, call *invoker.Call, took time.Duratio
 		return
 	}
 	event.Log(ctx, e.log, level, "a call failed", event.CallFailed,
-		zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", e.summary(ctx, call.Arguments)),
+		zap.String("tool", t.definition.Name), zap.String("invocation", call.ID), zap.String("arguments", t.summary(ctx, call.Arguments)),
 		zap.Duration("took", took), zap.String("code", string(failure.Code)), zap.Bool("retryable", failure.Retryable),
-		zap.String("error", textcut.Bytes(e.clean(ctx)(failure.Error()), maxErrorLogged)))
+		zap.String("error", textcut.Bytes(t.clean(ctx)(failure.Error()), maxErrorLogged)))
 }
 
 // isRuntimes reports whether a failure arose between the model and the tool, and so
@@ -66,26 +66,11 @@ func isRuntimes(code invoker.Code) bool {
 }
 
 // clean returns a function that removes secrets from a text.
-func (e *Ensemble) clean(ctx context.Context) func(text string) string {
-	return redact.Trusted(ctx, e.options.Redact)
+func (t *Tool) clean(ctx context.Context) func(text string) string {
+	return redact.Trusted(ctx, t.ensemble.options.Redact)
 }
 
 // summary returns the beginning of the arguments of a call, without secrets.
-func (e *Ensemble) summary(ctx context.Context, arguments json.RawMessage) string {
-	return textcut.Bytes(string(redact.JSON(arguments, e.clean(ctx))), maxArgumentsLogged)
-}
-
-// logList logs that the tools of a connection are listed; the function that it returns
-// logs the result. If a listing other than the first fails, the old list stays valid.
-func (e *Ensemble) logList(ctx context.Context) (ended func(*offer, error)) {
-	began := time.Now()
-	event.Log(ctx, e.log, zapcore.DebugLevel, "the tools are asked for", event.ListStarted)
-	return func(o *offer, err error) {
-		took := zap.Duration("took", time.Since(began))
-		if err != nil {
-			event.Log(ctx, e.log, zapcore.WarnLevel, "the tools could not be listed", event.ListFailed, zap.Error(err), took)
-			return
-		}
-		event.Log(ctx, e.log, zapcore.DebugLevel, "the tools were listed", event.ListSucceeded, zap.Int("tools", len(o.tools)), zap.Int("aside", len(o.aside)), took)
-	}
+func (t *Tool) summary(ctx context.Context, arguments json.RawMessage) string {
+	return textcut.Bytes(string(redact.JSON(arguments, t.clean(ctx))), maxArgumentsLogged)
 }

@@ -55,17 +55,10 @@ func (t *Tool) repeatable() bool {
 	}
 }
 
-// mayRepeat reports whether a call that was made over l, and failed, should be
+// mayRepeat reports whether a call that was made over s, and failed, should be
 // repeated: its outcome is unknown, and a second call does no harm. A call that was
 // answered with content is not repeated: its outcome is the answer.
-func (t *Tool) mayRepeat(l *life, err error) bool {
+func (t *Tool) mayRepeat(s *session, err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatable() && !t.ensemble.endedOnRequest(l)
-}
-
-// endedOnRequest reports whether the life was ended by Disconnect or Close.
-func (e *Ensemble) endedOnRequest(l *life) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return errors.Is(l.ended, ErrDisconnected) || errors.Is(l.ended, ErrClosed)
+	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatable() && !onRequest(s.endedBy())
 }

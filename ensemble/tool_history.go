@@ -5,9 +5,6 @@ package ensemble
 import (
 	"slices"
 	"time"
-
-	"github.com/consort-go/consort/internal/event"
-	"go.uber.org/zap"
 )
 
 // Change is the difference between the tools on offer and those offered before. The
@@ -19,19 +16,23 @@ type Change struct {
 	Changed []string // offered before with another definition
 }
 
-// take makes o the offer of the ensemble and records the change; e.mu is held.
-func (e *Ensemble) take(o *offer) {
-	before := e.offer
-	e.offer = o
-	first := !e.listed
-	e.listed = true
+// toolHistory is the newest offer of an ensemble, kept across connections. Ensemble.mu
+// guards it.
+type toolHistory struct {
+	offer *offer // from the last listing
+	known bool   // offer comes from a listing
+	last  Change // see Snapshot.LastChange
+}
+
+// replace makes o the newest offer. It returns the change; false if nothing has changed
+// or o is the first offer.
+func (h *toolHistory) replace(o *offer) (Change, bool) {
+	before, first := h.offer, !h.known
+	h.offer, h.known = o, true
 	if first || o == before {
-		return
+		return Change{}, false
 	}
-	old := make(map[string]*Tool, len(before.tools))
-	for _, t := range before.tools {
-		old[t.definition.Name] = t
-	}
+	old := before.byOwnName()
 	c := Change{Time: time.Now()}
 	for _, t := range o.tools {
 		name := t.definition.Name
@@ -47,12 +48,11 @@ func (e *Ensemble) take(o *offer) {
 		c.Removed = append(c.Removed, name)
 	}
 	if len(c.Added)+len(c.Removed)+len(c.Changed) == 0 {
-		return
+		return Change{}, false
 	}
 	for _, names := range [][]string{c.Added, c.Removed, c.Changed} {
 		slices.Sort(names)
 	}
-	e.lastChange = c
-	e.news.tell(ToolsChanged)
-	e.log.Info("the tools have changed", event.ToolsChanged, zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("changed", c.Changed))
+	h.last = c
+	return c, true
 }

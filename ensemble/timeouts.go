@@ -73,8 +73,8 @@ func (c *clock) left(now time.Time) time.Duration {
 	return min(c.due.Sub(now), c.heard.Add(c.timeout).Sub(now))
 }
 
-// hear records a sign of life. The timer takes it into account when it fires.
-func (c *clock) hear() {
+// touch records a sign of life. The timer takes it into account when it fires.
+func (c *clock) touch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.heard = time.Now()

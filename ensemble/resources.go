@@ -17,21 +17,21 @@ import (
 // fails, the old list stays valid and listing is retried after a while. An idle
 // ensemble that has a list is not reconnected for it.
 func (e *Ensemble) Resources(ctx context.Context) ([]Resource, []Aside, error) {
-	return copied(e.shelves.resources.list(ctx, e))
+	return copied(e.lists.resources.list(ctx))
 }
 
 // Templates returns the resource templates, as [Ensemble.Resources] does.
 func (e *Ensemble) Templates(ctx context.Context) ([]Template, []Aside, error) {
-	return copied(e.shelves.templates.list(ctx, e))
+	return copied(e.lists.templates.list(ctx))
 }
 
 // Prompts returns the prompts, as [Ensemble.Resources] does.
 func (e *Ensemble) Prompts(ctx context.Context) ([]Prompt, []Aside, error) {
-	return copied(e.shelves.prompts.list(ctx, e))
+	return copied(e.lists.prompts.list(ctx))
 }
 
-func copied[T any](listed []T, aside []Aside, err error) ([]T, []Aside, error) {
-	return slices.Clone(listed), slices.Clone(aside), err
+func copied[T any](list items[T], err error) ([]T, []Aside, error) {
+	return slices.Clone(list.found), slices.Clone(list.aside), err
 }
 
 // ReadResource returns the contents of a resource, listed or not, which may be several
@@ -45,7 +45,7 @@ func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.Res
 	if err := e.required(ctx); err != nil {
 		return nil, err
 	}
-	return request(ctx, e, "reading a resource", func(ctx context.Context, _ *life, library Library) ([]canister.ResourceContent, error) {
+	return request(ctx, e, "reading a resource", func(ctx context.Context, _ *session, library Library) ([]canister.ResourceContent, error) {
 		return library.Read(ctx, uri)
 	})
 }
@@ -56,7 +56,7 @@ func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[str
 	if err := e.required(ctx); err != nil {
 		return nil, err
 	}
-	messages, err := request(ctx, e, "getting a prompt", func(ctx context.Context, _ *life, library Library) (*Messages, error) {
+	messages, err := request(ctx, e, "getting a prompt", func(ctx context.Context, _ *session, library Library) (*Messages, error) {
 		return library.Get(ctx, name, arguments)
 	})
 	if err == nil && messages == nil {
@@ -78,7 +78,7 @@ func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Com
 	if err := e.required(ctx); err != nil {
 		return nil, err
 	}
-	found, err := request(ctx, e, "completing an argument", func(ctx context.Context, _ *life, library Library) (*Completion, error) {
+	found, err := request(ctx, e, "completing an argument", func(ctx context.Context, _ *session, library Library) (*Completion, error) {
 		return library.Complete(ctx, asked)
 	})
 	switch {

@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -50,16 +51,13 @@ func (r *Roster) Document(ctx context.Context, uri string) (canister.Document, e
 
 // titleOf returns the title or name of a resource; empty if it is not listed.
 func (e *Ensemble) titleOf(ctx context.Context, uri string) string {
-	listed, _, err := e.shelves.resources.list(ctx, e)
+	listed, err := e.lists.resources.list(ctx)
 	if err != nil {
 		return ""
 	}
-	for _, r := range listed {
-		if r.URI == uri && r.Title != "" {
-			return r.Title
-		}
+	for _, r := range listed.found {
 		if r.URI == uri {
-			return r.Name
+			return cmp.Or(r.Title, r.Name)
 		}
 	}
 	return ""

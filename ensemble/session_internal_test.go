@@ -20,27 +20,27 @@ func (c *counter) Invoke(context.Context, *invoker.Call) (invoker.Output, error)
 	return invoker.Output{}, nil
 }
 
-// TestEndedLifeIsNotLost: a ping that fails because its connection was ended
+// TestEndedSessionIsNotLost: a ping that fails because its connection was ended
 // on request is no loss.
-func TestEndedLifeIsNotLost(t *testing.T) {
+func TestEndedSessionIsNotLost(t *testing.T) {
 	e := Local("e", &counter{})
 	defer e.Close(t.Context())
 	if err := e.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l := e.current
+	s := e.supervisor.current
 	if err := e.Disconnect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.lose(l, errors.New("no answer"))
-	if s := e.Snapshot(); s.State != Idle || s.LastError != nil {
-		t.Errorf("the snapshot is %+v", s)
+	s.lose(errors.New("no answer"))
+	if now := e.Snapshot(); now.State != Idle || now.LastError != nil {
+		t.Errorf("the snapshot is %+v", now)
 	}
 }
 
-// TestNoCallBeginsOverEndedLife: the connection ends between the moment in
+// TestNoCallBeginsOverEndedSession: the connection ends between the moment in
 // which a call finds it and the moment in which the call begins.
-func TestNoCallBeginsOverEndedLife(t *testing.T) {
+func TestNoCallBeginsOverEndedSession(t *testing.T) {
 	c := &counter{}
 	e := Local("e", c)
 	defer e.Close(t.Context())
@@ -48,7 +48,7 @@ func TestNoCallBeginsOverEndedLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, target, err := tools[0].target(t.Context())
+	s, target, err := tools[0].target(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestNoCallBeginsOverEndedLife(t *testing.T) {
 	}
 	clock := startClock(t.Context(), &e.options)
 	defer clock.stop()
-	_, begun, err := tools[0].invokeOver(t.Context(), clock, l, target, &invoker.Call{})
+	_, begun, err := tools[0].invokeOver(t.Context(), clock, s, target, &invoker.Call{})
 	if begun || !errors.Is(err, ErrDisconnected) || c.calls != 0 {
 		t.Errorf("begun %v, %v, %d calls", begun, err, c.calls)
 	}

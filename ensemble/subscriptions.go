@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ensemble
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+)
+
+// subscription is a request for updates of a resource.
+type subscription struct {
+	ensemble *Ensemble
+	uri      string
+	turn     chan struct{} // holds a value while settle runs
+
+	// The rest is guarded by Ensemble.mu.
+
+	users    int
+	over     *session // the connection that is subscribed; nil if none is
+	settling bool     // a goroutine is in settle, and will clean up
+}
+
+// Subscribe makes updates of a resource appear as news in [Roster.Watch] until stop is
+// called. Callers that subscribe to the same resource share one subscription, and
+// Options.MaxSubscriptions bounds the number of subscriptions. A subscription survives
+// the loss of the connection: while there is a subscription, the ensemble reconnects by
+// itself as with [RestartAlways], subscribes again, and reports the resource as updated
+// once, because an update may have been missed. It also counts as a use for
+// Options.IdleDisconnect.
+//
+// The error is an [*invoker.Failure]: NOT_FOUND if the resource does not exist, or the
+// server's error if it does not report updates. Only the end of ctx affects the server,
+// since the subscription is shared.
+func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
+	sub, err := e.subscriptionTo(uri)
+	if err != nil {
+		return nil, err
+	}
+	_, err = request(ctx, e, "subscribing to a resource", func(ctx context.Context, s *session, library Library) (struct{}, error) {
+		return struct{}{}, sub.settle(ctx, s, library)
+	})
+	if err != nil {
+		sub.release()
+		return nil, err
+	}
+	return sync.OnceFunc(sub.release), nil
+}
+
+// subscriptionTo returns the subscription to a resource, with one user more.
+func (e *Ensemble) subscriptionTo(uri string) (*subscription, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	sub := e.subscriptions[uri]
+	switch {
+	case sub == nil && len(e.subscriptions) >= e.options.MaxSubscriptions:
+		return nil, invoker.Failf(invoker.Denied, "%q has %d subscriptions, which is the limit. End one of them first.", e.name, e.options.MaxSubscriptions)
+	case sub == nil:
+		sub = &subscription{ensemble: e, uri: uri, turn: make(chan struct{}, 1)}
+		e.subscriptions[uri] = sub
+	}
+	sub.users++
+	e.news.want(uri, true)
+	return sub, nil
+}
+
+// release removes a user, and unsubscribes after the last one.
+func (sub *subscription) release() {
+	e := sub.ensemble
+	e.mu.Lock()
+	sub.users--
+	s := sub.over
+	if sub.users > 0 {
+		e.mu.Unlock()
+		return
+	}
+	e.news.want(sub.uri, false)
+	if sub.settling || s == nil || s.ended != nil || s != e.supervisor.current {
+		sub.forget()
+		e.mu.Unlock()
+		return
+	}
+	e.mu.Unlock()
+	sub.unsubscribe(s)
+}
+
+// forget drops a subscription without users; Ensemble.mu is held. It keeps one that
+// settle is still working on, so that only one goroutine does so at a time.
+func (sub *subscription) forget() {
+	if all := sub.ensemble.subscriptions; sub.users == 0 && !sub.settling && all[sub.uri] == sub {
+		delete(all, sub.uri)
+	}
+}
+
+// unsubscribe ends the subscription over the connection in a separate job, which only
+// the end of the connection waits for.
+func (sub *subscription) unsubscribe(s *session) {
+	e := sub.ensemble
+	ctx, cancel := context.WithTimeout(s.alive, e.options.ConnectTimeout)
+	done := func() {
+		cancel()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		sub.forget()
+	}
+	library := s.connection.(Library) // the one that subscribed
+	j, err := s.begin("ending a subscription", cancel)
+	if err != nil {
+		done()
+		return
+	}
+	go func() {
+		defer j.finish()
+		defer done()
+		if err := e.foreign.do(func() error { return sub.settle(ctx, s, library) }); err != nil {
+			e.log.Info("a subscription could not be ended", event.SubscriptionFailed, zap.Error(err))
+		}
+	}()
+}
+
+// settle makes a connection agree with a subscription: the connection is subscribed if
+// the subscription has users, and not otherwise. One goroutine at a time does it.
+func (sub *subscription) settle(ctx context.Context, s *session, library Library) error {
+	select {
+	case sub.turn <- struct{}{}:
+		defer func() { <-sub.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	e := sub.ensemble
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer func() {
+		sub.settling = false
+		sub.forget()
+	}()
+	var err error
+	for err == nil && (sub.users > 0) != (sub.over == s) {
+		sub.settling = true
+		err = sub.send(ctx, s, library)
+	}
+	return err
+}
+
+// send subscribes or unsubscribes over a connection, depending on whether the
+// subscription has users; Ensemble.mu is held, but released in the meantime.
+func (sub *subscription) send(ctx context.Context, s *session, library Library) error {
+	e, wanted := sub.ensemble, sub.users > 0
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	if wanted {
+		err := library.Subscribe(telemetry.Within(bare{ctx}, ctx), sub.uri)
+		if err == nil {
+			sub.setOver(s)
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.alive, e.options.ConnectTimeout) // the caller may be gone
+	defer cancel()
+	defer sub.setOver(nil) // even if this fails
+	return library.Unsubscribe(telemetry.Within(bare{ctx}, ctx), sub.uri)
+}
+
+func (sub *subscription) setOver(s *session) {
+	sub.ensemble.mu.Lock()
+	defer sub.ensemble.mu.Unlock()
+	sub.over = s
+}
+
+// bare is a context that ends with another one and carries no values.
+type bare struct{ context.Context }
+
+func (bare) Value(any) any { return nil }
+
+// resubscribe renews the subscriptions over a fresh connection. It reports the resource
+// of each subscription that an earlier connection had as updated.
+func (s *session) resubscribe(library Library) {
+	e := s.ensemble
+	e.mu.Lock()
+	left := slices.SortedFunc(maps.Values(e.subscriptions), func(a, b *subscription) int { return cmp.Compare(a.uri, b.uri) })
+	e.mu.Unlock()
+	for _, sub := range left {
+		if s.alive.Err() != nil {
+			return
+		}
+		e.mu.Lock()
+		known := sub.over == s || sub.users == 0
+		missed := sub.over != nil
+		e.mu.Unlock()
+		if known {
+			continue
+		}
+		if err := sub.renew(s, library); err != nil && s.alive.Err() == nil {
+			e.log.Warn("a subscription could not be renewed", event.SubscriptionFailed, zap.Error(err))
+		}
+		if missed {
+			e.news.updated(sub.uri)
+		}
+	}
+}
+
+func (sub *subscription) renew(s *session, library Library) error {
+	e := sub.ensemble
+	ctx, cancel := context.WithTimeout(s.alive, e.options.ConnectTimeout)
+	defer cancel()
+	err := s.do(ctx, cancel, "renewing a subscription", func(ctx context.Context) error { return sub.settle(ctx, s, library) })
+	if err != nil {
+		return fmt.Errorf("ensemble %q: %w", e.name, err)
+	}
+	return nil
+}
