@@ -8,6 +8,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"
 )
@@ -32,10 +33,10 @@ type accumulator struct {
 	finish    string          // last non-empty finish reason
 	usage     *canister.Usage
 	model     string
-	overflown bool         // more than maxCalls calls
-	began     bool         // part of an answer has arrived
-	chosen    bool         // a choice has arrived, possibly empty
-	fault     gjson.Result // an error instead of an answer
+	overflown bool // more than maxCalls calls
+	began     bool // part of an answer has arrived
+	chosen    bool // a choice has arrived, possibly empty
+	fault     bool // an error came instead of an answer
 }
 
 // call is one call as it arrives in the stream.
@@ -48,8 +49,13 @@ type call struct {
 	announced bool
 }
 
-// add processes a chunk, which is a JSON object.
-func (a *accumulator) add(chunk gjson.Result) {
+// State implements [modelapi.Accumulator].
+func (a *accumulator) State() modelapi.State {
+	return modelapi.State{Began: a.began, Whole: a.chosen, Complete: a.finish != "", Fault: a.fault}
+}
+
+// Add processes a chunk, which is a JSON object; see [modelapi.Accumulator].
+func (a *accumulator) Add(_ string, chunk gjson.Result) {
 	chunk.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "choices":
@@ -58,11 +64,11 @@ func (a *accumulator) add(chunk gjson.Result) {
 			a.count(value)
 		case "error":
 			if isFault(value) {
-				a.fault = value
+				a.fault = true
 			}
 		case "object":
 			if value.Str == "error" { // older vLLM
-				a.fault = chunk
+				a.fault = true
 			}
 		case "model":
 			if value.Type == gjson.String && value.Str != "" {
@@ -97,9 +103,7 @@ func (a *accumulator) choices(list gjson.Result) {
 				if value.Type == gjson.String && value.Str != "" {
 					a.finish, a.began = strings.Clone(value.Str), true
 				}
-				if brokenOff[value.Str] && !a.fault.Exists() {
-					a.fault = choice
-				}
+				a.fault = a.fault || brokenOff[value.Str]
 			}
 			return true
 		})

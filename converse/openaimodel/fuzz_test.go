@@ -29,11 +29,11 @@ func FuzzAccumulator(f *testing.F) {
 		answer := &accumulator{emit: func(d converse.Delta) { text += d.Text }}
 		for _, chunk := range [][]byte{first, second, first} {
 			if json.Valid(chunk) {
-				answer.add(gjson.ParseBytes(chunk))
+				answer.Add("", gjson.ParseBytes(chunk))
 			}
 		}
 		n := 0
-		reply, err := answer.reply(model, func() string { n++; return fmt.Sprint(n) })
+		reply, err := answer.reply(model.server, func() string { n++; return fmt.Sprint(n) })
 		if err != nil {
 			return
 		}
@@ -85,7 +85,7 @@ func FuzzMessages(f *testing.F) {
 
 func sendable(t *testing.T, model *Model, history []canister.Canister) {
 	t.Helper()
-	body, _, err := new(transcript).body(t.Context(), model, &converse.Request{History: history})
+	body, _, err := encode(t, new(transcript), model, &converse.Request{History: history})
 	if err != nil {
 		t.Fatal(err)
 	}

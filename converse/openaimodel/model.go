@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/consort-go/consort/converse"
-	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/openai/openai-go/v3"
@@ -28,14 +26,13 @@ import (
 type Model struct {
 	name   string
 	opts   Options
-	host   string // host of the API, for messages and to bind data to it
+	server *modelapi.Server
 	client openai.Client
-	own    *http.Transport          // nil if the caller supplied an HTTP client
-	redact func(text string) string // removes the secrets that were given to the model
+	own    *http.Transport // nil if the caller supplied an HTTP client
 	log    *zap.Logger
 	info   telemetry.ModelInfo
 
-	limits limits // limits of the server
+	limits modelapi.Limits
 	// usageRefused is set when the server has rejected stream_options.
 	usageRefused atomic.Bool
 	fields       string // members of a request without settings of its own
@@ -59,12 +56,16 @@ func New(name string, options *Options) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	m := &Model{name: name, opts: opts, host: base.Host, log: opts.Logger.With(zap.String("model", name))}
+	m := &Model{name: name, opts: opts, log: opts.Logger.With(zap.String("model", name))}
 	if m.fields, err = m.opts.fields(name); err != nil {
 		return nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	m.redact = redactorOf(&opts, base)
-	m.info, m.limits = m.describe(base), limitsOf(&m.opts, base)
+	m.server = &modelapi.Server{
+		Package: "openaimodel", Host: base.Host, Redact: modelapi.Redactor(base, opts.Headers, opts.APIKey),
+		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
+		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
+	}
+	m.info, m.limits = m.describe(base), modelapi.LimitsOf(modelapi.ProviderOf(base)).With(opts.MaxTools, opts.MaxDescription)
 	m.client = openai.Client{Options: m.clientOptions(base)}
 	return m, nil
 }
@@ -125,11 +126,13 @@ func (m *Model) Screen(definition *invoker.Definition) error {
 // constructor, which would add keys, organization, project, base URL and custom headers
 // from the environment to requests to any host.
 func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
+	client, own := modelapi.Client(m.opts.HTTPClient)
+	m.own = own
 	endpoint := *base
 	endpoint.RawQuery = ""
 	options := []option.RequestOption{
 		option.WithBaseURL(endpoint.String()),
-		option.WithHTTPClient(m.httpClient()),
+		option.WithHTTPClient(client),
 	}
 	for name, values := range base.Query() {
 		for _, value := range values {
@@ -151,41 +154,14 @@ func (m *Model) clientOptions(base *url.URL) []option.RequestOption {
 	return options
 }
 
-// httpClient returns a client that follows redirects only within the origin of a request.
-func (m *Model) httpClient() *http.Client {
-	var client http.Client
-	if m.opts.HTTPClient != nil {
-		client = *m.opts.HTTPClient
-	} else if transport, ok := http.DefaultTransport.(*http.Transport); ok {
-		m.own = transport.Clone()
-		// With the default of two idle connections, kept for a minute and a half,
-		// concurrent conversations would open a connection for each exchange.
-		m.own.MaxIdleConns, m.own.MaxIdleConnsPerHost = 0, 1000
-		client.Transport = m.own
-	}
-	check := client.CheckRedirect
-	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
-		from := via[0].URL
-		if len(via) > 5 || next.URL.Scheme != from.Scheme || next.URL.Host != from.Host {
-			return http.ErrUseLastResponse
-		}
-		if check != nil {
-			return check(next, via)
-		}
-		return nil
-	}
-	return &client
-}
+// MaxTools returns how many tools the server accepts in a request; 0 if no limit is
+// known. See [Options].MaxTools.
+func (m *Model) MaxTools() int { return m.limits.Tools }
 
-// redactorOf returns a function that removes this model's secrets from a text: its key,
-// the values of its headers, and the values in its URL's query. A server can repeat a key
-// in an error.
-func redactorOf(o *Options, base *url.URL) func(text string) string {
-	secrets := append(slices.Collect(maps.Values(o.Headers)), o.APIKey)
-	for _, values := range base.Query() {
-		secrets = append(secrets, values...)
-	}
-	return redact.Sent(secrets...)
+// Shortened describes what is shortened in a tool for the server, as a clause. It returns
+// "" if the whole tool is sent.
+func (m *Model) Shortened(definition *invoker.Definition) string {
+	return m.limits.Shortened(definition, *m.opts.InlineRefs)
 }
 
 // toolCache caches the encoded forms of recent toolsets.

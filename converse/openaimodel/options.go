@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"go.uber.org/zap"
 )
 
@@ -159,7 +160,7 @@ func settle(given *Options) (Options, *url.URL, error) {
 	if given != nil {
 		o = *given
 	}
-	base, err := parseBase(cmp.Or(o.BaseURL, defaultBaseURL))
+	base, err := modelapi.ParseBase(cmp.Or(o.BaseURL, defaultBaseURL))
 	if err != nil {
 		return o, nil, err
 	}
@@ -223,22 +224,6 @@ func (o *Options) check() error {
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(wrong...)
-}
-
-// parseBase checks a base URL. Its errors do not quote the URL, which can contain
-// secrets.
-func parseBase(text string) (*url.URL, error) {
-	base, err := url.Parse(text)
-	if err != nil {
-		return nil, errors.New("BaseURL cannot be parsed as a URL")
-	}
-	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, errors.New("BaseURL must begin with http:// or https:// and name a host, such as http://localhost:8080/v1")
-	}
-	if base.User != nil || base.Fragment != "" {
-		return nil, errors.New("BaseURL must not hold a user, a password or a fragment; use APIKey or Headers")
-	}
-	return base, nil
 }
 
 // isOpenAI reports whether a URL belongs to OpenAI itself, in any of its regions.

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/jsontext"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -19,7 +20,7 @@ import (
 const noArguments = "[cut off before the arguments]"
 
 // reply returns the complete answer.
-func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, error) {
+func (a *accumulator) reply(server *modelapi.Server, newID func() string) (converse.Reply, error) {
 	if a.overflown {
 		return converse.Reply{}, errors.New("the answer holds more than 512 calls")
 	}
@@ -35,13 +36,13 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 		}
 	}
 	if len(a.thought) > 0 {
-		message.Metadata = m.keep(reasoningKey, jsontext.AppendString(nil, string(a.thought)))
+		message.Metadata = server.Keep(reasoningKey, jsontext.AppendString(nil, string(a.thought)))
 	}
 	if text := a.details.text(); text != nil {
 		if message.Metadata == nil {
 			message.Metadata = canister.Fields{}
 		}
-		maps.Copy(message.Metadata, m.keep(detailsKey, text))
+		maps.Copy(message.Metadata, server.Keep(detailsKey, text))
 	}
 	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
 	reply := converse.Reply{Message: message}
@@ -55,7 +56,7 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 			Arguments: string(c.arguments),
 		}
 		if call.CallID == "" || taken[call.CallID] {
-			call.CallID = madeCallID(call.ID)
+			call.CallID = modelapi.MadeCallID(call.ID)
 		}
 		taken[call.CallID] = true
 		if strings.TrimSpace(call.Arguments) == "" {
@@ -65,7 +66,7 @@ func (a *accumulator) reply(m *Model, newID func() string) (converse.Reply, erro
 			}
 		}
 		if c.extra != "" {
-			call.Metadata = m.keep(extraKey, []byte(c.extra))
+			call.Metadata = server.Keep(extraKey, []byte(c.extra))
 		}
 		reply.Invocations = append(reply.Invocations, call)
 	}
@@ -91,5 +92,5 @@ func (a *accumulator) reason() canister.Finish {
 	case "", "stop", "eos", "end_turn", "stop_sequence", "tool_calls", "function_call":
 		return canister.FinishStop
 	}
-	return canister.Finish(textcut.Bytes(valid(a.finish), 100))
+	return canister.Finish(textcut.Bytes(strings.ToValidUTF8(a.finish, "\uFFFD"), 100))
 }

@@ -206,14 +206,14 @@ func (m *Model) appendTools(ctx context.Context, dst []byte, set *converse.Tools
 // appendTool appends one tool with its adapted schema. strict is never sent, as it would
 // make optional arguments mandatory.
 func (m *Model) appendTool(dst []byte, definition *invoker.Definition) ([]byte, error) {
-	if err := m.limits.checkName(definition.Name); err != nil {
+	if err := m.limits.CheckName(definition.Name); err != nil {
 		return dst, err
 	}
 	parameters, note, err := toolschema.Adapt(definition.InputSchema, *m.opts.InlineRefs)
 	if err != nil {
 		return dst, err
 	}
-	description, _ := m.limits.describe(definition, note)
+	description, _ := m.limits.Describe(definition, note)
 	dst = append(dst, `{"type":"function","function":{`...)
 	dst = jsontext.AppendMember(dst, "name", definition.Name)
 	if description != "" {

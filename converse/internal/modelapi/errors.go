@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openaimodel
+package modelapi
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ const (
 	maxErrorText = 1000
 )
 
-var errLeft = errors.New("openaimodel: the consumer left the loop")
+var errLeft = errors.New("the consumer left the loop")
 
 // silence is the cause of an exchange that timed out because the server sent nothing.
 type silence struct{ limit time.Duration }
@@ -38,13 +38,13 @@ func (s *silence) Error() string {
 
 // failure describes a response with an error status. body is the beginning of the
 // response.
-func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
+func (s *Server) failure(res *http.Response, body []byte) *converse.ModelError {
 	message, code := explain(body)
 	code = contextCode(res.StatusCode, message, code)
 	failed := &converse.ModelError{
 		Status:    res.StatusCode,
-		Code:      m.redact(code),
-		RequestID: m.redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
+		Code:      s.Redact(code),
+		RequestID: s.Redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
 		Retryable: retryable(res.StatusCode, code),
 	}
 	if said, err := strconv.ParseBool(res.Header.Get("X-Should-Retry")); err == nil {
@@ -57,41 +57,41 @@ func (m *Model) failure(res *http.Response, body []byte) *converse.ModelError {
 	if message == "" {
 		message = http.StatusText(res.StatusCode)
 	}
-	failed.Message = m.redact(message)
+	failed.Message = s.Redact(message)
 	return failed
 }
 
 // unreachable describes an attempt that got no response.
-func (m *Model) unreachable(err error) *converse.ModelError {
+func (s *Server) unreachable(err error) *converse.ModelError {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = outer.Err // without the URL, whose query can contain a key
 	}
 	var certificate *tls.CertificateVerificationError
 	return &converse.ModelError{
-		Message:   m.redact("cannot reach " + m.host + ": " + err.Error()),
+		Message:   s.Redact("cannot reach " + s.Host + ": " + err.Error()),
 		Retryable: !errors.As(err, &certificate),
 		Err:       err,
 	}
 }
 
-// broken describes an answer that began but cannot be used.
-func (m *Model) broken(res *http.Response, retry bool, format string, args ...any) *converse.ModelError {
+// Broken describes an answer that began but cannot be used.
+func (x *Exchange) Broken(res *http.Response, retry bool, format string, args ...any) *converse.ModelError {
 	err := fmt.Errorf(format, args...)
 	return &converse.ModelError{
-		Message:   m.redact(err.Error()),
+		Message:   x.server.Redact(err.Error()),
 		Status:    res.StatusCode,
-		RequestID: m.redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
+		RequestID: x.server.Redact(textcut.Bytes(valid(res.Header.Get("X-Request-Id")), 200)),
 		Retryable: retry,
 		Err:       errors.Unwrap(err),
 	}
 }
 
-// givenUp returns the error of an exchange whose context ended, because of the caller or
-// of our own watch. It returns nil if the exchange failed in another way.
-func givenUp(outer, inner context.Context) error {
+// ended returns the error of an exchange whose context ended, because of the caller or of
+// a time limit. It returns nil if the exchange failed in another way.
+func (s *Server) ended(outer, inner context.Context) error {
 	if err := outer.Err(); err != nil {
-		return fmt.Errorf("openaimodel: the exchange was given up: %w", err)
+		return fmt.Errorf("%s: the exchange was cancelled: %w", s.Package, err)
 	}
 	var quiet *silence
 	if errors.As(context.Cause(inner), &quiet) {
@@ -104,7 +104,7 @@ func givenUp(outer, inner context.Context) error {
 // servers use.
 func explain(body []byte) (message, code string) {
 	if !json.Valid(body) {
-		return plain(string(body)), ""
+		return oneLine(string(body)), ""
 	}
 	root := gjson.ParseBytes(bytes.ToValidUTF8(body, []byte("\uFFFD")))
 	if root.IsArray() { // some gateways wrap it
@@ -122,7 +122,7 @@ func explain(body []byte) (message, code string) {
 			return textcut.Bytes(field.String(), maxErrorText), codeOf(fault)
 		}
 	}
-	return plain(string(body)), codeOf(fault)
+	return oneLine(string(body)), codeOf(fault)
 }
 
 // codeOf returns the most specific name of an error.
@@ -155,8 +155,8 @@ func retryable(status int, code string) bool {
 		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// plain turns text that was not meant for people into one short line.
-func plain(text string) string {
+// oneLine turns text that was not meant for people into one short line.
+func oneLine(text string) string {
 	return textcut.Bytes(strings.Join(strings.Fields(valid(text)), " "), 300)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -27,7 +28,7 @@ func TestToolsOfSamplingAreNotKept(t *testing.T) {
 			Purpose: test.purpose, History: []canister.Canister{canister.User{Head: canister.Head{ID: "u"}}},
 			Tools: &converse.Toolset{Definitions: []*invoker.Definition{{Name: "f", InputSchema: json.RawMessage(`{"type":"object"}`)}}},
 		}
-		body, _, err := new(transcript).body(t.Context(), model, request)
+		body, _, err := encode(t, new(transcript), model, request)
 		if err != nil || !strings.Contains(string(body), `"name":"f"`) || len(model.tools.entries) != test.kept {
 			t.Errorf("%s: %s, %v, with %d toolsets kept", test.purpose, body, err, len(model.tools.entries))
 		}
@@ -51,7 +52,7 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	for round := range 3 {
 		for i := range transcripts {
 			request := &converse.Request{Tools: sets[i], History: []canister.Canister{canister.User{Head: canister.Head{ID: "u"}}}}
-			if _, _, err := transcripts[i].body(t.Context(), model, request); err != nil {
+			if _, _, err := encode(t, &transcripts[i], model, request); err != nil {
 				t.Fatal(err)
 			}
 			if round == 0 {
@@ -61,4 +62,10 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// encode returns the body of a request.
+func encode(t *testing.T, in *transcript, model *Model, request *converse.Request) ([]byte, *modelapi.BodyRef, error) {
+	t.Helper()
+	return (&chat{ctx: t.Context(), m: model, request: request, transcript: in}).Encode()
 }

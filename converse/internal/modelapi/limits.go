@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openaimodel
+package modelapi
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"unicode/utf16"
 
 	"github.com/consort-go/consort/converse/internal/toolschema"
 	"github.com/consort-go/consort/invoker"
 )
 
-// limits are the limits of a server for one request. 0 means that no limit is known.
-type limits struct {
-	tools       int  // number of definitions
-	description int  // characters per description, in UTF-16 code units
+// Limits are the limits of a server for one request. 0 means that no limit is known.
+type Limits struct {
+	Tools       int  // number of definitions
+	Description int  // characters per description, in UTF-16 code units
 	letterFirst bool // names must begin with a letter or an underscore
 }
 
-// providerLimits has the limits of servers, by provider name as in [providers]. Names of
+// providerLimits has the limits of servers, by provider name as in providers. Names of
 // at most 64 characters (letters, digits, "_" and "-") are valid everywhere;
 // ensemble.NameFor ensures this. Sources, looked up on 2026-11-22:
 //
@@ -41,69 +40,67 @@ type limits struct {
 // 128 characters (anthropics/claude-code#96152) and that strict tools, which are not sent
 // to it, are limited (camel-ai/camel#4171). For Mistral and OpenRouter nothing is known.
 // OpenRouter forwards requests to providers that have their own limits.
-var providerLimits = map[string]limits{
-	"openai":             {tools: 128, description: 1024},
-	"azure.ai.openai":    {tools: 128, description: 1024},
-	"azure.ai.inference": {tools: 128, description: 1024},
-	"groq":               {tools: 128},
-	"deepseek":           {tools: 128},
-	"x_ai":               {tools: 200},
-	"gcp.gemini":         {tools: 512, letterFirst: true},
-	"gcp.vertex_ai":      {tools: 128, letterFirst: true},
+var providerLimits = map[string]Limits{
+	"openai":             {Tools: 128, Description: 1024},
+	"azure.ai.openai":    {Tools: 128, Description: 1024},
+	"azure.ai.inference": {Tools: 128, Description: 1024},
+	"groq":               {Tools: 128},
+	"deepseek":           {Tools: 128},
+	"x_ai":               {Tools: 200},
+	"gcp.gemini":         {Tools: 512, letterFirst: true},
+	"gcp.vertex_ai":      {Tools: 128, letterFirst: true},
 }
 
-// limitsOf returns the limits of the server at base. Limits in the options take
-// precedence.
-func limitsOf(o *Options, base *url.URL) limits {
-	l := providerLimits[providerOf(base)]
-	l.tools = max(0, cmp.Or(o.MaxTools, l.tools))
-	l.description = max(0, cmp.Or(o.MaxDescription, l.description))
+// LimitsOf returns the known limits of a provider, as [ProviderOf] names it.
+func LimitsOf(provider string) Limits { return providerLimits[provider] }
+
+// With returns the limits with those that are set: 0 means the known limit, and a negative
+// number no limit.
+func (l Limits) With(tools, description int) Limits {
+	l.Tools = max(0, cmp.Or(tools, l.Tools))
+	l.Description = max(0, cmp.Or(description, l.Description))
 	return l
 }
 
-// MaxTools returns how many tools the server accepts in a request; 0 if no limit is
-// known. See [Options].MaxTools.
-func (m *Model) MaxTools() int { return m.limits.tools }
-
 // Shortened describes what is shortened in a tool for the server, as a clause. It returns
 // "" if the whole tool is sent.
-func (m *Model) Shortened(definition *invoker.Definition) string {
-	_, note, err := toolschema.Adapt(definition.InputSchema, *m.opts.InlineRefs)
+func (l Limits) Shortened(definition *invoker.Definition, inlineRefs bool) string {
+	_, note, err := toolschema.Adapt(definition.InputSchema, inlineRefs)
 	if err != nil {
 		return ""
 	}
-	_, cut := m.limits.describe(definition, note)
+	_, cut := l.Describe(definition, note)
 	if cut == 0 {
 		return ""
 	}
-	return fmt.Sprintf("its description is too long for the model's server, which takes %d characters (max_description): %d are left out", m.limits.description, cut)
+	return fmt.Sprintf("its description is too long for the model's server, which takes %d characters (max_description): %d are left out", l.Description, cut)
 }
 
-// checkName returns the reason why the server does not accept the name of a tool.
-func (l limits) checkName(name string) error {
+// CheckName returns the reason why the server does not accept the name of a tool.
+func (l Limits) CheckName(name string) error {
 	if l.letterFirst && (name == "" || name[0] >= '0' && name[0] <= '9' || name[0] == '-') {
 		return errors.New("the model's server wants its name to begin with a letter or an underscore; give its server another name")
 	}
 	return nil
 }
 
-// describe returns the description of a tool with the note about its schema, and the
+// Describe returns the description of a tool with the note about its schema, and the
 // number of characters that were left out. The text says where it was cut.
-func (l limits) describe(definition *invoker.Definition, note string) (text string, cut int) {
+func (l Limits) Describe(definition *invoker.Definition, note string) (text string, cut int) {
 	text = cmp.Or(definition.Description, definition.Title)
-	if l.description == 0 {
+	if l.Description == 0 {
 		return joined(text, note), 0
 	}
-	if units(note) > l.description/2 {
+	if units(note) > l.Description/2 {
 		cut, note = units(note), toolschema.LongNote
-		if units(note) > l.description/2 {
+		if units(note) > l.Description/2 {
 			note = ""
 		}
 	}
-	if whole := joined(text, note); units(whole) <= l.description {
+	if whole := joined(text, note); units(whole) <= l.Description {
 		return whole, cut
 	}
-	room := l.description
+	room := l.Description
 	if note != "" {
 		room -= units(note) + 2
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package openaimodel
+package modelapi
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const maxAskedWait = 2 * time.Minute
 
 // sdkWait reports whether the SDK will retry, and how long it waits first. res is nil if
 // there was no response; the SDK's wait is then up to a quarter shorter.
-func (x *exchange) sdkWait(res *http.Response) (time.Duration, bool) {
-	last := x.attempts > x.m.opts.MaxRetries
+func (x *Exchange) sdkWait(res *http.Response) (time.Duration, bool) {
+	last := x.attempts > x.server.MaxRetries
 	if res == nil {
 		return longestBackoff(x.attempts), !last
 	}

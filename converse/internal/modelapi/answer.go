@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package modelapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/consort-go/consort/internal/sse"
+	"github.com/tidwall/gjson"
+)
+
+const (
+	// afterFinish limits the wait for the end of a stream whose answer is complete. The
+	// usage may still follow.
+	afterFinish = 10 * time.Second
+	// afterDone limits the wait for the end of a response after the last event. The
+	// connection can be reused only if the response was read to its end.
+	afterDone = 50 * time.Millisecond
+)
+
+var errAnswerTooLarge = errors.New("the answer is larger than MaxAnswerBytes")
+
+// Accumulator assembles an answer from JSON values.
+type Accumulator interface {
+	// Add processes the data of an event, with the name of the event, or a whole answer,
+	// with the name "". It must not keep parts of the value.
+	Add(event string, value gjson.Result)
+	// State returns what is known after the values so far.
+	State() State
+}
+
+// State is the state of an answer that is being read.
+type State struct {
+	Began    bool // part of the answer has arrived
+	Whole    bool // a message has arrived, possibly an empty one
+	Complete bool // the server has said why the model stopped
+	Done     bool // nothing follows
+	Fault    bool // the last value was an error instead of an answer
+}
+
+// Read reads an answer, in one piece or as a stream of events. It ignores the content
+// type, which is often wrong. After a nil error the answer is complete, or the caller has
+// left the loop.
+func (x *Exchange) Read(res *http.Response, answer Accumulator) error {
+	in := &answerBody{x: x, in: res.Body, left: x.server.MaxAnswerBytes, limit: x.server.IdleTimeout}
+	events := sse.NewReader(in, x.server.MaxEventBytes)
+	first, err := events.Peek()
+	switch {
+	case err != nil:
+		return x.cut(res, answer, err)
+	case first == '{' || first == '[':
+		return x.readWhole(res, answer, io.MultiReader(bytes.NewReader(events.Rest()), in))
+	case first == '<':
+		return x.Broken(res, false, "the server answers with a page, not with an answer of a model; is BaseURL right? It begins: %s", oneLine(string(beginning(events.Rest()))))
+	}
+	return x.readEvents(res, answer, events, in)
+}
+
+// readWhole reads an answer that is one JSON object.
+func (x *Exchange) readWhole(res *http.Response, answer Accumulator, in io.Reader) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return x.cut(res, answer, err)
+	}
+	if !json.Valid(text) {
+		return x.Broken(res, true, "the server's answer is not JSON; it begins: %s", oneLine(string(beginning(text))))
+	}
+	answer.Add("", gjson.ParseBytes(text))
+	state := answer.State()
+	if state.Fault {
+		return x.fault(res, text)
+	}
+	if !state.Began && !state.Whole {
+		return x.Broken(res, true, "the server's answer holds no message; it begins: %s", oneLine(string(beginning(text))))
+	}
+	return nil
+}
+
+// readEvents reads an answer that is a stream of events.
+func (x *Exchange) readEvents(res *http.Response, answer Accumulator, events *sse.Reader, in *answerBody) error {
+	for !x.left {
+		event, err := events.Next()
+		if err != nil {
+			return x.cut(res, answer, err)
+		}
+		data := bytes.TrimSpace(event.Data)
+		if bytes.HasPrefix(data, []byte("[DONE]")) {
+			in.drain()
+			if !answer.State().Began {
+				return x.Broken(res, true, "the stream ended without an answer")
+			}
+			return nil
+		}
+		if len(data) == 0 || event.IsPartial && !json.Valid(data) {
+			continue // the end of the stream follows
+		}
+		if !json.Valid(data) {
+			return x.Broken(res, true, "an event of the stream is not JSON; it begins: %s", oneLine(string(beginning(data))))
+		}
+		answer.Add(event.Name, gjson.ParseBytes(data))
+		switch state := answer.State(); {
+		case state.Fault || event.Name == "error":
+			return x.fault(res, data)
+		case state.Done:
+			in.drain()
+			return nil
+		case state.Complete:
+			in.atMost(afterFinish)
+		}
+	}
+	return nil
+}
+
+// cut returns the error for an answer that ended with err. It is nil if the server had
+// said why the model stopped, unless a size limit was exceeded or the caller ended the
+// exchange.
+func (x *Exchange) cut(res *http.Response, answer Accumulator, err error) error {
+	var quiet *silence
+	silent := errors.As(context.Cause(x.ctx), &quiet)
+	switch {
+	case errors.Is(err, errAnswerTooLarge):
+		return x.Broken(res, false, "%w", err)
+	case errors.Is(err, sse.ErrTooLarge):
+		return x.Broken(res, false, "%w; see MaxEventBytes", err)
+	case answer.State().Complete && (silent || x.ctx.Err() == nil):
+		return nil
+	case err == io.EOF:
+		return x.Broken(res, true, "the stream broke off: it ended before the model had said why it stopped: %w", io.ErrUnexpectedEOF)
+	}
+	return x.Broken(res, true, "the answer broke off: %w", err)
+}
+
+// fault describes an error that the server sent instead of an answer, or within one.
+func (x *Exchange) fault(res *http.Response, text []byte) error {
+	message, code := explain(text)
+	code = contextCode(0, message, code)
+	failed := x.Broken(res, retryable(0, code), "the server broke the answer off: %s", message)
+	failed.Code = x.server.Redact(code)
+	return failed
+}
+
+// answerBody is a response body with a time limit for each read and a limit on its size.
+type answerBody struct {
+	x     *Exchange
+	in    io.Reader
+	left  int
+	limit time.Duration
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("%w (%d)", errAnswerTooLarge, b.x.server.MaxAnswerBytes)
+	}
+	b.x.watch.within(b.limit)
+	n, err := b.in.Read(p[:min(len(p), b.left)])
+	b.x.watch.stop()
+	b.left -= n
+	return n, err
+}
+
+// atMost reduces the time limit.
+func (b *answerBody) atMost(limit time.Duration) {
+	if b.limit <= 0 || b.limit > limit {
+		b.limit = limit
+	}
+}
+
+// drain reads to the end of the body if it is near.
+func (b *answerBody) drain() {
+	b.atMost(afterDone)
+	var rest [512]byte
+	for range 8 {
+		if _, err := b.Read(rest[:]); err != nil {
+			return
+		}
+	}
+}
+
+// beginning returns the beginning of text, long enough for [oneLine].
+func beginning(text []byte) []byte { return text[:min(len(text), 1000)] }

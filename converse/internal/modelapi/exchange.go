@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package modelapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/invoker/telemetry"
+)
+
+// API is one request to one API of a server.
+type API interface {
+	// Encode returns the body of the request. It is called before the first attempt, and
+	// again after Amend has returned true.
+	Encode() ([]byte, *BodyRef, error)
+	// Post sends a body through the provider's SDK, which repeats it up to retries times.
+	// The middleware runs for each attempt, between the SDK's retries and the connection.
+	Post(ctx context.Context, body []byte, retries int, middleware Middleware) (*http.Response, error)
+	// Read reads an answer and passes on its deltas. Its error is one of [Exchange.Broken]
+	// and the functions built on it.
+	Read(x *Exchange, res *http.Response) (converse.Reply, error)
+	// Amend reports whether the request was changed because of an error, so that another
+	// attempt can succeed. It may add advice to the error.
+	Amend(x *Exchange, failed *converse.ModelError) bool
+}
+
+// Middleware is the type of middleware in the SDKs of OpenAI and Anthropic.
+type Middleware = func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error)
+
+// Exchange is one running exchange, on the goroutine of the caller's loop.
+type Exchange struct {
+	server *Server
+	yield  func(converse.ModelEvent, error) bool
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	watch  *watch
+	body   *BodyRef
+
+	attempts int  // requests sent so far
+	spoken   bool // a delta has been yielded
+	left     bool // the caller has left the loop
+	// failed is the error of the last request; nil if it succeeded.
+	failed *converse.ModelError
+}
+
+// Exchange runs one exchange, from the request to the reply, and yields its events; see
+// [converse.Model].
+func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.ModelEvent, error) bool) {
+	body, ref, err := api.Encode()
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x := &Exchange{server: s, yield: yield, ctx: inner, cancel: cancel, body: ref}
+	x.watch = &watch{end: cancel}
+	defer x.watch.stop()
+	for {
+		err := x.attempt(api, body)
+		if err == nil || x.left {
+			return
+		}
+		failed, _ := errors.AsType[*converse.ModelError](err)
+		if ended := s.ended(ctx, inner); ended != nil {
+			err = ended
+		} else if failed != nil && api.Amend(x, failed) {
+			if body, x.body, err = api.Encode(); err == nil {
+				continue
+			}
+		} else if x.again(failed) {
+			continue
+		}
+		if !x.left {
+			yield(nil, err)
+		}
+		return
+	}
+}
+
+// attempt sends the request, with the SDK's retries, and reads the answer.
+func (x *Exchange) attempt(api API, body []byte) error {
+	res, err := api.Post(x.ctx, body, max(0, x.server.MaxRetries-x.attempts), x.observe)
+	if res != nil {
+		defer res.Body.Close()
+	}
+	switch {
+	case x.failed != nil:
+		return x.failed
+	case err != nil:
+		return x.server.unreachable(err)
+	}
+	reply, err := api.Read(x, res)
+	if err != nil || x.left {
+		return err
+	}
+	x.Emit(reply)
+	return nil
+}
+
+// again prepares another attempt after an answer that broke off before it yielded
+// anything. It does not retry requests that the SDK has stopped retrying.
+func (x *Exchange) again(failed *converse.ModelError) bool {
+	if failed == nil || !failed.Retryable || x.failed != nil || x.spoken || x.attempts > x.server.MaxRetries {
+		return false
+	}
+	wait := backoff(x.attempts)
+	if !x.Emit(converse.Retry{Attempt: x.attempts, Wait: wait, Err: failed}) {
+		return false
+	}
+	x.watch.stop()
+	select {
+	case <-time.After(wait):
+		return true
+	case <-x.ctx.Done():
+		return false
+	}
+}
+
+// Emit yields an event unless the caller has left the loop, and reports whether the caller
+// continues. When the caller leaves, the exchange is cancelled.
+func (x *Exchange) Emit(event converse.ModelEvent) bool {
+	if !x.left && !x.yield(event, nil) {
+		x.left = true
+		x.cancel(errLeft)
+	}
+	return !x.left
+}
+
+// Delta yields a piece of the answer. After the first, the exchange is not repeated.
+func (x *Exchange) Delta(d converse.Delta) {
+	x.spoken = true
+	x.Emit(d)
+}
+
+// Left reports whether the caller has left the loop.
+func (x *Exchange) Left() bool { return x.left }
+
+// Attempts returns how many requests were sent so far.
+func (x *Exchange) Attempts() int { return x.attempts }
+
+// observe is middleware between the SDK's retries and the connection. The SDK calls it for
+// each attempt, on the goroutine of the exchange, and does not report failed attempts
+// itself.
+func (x *Exchange) observe(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	x.attempts++
+	x.failed = nil
+	x.body.count(req)
+	if x.server.TraceHeaders {
+		telemetry.Inject(req.Context(), carrier{req.Header})
+	}
+	x.watch.within(x.server.ResponseTimeout)
+	res, err := next(req)
+	x.watch.stop()
+	if err == nil && res.StatusCode >= 200 && res.StatusCode < 300 || x.ctx.Err() != nil {
+		return res, err
+	}
+	if err != nil {
+		x.failed = x.server.unreachable(err)
+	} else {
+		x.watch.within(x.server.IdleTimeout)
+		begin, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
+		x.watch.stop()
+		_ = res.Body.Close()
+		res.Body = io.NopCloser(bytes.NewReader(begin)) // the SDK reads it without a limit
+		x.failed = x.server.failure(res, begin)
+	}
+	if wait, again := x.sdkWait(res); again {
+		x.Emit(converse.Retry{Attempt: x.attempts, Wait: wait, Err: x.failed})
+	}
+	return res, err
+}
+
+// carrier lets a propagator write headers.
+type carrier struct{ http.Header }
+
+// Keys returns the names of the headers.
+func (c carrier) Keys() []string {
+	var names []string
+	for name := range c.Header {
+		names = append(names, name)
+	}
+	return names
+}

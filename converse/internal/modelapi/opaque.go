@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package modelapi
+
+import (
+	"encoding/json"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/jsontext"
+)
+
+// opaque is data of a server in the metadata of a canister.
+type opaque struct {
+	Host  string          `json:"host"` // the origin; other hosts would reject it
+	Value json.RawMessage `json:"value"`
+}
+
+// Keep returns metadata with data that this server requires later, in its own form. Only
+// this server gets it back.
+func (s *Server) Keep(key string, value []byte) canister.Fields {
+	kept, err := json.Marshal(opaque{Host: s.Host, Value: value})
+	if err != nil {
+		return nil
+	}
+	return canister.Fields{key: kept}
+}
+
+// Kept returns the value that Keep stored under a key; nil if there is none, or if it
+// came from another server.
+func (s *Server) Kept(metadata canister.Fields, key string) []byte {
+	member, ok := metadata[key]
+	if !ok {
+		return nil
+	}
+	var own opaque
+	if json.Unmarshal(member, &own) != nil || own.Host != s.Host || len(own.Value) == 0 {
+		return nil
+	}
+	return jsontext.Compact(own.Value)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package modelapi is what the models behind HTTP APIs share: attempts whose retries are
+// events, time limits, limits of size, errors in the form of [converse.ModelError], request
+// bodies that only grow, and the parts of messages.
+package modelapi
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/consort-go/consort/internal/redact"
+)
+
+// Server is the server of a model, with the limits of its exchanges. It must not change
+// once it is in use; its methods may be called concurrently.
+type Server struct {
+	// Package is the name of the model's package. It begins the errors that do not come
+	// from the server.
+	Package string
+	// Host is the host of the API, for messages and for data that only this host gets.
+	Host string
+	// Redact removes the secrets of the model from a text.
+	Redact func(text string) string
+
+	// MaxRetries is how often a failed attempt is repeated.
+	MaxRetries int
+	// ResponseTimeout limits the wait for the header of a response, and IdleTimeout the
+	// wait for more of its body. A limit that is not positive means no limit.
+	ResponseTimeout, IdleTimeout time.Duration
+	// MaxEventBytes limits one event of a stream, and MaxAnswerBytes a whole response.
+	MaxEventBytes, MaxAnswerBytes int
+	// TraceHeaders sends the trace context with each request.
+	TraceHeaders bool
+}
+
+// ParseBase parses the base URL of an API. Its errors do not quote the URL, which can
+// contain secrets.
+func ParseBase(text string) (*url.URL, error) {
+	base, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("BaseURL cannot be parsed as a URL")
+	}
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, errors.New("BaseURL must begin with http:// or https:// and name a host, such as http://localhost:8080/v1")
+	}
+	if base.User != nil || base.Fragment != "" {
+		return nil, errors.New("BaseURL must not hold a user, a password or a fragment; use APIKey or Headers")
+	}
+	return base, nil
+}
+
+// Redactor returns a function that removes secrets from a text: the given ones, the values
+// of headers, and the values in the query of base. A server can repeat a key in an error.
+func Redactor(base *url.URL, headers map[string]string, secrets ...string) func(text string) string {
+	secrets = append(slices.Collect(maps.Values(headers)), secrets...)
+	for _, values := range base.Query() {
+		secrets = append(secrets, values...)
+	}
+	return redact.Sent(secrets...)
+}
+
+// Client returns a client that follows redirects only within the origin of a request. It
+// is a copy of given, or, if given is nil, has a transport of its own, which is returned
+// too.
+func Client(given *http.Client) (client *http.Client, own *http.Transport) {
+	client = new(http.Client)
+	if given != nil {
+		*client = *given
+	} else if transport, ok := http.DefaultTransport.(*http.Transport); ok {
+		own = transport.Clone()
+		// With the default of two idle connections, kept for a minute and a half,
+		// concurrent conversations would open a connection for each exchange.
+		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, 1000
+		client.Transport = own
+	}
+	check := client.CheckRedirect
+	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		from := via[0].URL
+		if len(via) > 5 || next.URL.Scheme != from.Scheme || next.URL.Host != from.Host {
+			return http.ErrUseLastResponse
+		}
+		if check != nil {
+			return check(next, via)
+		}
+		return nil
+	}
+	return client, own
+}
