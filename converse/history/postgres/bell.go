@@ -54,7 +54,7 @@ func (b *bell) run() {
 		select {
 		case <-b.wake:
 			b.tell(10 * time.Second)
-		case <-b.store.closing:
+		case <-b.store.common.Closing:
 			b.tell(time.Second)
 			return
 		}

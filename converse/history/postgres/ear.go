@@ -56,7 +56,7 @@ func (e *ear) hear(ctx context.Context, kind byte, conversation string) (*hearin
 	if err := history.CheckID(conversation); err != nil {
 		return nil, err
 	}
-	if err := e.store.usable(ctx); err != nil {
+	if err := e.store.common.Usable(ctx); err != nil {
 		return nil, err
 	}
 	h := newHearing(e.store, e.store.channel(kind, conversation), conversation, kind == 'g')

@@ -96,7 +96,7 @@ func (h *hearing) next(ctx context.Context) ([][]byte, error) {
 	case <-h.ready:
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-h.store.closing:
+	case <-h.store.common.Closing:
 		return nil, history.ErrClosed
 	}
 	h.mu.Lock()
@@ -106,7 +106,7 @@ func (h *hearing) next(ctx context.Context) ([][]byte, error) {
 		all = append(all, nil)
 	}
 	if len(all) == 0 && h.err != nil {
-		return nil, h.store.fault(ctx, h.conversation, h.err)
+		return nil, h.store.explain(ctx, h.conversation, h.err)
 	}
 	if h.err != nil {
 		h.tell()

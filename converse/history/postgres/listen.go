@@ -33,7 +33,7 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 	if len(payload) > MaxPayload {
 		return fmt.Errorf("history/postgres: the payload for conversation %q has %d bytes; it may have %d", conversation, len(payload), MaxPayload)
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := s.common.Usable(ctx); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
@@ -42,7 +42,7 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 		_, err := s.pool.Exec(bounded, "SELECT pg_notify($1, frame) FROM unnest($2::text[]) WITH ORDINALITY AS frames (frame, place) ORDER BY place",
 			s.channel('p', conversation), frames(payload))
 		if err == nil || try == tries || !pgconn.SafeToRetry(err) {
-			return s.fault(ctx, conversation, late(bounded, err))
+			return s.explain(ctx, conversation, late(bounded, err))
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 			now := int64(length)
 			switch {
 			case err != nil:
-				yield(0, s.fault(ctx, conversation, err))
+				yield(0, s.explain(ctx, conversation, err))
 				return
 			case h.seen.Swap(now) != now && !yield(int(now), nil):
 				return

@@ -9,12 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/jackc/pgx/v5"
 )
 
-// The migrations: number n takes the tables from version n-1 to version n. Released
-// migrations never change.
+// See [sqlstore.Newest].
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -25,7 +24,7 @@ const oldest = 120000
 // migrate updates the tables to the newest version. If they are up to date it only
 // reads, so that a role without the right to create tables is sufficient.
 func (s *Store) migrate(ctx context.Context, from fs.FS) error {
-	steps, err := fs.Glob(from, "migrations/*.sql")
+	newest, err := sqlstore.Newest(from)
 	if err != nil {
 		return err
 	}
@@ -33,8 +32,8 @@ func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 		if err := fits(ctx, tx); err != nil {
 			return err
 		}
-		version, err := s.version(ctx, tx, len(steps))
-		if err != nil || version == len(steps) {
+		version, err := s.version(ctx, tx, newest)
+		if err != nil || version == newest {
 			return err
 		}
 		// One of several programs migrates, and the others find it done: they see the
@@ -42,10 +41,10 @@ func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('consort ' || $1, 0))", s.schema); err != nil {
 			return err
 		}
-		if version, err = s.version(ctx, tx, len(steps)); err != nil || version == len(steps) {
+		if version, err = s.version(ctx, tx, newest); err != nil || version == newest {
 			return err
 		}
-		return s.climb(ctx, tx, from, version, len(steps))
+		return s.climb(ctx, tx, from, version, newest)
 	})
 }
 
@@ -86,7 +85,7 @@ func (s *Store) version(ctx context.Context, tx pgx.Tx, known int) (version int,
 	case errors.Is(err, pgx.ErrNoRows):
 		return 0, fmt.Errorf("the table %s.consort_layout is empty, and should tell the version of the tables", s.schema)
 	case err == nil && version > known:
-		return 0, fmt.Errorf("%w: the schema %s has version %d, and this program knows versions up to %d; use a program that is as new as the one that made it", history.ErrNewer, s.schema, version, known)
+		return 0, sqlstore.TooNew("schema "+s.schema, version, known)
 	}
 	return version, err
 }
@@ -102,14 +101,11 @@ func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to in
 	if err != nil {
 		return err
 	}
-	for number := version + 1; number <= to; number++ {
-		text, err := fs.ReadFile(from, step(number))
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, s.sql(string(text))); err != nil {
-			return fmt.Errorf("%s: %w", step(number), err)
-		}
+	if err := sqlstore.Upgrade(from, version, func(statements string) error {
+		_, err := tx.Exec(ctx, s.sql(statements))
+		return err
+	}); err != nil {
+		return err
 	}
 	_, err = tx.Exec(ctx, s.sql("DELETE FROM @.consort_layout"))
 	if err == nil {
@@ -117,5 +113,3 @@ func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to in
 	}
 	return err
 }
-
-func step(number int) string { return fmt.Sprintf("migrations/%d.sql", number) }

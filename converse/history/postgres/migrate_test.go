@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -37,6 +38,8 @@ func steps(t *testing.T, first int, next string) fstest.MapFS {
 	}
 	return all
 }
+
+func step(number int) string { return fmt.Sprintf("migrations/%d.sql", number) }
 
 // newest is the version that this program makes.
 func newest(t *testing.T) int {

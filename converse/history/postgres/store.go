@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
@@ -23,17 +24,17 @@ import (
 // Store is a [history.Store] in a PostgreSQL database. All methods may be called
 // concurrently, and any number of programs may use the same database.
 type Store struct {
+	common  sqlstore.Store
 	pool    *pgxpool.Pool
 	name    string // of the schema
 	schema  string // the same, quoted
 	place   string // host, port and database, for errors
 	timeout time.Duration
+	dialect *strings.Replacer // of the statements of sqlstore
 
-	ear  *ear
-	bell *bell
-
-	closing chan struct{}
-	close   func() error // runs once
+	ear   *ear
+	bell  *bell
+	close func() error // runs once
 }
 
 var _ history.Store = (*Store)(nil)
@@ -87,16 +88,17 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 		schema:  pgx.Identifier{name}.Sanitize(),
 		place:   placeOf(&config.ConnConfig.Config),
 		timeout: cmp.Or(options.Timeout, time.Minute),
-		closing: make(chan struct{}),
 	}
+	s.dialect = strings.NewReplacer("@.", s.schema+".", "@now", "clock_timestamp()")
+	s.common = sqlstore.Store{DB: database{s}, Place: s.place, Folded: true, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, s.fault(ctx, "", err)
+		return nil, s.explain(ctx, "", err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if err := s.migrate(bounded, migrations); err != nil {
 		s.pool.Close()
-		return nil, s.fault(ctx, "", late(bounded, err))
+		return nil, s.explain(ctx, "", late(bounded, err))
 	}
 	listening := config.ConnConfig.Copy()
 	listening.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -113,7 +115,7 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 func (s *Store) Close() error { return s.close() }
 
 func (s *Store) end() error {
-	close(s.closing)
+	close(s.common.Closing)
 	s.bell.stop()
 	s.ear.stop()
 	s.pool.Close()
@@ -180,5 +182,5 @@ func placeOf(config *pgconn.Config) string {
 	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))) + "/" + config.Database
 }
 
-// sql replaces @. in a statement by the schema.
-func (s *Store) sql(text string) string { return strings.ReplaceAll(text, "@.", s.schema+".") }
+// sql translates a statement of sqlstore.
+func (s *Store) sql(text string) string { return s.dialect.Replace(text) }

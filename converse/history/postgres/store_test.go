@@ -14,7 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/history/internal/row"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/internal/testing/storetest"
 	"github.com/jackc/pgx/v5"
@@ -193,13 +193,13 @@ func TestSearch(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	s := open(t)
-	storetest.Pages(t, s, row.PageRows, row.PageBytes)
-	from, err := s.extent(t.Context(), "talk")
+	storetest.Pages(t, s, sqlstore.PageRows, sqlstore.PageBytes)
+	from, err := s.common.Extent(t.Context(), "talk")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The rest of a page that is full of bytes is not even sent.
-	if page, err := s.page(t.Context(), row.Want{Extent: from, To: from.Length, Bytes: row.PageBytes}); err != nil || len(page) != 6 {
+	if page, err := s.common.DB.Page(t.Context(), sqlstore.Want{Extent: from, To: from.Length, Bytes: sqlstore.PageBytes}); err != nil || len(page) != 6 {
 		t.Errorf("a page of %d rows, want 6; %v", len(page), err)
 	}
 }
@@ -208,7 +208,7 @@ func TestPages(t *testing.T) {
 // loop does not see it.
 func TestALoopIsInNobodysWay(t *testing.T) {
 	s := openAt(t, pgtest.DSN(t), &Options{Connections: 1})
-	storetest.Loop(t, s, row.PageRows)
+	storetest.Loop(t, s, sqlstore.PageRows)
 	if got := value[int](t, s, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"); got != 1 {
 		t.Errorf("%d connections, want 1", got)
 	}

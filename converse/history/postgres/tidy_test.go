@@ -3,11 +3,11 @@
 package postgres
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 )
 
@@ -20,17 +20,14 @@ func TestTidyLeavesWhatWasMadeAnew(t *testing.T) {
 	}
 	defer store.Close()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	ledger := ledger{store}
+	ledger := sqlstore.Ledger{Store: &store.common}
 	r := budget.Reservation{ID: "r", Now: now, Expires: now.Add(time.Hour), Lines: []budget.Line{{Account: "a", Limit: 100, Most: 10}}}
 	if _, err := ledger.Reserve(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	expire := func(at time.Time, want budget.Balance) {
 		t.Helper()
-		err := store.write(t.Context(), "", func(ctx context.Context, w *writer) (verdict, err error) {
-			return nil, w.settle(ctx, "r", nil, &at)
-		})
-		if err != nil {
+		if err := ledger.SettleExpired(t.Context(), "r", at); err != nil {
 			t.Fatal(err)
 		}
 		if held, err := ledger.Balances(t.Context(), "a"); err != nil || held[0] != want {

@@ -10,11 +10,10 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 )
 
-// The migrations: number n takes a database from version n-1 to version n. Released
-// migrations never change.
+// See [sqlstore.Newest].
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -26,7 +25,7 @@ const application = 0x7a5b00d
 // locking the file, so that one of several programs migrates and the others find it
 // done.
 func migrate(ctx context.Context, db *sql.DB, from fs.FS) error {
-	steps, err := fs.Glob(from, "migrations/*.sql")
+	newest, err := sqlstore.Newest(from)
 	if err != nil {
 		return err
 	}
@@ -39,22 +38,18 @@ func migrate(ctx context.Context, db *sql.DB, from fs.FS) error {
 	switch {
 	case err != nil:
 		return err
-	case version > len(steps):
-		return fmt.Errorf("%w: the database has version %d, and this program knows versions up to %d; use a program that is as new as the one that wrote it", history.ErrNewer, version, len(steps))
-	case version == len(steps):
+	case version > newest:
+		return sqlstore.TooNew("database", version, newest)
+	case version == newest:
 		return nil
 	}
-	for number := version + 1; number <= len(steps); number++ {
-		step := fmt.Sprintf("migrations/%d.sql", number)
-		text, err := fs.ReadFile(from, step)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
-			return fmt.Errorf("%s: %w", step, err)
-		}
+	if err := sqlstore.Upgrade(from, version, func(statements string) error {
+		_, err := tx.ExecContext(ctx, statements)
+		return err
+	}); err != nil {
+		return err
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, len(steps))); err != nil {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, newest)); err != nil {
 		return err
 	}
 	return tx.Commit()

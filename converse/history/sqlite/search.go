@@ -11,7 +11,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/history/internal/row"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 )
 
 // words returns the words of a filter that are in the index, which have three
@@ -20,13 +20,52 @@ func words(filter history.Filter) (long []string, others history.Filter) {
 	var short []string
 	for _, word := range filter.Words() {
 		if utf8.RuneCountInString(word) >= 3 {
-			long = append(long, row.Fold(word))
+			long = append(long, sqlstore.Fold(word))
 		} else {
 			short = append(short, word)
 		}
 	}
 	slices.Sort(long)
 	return slices.Compact(long), history.Filter{Text: strings.Join(short, " ")}
+}
+
+// Matches implements [sqlstore.DB].
+func (d database) Matches(ctx context.Context, filter history.Filter) (found []sqlstore.Match, err error) {
+	long, short := words(filter)
+	among, err := d.store.search(ctx, long)
+	if err != nil {
+		return nil, err
+	}
+	limit := 0 // of the ones that need no further check
+	if len(long) == 0 && short.Text == "" {
+		limit = filter.Limit
+	}
+	err = d.store.query(ctx, "", func() error {
+		found = nil
+		rows, err := d.store.read.QueryContext(ctx, "SELECT "+sqlstore.Columns+` FROM conversations
+			WHERE (? = '' OR owner = ?) AND (NOT ? OR last NOT IN ('', ?)) ORDER BY changed DESC, id`,
+			filter.Owner, filter.Owner, filter.Open, string(canister.KindAssistant))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for (limit <= 0 || len(found) < limit) && rows.Next() {
+			key, info, err := d.ScanInfo(rows)
+			if err != nil {
+				return err
+			}
+			sure, in := among[key]
+			switch {
+			case among != nil && !in, !filter.Allows(info):
+			case among == nil, sure:
+				found = append(found, sqlstore.Match{Info: info, Left: short})
+			default:
+				found = append(found, sqlstore.Match{Info: info, Left: filter})
+			}
+		}
+		return rows.Err()
+	})
+	return found, err
 }
 
 // search returns the keys of the conversations that have all the words, each in the
@@ -69,19 +108,8 @@ func (s *Store) having(ctx context.Context, word string) (map[int64]bool, error)
 func (s *Store) keys(ctx context.Context, query string, args ...any) (keys map[int64]bool, err error) {
 	err = s.query(ctx, "", func() error {
 		keys = map[int64]bool{}
-		rows, err := s.read.QueryContext(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var key int64
-			if err := rows.Scan(&key); err != nil {
-				return err
-			}
-			keys[key] = true
-		}
-		return rows.Err()
+		var key int64
+		return reader{s.read}.Each(ctx, []any{&key}, func() error { keys[key] = true; return nil }, query, args...)
 	})
 	return keys, err
 }
@@ -130,18 +158,18 @@ func (w *writer) index() (more bool, err error) {
 		return false, err
 	}
 	for _, r := range next {
-		switch text := row.Fold(r.text); {
+		switch text := sqlstore.Fold(r.text); {
 		case len(text) > indexText:
-			_, err = w.conn.ExecContext(always, "INSERT OR IGNORE INTO unindexed VALUES (?)", r.conversation)
+			_, err = w.Exec(always, "INSERT OR IGNORE INTO unindexed VALUES (?)", r.conversation)
 		case text != "":
-			_, err = w.conn.ExecContext(always, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text)
+			_, err = w.Exec(always, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text)
 		}
 		if err != nil {
 			return false, err
 		}
 		upto = r.seq
 	}
-	_, err = w.conn.ExecContext(always, "UPDATE indexed SET upto = ?", upto)
+	_, err = w.Exec(always, "UPDATE indexed SET upto = ?", upto)
 	return true, err
 }
 

@@ -16,22 +16,23 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 )
 
 // Store is a [history.Store] in a SQLite database. All methods may be called
 // concurrently, and any number of programs may use the same file.
 type Store struct {
-	path  string
-	group int
-	clock func() time.Time
+	common sqlstore.Store
+	path   string
+	group  int
+	clock  func() time.Time
 
 	write *sql.DB // one connection, held by the writer
 	read  *sql.DB // read-only connections
 
-	jobs    chan *job
-	closing chan struct{}
-	close   func() error // runs once
-	ended   chan struct{}
+	jobs  chan *job
+	close func() error // runs once
+	ended chan struct{}
 }
 
 var _ history.Store = (*Store)(nil)
@@ -66,12 +67,13 @@ func Open(path string, options *Options) (*Store, error) {
 	}
 	s := &Store{
 		group: cmp.Or(options.Group, 64), clock: time.Now,
-		jobs: make(chan *job), closing: make(chan struct{}), ended: make(chan struct{}),
+		jobs: make(chan *job), ended: make(chan struct{}),
 	}
 	var err error
 	if s.path, err = create(path); err != nil {
 		return nil, fmt.Errorf("history/sqlite: %w", err)
 	}
+	s.common = sqlstore.Store{DB: database{s}, Place: s.path, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s.write, err = connect(s.path, 1, "synchronous(2)")
@@ -83,11 +85,11 @@ func Open(path string, options *Options) (*Store, error) {
 		w, err = s.prepare(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(s.fault(err), s.disconnect())
+		return nil, errors.Join(s.explain("", err), s.disconnect())
 	}
 	go w.run()
 	s.close = sync.OnceValue(func() error {
-		close(s.closing)
+		close(s.common.Closing)
 		<-s.ended
 		return errors.Join(w.close(), s.disconnect())
 	})

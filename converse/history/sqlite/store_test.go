@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/history/internal/row"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
@@ -105,13 +105,13 @@ func TestSearch(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	s := open(t)
-	storetest.Pages(t, s, row.PageRows, row.PageBytes)
-	from, err := s.extent(t.Context(), "talk")
+	storetest.Pages(t, s, sqlstore.PageRows, sqlstore.PageBytes)
+	from, err := s.common.Extent(t.Context(), "talk")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A page ends with the canister with which it is full of bytes.
-	if page, err := s.page(t.Context(), row.Want{Extent: from, To: from.Length, Bytes: row.PageBytes}); err != nil || len(page) != 6 {
+	if page, err := s.common.DB.Page(t.Context(), sqlstore.Want{Extent: from, To: from.Length, Bytes: sqlstore.PageBytes}); err != nil || len(page) != 6 {
 		t.Errorf("a page of %d rows, want 6; %v", len(page), err)
 	}
 }
@@ -120,7 +120,7 @@ func TestPages(t *testing.T) {
 // loop does not see it.
 func TestALoopIsInNobodysWay(t *testing.T) {
 	s := open(t)
-	storetest.Loop(t, s, row.PageRows)
+	storetest.Loop(t, s, sqlstore.PageRows)
 	// More loops at a time than there are connections.
 	storetest.Add(t, s, "talk", 0, "x")
 	var nest func(depth int)

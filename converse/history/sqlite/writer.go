@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 )
 
 // job is a write operation. If do returns a verdict it changes nothing, and only its
@@ -24,13 +25,13 @@ type job struct {
 
 // ask has the writer run do. If the context ends first, do may still run.
 func (s *Store) ask(ctx context.Context, do func(*writer) (verdict, err error)) error {
-	if err := s.usable(ctx); err != nil {
+	if err := s.common.Usable(ctx); err != nil {
 		return err
 	}
 	j := &job{ctx: ctx, do: do, done: make(chan error, 1)}
 	select {
 	case s.jobs <- j:
-	case <-s.closing:
+	case <-s.common.Closing:
 		return history.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -48,13 +49,7 @@ type writer struct {
 	store *Store
 	conn  *sql.Conn
 
-	begin, commit, rollback *sql.Stmt
-	find, identity          *sql.Stmt
-	create, extend          *sql.Stmt
-	insert, part            *sql.Stmt
-	content, contentOf      *sql.Stmt
-
-	statements []*sql.Stmt // all of the above
+	statements map[string]*sql.Stmt // by text; see prepared
 }
 
 // always is the context of statements that must not be interrupted.
@@ -65,27 +60,22 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{store: s, conn: conn}
-	for statement, text := range map[**sql.Stmt]string{
-		&w.begin:    "BEGIN IMMEDIATE",
-		&w.commit:   "COMMIT",
-		&w.rollback: "ROLLBACK",
-		&w.find:     "SELECT key, length FROM conversations WHERE id = ?",
-		&w.identity: "SELECT id FROM canisters WHERE conversation = ? AND position = ?",
-		&w.create: `INSERT INTO conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		&w.extend:    "UPDATE conversations SET length = ?, last = ?, changed = ? WHERE key = ?",
-		&w.insert:    "INSERT INTO canisters (conversation, position, id, kind, line, parts, size, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		&w.part:      "INSERT INTO parts (conversation, position, place, content) VALUES (?, ?, ?, ?)",
-		&w.content:   "INSERT INTO contents (hash, body) VALUES (?, ?)",
-		&w.contentOf: "SELECT key, body = ? FROM contents WHERE hash = ?",
-	} {
-		if *statement, err = conn.PrepareContext(ctx, text); err != nil {
+	w := &writer{store: s, conn: conn, statements: map[string]*sql.Stmt{}}
+	for _, statement := range columns {
+		if _, err := w.prepared(statement); err != nil {
 			return nil, errors.Join(err, w.close())
 		}
-		w.statements = append(w.statements, *statement)
 	}
 	return w, nil
+}
+
+// columns name the columns of the tables, so that Open finds a table whose definition
+// is damaged.
+var columns = []string{
+	"SELECT " + sqlstore.Columns + ", folded FROM conversations",
+	"SELECT seq, conversation, position, id, kind, line, parts, size, sum FROM canisters",
+	"SELECT conversation, position, place, content FROM parts",
+	"SELECT key, hash, body FROM contents",
 }
 
 // close releases the connection. A statement left open would keep SQLite from closing
@@ -108,7 +98,7 @@ func (w *writer) run() {
 	defer idle.Stop()
 	for {
 		select {
-		case <-w.store.closing:
+		case <-w.store.common.Closing:
 			return
 		case j := <-w.store.jobs:
 			w.serve(w.gather(j))
@@ -142,7 +132,7 @@ func (w *writer) gather(first *job) []*job {
 func (w *writer) serve(jobs []*job) {
 	if err := w.lock(jobs); err != nil {
 		for _, j := range jobs {
-			j.done <- cmp.Or(j.ctx.Err(), w.store.fault(err))
+			j.done <- cmp.Or(j.ctx.Err(), w.store.explain("", err))
 		}
 		return
 	}
@@ -154,7 +144,7 @@ func (w *writer) serve(jobs []*job) {
 		return
 	}
 	for i, j := range jobs {
-		j.done <- cmp.Or(w.store.fault(err), verdicts[i])
+		j.done <- cmp.Or(w.store.explain("", err), verdicts[i])
 	}
 }
 
@@ -162,11 +152,11 @@ func (w *writer) serve(jobs []*job) {
 // write, as long as the context of one of the jobs lasts.
 func (w *writer) lock(jobs []*job) error {
 	for slices.ContainsFunc(jobs, func(j *job) bool { return j.ctx.Err() == nil }) {
-		_, err := w.begin.ExecContext(always)
+		_, err := w.Exec(always, "BEGIN IMMEDIATE")
 		if !isBusy(err) {
 			return err
 		}
-		if w.store.closed() {
+		if w.store.common.Closed() {
 			return history.ErrClosed
 		}
 	}
@@ -190,10 +180,10 @@ func (w *writer) transact(jobs []*job) (verdicts []error, err error) {
 // end commits the transaction, or rolls it back after an error.
 func (w *writer) end(err error) error {
 	if err == nil {
-		_, err = w.commit.ExecContext(always)
+		_, err = w.Exec(always, "COMMIT")
 	}
 	if err != nil {
-		_, _ = w.rollback.ExecContext(always) // fails if SQLite has already rolled back
+		_, _ = w.Exec(always, "ROLLBACK") // fails if SQLite has already rolled back
 	}
 	return err
 }
@@ -202,7 +192,7 @@ func (w *writer) end(err error) error {
 // value for never. It ignores errors, because the next search fails with them too and
 // reports them.
 func (w *writer) indexMore() time.Duration {
-	if _, err := w.begin.ExecContext(always); isBusy(err) {
+	if _, err := w.Exec(always, "BEGIN IMMEDIATE"); isBusy(err) {
 		return pause
 	} else if err != nil {
 		return -1

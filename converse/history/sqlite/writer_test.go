@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/history/internal/row"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
@@ -49,7 +49,7 @@ func asked(ctx context.Context, n int, do func(i int, w *writer) (verdict, err e
 // another returns a second writer of the file, which the test runs itself.
 func another(t testing.TB, s *Store) *writer {
 	t.Helper()
-	second := &Store{path: s.path, group: s.group, clock: s.clock, closing: s.closing}
+	second := &Store{common: s.common, path: s.path, group: s.group, clock: s.clock}
 	var err error
 	if second.write, err = connect(s.path, 1, "synchronous(2)"); err != nil {
 		t.Fatal(err)
@@ -132,11 +132,17 @@ func TestAFailureInAGroup(t *testing.T) {
 		if i == 3 {
 			return nil, fault
 		}
-		r, err := row.Of(0, storetest.Says("c", "text"), []byte(`{"kind":"user","id":"c"}`))
+		r, err := sqlstore.RowOf(0, storetest.Says("c", "text"), []byte(`{"kind":"user","id":"c"}`))
 		if err != nil {
 			return nil, err
 		}
-		return nil, w.append(fmt.Sprint("talk", i), 0, 0, []row.Row{r})
+		var key int64
+		err = w.Row(always, `INSERT INTO conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
+			VALUES ($1, '', '', '[]', '', @now, @now, 1, 'user', '', 0) RETURNING key`, fmt.Sprint("talk", i)).Scan(&key)
+		if err != nil {
+			return nil, err
+		}
+		return nil, w.Insert(always, key, []sqlstore.Row{r})
 	})
 	w.serve(jobs)
 	for i, j := range jobs {
@@ -195,7 +201,7 @@ func TestWaitingForAnotherProgram(t *testing.T) {
 
 // Whoever has asked leaves when the context ends, whatever the writer is at.
 func TestLeavingTheWriter(t *testing.T) {
-	s := &Store{jobs: make(chan *job), closing: make(chan struct{})}
+	s := &Store{jobs: make(chan *job), common: sqlstore.Store{Closing: make(chan struct{})}}
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() { left <- s.ask(ctx, nil) }()

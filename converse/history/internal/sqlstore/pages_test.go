@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package row
+package sqlstore
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// pages answers what is wanted of a conversation in which canister n has the
-// identity n, and writes down what was wanted.
+// pages serves a conversation whose canister n has the identity n, and records the
+// requests.
 type pages struct {
 	length, most int // canisters, and how many of them a page has for their bytes
 	wants        []string
@@ -32,10 +32,10 @@ func (p *pages) page(want Want) (canisters []canister.Canister, err error) {
 	return canisters, nil
 }
 
-// read reads behind a place, and leaves after so many canisters.
+// read reads after a place, and stops after so many canisters.
 func (p *pages) read(after, most int, usable func() error) (n int, err error) {
-	extent := func() (Extent, error) { return Extent{Length: p.length}, nil }
-	for c, err := range Read(after, usable, extent, p.page) {
+	length := func() (Extent, error) { return Extent{Length: p.length}, nil }
+	for c, err := range read(after, usable, length, p.page) {
 		if err != nil {
 			return n, err
 		}
@@ -101,7 +101,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%d canisters, and %v", n, err)
 	}
 	lost := func() (Extent, error) { return Extent{}, errClosed }
-	for c, err := range Read(0, open, lost, p.page) {
+	for c, err := range read(0, open, lost, p.page) {
 		if c != nil || !errors.Is(err, errClosed) {
 			t.Errorf("%v, and %v", c, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/consort-go/consort/internal/testing/pgtest"
 	"github.com/consort-go/consort/internal/testing/storetest"
 )
@@ -276,13 +277,17 @@ func TestStoppedInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	sleeper := &writer{s, conn}
-	key, length, err := sleeper.lock(t.Context(), "talk")
-	if err != nil || length != 1 {
-		t.Fatal(length, err)
+	sleeper := newWriter(s, conn)
+	var key int64
+	if err := sleeper.Begin(t.Context(), func(row sqlstore.Scanner) error { return row.Scan(&key) }, "SELECT key FROM @.conversations WHERE id = 'talk' FOR NO KEY UPDATE"); err != nil {
+		t.Fatal(err)
 	}
 	storetest.Add(t, s, "talk", 1, "others go on")
-	err = s.fault(t.Context(), "talk", sleeper.append(t.Context(), "talk", key, 1, []record{must(recordOf(1, storetest.Says("late", "late"), []byte(`{"kind":"user","id":"late"}`)))}))
+	row := must(sqlstore.RowOf(1, storetest.Says("late", "late"), []byte(`{"kind":"user","id":"late"}`)))
+	if err = sleeper.Insert(t.Context(), key, []sqlstore.Row{row}); err == nil {
+		err = sleeper.Commit(t.Context())
+	}
+	err = s.explain(t.Context(), "talk", err)
 	if err == nil || !strings.Contains(err.Error(), "the server ended the transaction") && !strings.Contains(err.Error(), "the connection was lost") {
 		t.Errorf("who wakes up is told %v", err)
 	}

@@ -11,25 +11,9 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/internal/sqlstore"
 	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// usable returns the error of a closed store or an ended context.
-func (s *Store) usable(ctx context.Context) error {
-	if s.closed() {
-		return history.ErrClosed
-	}
-	return ctx.Err()
-}
-
-func (s *Store) closed() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
-}
 
 // words explains the error codes of PostgreSQL; codes of two letters are classes.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -55,9 +39,10 @@ var words = map[string]string{
 // contradict each other.
 var damage = []string{"XX001", "XX002", "23505"}
 
-// fault translates an error of an operation on a conversation to one that explains it.
+// explain translates an error of an operation on a conversation to one that says what
+// happened.
 // The result contains neither passwords nor the data to be written.
-func (s *Store) fault(ctx context.Context, conversation string, err error) error {
+func (s *Store) explain(ctx context.Context, conversation string, err error) error {
 	corrupt, isCorrupt := errors.AsType[*history.CorruptError](err)
 	pg, isPG := errors.AsType[*pgconn.PgError](err)
 	_, isConnect := errors.AsType[*pgconn.ConnectError](err)
@@ -71,7 +56,7 @@ func (s *Store) fault(ctx context.Context, conversation string, err error) error
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case s.closed():
+	case s.common.Closed():
 		return history.ErrClosed
 	case isPG:
 		return s.said(conversation, pg)
@@ -141,13 +126,5 @@ func lost(err error) bool {
 // concurrent operations.
 func again(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return errors.Is(err, errRace) || ok && (pg.Code == "40001" || pg.Code == "40P01")
-}
-
-// errRace says that another writer has just created the row.
-var errRace = errors.New("somebody else was faster")
-
-// corrupt returns the error about a damaged row.
-func (s *Store) corrupt(conversation string, err error, format string, args ...any) error {
-	return &history.CorruptError{Conversation: conversation, Place: s.place + ": " + fmt.Sprintf(format, args...), Err: err}
+	return errors.Is(err, sqlstore.ErrRace) || ok && (pg.Code == "40001" || pg.Code == "40P01")
 }

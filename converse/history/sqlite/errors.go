@@ -26,11 +26,9 @@ func isBusy(err error) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
-// fault translates an error of SQLite to one that explains it.
-func (s *Store) fault(err error) error { return s.faultOf("", err) }
-
-// faultOf does the same for an operation on a conversation.
-func (s *Store) faultOf(conversation string, err error) error {
+// explain translates an error of SQLite, in an operation on a conversation if there is
+// one, to an error that says what happened.
+func (s *Store) explain(conversation string, err error) error {
 	said := ""
 	switch codeOf(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
@@ -48,32 +46,10 @@ func (s *Store) faultOf(conversation string, err error) error {
 		switch {
 		case err == nil, corrupt, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 			return err
-		case s.closed():
+		case s.common.Closed():
 			return history.ErrClosed
 		}
 		return fmt.Errorf("history/sqlite: %s: %w", s.path, err)
 	}
 	return fmt.Errorf("history/sqlite: %s: %s: %w", s.path, said, err)
-}
-
-// usable returns the error of a closed store or an ended context.
-func (s *Store) usable(ctx context.Context) error {
-	if s.closed() {
-		return history.ErrClosed
-	}
-	return ctx.Err()
-}
-
-func (s *Store) closed() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// corrupt returns the error about a damaged row.
-func (s *Store) corrupt(conversation string, err error, format string, args ...any) error {
-	return &history.CorruptError{Conversation: conversation, Place: s.path + ": " + fmt.Sprintf(format, args...), Err: err}
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row defines how canisters are stored in the tables of a database: each in a
-// row with a checksum, and its long contents in another table, once.
-package row
+package sqlstore
 
 import (
 	"crypto/sha256"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
 )
 
 // long is the maximum length of the line of a content that is stored in the canister's
@@ -27,19 +26,64 @@ type Row struct {
 	Kind     canister.Kind
 	Line     []byte // the JSON form, without the long contents
 	Parts    []Part
-	Size     int   // bytes of the line and the long contents
-	Sum      int64 // the CRC-32C as it was written
+	Size     int    // bytes of the line and the long contents
+	Sum      int64  // the CRC-32C as it was written
+	Folded   string // if Store.Folded: the text that a search compares; each part has its own
 }
 
 // Part is a long content of a canister.
 type Part struct {
-	Place int // among the contents
-	Hash  [sha256.Size]byte
-	Body  []byte // the line of a User with only this content
+	Place  int // among the contents
+	Hash   [sha256.Size]byte
+	Body   []byte // the line of a User with only this content
+	Folded string // as in Row
 }
 
-// Of returns the row of a canister; line is its JSON form.
-func Of(position int, c canister.Canister, line []byte) (Row, error) {
+// rowsOf returns the rows of canisters; position is the place of the first.
+func rowsOf(conversation string, position int, canisters []canister.Canister, folded bool) ([]Row, error) {
+	lines, err := history.Lines(conversation, canisters)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(lines))
+	for i, line := range lines {
+		rows[i], err = RowOf(position+i, canisters[i], line)
+		if err == nil && folded {
+			err = rows[i].fold(canisters[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("history: conversation %q: canister %d of those to append: %w", conversation, i+1, err)
+		}
+	}
+	return rows, nil
+}
+
+// fold sets the texts that a search compares.
+func (r *Row) fold(c canister.Canister) (err error) {
+	if len(r.Parts) == 0 {
+		r.Folded = Fold(history.TextOf(c))
+		return nil
+	}
+	r.Folded, err = foldLine(r.Line)
+	for i := range r.Parts {
+		if err == nil {
+			r.Parts[i].Folded, err = foldLine(r.Parts[i].Body)
+		}
+	}
+	return err
+}
+
+// foldLine returns the text of the canister in a line as a search compares it.
+func foldLine(line []byte) (string, error) {
+	c, err := canister.Unmarshal(line)
+	if err != nil {
+		return "", err
+	}
+	return Fold(history.TextOf(c)), nil
+}
+
+// RowOf returns the row of a canister; line is its JSON form.
+func RowOf(position int, c canister.Canister, line []byte) (Row, error) {
 	r := Row{Position: position, ID: c.Header().ID, Kind: c.Kind(), Size: len(line)}
 	if len(line) > long {
 		rest, parts, err := divide(canister.ContentOf(c))
@@ -72,8 +116,8 @@ func divide(contents []canister.Content) (rest []canister.Content, parts []Part,
 	return rest, parts, nil
 }
 
-// Canister returns the canister of the row, if its checksum matches.
-func (r Row) Canister() (canister.Canister, error) {
+// canister returns the canister of the row, if its checksum matches.
+func (r Row) canister() (canister.Canister, error) {
 	if sum := r.checksum(); sum != r.Sum {
 		return nil, fmt.Errorf("the checksum is %08x, and it was written with %08x", sum, r.Sum)
 	}
