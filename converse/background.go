@@ -5,6 +5,7 @@ package converse
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // patience is how long a function of the program may take to return after the context
@@ -134,12 +137,39 @@ func awaited(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
+// foreign calls within and records a call that was left behind.
+func foreign[T any](ctx context.Context, g *guard, what string, call func() (T, error)) (T, error) {
+	value, err := within(ctx, g.background, what, call)
+	if left, ok := errors.AsType[*leftError](err); ok {
+		g.leave(ctx, left)
+	}
+	return value, err
+}
+
+// guard calls functions of the program for one piece of work. Its methods may be called
+// from any goroutine of the work.
+type guard struct {
+	background *background
+	leftovers  *leftovers
+	log        *zap.Logger // entries have the secrets of the trusted values removed
+	clean      redaction   // Options.Redact, and the secrets of the trusted values
+}
+
+func newGuard(ctx context.Context, c *Conversation, leftovers *leftovers) *guard {
+	g := &guard{background: &c.background, leftovers: leftovers, log: c.opts.Logger}
+	if secrets := redact.Trusted(ctx, nil); secrets != nil {
+		g.log = g.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, secrets) }))
+	}
+	g.clean = g.bounded(ctx, redact.Trusted(ctx, c.opts.Redact))
+	return g
+}
+
 // unanswered replaces a text that Options.Redact did not return.
 const unanswered = "[withheld: the function Redact did not return]"
 
 // bounded returns a redaction for the goroutine of the work that withholds the text if
 // clean hangs.
-func (t *turn) bounded(clean redaction) redaction {
+func (g *guard) bounded(ctx context.Context, clean redaction) redaction {
 	if clean == nil {
 		return nil
 	}
@@ -148,7 +178,7 @@ func (t *turn) bounded(clean redaction) redaction {
 		if hangs.Load() {
 			return unanswered
 		}
-		cleaned, err := foreign(t, t.ctx, "Options.Redact", func() (string, error) { return clean(text), nil })
+		cleaned, err := foreign(ctx, g, "Options.Redact", func() (string, error) { return clean(text), nil })
 		if err != nil {
 			hangs.Store(true)
 			return unanswered
@@ -177,16 +207,16 @@ type streamed struct {
 // exchangeWith asks a model. It yields the model's events, one at a time, and an error
 // if the model panics or has not returned when patience has passed after the end of
 // ctx.
-func (t *turn) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
+func (a *asker) exchangeWith(ctx context.Context, model Model, request *Request) iter.Seq2[ModelEvent, error] {
 	return func(yield func(ModelEvent, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		s := &stream{events: make(chan streamed), more: make(chan struct{}), left: make(chan struct{})}
-		s.done, s.failed = t.background.run("Model.Exchange", func() { s.work(ctx, model, request) })
+		s.done, s.failed = a.guard.background.run("Model.Exchange", func() { s.work(ctx, model, request) })
 		defer func() {
 			close(s.left)
 			cancel()
 			if s.overdue || !awaited(ctx, s.done) {
-				t.leave(ctx, &leftError{what: "Model.Exchange"})
+				a.guard.leave(ctx, &leftError{what: "Model.Exchange"})
 			}
 		}()
 		s.pass(ctx, yield)
@@ -246,11 +276,10 @@ func (s *stream) pass(ctx context.Context, yield func(ModelEvent, error) bool) {
 	}
 }
 
-// leave records that a function of the program was left behind. It may be called from
-// any goroutine of the work.
-func (t *turn) leave(ctx context.Context, err *leftError) {
-	t.piece.leave(err.what)
-	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program has not returned and is left behind", event.FunctionLeft, zap.String("function", err.what))
+// leave records that a function of the program was left behind.
+func (g *guard) leave(ctx context.Context, err *leftError) {
+	g.leftovers.leave(err.what)
+	event.Log(ctx, g.log, zap.ErrorLevel, "a function of the program has not returned and is left behind", event.FunctionLeft, zap.String("function", err.what))
 }
 
 // leftovers names the functions that a piece of work has left behind.

@@ -18,11 +18,11 @@ import (
 
 // run takes one call to its result, or to a wait, on its own goroutine.
 func (b *batch) run(c *call) outcome {
-	r := b.rule(c)
+	r := b.gate.decide(c)
 	o := outcome{call: c, by: r.by}
 	switch {
-	case r.put || r.failure != nil && r.failure.Code == invoker.Canceled && b.putDown():
-		o.put = true
+	case r.postponed || r.failure != nil && r.failure.Code == invoker.Canceled && b.postpones():
+		o.postponed = true
 		return o
 	case r.awaits != nil:
 		o.wait = r.awaits
@@ -30,16 +30,16 @@ func (b *batch) run(c *call) outcome {
 	case r.failure != nil || r.done:
 		return b.unmade(o, invoker.Output{Content: r.content}, r.failure)
 	}
-	c.arguments, c.intent = r.arguments, b.intentOf(c, r)
+	c.arguments, c.intent = r.arguments, b.gate.intentOf(c, r)
 	select {
 	case b.claims <- c:
 	case <-b.gone:
-		o.put = true
+		o.postponed = true
 		return o
 	}
 	switch <-c.claimed {
-	case claimPut:
-		o.put = true
+	case claimPostponed:
+		o.postponed = true
 		return o
 	case claimOver:
 		return b.unmade(o, invoker.Output{}, invoker.Failf(invoker.Canceled, "The call was not started: %s.", b.whyOver()))
@@ -50,39 +50,39 @@ func (b *batch) run(c *call) outcome {
 // unmade returns the outcome of a call that this work does not make.
 func (b *batch) unmade(o outcome, output invoker.Output, failure *invoker.Failure) outcome {
 	o.result = b.result(o.call, output, failure)
-	b.recordUnstarted(o, failure)
+	b.turn.auditor.recordUnstarted(b.ctx, o, failure)
 	return o
 }
 
 // make makes a call.
-func (b *batch) make(c *call, r ruling, o outcome) outcome {
+func (b *batch) make(c *call, r callDecision, o outcome) outcome {
 	if r.changed {
 		o.approved = r.arguments
 	}
-	ctx, span := b.startTool(b.ctx, c, r.arguments)
+	ctx, span := startTool(b.ctx, c, r.arguments)
 	began := b.opts.Now()
 	if !c.stage.CompareAndSwap(stageUnmade, stageMade) { // it was left behind as not made
-		b.endTool(span, &o.result, nil)
-		o.put = true
+		endTool(span, &o.result, nil)
+		o.postponed = true
 		return o
 	}
 	output, asked, failure := b.call(ctx, c, r.arguments)
 	c.spent = asked.spent
 	c.stage.Store(stageReturned)
-	o.duration = b.since(began)
-	o.result, o.cause = b.result(c, output, failure), b.causeOf(failure)
+	o.duration = b.opts.since(began)
+	o.result, o.cause = b.result(c, output, failure), b.turn.guard.causeOf(failure)
 	o.result.Metadata = asked.spent.remember(o.result.Metadata)
-	b.endTool(span, &o.result, failure)
+	endTool(span, &o.result, failure)
 	switch {
 	case failure != nil && asked.later != nil:
 		o.wait = asked.later
 		o.wait.Metadata = asked.spent.remember(nil)
 		return o
 	case failure != nil && b.cut(failure):
-		o.put = true
+		o.postponed = true
 		return o
 	}
-	b.record(ctx, o, failure)
+	b.turn.auditor.record(ctx, o, failure)
 	return o
 }
 
@@ -91,7 +91,7 @@ func (b *batch) make(c *call, r ruling, o outcome) outcome {
 func (b *batch) cut(failure *invoker.Failure) bool {
 	switch failure.Code {
 	case invoker.Canceled, invoker.Timeout, invoker.OutcomeUnknown:
-		return b.cutOff()
+		return b.turn.cutOff()
 	}
 	return false
 }
@@ -106,8 +106,8 @@ type asked struct {
 func (b *batch) call(ctx context.Context, c *call, arguments json.RawMessage) (invoker.Output, asked, *invoker.Failure) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sampling := &sampling{batch: b, ctx: ctx}
-	asking := &questions{batch: b, call: c, ctx: ctx, giveUp: cancel}
+	sampling := &sampling{batch: b, opts: b.opts, ctx: ctx}
+	asking := &questions{batch: b, opts: b.opts, call: c, ctx: ctx, giveUp: cancel}
 	output, err := c.tool.Invoke(ctx, &invoker.Call{
 		ID:         c.key,
 		Arguments:  arguments,
@@ -129,17 +129,17 @@ func (b *batch) progressOf(p invoker.Progress) invoker.Progress {
 }
 
 // prepare returns the arguments of a call, or the failure if it cannot be made.
-func (b *batch) prepare(c *call) (json.RawMessage, *invoker.Failure) {
+func (g *gate) prepare(c *call) (json.RawMessage, *invoker.Failure) {
 	text := strings.TrimSpace(c.invocation.Arguments)
 	switch {
-	case b.ctx.Err() != nil:
-		return nil, b.abandoned(c.standing, b.whyOver())
-	case b.refused:
-		return nil, c.standing.barred("no further tool calls are allowed in this turn")
-	case b.bill.reached != nil:
-		return nil, c.standing.barred(b.bill.reached.Error())
+	case g.batch.ctx.Err() != nil:
+		return nil, g.batch.turn.abandoned(c.state, g.batch.whyOver())
+	case g.refused:
+		return nil, c.state.barred("no further tool calls are allowed in this turn")
+	case g.batch.turn.account.reached != nil:
+		return nil, c.state.barred(g.batch.turn.account.reached.Error())
 	case c.tool == nil:
-		return nil, b.tools.missing(c.invocation.Name)
+		return nil, g.batch.turn.tools.missing(c.invocation.Name)
 	case text == "":
 		return json.RawMessage("{}"), nil
 	}
@@ -201,7 +201,7 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 		}
 	}
 	c.at.Store("Options.Redact")
-	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.log, func() { c.at.Store("Options.Spill") }}
+	spill := spiller{b.ctx, b.opts.ID, b.opts.Spill, b.turn.guard.log, func() { c.at.Store("Options.Spill") }}
 	note, limit := b.changeOf(c)
 	content, metadata := writable(b.clean.contents(byValue(result.Content)), b.clean.fields(result.Metadata))
 	content, metadata = boundMetadata(bound(content, limit, spill), metadata, limit, spill)

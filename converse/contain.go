@@ -53,9 +53,9 @@ func caught(what string, err *error) {
 	}
 }
 
-// named is deferred around a call of the program's code that returns no error. It
+// renamePanic is deferred around a call of the program's code that returns no error. It
 // panics again under the name of the function.
-func named(what string) {
+func renamePanic(what string) {
 	switch value := recover().(type) {
 	case nil:
 	case *misuse:
@@ -70,7 +70,7 @@ func named(what string) {
 func (c *Conversation) guardOptions() {
 	newID, now := c.opts.NewID, c.opts.Now
 	c.opts.NewID = func() string {
-		defer named("Options.NewID")
+		defer renamePanic("Options.NewID")
 		id := newID()
 		if id == "" {
 			panic(&misuse{errors.New("converse: Options.NewID returned an empty identity")})
@@ -78,7 +78,7 @@ func (c *Conversation) guardOptions() {
 		return id
 	}
 	c.opts.Now = func() time.Time {
-		defer named("Options.Now")
+		defer renamePanic("Options.Now")
 		return now()
 	}
 	c.opts.Redact = redact.Contained(c.opts.Redact, func(err error) {
@@ -93,42 +93,42 @@ func (c *Conversation) guardOptions() {
 
 // watched calls a function that only observes, such as an audit. A panic of it is
 // logged and has no other effect.
-func (t *turn) watched(ctx context.Context, what string, watch func()) {
+func (g *guard) watched(ctx context.Context, what string, watch func()) {
 	if err := contain.Call(what, watch); err != nil {
-		t.logCrash(ctx, err)
+		g.logCrash(ctx, err)
 	}
 }
 
 // logCrash logs a panic.
-func (t *turn) logCrash(ctx context.Context, err error) {
-	fields := []zap.Field{zap.String("cause", t.logged(err.Error()))}
+func (g *guard) logCrash(ctx context.Context, err error) {
+	fields := []zap.Field{zap.String("cause", g.logged(err.Error()))}
 	if panicked, ok := errors.AsType[*contain.Panic](err); ok {
 		fields = append(fields, zap.ByteString("stack", panicked.Stack))
 	}
-	event.Log(ctx, t.log, zap.ErrorLevel, "a function of the program panicked", event.FunctionPanicked, fields...)
+	event.Log(ctx, g.log, zap.ErrorLevel, "a function of the program panicked", event.FunctionPanicked, fields...)
 }
 
 // contain turns a panic of do into the error of the work. A panic in the loop over the
 // events belongs to the caller and passes.
 func (t *turn) contain(do func()) {
 	defer func() {
-		if t.yielding {
+		if t.loop.inBody {
 			return
 		}
 		if value := recover(); value != nil {
 			err := crashed("a function of the program", value)
-			t.fail(err)
-			t.logCrash(t.ctx, err)
+			t.progress.fail(err)
+			t.guard.logCrash(t.ctx, err)
 		}
 	}()
 	do()
 }
 
 // deliver yields an event or an error to the caller's loop.
-func (t *turn) deliver(event Event, err error) (more bool) {
-	t.yielding = true // stays true if the loop panics
-	more = t.yield(event, err)
-	t.yielding = false
+func (l *loop) deliver(event Event, err error) (more bool) {
+	l.inBody = true // stays true if the loop panics
+	more = l.yield(event, err)
+	l.inBody = false
 	return more
 }
 
@@ -151,9 +151,9 @@ func (b *batch) start(c *call) {
 // panicked.
 func (b *batch) crashed(c *call, value any) outcome {
 	err := crashed("a function of the program", value)
-	b.logCrash(b.ctx, err)
-	if b.putDown() && c.stage.Load() == stageUnmade { // other work may make it
-		return outcome{call: c, put: true}
+	b.turn.guard.logCrash(b.ctx, err)
+	if b.postpones() && c.stage.Load() == stageUnmade { // other work may make it
+		return outcome{call: c, postponed: true}
 	}
 	return b.failed(c, invoker.Internal, "failed", err, c.spent)
 }
@@ -163,7 +163,7 @@ func (b *batch) crashed(c *call, value any) outcome {
 func (b *batch) leaveCalls() {
 	b.stuck = true
 	for i := range b.calls[:b.next] {
-		if c := &b.calls[i]; !c.ended && !c.kept {
+		if c := &b.calls[i]; !c.ended && !c.stored {
 			b.complete(b.leftBehind(c))
 		}
 	}
@@ -174,14 +174,14 @@ func (b *batch) leaveCalls() {
 func (b *batch) leftBehind(c *call) outcome {
 	if i := slices.Index(b.claiming, c); i >= 0 { // it waits only for its claim
 		b.claiming = slices.Delete(b.claiming, i, i+1)
-		c.claimed <- claimPut
+		c.claimed <- claimPostponed
 	}
 	what, _ := c.at.Load().(string)
 	err := &leftError{what: cmp.Or(what, "a function of the program") + " in the call of " + textcut.Bytes(c.invocation.Name, maxQuoted)}
-	b.leave(b.ctx, err)
+	b.turn.guard.leave(b.ctx, err)
 	unmade := c.stage.CompareAndSwap(stageUnmade, stageLeft)
-	if b.cutOff() || unmade && b.putDown() { // other work may make it
-		return outcome{call: c, put: true}
+	if b.turn.cutOff() || unmade && b.postpones() { // other work may make it
+		return outcome{call: c, postponed: true}
 	}
 	return b.failed(c, invoker.OutcomeUnknown, "did not get an answer from one of its functions", err, sampled{})
 }
@@ -199,8 +199,8 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 	case stageReturned:
 		failure.Message = fmt.Sprintf("The tool has returned, and the program that takes its result %s. The call may or may not have taken effect. The reason is in the program's log.", how)
 	}
-	if stage := c.stage.Load(); c.standing.doubt && (stage == stageUnmade || stage == stageLeft) {
-		failure = c.standing.unknown("It was not made again: the program that makes the calls " + how + ".")
+	if stage := c.stage.Load(); c.state.doubt && (stage == stageUnmade || stage == stageLeft) {
+		failure = c.state.unknown("It was not made again: the program that makes the calls " + how + ".")
 	}
 	o := outcome{call: c, result: canister.Result{
 		Head:       b.anyHead(),
@@ -209,7 +209,7 @@ func (b *batch) failed(c *call, code invoker.Code, how string, cause error, spen
 		Content:    canister.Texts(failure.Message),
 	}}
 	o.result.Metadata = spent.remember(nil)
-	recorded, _ := b.background.run("Options.Audit", func() { b.record(b.ctx, o, failure) })
+	recorded, _ := b.turn.guard.background.run("Options.Audit", func() { b.turn.auditor.record(b.ctx, o, failure) })
 	select {
 	case <-recorded:
 	case <-time.After(time.Second): // Options.Audit may hang too

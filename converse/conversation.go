@@ -16,11 +16,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
-	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // Conversation is a history of canisters and the loop that carries it on. Its methods
@@ -28,17 +25,17 @@ import (
 // another Send, Continue, Step or Add fails with [ErrBusy]. Many conversations can
 // share one roster and one model.
 type Conversation struct {
-	model  Model // bound to this conversation
-	origin Model // as passed to New
-	info   telemetry.ModelInfo
-	roster *ensemble.Roster
-	opts   Options
-	named  string // Options.ID as it was set: part of the keys of calls
-	err    error  // the error in the options, if any
+	model   Model // bound to this conversation
+	origin  Model // as passed to New
+	info    telemetry.ModelInfo
+	roster  *ensemble.Roster
+	opts    Options
+	givenID string // Options.ID as it was set: part of the keys of calls
+	err     error  // the error in the options, if any
 
 	mu      sync.Mutex
 	history []canister.Canister // only ever appended to
-	held    held                // how history maps to the log
+	held    logMap              // how history maps to the log
 	working *work               // the piece of work under way, or nil
 	// The sizes in tokens of the requests that the model refused as too long.
 	refused, refusedPart int64
@@ -63,10 +60,10 @@ type Conversation struct {
 
 // work is one Send, Continue, Step or Add.
 type work struct {
-	suspension
-	leftovers
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when it is over
+	suspension suspension
+	leftovers  leftovers
+	cancel     context.CancelCauseFunc
+	done       chan struct{} // closed when it is over
 }
 
 // New returns a conversation of model with the tools of roster, which may be nil for
@@ -85,7 +82,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 		c.opts.Now = time.Now
 	}
 	c.opts.Logger = event.Logger(c.opts.Logger)
-	if c.named = c.opts.ID; c.named == "" {
+	if c.givenID = c.opts.ID; c.givenID == "" {
 		c.opts.ID = rand.Text()
 	}
 	if c.opts.WaitFor <= 0 {
@@ -133,7 +130,7 @@ func (c *Conversation) checkStart() error {
 	default:
 		return fmt.Errorf("converse: Options.Doubt is %q: want %q or %q", c.opts.Doubt, DoubtReport, DoubtAsk)
 	}
-	if c.opts.Log != nil && c.named == "" {
+	if c.opts.Log != nil && c.givenID == "" {
 		return errors.New("converse: Options has a Log and no ID: the log keeps the conversation under its ID")
 	}
 	if c.opts.Log != nil && len(c.history) > 0 {
@@ -211,7 +208,7 @@ func (c *Conversation) policy() Policy {
 func (c *Conversation) Send(ctx context.Context, content ...canister.Content) iter.Seq2[Event, error] {
 	return c.run(ctx, true, func(w *turn) {
 		if len(content) == 0 {
-			w.fail(errors.New("converse: Send was given no content"))
+			w.progress.fail(errors.New("converse: Send was given no content"))
 			return
 		}
 		w.answerPending("the conversation went on without it", false)
@@ -284,6 +281,18 @@ func (c *Conversation) Add(ctx context.Context, canisters ...canister.Canister) 
 	return nil
 }
 
+// Load adds the canisters that Options.Log has and the history lacks, as each piece of
+// work does before it begins. Use it to look at the history first. It writes nothing,
+// and does nothing without a log.
+func (c *Conversation) Load(ctx context.Context) error {
+	for _, err := range c.run(ctx, false, nil) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close cancels the work under way, waits until it has ended, and closes the roster if
 // the conversation owns it. When ctx ends first, Close returns its error. If functions
 // of the program have not returned 10 seconds after the work, Close returns an error
@@ -343,36 +352,36 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			return
 		}
 		defer c.release(working)
-		t := &turn{Conversation: c, piece: working, ctx: ctx, cancel: cancel, yield: yield}
-		t.clean, t.log = t.bounded(redact.Trusted(ctx, c.opts.Redact)), c.opts.Logger
-		if secrets := redact.Trusted(ctx, nil); secrets != nil {
-			t.log = t.log.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, secrets) }))
-		}
+		var agent *telemetry.Agent
 		if traced {
-			t.ctx, t.agent = telemetry.StartAgent(ctx, "", c.info)
-			defer t.endTrace()
+			ctx, agent = telemetry.StartAgent(ctx, "", c.info)
 		}
-		t.panicked = true // in case the body of the loop panics
+		t := newTurn(ctx, c, working, yield)
+		t.agent = agent
+		defer t.endTrace()
+		returned := false
 		defer func() {
-			t.yielding = false
-			t.left = t.left || t.panicked
+			t.loop.inBody = false
+			if !returned {
+				t.progress.end(phaseLeft, errPanicked)
+			}
 			t.finish()
 		}()
 		t.contain(func() {
-			if err := t.load(); err != nil {
-				t.fail(err)
+			if err := t.recorder.load(t.ctx); err != nil {
+				t.progress.fail(err)
 			} else if do != nil {
 				t.open()
 				do(t)
 			}
 		})
-		t.panicked = false
+		returned = true
 	}
 }
 
 // open adds the instructions to an empty history and appends owed results.
 func (t *turn) open() {
-	if len(t.history) == 0 && t.opts.Instructions != "" {
+	if len(t.conv.history) == 0 && t.opts.Instructions != "" {
 		t.append(canister.Supervisor{Content: canister.Texts(t.opts.Instructions)})
 	}
 	t.settle()

@@ -29,117 +29,117 @@ const (
 	DoubtAsk Doubt = "ask"
 )
 
-// resolve decides about a call that earlier work has begun.
-func (b *batch) resolve(c *call) ruling {
-	s := c.standing
+// resolveDoubt decides about a call that earlier work has begun.
+func (g *gate) resolveDoubt(c *call) callDecision {
+	s := c.state
 	switch {
-	case b.putDown():
-		return ruling{put: true}
-	case b.ctx.Err() != nil:
-		return ruling{failure: s.unknown(fmt.Sprintf("Before it was looked into, %s.", b.whyOver()))}
-	case c.repeatable() && b.stillApproved(c):
-		return b.again(c, s.intent.Approved)
-	case c.repeatable() && b.opts.Approve != nil:
-		return b.askAgain(c)
-	case b.opts.Doubt == DoubtAsk:
-		return b.askOutcome(c)
+	case g.batch.postpones():
+		return callDecision{postponed: true}
+	case g.batch.ctx.Err() != nil:
+		return callDecision{failure: s.unknown(fmt.Sprintf("Before it was looked into, %s.", g.batch.whyOver()))}
+	case c.repeatable() && g.stillApproved(c):
+		return g.repeat(c, s.intent.Approved)
+	case c.repeatable() && g.opts.Approve != nil:
+		return g.approveRepeat(c)
+	case g.opts.Doubt == DoubtAsk:
+		return g.askOutcome(c)
 	}
-	return ruling{failure: s.unknown("")}
+	return callDecision{failure: s.unknown("")}
 }
 
 // repeatable reports whether the call can be made a second time: its tool said so when
 // the call was begun, still exists and says so now, and the arguments of the attempt
 // are known.
 func (c *call) repeatable() bool {
-	return c.standing.intent.Repeatable && whole(c.standing.intent) && c.tool != nil && c.tool.Repeatable()
+	return c.state.intent.Repeatable && whole(c.state.intent) && c.tool != nil && c.tool.Repeatable()
 }
 
 // stillApproved reports whether the approval of the previous attempt still holds for
 // the next one, which is the same use of it. If there was no approval, it reports
 // whether none is needed.
-func (b *batch) stillApproved(c *call) bool {
-	intent := c.standing.intent
+func (g *gate) stillApproved(c *call) bool {
+	intent := c.state.intent
 	if !wasApproved(intent) {
-		return b.opts.Approve == nil
+		return g.opts.Approve == nil
 	}
-	identity, err := b.identity()
-	return err == nil && intent.Identity == identity && intent.Fingerprint == fingerprintOf(c) && !b.expired(intent.Approved)
+	identity, err := g.batch.turn.identity()
+	return err == nil && intent.Identity == identity && intent.Fingerprint == fingerprintOf(c) && !g.expired(intent.Approved)
 }
 
 func wasApproved(intent canister.Intent) bool { return intent.Wait != "" || !intent.Approved.IsZero() }
 
-// askAgain asks for an approval of a second attempt, because the first approval does
+// approveRepeat asks for an approval of a second attempt, because the first approval does
 // not hold for it.
-func (b *batch) askAgain(c *call) ruling {
-	first := b.again(c, time.Time{})
+func (g *gate) approveRepeat(c *call) callDecision {
+	first := g.repeat(c, time.Time{})
 	if first.failure != nil {
 		return first
 	}
-	r := b.decide(c, first.arguments)
+	r := g.approve(c, first.arguments)
 	switch {
-	case r.put || r.failure != nil && b.putDown():
-		return ruling{put: true}
+	case r.postponed || r.failure != nil && g.batch.postpones():
+		return callDecision{postponed: true}
 	case r.awaits != nil: // the person who is asked may know the outcome of the first
 		r.awaits.For = canister.WaitOutcome
 		return r
 	case r.failure != nil:
-		return ruling{failure: c.standing.unknown("A second attempt was asked for. " + r.failure.Message)}
+		return callDecision{failure: c.state.unknown("A second attempt was asked for. " + r.failure.Message)}
 	case string(r.arguments) != string(first.arguments):
-		return ruling{failure: c.standing.unknown("It was not made again: it was approved with other arguments.")}
+		return callDecision{failure: c.state.unknown("It was not made again: it was approved with other arguments.")}
 	}
 	first.approved = r.approved
 	return first
 }
 
-// again lets a call be made again, with the same arguments.
-func (b *batch) again(c *call, approved time.Time) ruling {
-	arguments, failure := b.prepare(c)
+// repeat lets a call be made again, with the same arguments.
+func (g *gate) repeat(c *call, approved time.Time) callDecision {
+	arguments, failure := g.prepare(c)
 	switch {
 	case failure != nil:
-		return ruling{failure: failure}
-	case !whole(c.standing.intent):
-		return ruling{failure: c.standing.barred("the log does not have its arguments, which hold what is secret")}
+		return callDecision{failure: failure}
+	case !whole(c.state.intent):
+		return callDecision{failure: c.state.barred("the log does not have its arguments, which hold what is secret")}
 	}
-	v := ruling{arguments: arguments, wait: c.standing.intent.Wait, approved: approved}
-	if changed := c.standing.intent.Arguments; changed != "" {
+	v := callDecision{arguments: arguments, wait: c.state.intent.Wait, approved: approved}
+	if changed := c.state.intent.Arguments; changed != "" {
 		v.arguments, v.changed = json.RawMessage(changed), true
 	}
 	return v
 }
 
-// outcome applies the answer to a wait for the outcome of a call.
-func (b *batch) outcome(c *call) ruling {
-	s := c.standing
+// applyOutcome applies the answer to a wait for the outcome of a call.
+func (g *gate) applyOutcome(c *call) callDecision {
+	s := c.state
 	switch by := s.answer.By; {
-	case s.wait.Conversation != b.opts.ID: // a fork: the answer does not hold here
-		return b.resolve(c)
-	case s.answer.Verdict == canister.VerdictAllow && (c.tool == nil || !b.bound(c, s.wait) || b.expired(expiry(s.wait, s.answer))):
-		return b.resolve(c)
+	case s.wait.Conversation != g.opts.ID: // a fork: the answer does not hold here
+		return g.resolveDoubt(c)
+	case s.answer.Verdict == canister.VerdictAllow && (c.tool == nil || !g.stillBound(c, s.wait) || g.expired(expiry(s.wait, s.answer))):
+		return g.resolveDoubt(c)
 	case s.answer.Verdict == canister.VerdictAllow:
-		return b.again(c, expiry(s.wait, s.answer))
+		return g.repeat(c, expiry(s.wait, s.answer))
 	case s.answer.Verdict == canister.VerdictDone:
-		return ruling{by: by, content: s.answer.Content, done: true}
+		return callDecision{by: by, content: s.answer.Content, done: true}
 	case s.answer.Verdict == canister.VerdictUnknown:
-		return ruling{by: by, failure: s.unknown(because("Nobody will know, says "+textcut.Bytes(by, maxQuoted), s.answer.Reason))}
+		return callDecision{by: by, failure: s.unknown(because("Nobody will know, says "+textcut.Bytes(by, maxQuoted), s.answer.Reason))}
 	}
-	return ruling{failure: s.unknown("Nobody who was asked could tell in time.")}
+	return callDecision{failure: s.unknown("Nobody who was asked could tell in time.")}
 }
 
 // askOutcome waits for a person who finds out the outcome.
-func (b *batch) askOutcome(c *call) ruling {
-	arguments := c.standing.intent.Arguments
+func (g *gate) askOutcome(c *call) callDecision {
+	arguments := c.state.intent.Arguments
 	if arguments == "" {
 		arguments = c.invocation.Arguments
 	}
-	wait, failure := b.newWait(c, canister.WaitOutcome, deferral{}, arguments)
+	wait, failure := g.newWait(c, canister.WaitOutcome, deferral{}, arguments)
 	if failure != nil {
-		failure = c.standing.unknown("Nobody could be asked.")
+		failure = c.state.unknown("Nobody could be asked.")
 	}
-	return ruling{awaits: wait, failure: failure}
+	return callDecision{awaits: wait, failure: failure}
 }
 
 // unknown returns the failure for a call in doubt.
-func (s *standing) unknown(more string) *invoker.Failure {
+func (s *callState) unknown(more string) *invoker.Failure {
 	message := fmt.Sprintf("The call was begun at %s, and what came of it was lost. It may or may not have taken effect; find out before you make it again.",
 		s.intent.Time.UTC().Format(time.RFC3339))
 	if more != "" {
@@ -150,7 +150,7 @@ func (s *standing) unknown(more string) *invoker.Failure {
 
 // barred returns the failure for a call that may not be made now but may have been made
 // before.
-func (s *standing) barred(why string) *invoker.Failure {
+func (s *callState) barred(why string) *invoker.Failure {
 	switch {
 	case s.doubt || s.wait.For == canister.WaitOutcome:
 		return s.unknown("It was not made again: " + why + ".")

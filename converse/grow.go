@@ -28,17 +28,17 @@ func (t *turn) growTools(ctx context.Context) {
 	if t.tools.catalog == nil {
 		return
 	}
-	catalog, err := t.roster.Latest(ctx)
+	catalog, err := t.conv.roster.Latest(ctx)
 	if err != nil || catalog == t.tools.catalog { // the exchange itself reports the error
 		return
 	}
 	before := t.tools
-	t.tools = before.growInto(catalog, t.origin, t.opts.Limits.Tools)
-	t.offered = t.tools
+	t.tools = before.growInto(catalog, t.conv.origin, t.opts.Limits.Tools)
+	t.conv.offered = t.tools
 	event := ToolsAdded{
 		Tools: len(t.tools.set.Definitions),
 		Added: namesWithout(t.tools.set, before.set),
-		Aside: t.clean.aside(slices.DeleteFunc(slices.Clone(t.tools.aside), func(a ensemble.Aside) bool { return slices.Contains(before.aside, a) })),
+		Aside: t.guard.clean.aside(slices.DeleteFunc(slices.Clone(t.tools.aside), func(a ensemble.Aside) bool { return slices.Contains(before.aside, a) })),
 	}
 	if len(event.Added)+len(event.Aside) > 0 {
 		t.emit(event)
@@ -129,7 +129,7 @@ func (t *turn) noteAdded(message canister.Assistant) canister.Assistant {
 	if len(t.tools.added) == 0 {
 		return message
 	}
-	noted := addedIn(t.history[max(0, t.offeredAt):])
+	noted := addedIn(t.conv.history[max(0, t.conv.offeredAt):])
 	fresh := slices.DeleteFunc(slices.Clone(t.tools.added), func(name string) bool { return slices.Contains(noted, name) })
 	if len(fresh) > 0 {
 		message.Metadata = maps.Clone(message.Metadata)

@@ -46,11 +46,11 @@ func (t *turn) introduce(o *offer) {
 	if t.over() || len(all) == 0 {
 		return
 	}
-	told := instructionsTold(t.history)
+	told := instructionsTold(t.conv.history)
 	mark := instructionsMark{Digests: map[string]string{}}
 	texts := []string{instructionsPreface}
 	for _, said := range all {
-		said.Text = t.clean.text(said.Text)
+		said.Text = t.guard.clean.text(said.Text)
 		digest := digestOf(said.Text)
 		before, known := told.Digests[said.Ensemble]
 		if before == digest {
@@ -58,7 +58,7 @@ func (t *turn) introduce(o *offer) {
 		}
 		left := ensemble.MaxAllInstructions - told.Characters - mark.Characters
 		if left < min(minInstructions, utf8.RuneCountInString(said.Text)) {
-			event.Log(t.ctx, t.log, zapcore.WarnLevel, "the model is not told what a server says about its tools", event.InstructionsOmitted,
+			event.Log(t.ctx, t.guard.log, zapcore.WarnLevel, "the model is not told what a server says about its tools", event.InstructionsOmitted,
 				zap.String("ensemble", said.Ensemble), zap.Int("limit", ensemble.MaxAllInstructions))
 			continue
 		}
@@ -83,7 +83,7 @@ func (t *turn) introduce(o *offer) {
 // that the instructions do not come between the message and its answer. It waits for
 // the servers no longer than the turn may last; openTools reports its errors.
 func (t *turn) introduceBefore() {
-	if t.over() || t.roster == nil {
+	if t.over() || t.conv.roster == nil {
 		return
 	}
 	ctx := t.ctx
@@ -92,13 +92,13 @@ func (t *turn) introduceBefore() {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	catalog, err := t.roster.Catalog(ctx)
+	catalog, err := t.conv.roster.Catalog(ctx)
 	if err != nil {
 		return
 	}
-	o := t.offered
+	o := t.conv.offered
 	if o == nil || o.catalog != catalog {
-		o = offerOf(catalog, t.origin, t.opts.Limits.Tools)
+		o = offerOf(catalog, t.conv.origin, t.opts.Limits.Tools)
 	}
 	t.introduce(o)
 }

@@ -15,9 +15,9 @@ import (
 type claim int
 
 const (
-	claimGo   claim = iota // its intent is appended
-	claimOver              // the work has ended
-	claimPut               // it is left to other work
+	claimGo        claim = iota // its intent is appended
+	claimOver                   // the work has ended
+	claimPostponed              // it is left to other work
 )
 
 // keyOf returns the idempotency key of an invocation. It is the same for each attempt,
@@ -34,22 +34,22 @@ func keyOf(conversation, invocation string) string {
 }
 
 // intentOf returns the intent that is appended before a call is made.
-func (b *batch) intentOf(c *call, r ruling) canister.Intent {
+func (g *gate) intentOf(c *call, r callDecision) canister.Intent {
 	intent := canister.Intent{
 		Invocation: c.invocation.ID,
-		Attempt:    c.standing.attempts + 1,
+		Attempt:    c.state.attempts + 1,
 		Key:        c.key,
 		Repeatable: c.tool.Repeatable(),
 		Wait:       r.wait,
 	}
 	if r.changed {
-		intent.Arguments = b.written(r)
+		intent.Arguments = g.written(r)
 	}
 	if r.approved.IsZero() {
 		return intent
 	}
 	intent.Approved, intent.Fingerprint = r.approved, fingerprintOf(c)
-	if identity, err := b.identity(); err == nil { // without an identity the approval holds for none
+	if identity, err := g.batch.turn.identity(); err == nil { // without an identity the approval holds for none
 		intent.Identity = identity
 	}
 	return intent
@@ -58,9 +58,9 @@ func (b *batch) intentOf(c *call, r ruling) canister.Intent {
 // written returns the changed arguments of a call as they appear in its intent. Secrets
 // are removed, and then the text is no longer a JSON object; an answer in the log has
 // the arguments anyway.
-func (b *batch) written(r ruling) string {
+func (g *gate) written(r callDecision) string {
 	text := string(r.arguments)
-	if cleaned := b.clean.json(r.arguments); r.wait == "" && cleaned != text {
+	if cleaned := g.batch.clean.json(r.arguments); r.wait == "" && cleaned != text {
 		return "[not all of it] " + cleaned
 	}
 	return text
@@ -71,19 +71,19 @@ func whole(intent canister.Intent) bool {
 	return intent.Arguments == "" || isObject(json.RawMessage(intent.Arguments))
 }
 
-// rules records that it is decided whether a call is to be made.
-func (b *batch) rules(c *call) {
-	if !c.ruled {
-		c.ruled = true
-		b.ruling--
+// markDecided records that it is decided whether a call is to be made.
+func (b *batch) markDecided(c *call) {
+	if !c.decided {
+		c.decided = true
+		b.undecided--
 	}
 }
 
-// take receives the calls that are to be made.
-func (b *batch) take(c *call) {
+// takeClaims receives the calls that are to be made.
+func (b *batch) takeClaims(c *call) {
 	for more := true; more; {
 		b.claiming = append(b.claiming, c)
-		b.rules(c)
+		b.markDecided(c)
 		select {
 		case c = <-b.claims:
 		default:
@@ -95,7 +95,7 @@ func (b *batch) take(c *call) {
 // claimAll claims the calls that are to be made. Calls that were started together are
 // claimed together, unless one of them may wait for an approval.
 func (b *batch) claimAll() {
-	if len(b.claiming) > 0 && (b.ruling == 0 || b.opts.Approve != nil) {
+	if len(b.claiming) > 0 && (b.undecided == 0 || b.opts.Approve != nil) {
 		b.claim()
 	}
 }
@@ -103,7 +103,7 @@ func (b *batch) claimAll() {
 // claim appends the intents of the calls that are to be made, in one append. If another
 // process has carried on the conversation, none of them is made.
 func (b *batch) claim() {
-	calls, may := b.claiming, claimPut
+	calls, may := b.claiming, claimPostponed
 	b.claiming = nil
 	slices.SortFunc(calls, func(a, b *call) int { return a.place - b.place })
 	func() {
@@ -123,8 +123,8 @@ func (b *batch) claim() {
 
 func (b *batch) mayMake(calls []*call) claim {
 	switch {
-	case b.putDown():
-		return claimPut
+	case b.postpones():
+		return claimPostponed
 	case b.ctx.Err() != nil:
 		return claimOver
 	}
@@ -132,23 +132,23 @@ func (b *batch) mayMake(calls []*call) claim {
 	entering := map[string]bool{}
 	for _, c := range calls {
 		if b.opts.Log != nil || c.intent.Wait != "" || c.intent.Attempt > 1 {
-			intent, err := b.headed(c.intent, entering)
+			intent, err := b.turn.recorder.headed(c.intent, entering)
 			if err != nil {
-				b.fail(err)
-				b.lose()
-				return claimPut
+				b.turn.progress.fail(err)
+				b.abort()
+				return claimPostponed
 			}
 			c.intent = intent.(canister.Intent)
-			b.unmadeIntents[c.intent.ID] = true // until the log has accepted it
+			b.turn.conv.unmadeIntents[c.intent.ID] = true // until the log has accepted it
 			intents = append(intents, c.intent)
 		}
 	}
-	if len(intents) > 0 && !b.append(intents...) {
-		b.lose()
-		return claimPut
+	if len(intents) > 0 && !b.turn.append(intents...) {
+		b.abort()
+		return claimPostponed
 	}
 	for _, intent := range intents {
-		delete(b.unmadeIntents, intent.Header().ID)
+		delete(b.turn.conv.unmadeIntents, intent.Header().ID)
 	}
 	return claimGo
 }

@@ -25,22 +25,23 @@ const progressBuffer = 16
 // batch runs the invocations of one message in parallel. Its methods run on the
 // goroutine of the turn, except run and the methods that it calls.
 type batch struct {
-	*turn
-	ctx      context.Context
-	clean    redaction           // for the goroutines of calls; a call is left behind if it hangs
-	before   []canister.Canister // the history when the batch began
-	refused  bool
-	budget   allowance // of the exchanges that the tools ask for
-	calls    []call
-	next     int // the first call that was not started
-	running  int
-	ruling   int  // how many of those are not decided yet and may still be made
-	alone    bool // an exclusive call is running
-	finished int
-	recorded int // without a log: how many results are in the history
+	turn      *turn
+	opts      *Options        // of the conversation
+	ctx       context.Context // of the calls, whose functions call back
+	gate      *gate
+	clean     redaction // for the goroutines of calls; a call is left behind if it hangs
+	budget    allowance // of the exchanges that the tools ask for
+	calls     []call
+	next      int // the first call that was not started
+	running   int
+	undecided int  // how many of those are not decided yet and may still be made
+	alone     bool // an exclusive call is running
+	finished  int
+	recorded  int // without a log: how many results are in the history
 
-	stuck bool          // a call was left behind because a function of the program did not return
-	gone  chan struct{} // closed when outcomes are no longer received
+	stuck   bool          // a call was left behind because a function of the program did not return
+	closing bool          // the work has ended in a panic: nothing is yielded
+	gone    chan struct{} // closed when outcomes are no longer received
 
 	claims   chan *call
 	claiming []*call // calls that wait for their intents
@@ -53,20 +54,20 @@ type call struct {
 	place      int // its index in the batch
 	invocation canister.Invocation
 	tool       *ensemble.Tool   // nil if no tool has the name
-	standing   *standing        // its state in the history
+	state      *callState       // its state in the history
 	key        string           // the same for every attempt
 	arguments  json.RawMessage  // set when the call is to be made
 	intent     canister.Intent  // set with arguments
 	claimed    chan claim       // receives whether the call may be made
-	ruled      bool             // it is decided whether the call is to be made
+	decided    bool             // it is decided whether the call is to be made
 	stage      atomic.Int32     // how far its goroutine has come; a stage
 	at         atomic.Value     // the function of the program that it is in, a string
 	recorded   atomic.Bool      // its outcome is in the audit
 	ended      bool             // complete has processed its outcome
 	spent      sampled          // the exchanges that the tool asked for, set when it has returned
 	result     *canister.Result // nil until it is complete
-	kept       bool             // the result is in the history, or this work adds none
-	over       bool             // its last event has been, or is being, yielded
+	stored     bool             // the result is in the history, or this work adds none
+	reported   bool             // its last event has been, or is being, yielded
 }
 
 // report is a progress report of a call.
@@ -78,14 +79,14 @@ type report struct {
 // outcome is what the goroutine of a call returns: a result, unless the call waits for
 // an answer or was suspended for later work.
 type outcome struct {
-	call     *call
-	wait     *canister.Wait
-	put      bool
-	result   canister.Result
-	duration time.Duration   // 0 when the tool did not run
-	approved json.RawMessage // the arguments that replaced the model's, if any did
-	by       string          // the person who approved it or stated its outcome, if it waited for that
-	cause    string          // the cause of a failure, for people; see InvocationCompleted
+	call      *call
+	wait      *canister.Wait
+	postponed bool
+	result    canister.Result
+	duration  time.Duration   // 0 when the tool did not run
+	approved  json.RawMessage // the arguments that replaced the model's, if any did
+	by        string          // the person who approved it or stated its outcome, if it waited for that
+	cause     string          // the cause of a failure, for people; see InvocationCompleted
 }
 
 // exclusive reports whether the tool asks to run alone.
@@ -96,36 +97,39 @@ func (c *call) exclusive() bool { return c.tool != nil && c.tool.Definition().Ex
 // possible; otherwise they enter in order, each as soon as the results before it are
 // there.
 func (t *turn) invoke(ctx context.Context, command Invoke) {
-	ctx, settle, err := t.budgetTime(ctx, command.Pending)
+	ctx, settle, err := t.account.budgetTime(ctx, command.Pending)
 	if err != nil {
-		t.fail(err)
+		t.progress.fail(err)
 		return
 	}
 	defer settle()
+	if t.account.reached != nil {
+		t.progress.limit(ReasonBudget)
+	}
 	b := &batch{
 		turn:     t,
+		opts:     t.opts,
 		ctx:      ctx,
 		clean:    redaction(redact.Trusted(ctx, t.opts.Redact)),
-		before:   slices.Clip(t.history),
-		refused:  command.Refused,
 		gone:     make(chan struct{}),
 		claims:   make(chan *call),
 		progress: make(chan report, progressBuffer),
 		done:     make(chan outcome, len(command.Pending)),
 	}
-	known := standings(t.history, t.unmadeIntents, t.policy().Identity)
+	b.gate = &gate{batch: b, opts: t.opts, before: slices.Clip(t.conv.history), refused: command.Refused}
+	known := callStates(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	b.calls = make([]call, len(command.Pending))
 	for i, invocation := range command.Pending {
 		b.calls[i] = call{
 			place:      i,
 			invocation: invocation,
 			tool:       t.tools.tool(invocation.Name),
-			standing:   cmp.Or(known[invocation.ID], &standing{}),
-			key:        keyOf(t.named, invocation.ID),
+			state:      cmp.Or(known[invocation.ID], &callState{}),
+			key:        keyOf(t.conv.givenID, invocation.ID),
 			claimed:    make(chan claim, 1),
 		}
 	}
-	state := readTurn(t.history, t.opts.Limits)
+	state := readTurn(t.conv.history, t.opts.Limits)
 	b.budget = allowance{limits: t.opts.Limits, exchanges: state.exchanges, usage: state.usage}
 	defer b.close()
 	b.announce()
@@ -136,15 +140,15 @@ func (t *turn) invoke(ctx context.Context, command Invoke) {
 // announce reports the waits that are over.
 func (b *batch) announce() {
 	for i := range b.calls {
-		if c := &b.calls[i]; c.standing.wait.ID != "" {
-			b.emit(WaitEnded{Wait: c.standing.wait, Answer: c.standing.answer})
+		if c := &b.calls[i]; c.state.wait.ID != "" {
+			b.emit(WaitEnded{Wait: c.state.wait, Answer: c.state.answer})
 		}
 	}
 }
 
 // collect runs the batch until the last call has finished.
 func (b *batch) collect() {
-	suspended, ended, overdue := b.piece.suspended, b.ctx.Done(), (<-chan time.Time)(nil)
+	suspended, ended, overdue := b.turn.piece.suspension.suspended, b.ctx.Done(), (<-chan time.Time)(nil)
 	for {
 		b.claimAll()
 		if b.startMore(); b.finished == len(b.calls) {
@@ -152,7 +156,7 @@ func (b *batch) collect() {
 		}
 		select {
 		case c := <-b.claims:
-			b.take(c)
+			b.takeClaims(c)
 		case r := <-b.progress:
 			b.emitProgress(r)
 		case o := <-b.done:
@@ -177,18 +181,23 @@ func (b *batch) close() {
 	defer close(b.gone)
 	defer func() {
 		for i := range b.calls {
-			if c := &b.calls[i]; !c.kept {
-				b.owed = append(b.owed, *c.result)
+			if c := &b.calls[i]; !c.stored {
+				b.turn.conv.owed = append(b.turn.conv.owed, *c.result)
 			}
 		}
 	}()
 	if b.finished < len(b.calls) {
-		left := b.left || b.yielding
-		b.left = true // nothing more is yielded
-		defer func() { b.left = left }()
-		b.cancel(errLeft)
+		b.closing = true
+		b.turn.cancel(errLeft)
 		defer b.collect() // the rest, in case of another panic
 		b.collect()
+	}
+}
+
+// emit yields an event, unless the batch ends in a panic.
+func (b *batch) emit(event Event) {
+	if !b.closing {
+		b.turn.emit(event)
 	}
 }
 
@@ -197,10 +206,10 @@ func (b *batch) startMore() {
 	limit := b.opts.Limits.Parallel
 	for b.next < len(b.calls) && !b.alone && (limit < 0 || b.running < limit) {
 		c := &b.calls[b.next]
-		if b.suspended() {
+		if b.turn.suspended() {
 			b.next++
 			b.finished++
-			c.kept = true
+			c.stored = true
 			continue
 		}
 		if c.exclusive() {
@@ -211,12 +220,12 @@ func (b *batch) startMore() {
 		}
 		b.next++
 		b.running++
-		b.ruling++
+		b.undecided++
 		if b.stuck {
 			b.complete(b.leftBehind(c))
 			continue
 		}
-		b.background.run("the call of "+textcut.Bytes(c.invocation.Name, maxQuoted), func() { b.start(c) })
+		b.turn.guard.background.run("the call of "+textcut.Bytes(c.invocation.Name, maxQuoted), func() { b.start(c) })
 	}
 }
 
@@ -229,69 +238,69 @@ func (b *batch) complete(o outcome) {
 	b.running--
 	b.finished++
 	b.alone = false
-	b.rules(o.call)
-	if o.put || o.wait != nil {
-		o.call.kept, o.call.over = true, true
+	b.markDecided(o.call)
+	if o.postponed || o.wait != nil {
+		o.call.stored, o.call.reported = true, true
 		if o.wait != nil {
-			b.keepWait(*o.wait)
+			b.storeWait(*o.wait)
 		}
 	} else {
 		o.call.result = &o.result
 	}
-	b.keepResults(o.call)
-	if b.drainProgress(); !o.call.over {
-		o.call.over = true
+	b.storeResults(o.call)
+	if b.drainProgress(); !o.call.reported {
+		o.call.reported = true
 		b.emit(InvocationCompleted{Invocation: o.call.invocation, Result: o.result, Duration: o.duration, Cause: o.cause})
 	}
 }
 
-// keepWait adds a wait to the history.
-func (b *batch) keepWait(wait canister.Wait) {
-	if !b.append(wait) {
-		b.lose()
+// storeWait adds a wait to the history.
+func (b *batch) storeWait(wait canister.Wait) {
+	if !b.turn.append(wait) {
+		b.abort()
 		return
 	}
-	b.emit(WaitStarted{Wait: b.history[len(b.history)-1].(canister.Wait)})
+	b.emit(WaitStarted{Wait: b.turn.conv.history[len(b.turn.conv.history)-1].(canister.Wait)})
 }
 
-// keepResults adds the results that are due to the history.
-func (b *batch) keepResults(done *call) {
+// storeResults adds the results that are due to the history.
+func (b *batch) storeResults(done *call) {
 	if b.opts.Log != nil {
-		b.keepResult(done)
+		b.storeResult(done)
 		return
 	}
 	for ; b.recorded < len(b.calls); b.recorded++ {
 		c := &b.calls[b.recorded]
-		if c.result == nil && !c.kept || !b.keepResult(c) {
+		if c.result == nil && !c.stored || !b.storeResult(c) {
 			return
 		}
 	}
 }
 
-// keepResult adds the result of a call to the history, and reports whether the call is
+// storeResult adds the result of a call to the history, and reports whether the call is
 // settled: its result is in the history, or it has none.
-func (b *batch) keepResult(c *call) bool {
-	if c.kept {
+func (b *batch) storeResult(c *call) bool {
+	if c.stored {
 		return true
 	}
-	c.kept = b.append(*c.result)
-	if !c.kept {
-		b.lose()
+	c.stored = b.turn.append(*c.result)
+	if !c.stored {
+		b.abort()
 	}
-	return c.kept
+	return c.stored
 }
 
-// lose cancels the work after an append failed. With a log, calls that were not made
+// abort cancels the work after an append failed. With a log, calls that were not made
 // are left to other work, which may already be running them.
-func (b *batch) lose() { b.cancel(unwritten{b.err}) }
+func (b *batch) abort() { b.turn.cancel(unwritten{b.turn.progress.err}) }
 
 // unwritten is the cause of a cancellation by a failed log.
 type unwritten struct{ error }
 
-// putDown reports whether calls that were not made are left to other work.
-func (b *batch) putDown() bool {
+// postpones reports whether calls that were not made are left to other work.
+func (b *batch) postpones() bool {
 	_, lost := errors.AsType[unwritten](context.Cause(b.ctx))
-	return lost && b.opts.Log != nil || b.suspended()
+	return lost && b.opts.Log != nil || b.turn.suspended()
 }
 
 // drainProgress yields the reports that arrived before a result.
@@ -308,7 +317,7 @@ func (b *batch) drainProgress() {
 
 // emitProgress yields a report, unless it comes after the result.
 func (b *batch) emitProgress(r report) {
-	if !r.call.over {
+	if !r.call.reported {
 		b.emit(InvocationProgressed{Invocation: r.call.invocation, Progress: r.progress})
 	}
 }

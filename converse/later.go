@@ -48,9 +48,9 @@ type questionForm struct {
 
 // form returns a question as JSON without secrets. Equal questions have equal forms.
 func (q *questions) form(asked *invoker.ElicitRequest) (string, error) {
-	form := questionForm{Server: q.clean.text(asked.Server), Key: asked.Key, Message: q.clean.text(asked.Message), URL: q.clean.text(asked.URL)}
+	form := questionForm{Server: q.batch.clean.text(asked.Server), Key: asked.Key, Message: q.batch.clean.text(asked.Message), URL: q.batch.clean.text(asked.URL)}
 	if len(asked.Schema) > 0 {
-		form.Schema = q.clean.fields(canister.Fields{"schema": asked.Schema})["schema"]
+		form.Schema = q.batch.clean.fields(canister.Fields{"schema": asked.Schema})["schema"]
 	}
 	text, err := json.Marshal(form)
 	if err != nil {
@@ -73,13 +73,13 @@ func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
 func (q *questions) known(form string) (*invoker.ElicitResult, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	nth := q.put[form]
-	if q.put == nil {
-		q.put = map[string]int{}
+	nth := q.counts[form]
+	if q.counts == nil {
+		q.counts = map[string]int{}
 	}
-	q.put[form]++
-	for _, asked := range q.call.standing.asked {
-		if string(asked.Question) != form || !q.bound(q.call, asked.Wait) {
+	q.counts[form]++
+	for _, asked := range q.call.state.asked {
+		if string(asked.Question) != form || !q.batch.gate.stillBound(q.call, asked.Wait) {
 			continue
 		}
 		if nth--; nth < 0 {
@@ -108,7 +108,7 @@ func (q *questions) wait(d deferral, form string, anew bool) bool {
 	if !anew && !q.call.tool.Repeatable() || !whole(q.call.intent) {
 		return false
 	}
-	wait, failure := q.newWait(q.call, canister.WaitElicitation, d, string(q.call.arguments))
+	wait, failure := q.batch.gate.newWait(q.call, canister.WaitElicitation, d, string(q.call.arguments))
 	if failure != nil {
 		return false
 	}

@@ -85,7 +85,7 @@ func Next(history []canister.Canister, policy Policy, now time.Time) Command {
 func openOf(policy Policy, history []canister.Canister, now time.Time) ([]canister.Invocation, []canister.Wait) {
 	waits := WaitingIn(policy.Conversation, history, now)
 	if len(waits) > 0 && policy.Identity != "" {
-		known := standings(history, nil, policy.Identity)
+		known := callStates(history, nil, policy.Identity)
 		waits = slices.DeleteFunc(waits, func(w canister.Wait) bool {
 			s := known[w.Invocation]
 			return w.For != canister.WaitOutcome && s.wait.ID != w.ID && s.wait.Identity == policy.Identity && s.answer.ID != ""

@@ -31,28 +31,28 @@ type offer struct {
 // openTools fixes the tools for the turn that begins at an index of the history, unless
 // it has done so, and reports the changes.
 func (t *turn) openTools(ctx context.Context, begin int) {
-	before := t.offered
-	if before == nil || t.offeredAt != begin {
-		catalog, err := t.catalog(ctx)
+	before := t.conv.offered
+	if before == nil || t.conv.offeredAt != begin {
+		catalog, err := t.conv.catalog(ctx)
 		switch {
 		case err != nil && t.timedOut(ctx): // no tool will run, and the model is not asked
 			t.tools = &offer{set: &Toolset{}}
 			t.emit(TurnStarted{})
 			return
 		case err != nil && !t.over():
-			t.fail(err)
+			t.progress.fail(err)
 			return
 		case err != nil:
 			return
 		case before == nil || before.catalog != catalog || before.added != nil:
-			t.offered = offerOf(catalog, t.origin, t.opts.Limits.Tools).withLast(addedIn(t.history[max(0, begin):]))
+			t.conv.offered = offerOf(catalog, t.conv.origin, t.opts.Limits.Tools).withLast(addedIn(t.conv.history[max(0, begin):]))
 		}
-		t.offeredAt = begin
+		t.conv.offeredAt = begin
 	}
-	t.tools = t.offered
-	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.clean.aside(t.tools.aside)}
+	t.tools = t.conv.offered
+	started := TurnStarted{Tools: len(t.tools.set.Definitions), Aside: t.guard.clean.aside(t.tools.aside)}
 	if t.tools.catalog != nil {
-		started.Away = t.clean.away(t.tools.catalog.Away())
+		started.Away = t.guard.clean.away(t.tools.catalog.Away())
 	}
 	if before != nil {
 		started.Added, started.Removed = difference(before.set, t.tools.set)
@@ -61,11 +61,11 @@ func (t *turn) openTools(ctx context.Context, begin int) {
 }
 
 // catalog returns the current catalog of the roster, or nil without a roster.
-func (t *turn) catalog(ctx context.Context) (*ensemble.Catalog, error) {
-	if t.roster == nil {
+func (c *Conversation) catalog(ctx context.Context) (*ensemble.Catalog, error) {
+	if c.roster == nil {
 		return nil, nil
 	}
-	return t.roster.Catalog(ctx)
+	return c.roster.Catalog(ctx)
 }
 
 // Offer divides the tools of a catalog into the tools that a model is offered, in their

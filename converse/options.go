@@ -141,6 +141,9 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 }
 
+// since returns how long ago an instant was.
+func (o *Options) since(instant time.Time) time.Duration { return o.Now().Sub(instant) }
+
 // Limits bound a turn. Zero means the default, a negative value no limit.
 type Limits struct {
 	// Exchanges is how often the model may be asked in a turn, by the conversation and

@@ -16,25 +16,26 @@ type askFunc = func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitRes
 
 // questions are the questions that the tool of one call asks the person.
 type questions struct {
-	*batch
+	batch  *batch
+	opts   *Options // of the conversation
 	call   *call
-	ctx    context.Context // of the call
+	ctx    context.Context // of the call, which the tool calls back from
 	giveUp context.CancelCauseFunc
 
-	mu    sync.Mutex
-	put   map[string]int // how often each question was asked in this attempt, by its digest
-	later *canister.Wait // the wait that ended the call, if one did
-	over  bool
+	mu     sync.Mutex
+	counts map[string]int // how often each question was asked in this attempt, by its digest
+	later  *canister.Wait // the wait that ended the call, if one did
+	over   bool
 }
 
 // person returns the function that asks the person the questions of the call, or nil.
 // Questions end with the call.
 func (q *questions) person() askFunc {
 	ask := q.opts.Ask
-	if outer := invoker.CallFrom(q.turn.ctx); ask == nil && outer != nil && outer.Person != nil {
+	if outer := invoker.CallFrom(q.batch.turn.ctx); ask == nil && outer != nil && outer.Person != nil {
 		ask = outer.Ask
 	}
-	if ask == nil && len(q.call.standing.asked) == 0 {
+	if ask == nil && len(q.call.state.asked) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, question *invoker.ElicitRequest) (_ *invoker.ElicitResult, err error) {
@@ -64,7 +65,7 @@ func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.Elic
 	if ask == nil {
 		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here.", Cause: invoker.ErrNoPerson}
 	}
-	result, err := q.batch.put(ctx, ask, question)
+	result, err := q.batch.callAsk(ctx, ask, question)
 	var late *later
 	if !errors.As(err, &late) {
 		return result, err
@@ -75,9 +76,9 @@ func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.Elic
 	return nil, errLater
 }
 
-// put calls the program's function, which may panic, and waits for it only as long as
+// callAsk calls the program's function, which may panic, and waits for it only as long as
 // ctx lasts.
-func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+func (b *batch) callAsk(ctx context.Context, ask askFunc, question *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	if ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), context.Cause(ctx))
 	}
@@ -86,7 +87,7 @@ func (b *batch) put(ctx context.Context, ask askFunc, question *invoker.ElicitRe
 		error
 	}
 	answers := make(chan answer, 1)
-	b.background.run("Options.Ask", func() {
+	b.turn.guard.background.run("Options.Ask", func() {
 		reached := answer{error: errors.New("the function that asks the person did not return")}
 		defer func() { answers <- reached }()
 		defer caught("Options.Ask", &reached.error)

@@ -12,19 +12,19 @@ import (
 	"github.com/consort-go/consort/internal/textcut"
 )
 
-// held says which canisters of its log a conversation holds: the instructions, and
+// logMap says which canisters of its log a conversation holds: the instructions, and
 // everything from one index on. Its cost depends on the part that remains after the
 // newest summary.
-type held struct {
+type logMap struct {
 	front []int // the log indexes of the first ones, before the skipped part
 	from  int   // the log index of the first canister after the skipped part
 }
 
 // length returns the length of the log for a number of held canisters.
-func (h *held) length(held int) int { return h.from + held - len(h.front) }
+func (h *logMap) length(held int) int { return h.from + held - len(h.front) }
 
 // place returns the log index of the canister that is held at an index.
-func (h *held) place(index int) int {
+func (h *logMap) place(index int) int {
 	if index < len(h.front) {
 		return h.front[index]
 	}
@@ -32,7 +32,7 @@ func (h *held) place(index int) int {
 }
 
 // mark returns the mark of a compaction of the held history.
-func (h *held) mark(history []canister.Canister, command Compact) mark {
+func (h *logMap) mark(history []canister.Canister, command Compact) mark {
 	m := mark{Through: command.Through, Trim: command.Trim, Tokens: command.After}
 	if command.Trim > 0 {
 		return m
@@ -49,25 +49,25 @@ func (h *held) mark(history []canister.Canister, command Compact) mark {
 // takeUp reads a conversation from its end, as far back as its next turn can need: to
 // the turn that contains the newest summary. Without a summary, or if it does not
 // record its place, takeUp reads everything.
-func takeUp(ctx context.Context, log history.Log, conversation string) (held, []canister.Canister, error) {
+func takeUp(ctx context.Context, log history.Log, conversation string) (logMap, []canister.Canister, error) {
 	place, canisters, err := history.Tail(ctx, log, conversation, func(place int, canisters []canister.Canister) bool {
 		_, _, ok := needed(place, canisters)
 		return ok
 	})
 	if err != nil || place == 0 {
-		return held{}, canisters, err
+		return logMap{}, canisters, err
 	}
 	start, summary, _ := needed(place, canisters)
-	h := held{from: place + start}
+	h := logMap{from: place + start}
 	before, _ := slices.BinarySearch(summary.Instructions, h.from)
 	h.front = summary.Instructions[:before]
 	front, err := instructions(ctx, log, conversation, h.front)
 	if err != nil {
-		return held{}, nil, err
+		return logMap{}, nil, err
 	}
 	if len(front) < before { // the log has changed
 		all, err := history.From(ctx, log, conversation, 0)
-		return held{}, all, err
+		return logMap{}, all, err
 	}
 	return h, append(front, canisters[start:]...), nil
 }
@@ -125,17 +125,17 @@ func instructions(ctx context.Context, log history.Log, conversation string, pla
 
 // clashes returns an error if one of the canisters has the identity of a canister that
 // is in the log and not in the held history.
-func (t *turn) clashes(canisters []canister.Canister) error {
+func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) error {
 	named := map[string]bool{}
 	for _, c := range canisters {
 		if id := c.Header().ID; id != "" {
 			named[id] = true
 		}
 	}
-	if t.held.from == len(t.held.front) || len(named) == 0 {
+	if r.conv.held.from == len(r.conv.held.front) || len(named) == 0 {
 		return nil
 	}
-	c, place, err := before(t.ctx, t.opts.Log, t.opts.ID, t.held.from, func(c canister.Canister) bool { return named[c.Header().ID] })
+	c, place, err := before(ctx, r.opts.Log, r.opts.ID, r.conv.held.from, func(c canister.Canister) bool { return named[c.Header().ID] })
 	if c != nil {
 		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log has the identity %s", place, textcut.Bytes(c.Header().ID, maxQuoted))
 	}

@@ -48,7 +48,7 @@ func keptIn(t testing.TB, history_ []canister.Canister) *counted {
 
 // takenUp takes up a history from a store, and expects that it makes no difference
 // that it is not all there.
-func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (held, []canister.Canister, int) {
+func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logMap, []canister.Canister, int) {
 	t.Helper()
 	store := keptIn(t, whole)
 	h, some, err := takeUp(t.Context(), store, "talk")
@@ -80,8 +80,8 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (held, []ca
 	a, is := next.(Compact)
 	b, was := expected.(Compact)
 	if is && was {
-		if !reflect.DeepEqual(h.mark(some, a), (&held{}).mark(whole, b)) {
-			t.Fatalf("another mark: %+v, want %+v", h.mark(some, a), (&held{}).mark(whole, b))
+		if !reflect.DeepEqual(h.mark(some, a), (&logMap{}).mark(whole, b)) {
+			t.Fatalf("another mark: %+v, want %+v", h.mark(some, a), (&logMap{}).mark(whole, b))
 		}
 		a.marks, a.cut, b.marks, b.cut = marks{}, 0, marks{}, 0
 		next, expected = a, b

@@ -113,8 +113,9 @@ func (b *allowance) settle(most int64, usage canister.Usage) {
 
 // sampling handles the exchanges with the model that one call asks for.
 type sampling struct {
-	*batch
-	ctx context.Context // of the call
+	batch *batch
+	opts  *Options        // of the conversation
+	ctx   context.Context // of the call, which the tool calls back from
 
 	mu    sync.Mutex
 	over  bool // the call is over
@@ -179,11 +180,11 @@ func (s *sampling) history(request *invoker.SampleRequest) ([]canister.Canister,
 	}
 	var history []canister.Canister
 	if request.System != "" {
-		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.clean.text(request.System))})
+		history = append(history, canister.Supervisor{Head: s.head(), Content: canister.Texts(s.batch.clean.text(request.System))})
 	}
 	var uses []canister.Invocation // of the previous message
 	for i, message := range request.Messages {
-		content := s.clean.contents(byValue(message.Content))
+		content := s.batch.clean.contents(byValue(message.Content))
 		switch {
 		case len(message.ToolResults) > 0:
 			history = append(history, s.results(uses, message.ToolResults)...)
@@ -219,7 +220,7 @@ func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Cani
 		request.Temperature = new(*asked.Temperature)
 	}
 	for _, text := range asked.Stop {
-		request.Stop = append(request.Stop, s.clean.text(text))
+		request.Stop = append(request.Stop, s.batch.clean.text(text))
 	}
 	return request
 }
@@ -246,7 +247,7 @@ func (s *sampling) tryTake(asked int64) (int64, <-chan struct{}, error) {
 	if s.over {
 		return 0, nil, invoker.Failf(invoker.Canceled, "The model was not asked: the call is over.")
 	}
-	most, reached, wait := s.budget.take(asked)
+	most, reached, wait := s.batch.budget.take(asked)
 	switch limits := s.opts.Limits; {
 	case reached == ReasonExchanges:
 		return 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d exchanges.", limits.Exchanges)
@@ -259,7 +260,7 @@ func (s *sampling) tryTake(asked int64) (int64, <-chan struct{}, error) {
 }
 
 func (s *sampling) settle(most int64, usage canister.Usage) {
-	s.budget.settle(most, usage)
+	s.batch.budget.settle(most, usage)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
@@ -292,14 +293,14 @@ func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, erro
 // attempt asks the model as it was passed to New, because the model that is bound to
 // the conversation expects another history.
 func (s *sampling) attempt(ctx context.Context, request *Request) (*Reply, error) {
-	return s.beside(ctx, s.origin, s.info, request, func(Retry) {})
+	return s.batch.turn.asker.aside(ctx, s.batch.turn.conv.origin, s.batch.turn.conv.info, request, func(Retry) {})
 }
 
-// beside runs an exchange outside the conversation and discards its deltas.
-func (t *turn) beside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, retried func(Retry)) (*Reply, error) {
-	ctx, asking := t.startChat(ctx, info, request)
+// aside runs an exchange outside the conversation and discards its deltas.
+func (a *asker) aside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, retried func(Retry)) (*Reply, error) {
+	ctx, asking := a.startChat(ctx, info, request)
 	defer asking.end()
-	for event, err := range t.pay(ctx, model, info, request, false) {
+	for event, err := range a.pay(ctx, model, info, request, false) {
 		if err != nil {
 			asking.err = err
 			return nil, err

@@ -26,7 +26,7 @@ type sampleTools struct {
 // of them. None is left out, because the requester would not notice.
 func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 	tools := sampleTools{set: &Toolset{}, names: map[string]string{}, allowed: request.ToolChoice != invoker.ToolsNone}
-	choice := chooserFor(s.origin, s.opts.Limits.Tools)
+	choice := chooserFor(s.batch.turn.conv.origin, s.opts.Limits.Tools)
 	if choice.limit >= 0 && len(request.Tools) > choice.limit {
 		return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given %d tools: %s.", len(request.Tools), choice.why)
 	}
@@ -36,9 +36,9 @@ func (s *sampling) tools(request *invoker.SampleRequest) (sampleTools, error) {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: another one has the same name for it.", textcut.Bytes(definition.Name, maxQuoted))
 		}
 		tools.names[name] = definition.Name
-		definition.Name, definition.Title, definition.Description = name, s.clean.text(definition.Title), s.clean.text(definition.Description)
-		definition.InputSchema, definition.OutputSchema = s.clean.schema(definition.InputSchema), s.clean.schema(definition.OutputSchema)
-		definition.Metadata = s.clean.fields(definition.Metadata)
+		definition.Name, definition.Title, definition.Description = name, s.batch.clean.text(definition.Title), s.batch.clean.text(definition.Description)
+		definition.InputSchema, definition.OutputSchema = s.batch.clean.schema(definition.InputSchema), s.batch.clean.schema(definition.OutputSchema)
+		definition.Metadata = s.batch.clean.fields(definition.Metadata)
 		if err := Screen(&definition, choice.screener); err != nil {
 			return tools, invoker.Failf(invoker.InvalidArguments, "The model cannot be given the tool %q: %w.", textcut.Bytes(tools.names[name], maxQuoted), err)
 		}
@@ -101,13 +101,13 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 		if json.Unmarshal(uses[0].Metadata[messageKey], &said.Metadata) != nil {
 			said.Metadata = nil // missing, or from somewhere else
 		}
-		said.Metadata = s.clean.fields(said.Metadata)
+		said.Metadata = s.batch.clean.fields(said.Metadata)
 	}
 	for _, use := range uses {
 		call := canister.Invocation{Head: s.head(), Message: said.ID, CallID: use.ID, Name: sampleName(use.Name), Arguments: "{}"}
-		call.Metadata = s.clean.fields(use.Metadata)
+		call.Metadata = s.batch.clean.fields(use.Metadata)
 		if len(use.Input) > 0 {
-			call.Arguments = s.clean.json(use.Input)
+			call.Arguments = s.batch.clean.json(use.Input)
 		}
 		calls = append(calls, call)
 	}
@@ -119,8 +119,8 @@ func (s *sampling) invocations(said *canister.Assistant, uses []invoker.ToolUse)
 func (s *sampling) results(calls []canister.Invocation, results []invoker.ToolResult) (answers []canister.Canister) {
 	for _, call := range calls {
 		at := slices.IndexFunc(results, func(r invoker.ToolResult) bool { return r.ToolUseID == call.CallID })
-		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.clean.contents(byValue(results[at].Content))}
-		answer.Metadata = s.clean.fields(results[at].Metadata)
+		answer := canister.Result{Head: s.head(), Invocation: call.ID, Content: s.batch.clean.contents(byValue(results[at].Content))}
+		answer.Metadata = s.batch.clean.fields(results[at].Metadata)
 		if results[at].Failed {
 			answer.Code = string(invoker.ExecutionFailed)
 		}

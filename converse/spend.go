@@ -24,8 +24,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// bill is the amount that a piece of work has spent, and whether the budget ended it.
-type bill struct {
+// account reserves and settles what a piece of work spends of the budget.
+type account struct {
+	opts    *Options
+	guard   *guard
 	reached *budget.ReachedError
 	timed   atomic.Bool // the time of calls is being counted, including their sampling
 
@@ -34,53 +36,53 @@ type bill struct {
 }
 
 // add adds a spent amount.
-func (b *bill) add(spent budget.Amount) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spent = b.spent.Add(spent)
+func (a *account) add(spent budget.Amount) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spent = a.spent.Add(spent)
 }
 
 // total returns the spent amount.
-func (b *bill) total() budget.Amount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.spent
+func (a *account) total() budget.Amount {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.spent
 }
 
 // outOfBudget records and reports whether an exchange failed because of the budget.
-func (t *turn) outOfBudget(err error) bool { return errors.As(err, &t.bill.reached) }
+func (a *account) outOfBudget(err error) bool { return errors.As(err, &a.reached) }
 
 // reserve reserves an amount before it is spent. Need.ID identifies the expense within
 // the conversation.
-func (t *turn) reserve(ctx context.Context, need budget.Need) (*budget.Hold, error) {
-	who, err := owner.Of(ctx, t.opts.Identity)
+func (a *account) reserve(ctx context.Context, need budget.Need) (*budget.Hold, error) {
+	who, err := owner.Of(ctx, a.opts.Identity)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := json.Marshal([]string{t.opts.ID, need.ID}) // distinct lists have distinct forms
+	whole, err := json.Marshal([]string{a.opts.ID, need.ID}) // distinct lists have distinct forms
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(whole)
 	need.ID = hex.EncodeToString(sum[:])
-	need.Who = budget.Who{Conversation: t.opts.ID, Identity: hex.EncodeToString(who[:])}
-	need.Now = t.opts.Now()
-	return foreign(t, ctx, "the ledger of Options.Budget", func() (*budget.Hold, error) { return t.opts.Budget.Reserve(ctx, need) })
+	need.Who = budget.Who{Conversation: a.opts.ID, Identity: hex.EncodeToString(who[:])}
+	need.Now = a.opts.Now()
+	return foreign(ctx, a.guard, "the ledger of Options.Budget", func() (*budget.Hold, error) { return a.opts.Budget.Reserve(ctx, need) })
 }
 
-// settling is the timeout for settling with the ledger, which runs even if the work was
+// settleTimeout is the timeout for settling with the ledger, which runs even if the work was
 // cancelled.
-const settling = 10 * time.Second
+const settleTimeout = 10 * time.Second
 
 // settleHold settles the spent amount with the ledger. If the ledger does not accept
 // it, the reserved amount stays reserved and counts as spent.
-func (t *turn) settleHold(ctx context.Context, hold *budget.Hold, spent budget.Spent) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+func (a *account) settleHold(ctx context.Context, hold *budget.Hold, spent budget.Spent) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	amount, err := foreign(t, ctx, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
-	t.bill.add(amount)
+	amount, err := foreign(ctx, a.guard, "the ledger of Options.Budget", func() (budget.Amount, error) { return hold.Settle(ctx, spent) })
+	a.add(amount)
 	if err != nil {
-		event.Log(ctx, t.log, zapcore.ErrorLevel, "what was spent could not be settled, and counts as it was reserved", event.BudgetFailed, zap.Error(err))
+		event.Log(ctx, a.guard.log, zapcore.ErrorLevel, "what was spent could not be settled, and counts as it was reserved", event.BudgetFailed, zap.Error(err))
 	}
 }
 
@@ -95,15 +97,15 @@ func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context
 // pay runs an exchange within the budget: it reserves the maximum cost before, and
 // settles the real cost afterwards. Own means that the exchange belongs to the
 // conversation, with its history and its tools.
-func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own bool) iter.Seq2[ModelEvent, error] {
-	if t.opts.Budget == nil {
-		return t.exchangeWith(ctx, model, request)
+func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own bool) iter.Seq2[ModelEvent, error] {
+	if a.opts.Budget == nil {
+		return a.exchangeWith(ctx, model, request)
 	}
 	return func(yield func(ModelEvent, error) bool) {
-		hold, err := t.reserve(ctx, budget.Need{
+		hold, err := a.account.reserve(ctx, budget.Need{
 			ID: "answer to " + lastID(request.History), Model: info.Name, Exchange: true,
-			Input: t.mostTokens(request, own), Answer: least(info.MaxTokens, request.MaxTokens),
-			Time: t.opts.Budget.LimitsTime() && !t.bill.timed.Load(),
+			Input: a.mostTokens(request, own), Answer: least(info.MaxTokens, request.MaxTokens),
+			Time: a.opts.Budget.LimitsTime() && !a.account.timed.Load(),
 		})
 		if err != nil {
 			yield(nil, err)
@@ -111,14 +113,14 @@ func (t *turn) pay(ctx context.Context, model Model, info telemetry.ModelInfo, r
 		}
 		limited, cancel := limitHold(ctx, hold)
 		defer cancel()
-		began, spent := t.opts.Now(), budget.Spent{}
+		began, spent := a.opts.Now(), budget.Spent{}
 		defer func() {
-			spent.Time = t.since(began)
-			t.settleHold(ctx, hold, spent)
+			spent.Time = a.opts.since(began)
+			a.account.settleHold(ctx, hold, spent)
 		}()
 		bounded := *request
 		bounded.MaxTokens = least(request.MaxTokens, hold.Answer)
-		watch(limited, t.exchangeWith(limited, model, &bounded), &spent, yield)
+		watch(limited, a.exchangeWith(limited, model, &bounded), &spent, yield)
 	}
 }
 
@@ -183,11 +185,11 @@ const (
 // mostTokens returns an upper bound of the tokens of a request: a token has at least
 // one byte. For earlier messages of the conversation it uses the count of the server;
 // other tools may have been on offer then than now.
-func (t *turn) mostTokens(request *Request, own bool) int64 {
+func (a *asker) mostTokens(request *Request, own bool) int64 {
 	tokens := int64(mostPerRequest)
 	counted := 0 // the tools already counted; new ones are at the end
-	if own && t.asked {
-		counted = min(t.counted, len(request.Tools.Definitions))
+	if own {
+		counted = min(a.counted, len(request.Tools.Definitions))
 	}
 	for _, definition := range request.Tools.Definitions[counted:] {
 		tokens += mostPerMessage + int64(len(definition.Name)+len(definition.Title)+len(definition.Description)+len(definition.InputSchema))
@@ -222,27 +224,37 @@ func mostOf(c canister.Canister) int64 {
 }
 
 // budgetTime reserves the time of calls. The context ends with that time, and the
-// caller must call settle when the calls are over. If no time is left, the bill records
-// the reason.
-func (t *turn) budgetTime(ctx context.Context, calls []canister.Invocation) (_ context.Context, settle func(), _ error) {
-	if t.opts.Budget == nil || !t.opts.Budget.LimitsTime() {
+// caller must call settle when the calls are over. If no time is left, reached is the
+// reason.
+func (a *account) budgetTime(ctx context.Context, calls []canister.Invocation) (_ context.Context, settle func(), _ error) {
+	if a.opts.Budget == nil || !a.opts.Budget.LimitsTime() {
 		return ctx, func() {}, nil
 	}
-	hold, err := t.reserve(ctx, budget.Need{ID: "call " + calls[0].ID, Time: true})
-	if t.outOfBudget(err) {
+	hold, err := a.reserve(ctx, budget.Need{ID: "call " + calls[0].ID, Time: true})
+	if a.outOfBudget(err) {
 		return ctx, func() {}, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	began := t.opts.Now()
+	began := a.opts.Now()
 	limited, cancel := limitHold(ctx, hold)
-	t.bill.timed.Store(true)
+	a.timed.Store(true)
 	return limited, func() {
-		t.bill.timed.Store(false)
-		t.settleHold(ctx, hold, budget.Spent{Time: t.since(began)})
+		a.timed.Store(false)
+		a.settleHold(ctx, hold, budget.Spent{Time: a.opts.since(began)})
 		cancel()
 	}, nil
+}
+
+// asker runs exchanges with models for a piece of work, within its budget.
+type asker struct {
+	conv    *Conversation
+	opts    *Options
+	guard   *guard
+	account *account
+	spent   *spending
+	counted int // the number of tools in the request of the last reply
 }
 
 // checkBudget returns an error if the budget is invalid.

@@ -8,8 +8,8 @@ import (
 	"github.com/consort-go/consort/canister"
 )
 
-// standing is the state in the history of an invocation without a result.
-type standing struct {
+// callState is the state in the history of an invocation without a result.
+type callState struct {
 	attempts int64
 	intent   canister.Intent // of the latest attempt that may have been made
 	doubt    bool            // the outcome of the intent is unknown
@@ -35,16 +35,16 @@ func tail(history []canister.Canister) []canister.Canister {
 	return history
 }
 
-// standings reads the state of open invocations from the history. An intent that is
+// callStates reads the state of open invocations from the history. An intent that is
 // known not to have become a call only counts as an attempt. Of several waits of an
 // invocation the last one counts, or the last one for the identity if there is one: an
 // answer for an identity is not used up if the work is done for another identity in
 // between.
-func standings(history []canister.Canister, unmade map[string]bool, identity string) map[string]*standing {
-	all := map[string]*standing{}
-	of := func(invocation string) *standing {
+func callStates(history []canister.Canister, unmade map[string]bool, identity string) map[string]*callState {
+	all := map[string]*callState{}
+	of := func(invocation string) *callState {
 		if all[invocation] == nil {
-			all[invocation] = &standing{}
+			all[invocation] = &callState{}
 		}
 		return all[invocation]
 	}
@@ -82,7 +82,7 @@ func holds(wait canister.Wait, answer canister.Answer) bool {
 	return answer.Time.Before(wait.Deadline) && (wait.Who == "" || wait.Who == answer.By)
 }
 
-func (s *standing) answered(wait canister.Wait, answer canister.Answer) {
+func (s *callState) answered(wait canister.Wait, answer canister.Answer) {
 	if s.wait.ID == wait.ID {
 		s.answer = answer
 	}

@@ -148,23 +148,23 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 		"[What is told of results of tools before this place is cut to %d bytes each.]", command.Trim))}
 	var usage *canister.Usage
 	if command.Trim == 0 {
-		request := t.summaryRequest(&options, command)
+		request := t.asker.summaryRequest(&options, command)
 		reply, err := t.summarize(ctx, options.Model, request)
 		if err != nil {
-			if !t.tooLong(err, &t.refusedPart, load(request.History)) {
-				t.failExchange(ctx, t.advised(err))
+			if !t.tooLong(err, &t.conv.refusedPart, load(request.History)) {
+				t.failExchange(ctx, advised(t.opts, err))
 			}
 			return
 		}
-		document, usage = t.summaryOf(reply, command), reply.Message.Usage
+		document, usage = t.asker.summaryOf(reply, command), reply.Message.Usage
 		command.After = command.Before - command.hidden + tokensOf(document)
 	}
 	document.ID, document.Time = t.opts.NewID(), t.opts.Now()
-	document.Metadata = markedBy(t.held.mark(t.history, command), document.Metadata)
+	document.Metadata = markedBy(t.conv.held.mark(t.conv.history, command), document.Metadata)
 	if !t.append(document) {
 		return
 	}
-	event.Log(ctx, t.log, zapcore.InfoLevel, "the model is told less of what is long ago", event.Compacted,
+	event.Log(ctx, t.guard.log, zapcore.InfoLevel, "the model is told less of what is long ago", event.Compacted,
 		zap.Int64("before", command.Before), zap.Int64("after", command.After), zap.Int("trimmed", command.Trim))
 	from := command.marks.through + 1
 	if command.Trim > 0 {
@@ -172,10 +172,10 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 	}
 	t.emit(CompactionCompleted{
 		Document: document,
-		From:     t.history[from].Header().ID, To: command.Through,
+		From:     t.conv.history[from].Header().ID, To: command.Through,
 		Trimmed: command.Trim,
 		Before:  command.Before, After: command.After,
-		Usage: usage, Duration: t.since(started),
+		Usage: usage, Duration: t.opts.since(started),
 	})
 }
 
@@ -183,14 +183,14 @@ func (t *turn) compact(ctx context.Context, command Compact) {
 func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*Reply, error) {
 	var info telemetry.ModelInfo
 	if model == nil {
-		model, info = t.origin, t.info
+		model, info = t.conv.origin, t.conv.info
 	} else if described, err := describe(model); err != nil {
 		return nil, err
 	} else {
 		info = described
 	}
-	reply, err := t.beside(ctx, model, info, request, func(retry Retry) {
-		retry.Err = t.clean.error(retry.Err)
+	reply, err := t.asker.aside(ctx, model, info, request, func(retry Retry) {
+		retry.Err = t.guard.clean.error(retry.Err)
 		t.emit(ExchangeRetried{Retry: retry})
 	})
 	if err != nil {
@@ -205,19 +205,19 @@ func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*R
 
 // summaryRequest returns the request for a summary: without tools, and with only the
 // part of the history to summarise.
-func (t *turn) summaryRequest(options *Compaction, command Compact) *Request {
+func (a *asker) summaryRequest(options *Compaction, command Compact) *Request {
 	m := command.marks
 	var told []canister.Canister
 	if m.summary >= 0 {
-		told = append(told, t.history[m.summary])
+		told = append(told, a.conv.history[m.summary])
 	}
 	for i := m.through + 1; i < command.cut; i++ {
-		told = m.tell(told, i, t.history[i])
+		told = m.tell(told, i, a.conv.history[i])
 	}
 	most := int(min(command.part, 1<<30)) * bytesPerToken
 	words := max(50, options.MaxTokens*3/8)
 	instructions := cmp.Or(options.Instructions, SummaryInstructions) + "\n\n" + fmt.Sprintf(summaryRules, words)
-	head := func() canister.Head { return canister.Head{ID: t.opts.NewID(), Time: t.opts.Now()} }
+	head := func() canister.Head { return canister.Head{ID: a.opts.NewID(), Time: a.opts.Now()} }
 	return &Request{
 		Purpose: PurposeSummary,
 		History: []canister.Canister{
@@ -227,18 +227,18 @@ func (t *turn) summaryRequest(options *Compaction, command Compact) *Request {
 		Tools:         &Toolset{},
 		NoInvocations: true,
 		MaxTokens:     options.MaxTokens,
-		NewID:         t.opts.NewID,
+		NewID:         a.opts.NewID,
 	}
 }
 
 // summaryOf builds the document that replaces the summarised part. It is always shorter
 // than that part.
-func (t *turn) summaryOf(reply *Reply, command Compact) canister.Document {
+func (a *asker) summaryOf(reply *Reply, command Compact) canister.Document {
 	text := strings.TrimSpace(canister.TextOf(reply.Message.Content))
 	if reply.Message.Finish == canister.FinishLength {
 		text += " [The summary was cut off here.]"
 	}
-	text = shortened(t.clean.text(text), int(max(command.hidden, 100)*bytesPerToken/2))
+	text = shortened(a.guard.clean.text(text), int(max(command.hidden, 100)*bytesPerToken/2))
 	spent := sampled{Exchanges: 1}
 	if reply.Message.Usage != nil {
 		spent.Usage = *reply.Message.Usage
@@ -269,9 +269,9 @@ func (t *turn) tooLong(err error, refused *int64, size int64) bool {
 	if !isTooLong(err) || t.opts.Compaction == nil {
 		return false
 	}
-	t.mu.Lock()
+	t.conv.mu.Lock()
 	*refused = lesser(*refused, size)
-	t.mu.Unlock()
+	t.conv.mu.Unlock()
 	t.refusals++
 	_, shorter := t.next().(Compact)
 	return shorter && t.refusals <= maxRefusals
@@ -283,13 +283,13 @@ func isTooLong(err error) bool {
 }
 
 // advised adds advice to an error that reports a request that is too long.
-func (t *turn) advised(err error) error {
+func advised(opts *Options, err error) error {
 	if !isTooLong(err) {
 		return err
 	}
 	failed, _ := errors.AsType[*ModelError](err)
 	told := *failed
-	if t.opts.Compaction == nil {
+	if opts.Compaction == nil {
 		told.Message += " [the conversation is too long for the model: set Options.Compaction, which is the table [compaction] in a configuration, take a model with a larger window, or begin another conversation]"
 	} else {
 		told.Message += " [what is long ago has been left out already: what is left, the instructions and the tools on offer are too much; take a model with a larger window, offer fewer tools, or begin another conversation]"

@@ -30,7 +30,7 @@ func (c *Conversation) Suspend(ctx context.Context) error {
 	if working == nil {
 		return nil
 	}
-	working.once.Do(func() { close(working.suspended) })
+	working.suspension.once.Do(func() { close(working.suspension.suspended) })
 	if err := wait(ctx, working.done); err != nil {
 		working.cancel(ErrSuspended)
 		return fmt.Errorf("converse: suspending, what was under way was cancelled: %w", err)

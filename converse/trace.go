@@ -49,36 +49,30 @@ func (t *turn) endTrace() {
 	}
 	t.spent.mu.Lock()
 	result := telemetry.AgentResult{
-		Reason:      string(t.reason),
+		Reason:      string(t.progress.reason),
 		Usage:       t.spent.usage,
 		Exchanges:   t.spent.exchanges,
 		Invocations: t.spent.invocations,
 		Finish:      string(t.spent.finish),
 	}
 	t.spent.mu.Unlock()
-	switch {
-	case t.done:
-	case t.err != nil:
-		result.Fault = t.fault(t.err)
-	case t.panicked:
-		result.Fault = t.fault(errPanicked)
-	case t.left:
-		result.Fault = t.fault(errLeft)
+	if t.progress.err != nil {
+		result.Fault = t.guard.fault(t.progress.err)
 	}
 	t.agent.End(result)
 }
 
-// asking is an exchange with the model for the traces.
-type asking struct {
-	*turn
+// exchangeSpan is an exchange with the model for the traces.
+type exchangeSpan struct {
+	asker *asker
 	info  telemetry.ModelInfo
 	chat  *telemetry.Chat
 	reply *Reply // set even if it cannot be used
 	err   error
 }
 
-// startChat begins the span of an exchange. The caller must end it with [asking.end].
-func (t *turn) startChat(ctx context.Context, info telemetry.ModelInfo, request *Request) (context.Context, asking) {
+// startChat begins the span of an exchange. The caller must end it with [exchangeSpan.end].
+func (a *asker) startChat(ctx context.Context, info telemetry.ModelInfo, request *Request) (context.Context, exchangeSpan) {
 	if !request.Purpose.Answers() { // see Purpose.Answers
 		info.JSON, info.Stop = false, nil
 	}
@@ -90,40 +84,40 @@ func (t *turn) startChat(ctx context.Context, info telemetry.ModelInfo, request 
 		History:     request.History,
 		Tools:       request.Tools.Definitions,
 	})
-	return ctx, asking{turn: t, info: info, chat: chat, err: errPanicked}
+	return ctx, exchangeSpan{asker: a, info: info, chat: chat, err: errPanicked}
 }
 
 // streamed records a piece of the answer.
-func (a *asking) streamed() {
-	if !a.info.Whole {
-		a.chat.Streamed()
+func (s *exchangeSpan) streamed() {
+	if !s.info.Whole {
+		s.chat.Streamed()
 	}
 }
 
 // retried records a failed attempt.
-func (a *asking) retried(retry Retry) {
-	if a.chat != nil && retry.Err != nil {
-		a.chat.Retried(retry.Attempt, retry.Wait, *a.fault(retry.Err))
+func (s *exchangeSpan) retried(retry Retry) {
+	if s.chat != nil && retry.Err != nil {
+		s.chat.Retried(retry.Attempt, retry.Wait, *s.asker.guard.fault(retry.Err))
 	}
 }
 
-func (a *asking) end() {
-	if a.chat == nil {
+func (s *exchangeSpan) end() {
+	if s.chat == nil {
 		return
 	}
 	var result telemetry.ChatResult
-	if a.reply != nil {
-		result.Message, result.Invocations = a.reply.Message, a.reply.Invocations
+	if s.reply != nil {
+		result.Message, result.Invocations = s.reply.Message, s.reply.Invocations
 	}
-	if a.err != nil {
-		result.Fault = a.fault(a.err)
+	if s.err != nil {
+		result.Fault = s.asker.guard.fault(s.err)
 	}
-	a.chat.End(result)
-	a.spent.exchange(result.Message)
+	s.chat.End(result)
+	s.asker.spent.exchange(result.Message)
 }
 
 // startTool begins the span of an invocation.
-func (t *turn) startTool(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
+func startTool(ctx context.Context, c *call, arguments json.RawMessage) (context.Context, *telemetry.Tool) {
 	said := telemetry.ToolCall{Name: c.invocation.Name, Call: c.invocation.ID, Arguments: arguments, Unknown: c.tool == nil}
 	if c.tool != nil {
 		said.Ensemble, said.Description = c.tool.Ensemble().Name(), c.tool.Definition().Description
@@ -133,7 +127,7 @@ func (t *turn) startTool(ctx context.Context, c *call, arguments json.RawMessage
 
 // endTool ends the span with the result that the model receives. The tool's own content
 // of a failure counts as a result too.
-func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *invoker.Failure) {
+func endTool(span *telemetry.Tool, result *canister.Result, failure *invoker.Failure) {
 	if span == nil {
 		return
 	}
@@ -150,8 +144,8 @@ func (t *turn) endTool(span *telemetry.Tool, result *canister.Result, failure *i
 }
 
 // fault converts an error of the runtime for the traces.
-func (t *turn) fault(err error) *telemetry.Fault {
-	return &telemetry.Fault{Type: faultType(err), Message: t.clean.text(err.Error())}
+func (g *guard) fault(err error) *telemetry.Fault {
+	return &telemetry.Fault{Type: faultType(err), Message: g.clean.text(err.Error())}
 }
 
 // faultType returns the error.type of an error; see the package comment.

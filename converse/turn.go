@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
-	"go.uber.org/zap"
 )
 
 var (
@@ -23,54 +21,68 @@ var (
 // turn is a piece of work under way, on the goroutine of the caller's loop over the
 // events.
 type turn struct {
-	*Conversation
+	conv   *Conversation
+	opts   *Options // of conv
 	piece  *work
-	ctx    context.Context
+	ctx    context.Context // of the work; a step that the time limit may end has another one
 	cancel context.CancelCauseFunc
-	yield  func(Event, error) bool
-	clean  redaction   // Options.Redact, and the secrets of the trusted values
-	log    *zap.Logger // entries have the secrets of the trusted values removed
+
+	progress progress
+	loop     loop
+	guard    *guard
+	recorder *recorder
+	account  *account
+	asker    *asker
+	auditor  *auditor
 
 	tools    *offer // the tools of the work
-	taken    bool   // the open step of the history has been taken up
-	asked    bool   // a reply has entered, so open calls are new
-	counted  int    // the number of tools in the request of that reply
-	left     bool   // the caller has left the loop
-	panicked bool   // or its body has panicked
-	yielding bool   // the body of the loop runs
 	refusals int    // how often a request was too long for the model
-	expired  bool   // Limits.Time has ended the work
-	broken   bool   // the log has failed: the history accepts nothing more
-	done     bool   // the work is complete, and nothing can interrupt it
-	reason   Reason // why the turn has ended, if it has
-	err      error  // any other error that ended the work
 
 	agent *telemetry.Agent // the span of the work, or nil
-	spent spending
-	bill  bill // the amount spent of the budget
+	spent *spending
+}
+
+// newTurn returns the state of a piece of work.
+func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event, error) bool) *turn {
+	spent, opts := &spending{}, &c.opts
+	guard := newGuard(ctx, c, &piece.leftovers)
+	account := &account{opts: opts, guard: guard}
+	return &turn{
+		conv:     c,
+		opts:     opts,
+		piece:    piece,
+		ctx:      ctx,
+		cancel:   piece.cancel,
+		loop:     loop{yield: yield},
+		guard:    guard,
+		recorder: &recorder{conv: c, opts: opts, guard: guard},
+		account:  account,
+		asker:    &asker{conv: c, opts: opts, guard: guard, account: account, spent: spent},
+		auditor:  &auditor{opts: opts, guard: guard, spent: spent},
+		spent:    spent,
+	}
+}
+
+// loop is the caller's loop over the events.
+type loop struct {
+	yield  func(Event, error) bool
+	inBody bool // the body of the loop runs, or has panicked
 }
 
 // emit yields an event, and cancels everything when the caller has left.
 func (t *turn) emit(event Event) {
-	if !t.left && !t.deliver(event, nil) {
-		t.left = true
+	if t.progress.phase != phaseLeft && !t.loop.deliver(event, nil) {
+		t.progress.end(phaseLeft, errLeft)
 		t.cancel(errLeft)
-	}
-}
-
-// fail ends the work with an error; only the first error is kept.
-func (t *turn) fail(err error) {
-	if t.err == nil {
-		t.err = err
 	}
 }
 
 // over reports whether the work has ended early.
 func (t *turn) over() bool {
-	if t.err == nil && !t.left && t.ctx.Err() != nil {
-		t.fail(t.interruption())
+	if t.ctx.Err() != nil {
+		t.progress.fail(t.interruption())
 	}
-	return t.left || t.err != nil
+	return t.progress.ended()
 }
 
 // interruption returns an error with the end of the context and its cause.
@@ -85,89 +97,40 @@ func (t *turn) interruption() error {
 // finish gives every invocation a result if the work was interrupted, and reports the
 // error.
 func (t *turn) finish() {
-	if t.done {
-		return
-	}
-	if t.over() && t.taken && (t.left || t.ctx.Err() != nil) && !t.suspended() {
+	if t.over() && t.progress.reached >= phaseTaken && (t.progress.phase == phaseLeft || t.ctx.Err() != nil) && !t.suspended() {
 		t.contain(func() { t.answerPending("the turn was interrupted first", true) })
 	}
-	if t.err != nil && !t.left {
-		t.left = true
-		t.deliver(nil, t.clean.error(t.piece.explain(t.err)))
+	if t.progress.phase == phaseFailed {
+		t.progress.enter(phaseLeft)
+		t.loop.deliver(nil, t.guard.clean.error(t.piece.leftovers.explain(t.progress.err)))
 	}
 }
 
 // suspended reports whether the work is suspended, or will be as soon as the running
 // calls have ended.
-func (t *turn) suspended() bool { return t.cutOff() || t.piece.asked() }
+func (t *turn) suspended() bool { return t.cutOff() || t.piece.suspension.asked() }
 
 // cutOff reports whether the work was cancelled with ErrSuspended.
 func (t *turn) cutOff() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
 
-// append fills in identities and times, appends the canisters to the log
-// and adds them to the history. It reports whether they entered.
+// append appends canisters to the history; see [recorder.append]. It reports whether
+// they entered.
 func (t *turn) append(canisters ...canister.Canister) bool {
-	if t.broken {
+	if t.recorder.broken {
 		return false
 	}
-	entering := map[string]bool{}
-	for i, c := range canisters {
-		c, err := t.headed(c, entering)
-		if err != nil {
-			t.fail(err)
-			return false
-		}
-		canisters[i] = c
-	}
-	t.broken = true // in case keep panics
-	err := t.keep(canisters)
-	if t.broken = err != nil; t.broken {
-		t.fail(err)
+	if err := t.recorder.append(t.ctx, canisters); err != nil {
+		t.progress.fail(err)
 		return false
 	}
-	t.mu.Lock()
-	t.history = append(t.history, canisters...)
-	t.mu.Unlock()
 	return true
-}
-
-// headed fills in the identity and the time of a canister, and returns an error if it
-// cannot enter the history together with the other entering canisters.
-func (t *turn) headed(c canister.Canister, entering map[string]bool) (_ canister.Canister, err error) {
-	defer caught("Options.NewID", &err)
-	head := c.Header()
-	if head.ID == "" || c.Kind() == canister.KindResult && t.used(head.ID, entering) {
-		head.ID = t.opts.NewID()
-	}
-	if t.used(head.ID, entering) {
-		return nil, sameIdentity(head.ID)
-	}
-	entering[head.ID] = true
-	if head.Time.IsZero() {
-		head.Time = t.opts.Now()
-	}
-	c = canister.WithHead(c, head)
-	if err := canister.Writable(c); err != nil {
-		return nil, fmt.Errorf("converse: this cannot enter the history: %w", err)
-	}
-	return c, nil
-}
-
-// used reports whether a canister of the history, or one that is entering, has the
-// identity.
-func (t *turn) used(id string, entering map[string]bool) bool {
-	for ; t.identified < len(t.history); t.identified++ {
-		t.identities[t.history[t.identified].Header().ID] = struct{}{}
-	}
-	_, used := t.identities[id]
-	return used || entering[id]
 }
 
 // settle appends the results that are known but could not be appended before, so that
 // their calls are not made again.
 func (t *turn) settle() {
-	if len(t.owed) > 0 && t.append(t.owed...) {
-		t.owed = nil
+	if len(t.conv.owed) > 0 && t.append(t.conv.owed...) {
+		t.conv.owed = nil
 	}
 }
 
@@ -178,19 +141,19 @@ func (t *turn) add(canisters []canister.Canister) {
 	}
 	for i, c := range canisters {
 		if c == nil {
-			t.fail(fmt.Errorf("converse: canister %d to add is nil", i))
+			t.progress.fail(fmt.Errorf("converse: canister %d to add is nil", i))
 			return
 		}
 	}
-	if err := t.clashes(canisters); err != nil {
-		t.fail(err)
+	if err := t.recorder.clashes(t.ctx, canisters); err != nil {
+		t.progress.fail(err)
 		return
 	}
-	whole := t.History()
+	whole := t.conv.History()
 	for _, c := range canisters {
 		if answer, ok := c.(canister.Answer); ok {
 			if err := checkAnswer(t.opts.ID, whole, answer, t.opts.Now()); err != nil {
-				t.fail(err)
+				t.progress.fail(err)
 				return
 			}
 		}
@@ -198,21 +161,23 @@ func (t *turn) add(canisters []canister.Canister) {
 	}
 	for _, problem := range canister.Check(whole) {
 		if problem.Rule != canister.RuleOpen && problem.Rule != canister.RuleMissingID {
-			t.fail(fmt.Errorf("converse: the canisters do not fit the history: %v", problem))
+			t.progress.fail(fmt.Errorf("converse: the canisters do not fit the history: %v", problem))
 			return
 		}
 	}
-	t.done = t.append(whole[len(whole)-len(canisters):]...)
+	if t.append(whole[len(whole)-len(canisters):]...) {
+		t.progress.enter(phaseDone)
+	}
 }
 
 // answerPending gives each invocation that lacks a result one that says why it is not
 // carried on. If mayWait, invocations that wait for an answer keep waiting.
 func (t *turn) answerPending(why string, mayWait bool) {
-	pending := canister.Pending(t.history)
+	pending := canister.Pending(t.conv.history)
 	if mayWait {
-		pending, _ = openOf(t.policy(), t.history, t.opts.Now())
+		pending, _ = openOf(t.policy(), t.conv.history, t.opts.Now())
 	}
-	known := standings(t.history, t.unmadeIntents, t.policy().Identity)
+	known := callStates(t.conv.history, t.conv.unmadeIntents, t.policy().Identity)
 	for _, invocation := range pending {
 		failure := t.abandoned(known[invocation.ID], why)
 		result := canister.Result{
@@ -221,20 +186,20 @@ func (t *turn) answerPending(why string, mayWait bool) {
 			Content:    canister.Texts(failure.Message),
 		}
 		if t.append(result) {
-			t.recordUnstarted(outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
+			t.auditor.recordUnstarted(t.ctx, outcome{call: &call{invocation: invocation, tool: t.tools.tool(invocation.Name)}, result: result}, failure)
 		}
 	}
 }
 
 // abandoned returns the failure for a call that is not carried on. Earlier work may
 // have made a call that was open when this work began; only a log records that.
-func (t *turn) abandoned(s *standing, why string) *invoker.Failure {
+func (t *turn) abandoned(s *callState, why string) *invoker.Failure {
 	switch {
 	case s != nil && (s.doubt || s.wait.For == canister.WaitOutcome):
 		return s.unknown("")
 	case s != nil && s.wait.For == canister.WaitElicitation:
 		return invoker.Failf(invoker.Canceled, "The call was given up, to be made again with the answer of a person, and was not: %s.", why)
-	case s != nil && (s.attempts > 0 || s.wait.ID != "") || t.asked || t.opts.Log != nil:
+	case s != nil && (s.attempts > 0 || s.wait.ID != "") || t.progress.reached == phaseAsked || t.opts.Log != nil:
 		return invoker.Failf(invoker.Canceled, "The call was not started: %s.", why)
 	}
 	return invoker.Failf(invoker.Canceled, "The call was interrupted before it had a result: %s. It may or may not have taken effect.", why)
@@ -248,13 +213,13 @@ func (t *turn) step(n int) {
 	if t.over() {
 		return
 	}
-	state := readTurn(t.history, t.opts.Limits)
+	state := readTurn(t.conv.history, t.opts.Limits)
 	ctx, cancel := t.limitTime(state)
 	defer cancel()
 	switch t.next().(type) {
 	case Await, Done:
 	default:
-		t.taken = true
+		t.progress.enter(phaseTaken)
 		t.openTools(ctx, state.begin)
 	}
 	for ; n != 0 && !t.over(); n-- {
@@ -287,14 +252,14 @@ func (t *turn) step(n int) {
 
 // moved reports whether one of the open waits was answered meanwhile.
 func (t *turn) moved() bool {
-	if !t.taken || t.opts.Log == nil { // the log was just loaded, or there is none
+	if t.progress.reached < phaseTaken || t.opts.Log == nil { // the log was just loaded, or there is none
 		return false
 	}
-	length := len(t.history)
-	if err := t.load(); err != nil {
-		t.fail(err)
+	length := len(t.conv.history)
+	if err := t.recorder.load(t.ctx); err != nil {
+		t.progress.fail(err)
 	}
-	return t.err != nil || len(t.history) > length
+	return t.progress.ended() || len(t.conv.history) > length
 }
 
 // suspends reports whether the work is suspended before a command.
@@ -302,7 +267,7 @@ func (t *turn) suspends(command Command) bool {
 	switch command.(type) {
 	case Exchange, Compact, Invoke:
 		if t.suspended() {
-			t.fail(ErrSuspended)
+			t.progress.fail(ErrSuspended)
 			return true
 		}
 	}
@@ -311,32 +276,29 @@ func (t *turn) suspends(command Command) bool {
 
 // complete ends the work, with nothing left to do now.
 func (t *turn) complete(reason Reason, waits []canister.Wait) {
-	state := readTurn(t.history, t.opts.Limits)
+	state := readTurn(t.conv.history, t.opts.Limits)
 	summary := state.turn(reason)
 	summary.Waits = waits
-	summary.Spent, summary.Reached = t.bill.total(), t.bill.reached
-	t.done, t.reason = true, reason
+	summary.Spent, summary.Reached = t.account.total(), t.account.reached
+	t.progress.complete(reason)
 	t.emit(TurnCompleted{Turn: summary})
 }
 
 // policy returns the conversation's policy with the identity that the work is done for.
 func (t *turn) policy() Policy {
-	policy := t.Conversation.policy()
+	policy := t.conv.policy()
 	policy.Identity, _ = t.identity() // an empty identity matches all waits
 	return policy
 }
 
-// next calls Next and adds the expired time and the reached budget, which Next does not
+// next calls Next and adds the limits that have stopped the work, which Next does not
 // know.
 func (t *turn) next() Command {
-	command := Next(t.history, t.policy(), t.opts.Now())
+	command := Next(t.conv.history, t.policy(), t.opts.Now())
 	switch command.(type) {
 	case Exchange, Compact:
-		if t.expired {
-			return Done{Reason: ReasonTime}
-		}
-		if t.bill.reached != nil {
-			return Done{Reason: ReasonBudget}
+		if t.progress.stop != "" {
+			return Done{Reason: t.progress.stop}
 		}
 	}
 	return command
@@ -349,7 +311,7 @@ func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) 
 		return t.ctx, func() {}
 	}
 	now := t.opts.Now()
-	remaining := limit - now.Sub(state.start) + waited(t.history[state.begin:], state.start, now)
+	remaining := limit - now.Sub(state.start) + waited(t.conv.history[state.begin:], state.start, now)
 	return context.WithTimeoutCause(t.ctx, remaining, errTimeLimit)
 }
 
@@ -357,9 +319,9 @@ func (t *turn) limitTime(state turnState) (context.Context, context.CancelFunc) 
 // ctx.
 func (t *turn) timedOut(ctx context.Context) bool {
 	if t.ctx.Err() == nil && errors.Is(context.Cause(ctx), errTimeLimit) {
-		t.expired = true
+		t.progress.limit(ReasonTime)
 	}
-	return t.expired
+	return t.progress.stop == ReasonTime
 }
 
 // exchange asks the model once and adds its reply to the history.
@@ -375,7 +337,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	}
 	reply, added := t.ask(ctx, ids, &Request{
 		Purpose:       purpose,
-		History:       t.view.of(t.history),
+		History:       t.conv.view.of(t.conv.history),
 		Tools:         t.tools.set,
 		NoInvocations: command.Final,
 		NewID:         ids.next,
@@ -387,7 +349,8 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	if !t.append(added...) {
 		return
 	}
-	t.asked, t.counted = true, len(t.tools.set.Definitions)
+	t.progress.enter(phaseAsked)
+	t.asker.counted = len(t.tools.set.Definitions)
 	for _, c := range added {
 		switch c := c.(type) {
 		case canister.Assistant:
@@ -399,7 +362,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	t.emit(ExchangeCompleted{
 		Finish:   reply.Message.Finish,
 		Usage:    reply.Message.Usage,
-		Duration: t.opts.Now().Sub(started),
+		Duration: t.opts.since(started),
 	})
 }
 
@@ -409,12 +372,12 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 	if t.over() {
 		return nil, nil
 	}
-	ctx, asking := t.startChat(ctx, t.info, request)
+	ctx, asking := t.asker.startChat(ctx, t.conv.info, request)
 	defer asking.end()
-	for event, err := range t.pay(ctx, t.model, t.info, request, true) {
+	for event, err := range t.asker.pay(ctx, t.conv.model, t.conv.info, request, true) {
 		if err != nil {
-			if asking.err = err; !t.tooLong(err, &t.Conversation.refused, load(t.history)) {
-				asking.err = t.failExchange(ctx, t.advised(err))
+			if asking.err = err; !t.tooLong(err, &t.conv.refused, load(t.conv.history)) {
+				asking.err = t.failExchange(ctx, advised(t.opts, err))
 			}
 			return nil, nil
 		}
@@ -427,7 +390,7 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 			var added []canister.Canister
 			asking.reply = &event
 			if added, asking.err = event.canisters(ids); asking.err != nil {
-				t.fail(asking.err)
+				t.progress.fail(asking.err)
 			}
 			return asking.reply, added
 		case Delta:
@@ -435,10 +398,10 @@ func (t *turn) ask(ctx context.Context, ids *identities, request *Request) (*Rep
 			t.emitDelta(event)
 		case Retry:
 			asking.retried(event)
-			event.Err = t.clean.error(event.Err)
+			event.Err = t.guard.clean.error(event.Err)
 			t.emit(ExchangeRetried{Retry: event})
 		}
-		if t.left {
+		if t.progress.phase == phaseLeft {
 			asking.err = errLeft
 			return nil, nil
 		}
@@ -465,17 +428,13 @@ func (t *turn) failExchange(ctx context.Context, err error) error {
 	if t.timedOut(ctx) {
 		return errTimeLimit
 	}
-	if t.outOfBudget(err) {
+	if t.account.outOfBudget(err) {
+		t.progress.limit(ReasonBudget)
 		return err
 	}
 	if t.ctx.Err() != nil {
 		err = t.interruption()
 	}
-	t.fail(err)
+	t.progress.fail(err)
 	return err
-}
-
-// since returns how long ago an instant was.
-func (t *turn) since(instant time.Time) time.Duration {
-	return t.opts.Now().Sub(instant)
 }

@@ -99,7 +99,7 @@ func (g *grower) compact(command Compact) {
 	if command.After >= command.Before {
 		g.t.Fatalf("a compaction gains nothing: %+v", command)
 	}
-	document.Metadata = markedBy((&held{}).mark(g.history, command), nil)
+	document.Metadata = markedBy((&logMap{}).mark(g.history, command), nil)
 	g.add(document)
 }
 

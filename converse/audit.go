@@ -18,34 +18,42 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// recordUnstarted is [turn.record] for a call that this work did not make.
-func (t *turn) recordUnstarted(o outcome, failure *invoker.Failure) {
-	ctx, span := t.startTool(t.ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
-	t.endTool(span, &o.result, failure)
-	t.record(ctx, o, failure)
+// auditor records the outcomes of calls for a piece of work: in the audit, in the log
+// entries and in the traces. Its methods may be called from any goroutine of the work.
+type auditor struct {
+	opts  *Options
+	guard *guard
+	spent *spending
+}
+
+// recordUnstarted is [auditor.record] for a call that this work did not make.
+func (a *auditor) recordUnstarted(ctx context.Context, o outcome, failure *invoker.Failure) {
+	ctx, span := startTool(ctx, o.call, json.RawMessage(o.call.invocation.Arguments))
+	endTool(span, &o.result, failure)
+	a.record(ctx, o, failure)
 }
 
 // record writes the outcome of a call to the audit and to the log. It is called once
 // for each result. Ctx is the context of the call.
-func (t *turn) record(ctx context.Context, o outcome, failure *invoker.Failure) {
+func (a *auditor) record(ctx context.Context, o outcome, failure *invoker.Failure) {
 	if o.call.recorded.Swap(true) {
 		return // a call that was left behind has returned
 	}
-	t.spent.invocation()
+	a.spent.invocation()
 	if failure != nil {
-		t.logFailure(ctx, o.call.invocation, failure)
+		a.logFailure(ctx, o.call.invocation, failure)
 	}
 	o.call.at.Store("Options.Audit")
-	t.watched(ctx, "Options.Audit", func() { t.audit(ctx, o, failure) })
+	a.guard.watched(ctx, "Options.Audit", func() { a.keep(ctx, o, failure) })
 }
 
-// audit passes the record of a call to the audit.
-func (t *turn) audit(ctx context.Context, o outcome, failure *invoker.Failure) {
+// keep passes the record of a call to the audit.
+func (a *auditor) keep(ctx context.Context, o outcome, failure *invoker.Failure) {
 	invocation := o.call.invocation
 	record := audit.Record{
 		Time:         invocation.Time,
 		Asker:        "model",
-		Conversation: t.opts.ID,
+		Conversation: a.opts.ID,
 		Invocation:   invocation.ID,
 		Tool:         invocation.Name,
 		Arguments:    json.RawMessage(invocation.Arguments),
@@ -61,28 +69,28 @@ func (t *turn) audit(ctx context.Context, o outcome, failure *invoker.Failure) {
 	} else {
 		record.Ended(o.result.Content, failure)
 	}
-	t.opts.Audit.Keep(ctx, record)
+	a.opts.Audit.Keep(ctx, record)
 }
 
 // maxLogged bounds logged texts of a tool, in bytes.
 const maxLogged = 4096
 
 // logFailure logs a failure, as a warning if it needs attention.
-func (t *turn) logFailure(ctx context.Context, invocation canister.Invocation, failure *invoker.Failure) {
-	fields := append(t.fieldsOf(invocation), zap.String("code", string(failure.Code)))
+func (a *auditor) logFailure(ctx context.Context, invocation canister.Invocation, failure *invoker.Failure) {
+	fields := append(fieldsOf(invocation), zap.String("code", string(failure.Code)))
 	var forged *invoker.Forged
 	var panicked *invoker.Panic
 	switch {
 	case errors.As(failure, &forged):
-		event.Log(ctx, t.log, zapcore.WarnLevel, "the model tried to choose trusted values", event.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
+		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "the model tried to choose trusted values", event.InvocationForged, append(fields, zap.Strings("forged", forged.Names))...)
 	case errors.As(failure, &panicked):
-		fields = append(fields, zap.String("cause", t.logged(panicked.Error())), zap.String("stack", t.logged(string(panicked.Stack))))
-		event.Log(ctx, t.log, zapcore.WarnLevel, "a tool panicked", event.InvocationPanicked, fields...)
+		fields = append(fields, zap.String("cause", a.guard.logged(panicked.Error())), zap.String("stack", a.guard.logged(string(panicked.Stack))))
+		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool panicked", event.InvocationPanicked, fields...)
 	case isUntold(failure):
-		fields = append(fields, zap.String("cause", t.logged(failure.Cause.Error())))
-		event.Log(ctx, t.log, zapcore.WarnLevel, "a tool failed for a reason that the model was not told", event.InvocationFailed, fields...)
+		fields = append(fields, zap.String("cause", a.guard.logged(failure.Cause.Error())))
+		event.Log(ctx, a.guard.log, zapcore.WarnLevel, "a tool failed for a reason that the model was not told", event.InvocationFailed, fields...)
 	default:
-		event.Log(ctx, t.log, zapcore.DebugLevel, "invocation failed", event.InvocationFailed, append(fields, zap.Error(failure))...)
+		event.Log(ctx, a.guard.log, zapcore.DebugLevel, "invocation failed", event.InvocationFailed, append(fields, zap.Error(failure))...)
 	}
 }
 
@@ -98,7 +106,7 @@ func isUntold(failure *invoker.Failure) bool {
 
 // causeOf describes how the process of the server that a call depended on ended, for
 // people. It is empty if the model is told in the same words.
-func (t *turn) causeOf(failure *invoker.Failure) string {
+func (g *guard) causeOf(failure *invoker.Failure) string {
 	if failure == nil {
 		return ""
 	}
@@ -106,12 +114,12 @@ func (t *turn) causeOf(failure *invoker.Failure) string {
 	if !ok || strings.Contains(failure.Message, lost.Error()) {
 		return ""
 	}
-	return t.logged(lost.Error())
+	return g.logged(lost.Error())
 }
 
 // fieldsOf returns the fields of log entries about an invocation; the turn's logger
 // adds others.
-func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
+func fieldsOf(invocation canister.Invocation) []zap.Field {
 	return []zap.Field{
 		zap.String("tool", textcut.Bytes(invocation.Name, maxQuoted)),
 		zap.String("invocation", invocation.ID),
@@ -119,23 +127,23 @@ func (t *turn) fieldsOf(invocation canister.Invocation) []zap.Field {
 }
 
 // logged redacts and shortens a text for the log.
-func (t *turn) logged(text string) string { return textcut.Prefix(t.clean.text(text), maxLogged) }
+func (g *guard) logged(text string) string { return textcut.Prefix(g.clean.text(text), maxLogged) }
 
 // logEntry logs a log message of a tool.
 func (b *batch) logEntry(ctx context.Context, c *call, entry invoker.LogEntry) {
 	level := levelOf(entry.Level)
-	if entry.Logged || !b.log.Core().Enabled(level) {
+	if entry.Logged || !b.turn.guard.log.Core().Enabled(level) {
 		return
 	}
 	text := string(entry.Data)
 	if unquoted := ""; json.Unmarshal(entry.Data, &unquoted) == nil {
 		text = unquoted
 	}
-	fields := append(b.fieldsOf(c.invocation), zap.String("data", b.logged(text)))
+	fields := append(fieldsOf(c.invocation), zap.String("data", b.turn.guard.logged(text)))
 	if entry.Logger != "" {
 		fields = append(fields, zap.String("logger", textcut.Bytes(b.clean.text(entry.Logger), maxQuoted)))
 	}
-	event.Log(ctx, b.log, level, "a tool says", event.ToolSaid, fields...)
+	event.Log(ctx, b.turn.guard.log, level, "a tool says", event.ToolSaid, fields...)
 }
 
 // levelOf translates the levels of RFC 5424.
