@@ -23,22 +23,28 @@ func LocalSource(invokers ...invoker.Invoker) Source {
 
 type localSource []invoker.Invoker
 
-// Open returns a connection, which is a context that all calls share.
+// Open implements [Source].
 func (s localSource) Open(ctx context.Context) (Connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return s.connect(), nil
+}
+
+// connect returns a connection, which is a context that all calls share.
+func (s localSource) connect() *localConnection {
 	c := &localConnection{}
 	c.alive, c.end = context.WithCancel(context.Background())
 	for _, i := range s {
 		if i != nil {
-			i = &localInvoker{i, c}
+			i = &localInvoker{i, c.alive}
 		}
 		c.invokers = append(c.invokers, i)
 	}
-	return c, nil
+	return c
 }
 
+// localConnection does not change.
 type localConnection struct {
 	invokers []invoker.Invoker
 	alive    context.Context
@@ -68,22 +74,27 @@ func (c *localConnection) Close(context.Context) error {
 // errEnded is the error of a local connection that was closed.
 var errEnded = invoker.Failf(invoker.Unavailable, "The connection has ended.")
 
-// localInvoker is an invoker whose calls end with the connection.
-type localInvoker struct {
-	invoker.Invoker
-	connection *localConnection
-}
-
-func (i *localInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-	alive := i.connection.alive
+// during calls f with a context that ends with the connection.
+func during[T any](ctx, alive context.Context, f func(context.Context) (T, error)) (T, error) {
+	var none T
 	switch {
 	case alive.Err() != nil:
-		return invoker.Output{}, errEnded
+		return none, errEnded
 	case ctx.Err() != nil:
-		return invoker.Output{}, ctx.Err()
+		return none, ctx.Err()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
-	return i.Invoker.Invoke(ctx, call)
+	return f(ctx)
+}
+
+// localInvoker is an invoker whose calls end with the connection.
+type localInvoker struct {
+	invoker.Invoker
+	alive context.Context
+}
+
+func (i *localInvoker) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	return during(ctx, i.alive, func(ctx context.Context) (invoker.Output, error) { return i.Invoker.Invoke(ctx, call) })
 }

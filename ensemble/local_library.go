@@ -3,6 +3,7 @@
 package ensemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -108,7 +110,7 @@ func (o *LocalOptions) check() error {
 		}
 	}
 	for i, t := range o.Templates {
-		err := checkTemplate(t.URI)
+		err := uritemplate.Check(t.URI)
 		switch {
 		case t.URI == "":
 			wrong("template %d (%q) has no URI template", i+1, t.Name)
@@ -130,26 +132,22 @@ func (o *LocalOptions) check() error {
 }
 
 type librarySource struct {
-	localSource
+	tools   localSource
 	options LocalOptions
 	problem error
 }
 
 // Open implements [Source].
 func (s *librarySource) Open(ctx context.Context) (Connection, error) {
-	if s.problem != nil {
-		return nil, s.problem
-	}
-	opened, err := s.localSource.Open(ctx)
-	if err != nil {
+	if err := cmp.Or(s.problem, ctx.Err()); err != nil {
 		return nil, err
 	}
-	return &localLibrary{opened.(*localConnection), &s.options}, nil
+	return &localLibrary{*s.tools.connect(), &s.options}, nil
 }
 
 // localLibrary is a local connection with a library.
 type localLibrary struct {
-	*localConnection
+	localConnection
 	options *LocalOptions
 }
 
@@ -166,57 +164,35 @@ func (c *localLibrary) Listen(heard func(News)) {
 	}
 }
 
-// during calls f with a context that ends with the connection.
-func during[T any](ctx context.Context, c *localLibrary, f func(context.Context) (T, error)) (T, error) {
-	var none T
-	switch {
-	case c.alive.Err() != nil:
-		return none, errEnded
-	case ctx.Err() != nil:
-		return none, ctx.Err()
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.alive, cancel)()
-	return f(ctx)
-}
-
 // Resources implements [Library].
 func (c *localLibrary) Resources(ctx context.Context) ([]Resource, error) {
-	return during(ctx, c, func(context.Context) ([]Resource, error) {
-		var all []Resource
-		for _, r := range c.options.Resources {
-			all = append(all, r.Resource)
-		}
-		return all, nil
-	})
+	return described(ctx, c, c.options.Resources, func(r LocalResource) Resource { return r.Resource })
 }
 
 // Templates implements [Library].
 func (c *localLibrary) Templates(ctx context.Context) ([]Template, error) {
-	return during(ctx, c, func(context.Context) ([]Template, error) {
-		var all []Template
-		for _, t := range c.options.Templates {
-			all = append(all, t.Template)
-		}
-		return all, nil
-	})
+	return described(ctx, c, c.options.Templates, func(t LocalTemplate) Template { return t.Template })
 }
 
 // Prompts implements [Library].
 func (c *localLibrary) Prompts(ctx context.Context) ([]Prompt, error) {
-	return during(ctx, c, func(context.Context) ([]Prompt, error) {
-		var all []Prompt
-		for _, p := range c.options.Prompts {
-			all = append(all, p.Prompt)
+	return described(ctx, c, c.options.Prompts, func(p LocalPrompt) Prompt { return p.Prompt })
+}
+
+// described returns the descriptions of all resources, templates or prompts.
+func described[L, T any](ctx context.Context, c *localLibrary, all []L, of func(L) T) ([]T, error) {
+	return during(ctx, c.alive, func(context.Context) ([]T, error) {
+		var found []T
+		for _, one := range all {
+			found = append(found, of(one))
 		}
-		return all, nil
+		return found, nil
 	})
 }
 
 // Read implements [Library].
 func (c *localLibrary) Read(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	return during(ctx, c, func(ctx context.Context) ([]canister.ResourceContent, error) {
+	return during(ctx, c.alive, func(ctx context.Context) ([]canister.ResourceContent, error) {
 		for _, r := range c.options.Resources {
 			if r.URI == uri {
 				parts, err := r.Read(ctx)
@@ -224,7 +200,7 @@ func (c *localLibrary) Read(ctx context.Context, uri string) ([]canister.Resourc
 			}
 		}
 		for _, t := range c.options.Templates {
-			if values, ok := variables(t.URI, uri); ok {
+			if values, ok := uritemplate.Match(t.URI, uri); ok {
 				parts, err := t.Read(ctx, uri, values)
 				return named(parts, uri, t.MIME), err
 			}
@@ -253,7 +229,7 @@ func named(parts []canister.ResourceContent, uri, mime string) []canister.Resour
 
 // Get implements [Library].
 func (c *localLibrary) Get(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
-	return during(ctx, c, func(ctx context.Context) (*Messages, error) {
+	return during(ctx, c.alive, func(ctx context.Context) (*Messages, error) {
 		p, err := c.prompt(name)
 		if err != nil {
 			return nil, err
@@ -283,7 +259,7 @@ func (c *localLibrary) prompt(name string) (*LocalPrompt, error) {
 
 // Complete implements [Library].
 func (c *localLibrary) Complete(ctx context.Context, request *CompletionRequest) (*Completion, error) {
-	return during(ctx, c, func(ctx context.Context) (*Completion, error) {
+	return during(ctx, c.alive, func(ctx context.Context) (*Completion, error) {
 		complete, err := c.completer(request)
 		if err != nil || complete == nil {
 			return nil, err
@@ -310,17 +286,24 @@ func (c *localLibrary) completer(request *CompletionRequest) (func(context.Conte
 
 // Subscribe implements [Library].
 func (c *localLibrary) Subscribe(ctx context.Context, uri string) error {
-	_, err := during(ctx, c, func(context.Context) (struct{}, error) {
-		if c.options.Updates == nil {
-			return struct{}{}, invoker.Failf(invoker.InvalidArguments, "Nobody tells of updates of these resources.")
-		}
-		listed := slices.ContainsFunc(c.options.Resources, func(r LocalResource) bool { return r.URI == uri })
-		if !listed && !slices.ContainsFunc(c.options.Templates, func(t LocalTemplate) bool { return matches(t.URI, uri) }) {
-			return struct{}{}, noResource(uri)
-		}
-		return struct{}{}, nil
-	})
+	_, err := during(ctx, c.alive, func(context.Context) (struct{}, error) { return struct{}{}, c.checkSubscription(uri) })
 	return err
+}
+
+func (c *localLibrary) checkSubscription(uri string) error {
+	switch {
+	case c.options.Updates == nil:
+		return invoker.Failf(invoker.InvalidArguments, "Nobody tells of updates of these resources.")
+	case slices.ContainsFunc(c.options.Resources, func(r LocalResource) bool { return r.URI == uri }),
+		slices.ContainsFunc(c.options.Templates, func(t LocalTemplate) bool { return t.matches(uri) }):
+		return nil
+	}
+	return noResource(uri)
+}
+
+func (t *LocalTemplate) matches(uri string) bool {
+	_, ok := uritemplate.Match(t.URI, uri)
+	return ok
 }
 
 // Unsubscribe implements [Library]. The ensemble drops updates without a subscription.

@@ -15,15 +15,22 @@ import (
 // [Catalog.Find] does not know, the nearest first. It also finds a tool whose ensemble
 // was left out or misspelled. Names without similarity are not returned.
 func (c *Catalog) Nearest(name string, n int) []string {
+	return nearest(name, c.tools, n, func(t *Tool) (string, string) { return t.name, t.definition.Name })
+}
+
+// nearest returns the full names of up to n tools or prompts that may be meant by a
+// name, the nearest first; of returns an item's full name and its own.
+func nearest[T any](name string, all []T, n int, of func(T) (full, own string)) []string {
 	type candidate struct {
 		name        string
 		score, full int
 	}
 	asked := simplified(textcut.Prefix(name, 2*maxName))
 	var found []candidate
-	for _, t := range c.tools {
-		if score, full, ok := likeness(asked, t.name, t.definition.Name); ok {
-			found = append(found, candidate{t.name, score, full})
+	for _, one := range all {
+		fullName, own := of(one)
+		if score, full, ok := likeness(asked, fullName, own); ok {
+			found = append(found, candidate{fullName, score, full})
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {

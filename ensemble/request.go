@@ -127,14 +127,3 @@ func isInterruption(code invoker.Code) bool {
 	}
 	return false
 }
-
-// required fails with UNAUTHORIZED if the context lacks a trusted value in
-// Options.Needs.
-func (e *Ensemble) required(ctx context.Context) error {
-	for _, name := range e.options.Needs {
-		if _, ok := invoker.TrustedValue(ctx, name); !ok {
-			return invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing here.", e.name, name)
-		}
-	}
-	return nil
-}

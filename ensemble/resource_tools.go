@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -113,7 +114,7 @@ func resourceLine(kind, uri, ensemble, mime, title, name, description string) st
 	if title == "" {
 		title = name
 	}
-	line := fmt.Sprintf("- %s%s (%s", kind, oneLine(uri, maxURI), oneLine(ensemble, maxName))
+	line := fmt.Sprintf("- %s%s (%s", kind, oneLine(uri, uritemplate.MaxURI), oneLine(ensemble, maxName))
 	if mime != "" {
 		line += ", " + oneLine(mime, maxName)
 	}
@@ -170,7 +171,7 @@ func textOfParts(parts []canister.ResourceContent) string {
 		if kind == "" {
 			kind = "of an unknown kind"
 		}
-		texts = append(texts, fmt.Sprintf("[%s: %d bytes, %s, which cannot be shown as text]", oneLine(part.URI, maxURI), len(part.Blob), oneLine(kind, maxName)))
+		texts = append(texts, fmt.Sprintf("[%s: %d bytes, %s, which cannot be shown as text]", oneLine(part.URI, uritemplate.MaxURI), len(part.Blob), oneLine(kind, maxName)))
 	}
 	return strings.Join(texts, "\n")
 }

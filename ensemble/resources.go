@@ -42,21 +42,27 @@ func copied[T any](list items[T], err error) ([]T, []Aside, error) {
 // when a trusted value of Options.Needs is missing, or EXECUTION_FAILED when the source
 // panicked. The same holds for GetPrompt and Complete.
 func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	if err := e.required(ctx); err != nil {
-		return nil, err
-	}
-	return request(ctx, e, "reading a resource", func(ctx context.Context, _ *session, library Library) ([]canister.ResourceContent, error) {
+	return requestTrusted(ctx, e, "reading a resource", func(ctx context.Context, library Library) ([]canister.ResourceContent, error) {
 		return library.Read(ctx, uri)
 	})
+}
+
+// requestTrusted makes a request that needs the trusted values of Options.Needs, and
+// fails with UNAUTHORIZED without them.
+func requestTrusted[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, Library) (T, error)) (T, error) {
+	for _, needed := range e.options.Needs {
+		if _, ok := invoker.TrustedValue(ctx, needed); !ok {
+			var none T
+			return none, invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing here.", e.name, needed)
+		}
+	}
+	return request(ctx, e, name, func(ctx context.Context, _ *session, library Library) (T, error) { return ask(ctx, library) })
 }
 
 // GetPrompt returns the messages of the prompt with this name, which is the ensemble's
 // own.
 func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
-	if err := e.required(ctx); err != nil {
-		return nil, err
-	}
-	messages, err := request(ctx, e, "getting a prompt", func(ctx context.Context, _ *session, library Library) (*Messages, error) {
+	messages, err := requestTrusted(ctx, e, "getting a prompt", func(ctx context.Context, library Library) (*Messages, error) {
 		return library.Get(ctx, name, arguments)
 	})
 	if err == nil && messages == nil {
@@ -75,10 +81,7 @@ func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Com
 	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
 		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")
 	}
-	if err := e.required(ctx); err != nil {
-		return nil, err
-	}
-	found, err := request(ctx, e, "completing an argument", func(ctx context.Context, _ *session, library Library) (*Completion, error) {
+	found, err := requestTrusted(ctx, e, "completing an argument", func(ctx context.Context, library Library) (*Completion, error) {
 		return library.Complete(ctx, asked)
 	})
 	switch {

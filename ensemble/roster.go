@@ -105,17 +105,9 @@ func sideBySide(ensembles []*Ensemble, do func(*Ensemble) error) error {
 func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 	offers := make([]*offer, len(r.ensembles))
 	away := make([]error, len(r.ensembles))
-	var waiting sync.WaitGroup
-	for i, e := range r.ensembles {
-		if o, ok := e.upToDate(); ok {
-			offers[i] = o
-			continue
-		}
-		waiting.Go(func() { offers[i], away[i] = e.offeredSoon(ctx) })
-	}
-	waiting.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("catalog of tools: %w", err)
+	err := r.eachOutdated(ctx, offers, away, func(i int, e *Ensemble) { offers[i], away[i] = e.offeredSoon(ctx) })
+	if err != nil {
+		return nil, err
 	}
 	var fatal []error
 	for i, err := range away {
@@ -127,6 +119,24 @@ func (r *Roster) Catalog(ctx context.Context) (*Catalog, error) {
 		return nil, err
 	}
 	return r.catalogOf(offers, away)
+}
+
+// eachOutdated puts the offers that are known to be up to date into offers, and calls
+// update for the other ensembles, concurrently.
+func (r *Roster) eachOutdated(ctx context.Context, offers []*offer, away []error, update func(i int, e *Ensemble)) error {
+	var waiting sync.WaitGroup
+	for i, e := range r.ensembles {
+		if o, ok := e.upToDate(); ok {
+			offers[i], away[i] = o, nil
+			continue
+		}
+		waiting.Go(func() { update(i, e) })
+	}
+	waiting.Wait()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("catalog of tools: %w", err)
+	}
+	return nil
 }
 
 // catalogOf returns the catalog of these offers, and of the errors of the ensembles
@@ -154,21 +164,13 @@ func (r *Roster) Latest(ctx context.Context) (*Catalog, error) {
 		return r.Catalog(ctx)
 	}
 	offers, away := slices.Clone(last.offers), slices.Clone(last.errs)
-	var waiting sync.WaitGroup
-	for i, e := range r.ensembles {
-		if o, ok := e.upToDate(); ok {
+	err := r.eachOutdated(ctx, offers, away, func(i int, e *Ensemble) {
+		if o, ok := e.relist(ctx); ok {
 			offers[i], away[i] = o, nil
-			continue
 		}
-		waiting.Go(func() {
-			if o, ok := e.relist(ctx); ok {
-				offers[i], away[i] = o, nil
-			}
-		})
-	}
-	waiting.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("catalog of tools: %w", err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return r.catalogOf(offers, away)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -169,8 +170,10 @@ func (r *Roster) holder(ctx context.Context, uri string) (*Ensemble, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, invoker.AsFailure(err)
 		}
-		if t := &all.Templates[i]; anchored(t.URI) && matches(t.URI, uri) {
-			return r.byName[t.Ensemble], nil
+		if t := &all.Templates[i]; uritemplate.HasScheme(t.URI) {
+			if _, ok := uritemplate.Match(t.URI, uri); ok {
+				return r.byName[t.Ensemble], nil
+			}
 		}
 		holders[all.Templates[i].Ensemble] = true
 	}
@@ -229,26 +232,10 @@ func (r *Roster) prompter(ctx context.Context, name string) (*Ensemble, string, 
 		}
 	}
 	failure := notListed(all.Away, "prompt", name)
-	if near := all.nearest(name); near != "" {
+	for _, near := range nearest(name, all.Prompts, 1, func(p Prompt) (string, string) { return p.FullName(), p.Name }) {
 		failure.Message += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return nil, "", failure
-}
-
-// nearest returns the full name of the prompt that was most likely meant by a name that
-// no prompt has, such as a server's own name for it; empty if none is similar.
-func (p *Prompts) nearest(name string) string {
-	asked := simplified(textcut.Prefix(name, 2*maxName))
-	var best string
-	var least int
-	for i := range p.Prompts {
-		full := p.Prompts[i].FullName()
-		score, _, likely := likeness(asked, full, p.Prompts[i].Name)
-		if likely && (best == "" || score < least) {
-			best, least = full, score
-		}
-	}
-	return best
 }
 
 // Complete proposes values for an argument of a prompt, given by its full name, or for

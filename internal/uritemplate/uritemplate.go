@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ensemble
+// Package uritemplate matches URIs against URI templates (RFC 6570). Both may come from
+// a server that is not trusted.
+package uritemplate
 
 import (
 	"fmt"
@@ -11,16 +13,18 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// The largest template and URI that are matched, in bytes and expressions: the work
-// grows with their product.
+// MaxURI is the largest URI that is matched, in bytes. The limits exist because the work
+// grows with the product of template and URI.
+const MaxURI = 2 << 10
+
+// The largest template that is matched, in bytes and expressions.
 const (
 	maxTemplate    = 512
 	maxExpressions = 16
-	maxURI         = 2 << 10
 )
 
-// checkTemplate returns an error if a URI template (RFC 6570) is invalid or too large.
-func checkTemplate(template string) error {
+// Check returns an error if a template is invalid or too large to be matched.
+func Check(template string) error {
 	if len(template) > maxTemplate {
 		return fmt.Errorf("it has more than %d bytes", maxTemplate)
 	}
@@ -31,27 +35,21 @@ func checkTemplate(template string) error {
 	return err
 }
 
-// beginning returns the literal prefix of all URIs of the template.
-func beginning(template string) string {
-	literal, _, _ := strings.Cut(template, "{")
-	return literal
+// literal returns the prefix that all URIs of the template have.
+func literal(template string) string {
+	prefix, _, _ := strings.Cut(template, "{")
+	return prefix
 }
 
-// anchored reports whether the template fixes the scheme of its URIs (RFC 3986, § 3.1).
-// One that does not could match the URIs of all other ensembles.
-func anchored(template string) bool { return strings.Contains(beginning(template), ":") }
+// HasScheme reports whether the template fixes the scheme of its URIs (RFC 3986, § 3.1).
+// One that does not could match the URIs of all other servers.
+func HasScheme(template string) bool { return strings.Contains(literal(template), ":") }
 
-// matches reports whether a URI matches the template.
-func matches(template, uri string) bool {
-	_, ok := variables(template, uri)
-	return ok
-}
-
-// variables returns the values of the template's variables in the URI; false if the URI
+// Match returns the values of the template's variables in the URI; false if the URI
 // does not match, or the template is invalid. It uses a Go regular expression, because
 // the time that the library's own Match takes for a malicious template is unbounded.
-func variables(template, uri string) (map[string]string, bool) {
-	if len(uri) > maxURI || !strings.HasPrefix(uri, beginning(template)) || checkTemplate(template) != nil {
+func Match(template, uri string) (values map[string]string, ok bool) {
+	if len(uri) > MaxURI || !strings.HasPrefix(uri, literal(template)) || Check(template) != nil {
 		return nil, false
 	}
 	pattern, names := patternOf(template)
@@ -63,7 +61,7 @@ func variables(template, uri string) (map[string]string, bool) {
 	if match == nil {
 		return nil, false
 	}
-	values := make(map[string]string, len(names))
+	values = make(map[string]string, len(names))
 	for i, name := range names {
 		value, err := url.PathUnescape(match[i+1])
 		if err != nil {

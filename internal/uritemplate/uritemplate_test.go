@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ensemble
+package uritemplate
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestVariables(t *testing.T) {
+func TestMatch(t *testing.T) {
 	for _, test := range []struct {
 		template, uri string
 		want          string // of the variable id; "-" for no match
@@ -29,25 +29,25 @@ func TestVariables(t *testing.T) {
 		{strings.Repeat("{id}", maxExpressions+1), "x", "-"},
 		{"x{?a" + strings.Repeat(",id", maxExpressions+1) + "}", "x", "-"},
 		{strings.Repeat("x", maxTemplate) + "{id}", strings.Repeat("x", maxTemplate+1), "-"},
-		{"{id}", strings.Repeat("x", maxURI+1), "-"},
+		{"{id}", strings.Repeat("x", MaxURI+1), "-"},
 	} {
-		values, ok := variables(test.template, test.uri)
+		values, ok := Match(test.template, test.uri)
 		if ok != (test.want != "-") || ok && values["id"] != test.want {
 			t.Errorf("%.40s of %.40s: %v, %v", test.template, test.uri, values, ok)
 		}
 	}
 }
 
-// TestVariablesWork: the largest that is looked at takes no time to speak of.
-func TestVariablesWork(t *testing.T) {
+// TestMatchTakesLittleTime: even the largest template and URI are matched quickly.
+func TestMatchTakesLittleTime(t *testing.T) {
 	for _, expression := range []string{"{+a}", "{a*}", "{a:9999}", "{?abc*}", "{a*,b*}", "{" + strings.Repeat("a", maxTemplate/maxExpressions-2) + "}"} {
 		template := strings.Repeat(expression, maxExpressions)
-		if err := checkTemplate(template); err != nil {
+		if err := Check(template); err != nil {
 			t.Fatalf("%s: %v", template, err)
 		}
-		for _, uri := range []string{strings.Repeat("a", maxURI-1) + "\n", strings.Repeat("a,", maxURI/2)} {
+		for _, uri := range []string{strings.Repeat("a", MaxURI-1) + "\n", strings.Repeat("a,", MaxURI/2)} {
 			start := time.Now()
-			variables(template, uri)
+			Match(template, uri)
 			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("%.20s took %v", template, took)
 			}
@@ -55,10 +55,10 @@ func TestVariablesWork(t *testing.T) {
 	}
 }
 
-// FuzzVariables: whatever a server writes for a template, nothing panics.
-func FuzzVariables(f *testing.F) {
+// FuzzMatch: whatever a server writes for a template, nothing panics.
+func FuzzMatch(f *testing.F) {
 	f.Add("x://items/{id}", "x://items/7")
 	f.Add("x{?a,b*}{&c}{#d:3}{;e}{.f}", "x?a=1&b=2#dd;e=1.f")
 	f.Add("{+a}{a}{/a*}", "//%zz")
-	f.Fuzz(func(t *testing.T, template, uri string) { variables(template, uri) })
+	f.Fuzz(func(t *testing.T, template, uri string) { Match(template, uri) })
 }
