@@ -180,7 +180,7 @@ func (c *checker) look(canister Canister) {
 	case id == "":
 		c.broken(id, RuleMissingID, "the canister has no identity")
 	case c.ids[id]:
-		c.broken(id, RuleDuplicateID, "a canister before it has the same identity")
+		c.broken(id, RuleDuplicateID, "an earlier canister has the same identity")
 	}
 	c.ids[id] = true
 }
@@ -191,15 +191,15 @@ func (c *checker) invocation(v Invocation) {
 	c.order = append(c.order, this)
 	switch {
 	case v.Message == "" || !c.assistants[v.Message]:
-		c.broken(v.ID, RuleMessage, "no Assistant before it has the identity %s of its message", clip(v.Message))
+		c.broken(v.ID, RuleMessage, "its message %s is not an Assistant in the history before it", clip(v.Message))
 		return
 	case c.block == nil || c.block.message != v.Message || c.block.closed:
-		c.broken(v.ID, RulePlace, "it is not directly behind its message %s and the other invocations of that", clip(v.Message))
+		c.broken(v.ID, RulePlace, "it does not directly follow its message %s or another invocation of that message", clip(v.Message))
 		return
 	case v.CallID == "":
 		c.broken(v.ID, RuleCallID, "it has no CallID")
 	case c.block.callIDs[v.CallID]:
-		c.broken(v.ID, RuleCallID, "another invocation of the message has the CallID %s too", clip(v.CallID))
+		c.broken(v.ID, RuleCallID, "another invocation of the message has the same CallID %s", clip(v.CallID))
 	}
 	c.block.callIDs[v.CallID] = true
 	this.block = c.block
@@ -212,13 +212,13 @@ func (c *checker) about(id, invocation string) *call {
 	asked := c.calls[invocation]
 	switch {
 	case asked == nil || invocation == "":
-		c.broken(id, RuleOrphan, "no invocation before it has the identity %s that it belongs to", clip(invocation))
+		c.broken(id, RuleOrphan, "it belongs to the invocation %s, which is not in the history before it", clip(invocation))
 		return nil
 	case asked.answered:
-		c.broken(id, RuleRepeated, "the invocation %s has a result before this one", clip(invocation))
+		c.broken(id, RuleRepeated, "the invocation %s already has a result", clip(invocation))
 		return nil
 	case asked.block == nil || asked.block != c.block:
-		c.broken(id, RulePlace, "it is not directly behind the invocations of the message that asked for it")
+		c.broken(id, RulePlace, "it does not directly follow the invocations of the message that asked for it")
 	default:
 		c.close()
 	}
@@ -236,9 +236,9 @@ func (c *checker) answer(a Answer) {
 	answered, known := c.waits[a.Wait]
 	switch {
 	case !known || a.Wait == "":
-		c.broken(a.ID, RuleOrphan, "no wait before it has the identity %s that it answers", clip(a.Wait))
+		c.broken(a.ID, RuleOrphan, "it answers the wait %s, which is not in the history before it", clip(a.Wait))
 	case answered:
-		c.broken(a.ID, RuleRepeated, "the wait %s has an answer before this one", clip(a.Wait))
+		c.broken(a.ID, RuleRepeated, "the wait %s already has an answer", clip(a.Wait))
 	default:
 		c.waits[a.Wait] = true
 	}
@@ -254,7 +254,7 @@ func (c *checker) unanswered() {
 		if asked.block != nil && asked.block == c.block {
 			c.broken(asked.id, RuleOpen, "it has no result yet")
 		} else {
-			c.broken(asked.id, RuleUnanswered, "it has no result, and the conversation has gone on")
+			c.broken(asked.id, RuleUnanswered, "it has no result, but the conversation continued")
 		}
 	}
 }

@@ -108,7 +108,7 @@ func ExampleCheck() {
 	}
 	// Output:
 	// canister 1 ("c2"): open: it has no result yet
-	// canister 1 ("c2"): unanswered: it has no result, and the conversation has gone on
+	// canister 1 ("c2"): unanswered: it has no result, but the conversation continued
 }
 
 func ExampleRepair() {
@@ -126,7 +126,7 @@ func ExampleRepair() {
 		fmt.Println(c.Kind(), c.Header().ID)
 	}
 	// Output:
-	// dropped "c5": it answers the invocation "c9", which the history does not have
+	// dropped "c5": it answers the invocation "c9", which is not in the history
 	// added "c2-result": its invocation had no result
 	// assistant c1
 	// invocation c2

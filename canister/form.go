@@ -246,7 +246,7 @@ func readObject(raws []rawMember, members []member, unknown *Fields) error {
 			seen |= 1 << m
 		}
 		if twice {
-			return fmt.Errorf("member %s stands twice", clip(r.name))
+			return fmt.Errorf("member %s occurs twice", clip(r.name))
 		}
 		if m < 0 {
 			if err := unknown.add(string(r.name), r.raw); err != nil {

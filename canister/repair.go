@@ -127,7 +127,7 @@ func (r *repair) keep() []*slot {
 		if id := c.Header().ID; id != "" && holders[id] > 1 {
 			line, err := Marshal(c)
 			if err == nil && lines[string(line)] {
-				r.drop(i, id, "the same canister stands earlier in the history")
+				r.drop(i, id, "the same canister occurs earlier in the history")
 				continue
 			}
 			lines[string(line)] = true
@@ -206,7 +206,7 @@ func (r *repair) link(slots []*slot) []*slot {
 				s.parent = &slot{
 					canister: Assistant{Head: Head{ID: c.Message}},
 					before:   -1,
-					note:     "invocations name this message, which the history does not have",
+					note:     "invocations refer to this message, which is not in the history",
 				}
 				nearest[c.Message] = s.parent
 				top = append(top, s.parent)
@@ -246,7 +246,7 @@ func (r *repair) note(notes []*slot, calls map[string][]*slot) map[*slot]bool {
 			}
 		}
 		if !belongs {
-			r.drop(s.before, s.canister.Header().ID, "what it belongs to is not in the history before it, or is answered already")
+			r.drop(s.before, s.canister.Header().ID, "the canister that it belongs to is not in the history before it, or is already answered")
 		}
 		if gone[s] = !belongs || s.message != nil; belongs && s.message != nil {
 			s.message.notes = append(s.message.notes, s)
@@ -271,9 +271,9 @@ func (r *repair) answer(results []*slot, calls map[string][]*slot) {
 		waiting, known := calls[result.Invocation]
 		switch {
 		case !known:
-			r.drop(s.before, result.ID, "it answers the invocation %s, which the history does not have", clip(result.Invocation))
+			r.drop(s.before, result.ID, "it answers the invocation %s, which is not in the history", clip(result.Invocation))
 		case len(waiting) == 0:
-			r.drop(s.before, result.ID, "the invocation %s has a result already", clip(result.Invocation))
+			r.drop(s.before, result.ID, "the invocation %s already has a result", clip(result.Invocation))
 		default:
 			s.parent = waiting[0]
 			waiting[0].result = s
@@ -360,7 +360,7 @@ func (r *repair) settle() {
 			continue
 		}
 		if (s.parent != nil || s.message != nil) && follows[s.before] != previous {
-			r.change(ActionMoved, i, "it belongs behind its message")
+			r.change(ActionMoved, i, "it must follow its message")
 		}
 		previous = s.before
 		if s.note != "" {
@@ -411,9 +411,9 @@ func (s *slot) identify(ids *names, index int) []string {
 	head.ID = ids.derive(cmp.Or(had, base))
 	s.canister = WithHead(s.canister, head)
 	if had == "" {
-		return []string{fmt.Sprintf("it had no identity and is %s now", clip(head.ID))}
+		return []string{fmt.Sprintf("it had no identity; its identity is now %s", clip(head.ID))}
 	}
-	return []string{fmt.Sprintf("its identity %s was taken and is %s now", clip(had), clip(head.ID))}
+	return []string{fmt.Sprintf("its identity %s was taken; it is now %s", clip(had), clip(head.ID))}
 }
 
 // refer makes the canister refer to its parent, and gives an Invocation a unique
@@ -422,7 +422,7 @@ func (s *slot) refer() []string {
 	var notes []string
 	set := func(field *string, name, now string) {
 		if *field != now {
-			notes = append(notes, fmt.Sprintf("its %s was %s and is %s now", name, clip(*field), clip(now)))
+			notes = append(notes, fmt.Sprintf("its %s was %s; it is now %s", name, clip(*field), clip(now)))
 			*field = now
 		}
 	}

@@ -34,7 +34,7 @@ func (version) read([]byte) error                   { return nil }
 
 // ErrNewer is wrapped by the errors of [Unmarshal] and [Decode] for a line in a
 // newer version of the form.
-var ErrNewer = errors.New("a newer program wrote this")
+var ErrNewer = errors.New("it was written by a newer program")
 
 // checkVersion reads the member "v", which may be nil.
 func checkVersion(raw []byte) error {
@@ -46,7 +46,7 @@ func checkVersion(raw []byte) error {
 	case errors.Is(err, strconv.ErrRange) || v > uint64(newest):
 		return fmt.Errorf("v: %w, in version %.20s of the form; this one knows versions up to %d", ErrNewer, raw, newest)
 	case err != nil || v == 0:
-		return errors.New("v: want a version number from 1")
+		return errors.New("v: want a version number of 1 or more")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (t *instant) read(raw []byte) error {
 	}
 	var parsed time.Time
 	if err := parsed.UnmarshalText(s); err != nil {
-		return fmt.Errorf("want a time as in RFC 3339, got %s", clip(s))
+		return fmt.Errorf("want a time in the form of RFC 3339, got %s", clip(s))
 	}
 	// Converting to UTC can move the time out of the range of years.
 	parsed = parsed.UTC()

@@ -17,12 +17,12 @@ import (
 // Reasons given to a model when a tool must not run.
 const (
 	reasonDenied = "The configuration of this program does not allow this call."
-	reasonNobody = "This call needs somebody's approval, and nobody is there to ask."
+	reasonNobody = "This call needs approval, but no person can be asked here."
 )
 
 // ErrLater is returned by an approval function to postpone its decision. It works with
 // [ActionAsk] and [ActionDefer], where conversations are stored.
-var ErrLater = errors.New("config: the decision is put off")
+var ErrLater = errors.New("config: the decision is postponed")
 
 // Func returns the rules as an approval function for a conversation. Where a rule says
 // [ActionAsk], ask decides; if ask is nil, the call is denied. lasts reports whether the

@@ -122,7 +122,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 		o.Logger = o.Logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return redact.Core(core, o.redact) }))
 	}
 	for _, note := range config.Ignored {
-		o.Logger.Warn("passed over in an imported file", event.ImportSkipped, zap.String("problem", note.Error()))
+		o.Logger.Warn("an entry of an imported file was skipped", event.ImportSkipped, zap.String("problem", note.Error()))
 	}
 	assembly := &Assembly{Redact: o.redact, Logger: o.Logger}
 	if assembly.Redact == nil {
@@ -206,7 +206,7 @@ func (a *Assembly) assembleModel(config *Config, o *AssembleOptions) error {
 // options converts m to [openaimodel.Options].
 func (m *Model) options() (*openaimodel.Options, error) {
 	if m.isOpenAI() && !m.hasCredentials() {
-		return nil, about("api_key", errors.New("OpenAI wants a key; set OPENAI_API_KEY, or give api_key, or the base_url of another server"))
+		return nil, about("api_key", errors.New("OpenAI requires a key; set OPENAI_API_KEY, api_key, or the base_url of another server"))
 	}
 	options := &openaimodel.Options{
 		BaseURL:           m.BaseURL.Reveal(),

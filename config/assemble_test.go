@@ -151,7 +151,7 @@ func TestAssembleErrors(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, part := range []string{"model.api_key: OpenAI wants a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`, `mcp.policy: unknown pin policy "maybe"`, "mcp.pinned: pin: ", `two ensembles of the name "own"`} {
+	for _, part := range []string{"model.api_key: OpenAI requires a key", `unknown action "maybe"`, "mcp.nil: ", `mcp.none: unknown transport ""`, "mcp.empty: the server has no command", `mcp.words: unknown restart "maybe"`, `mcp.trusty: unknown trust "maybe"`, `mcp.policy: unknown pin policy "maybe"`, "mcp.pinned: pin: ", `two ensembles named "own"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
@@ -209,7 +209,7 @@ tools = ["*/wipe"]
 		{"files2", "delete_all", invoker.Hints{ReadOnly: true}, converse.Allow(), converse.Allow()},
 		{"files", "aXb", invoker.Hints{ReadOnly: true}, converse.Allow(), converse.Allow()},
 		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no, OpenWorld: &no}, converse.Allow(), converse.Allow()},
-		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no}, asked, converse.Deny("This call needs somebody's approval, and nobody is there to ask.")},
+		{"files", "write", invoker.Hints{Idempotent: true, Destructive: &no}, asked, converse.Deny("This call needs approval, but no person can be asked here.")},
 		{"files", "disk/wipe", invoker.Hints{}, converse.Deny("The configuration of this program does not allow this call."), converse.Deny("The configuration of this program does not allow this call.")},
 	}
 	for _, test := range tests {

@@ -46,7 +46,7 @@ func (a *Audit) fields() []field {
 func (a *Audit) check(r *reader, n *node) {
 	if n.member("file") == nil {
 		if !a.Log {
-			r.missing(n, "file", `missing: expected where the records go, such as file = "audit.jsonl", or log = true`)
+			r.missing(n, "file", `missing: expected a destination for the records, such as file = "audit.jsonl", or log = true`)
 		}
 		if sync := n.member("sync"); sync != nil {
 			r.add(r.problem(sync.keyAt, sync.path(), "only for a file"))
@@ -71,7 +71,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 	var to sinks
 	if from.Log {
 		if !o.Logger.Core().Enabled(zapcore.InfoLevel) {
-			return about("audit.log", errors.New("records are logged at level info, which this log does not take"))
+			return about("audit.log", errors.New("records are logged at level info, but this log drops that level"))
 		}
 		to = append(to, audit.Zap(o.Logger))
 	}
@@ -84,7 +84,7 @@ func (a *Assembly) assembleAudit(config *Config, o *AssembleOptions) error {
 		to = append(to, file)
 	}
 	if len(to) == 0 {
-		return about("audit", errors.New("there is neither a file nor log"))
+		return about("audit", errors.New("missing: expected file or log"))
 	}
 	a.Audit = audit.New(to, &audit.Options{
 		Identity:      from.Identity,

@@ -87,13 +87,13 @@ func TestAuditTrailsThatCannotBe(t *testing.T) {
 	_, quiet := inFolder(t, "audit = {log = true}\nlog = {level = 'info'}\n")
 	_, absent := inFolder(t, "audit = {file = 'no/such/folder/trail.jsonl'}\n")
 	for want, c := range map[string]*config.Config{
-		"audit.log: records are logged at level info, which this log does not take": quiet,
-		"audit.file: ":                           absent,
-		"audit: there is neither a file nor log": {Audit: &config.Audit{}},
-		`trusted."a b": the value is empty`:      {Trusted: map[string]config.Trusted{"a b": {}}},
-		`trusted."": the name is empty`:          {Trusted: map[string]config.Trusted{"": {Value: config.Plain("x")}}},
-		`trusted.a: the value is not JSON`:       {Trusted: map[string]config.Trusted{"a": {Value: config.Hidden("sesame-open"), JSON: true}}},
-		`approval.default: unknown action "x"`:   {Approval: config.Approval{Default: "x"}},
+		"audit.log: records are logged at level info, but this log drops that level": quiet,
+		"audit.file: ":                         absent,
+		"audit: missing: expected file or log": {Audit: &config.Audit{}},
+		`trusted."a b": the value is empty`:    {Trusted: map[string]config.Trusted{"a b": {}}},
+		`trusted."": the name is empty`:        {Trusted: map[string]config.Trusted{"": {Value: config.Plain("x")}}},
+		`trusted.a: the value is not JSON`:     {Trusted: map[string]config.Trusted{"a": {Value: config.Hidden("sesame-open"), JSON: true}}},
+		`approval.default: unknown action "x"`: {Approval: config.Approval{Default: "x"}},
 	} {
 		_, err := config.Assemble(c, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {

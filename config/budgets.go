@@ -69,7 +69,7 @@ func (c *Cap) check(r *reader, n *node) {
 		r.missing(n, "scope", `missing: expected "conversation", "identity" or "roster"`)
 	}
 	if n.member("tokens") == nil && n.member("money") == nil && n.member("time") == nil {
-		r.missing(n, "tokens", "missing: expected how many tokens, how much money or how much time may be spent")
+		r.missing(n, "tokens", "missing: expected a limit of tokens, money or time")
 	}
 }
 
@@ -103,7 +103,7 @@ func money(to *budget.Money) value {
 		}
 		amount, err := budget.ParseMoney(s)
 		if err != nil {
-			r.wrong(n, "expected %s: digits, and up to six more behind a point", kind)
+			r.wrong(n, "expected %s: digits, with up to six more after a decimal point", kind)
 			return
 		}
 		*to = amount
@@ -129,14 +129,14 @@ func (b *Budgets) check(r *reader, n *node, model *Model) {
 		}
 		money := at.member("money")
 		if paid = paid || money != nil; money != nil && n.member("currency") == nil {
-			r.add(r.problem(money.keyAt, money.path(), `there is no currency; set budgets.currency, such as currency = "USD"`))
+			r.add(r.problem(money.keyAt, money.path(), `a cap of money needs a currency; set budgets.currency, such as currency = "USD"`))
 		}
 	}
 	if model == nil || !paid {
 		return
 	}
 	if _, priced := b.Prices[model.Name.Reveal()]; !priced {
-		r.missing(n, "prices", "missing: expected the price of the model that [model] names, which a cap of money needs")
+		r.missing(n, "prices", "missing: expected the price of the model of [model], which a cap of money needs")
 	}
 }
 
@@ -167,7 +167,7 @@ func (l keptLedger) ledger(ctx context.Context) (budget.Ledger, error) {
 	}
 	keeper, ok := store.(interface{ Ledger() budget.Ledger })
 	if !ok {
-		return nil, errors.New("budgets: the store of conversations keeps no accounts")
+		return nil, errors.New("budgets: the conversation store does not support accounts")
 	}
 	return keeper.Ledger(), nil
 }

@@ -36,7 +36,7 @@ func (s *cleanSource) Open(ctx context.Context) (ensemble.Connection, error) {
 	}
 	able, ok := opened.(connection)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("config: %T cannot do what a connection to a server can", opened), opened.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("config: %T does not implement all methods of a connection to a server", opened), opened.Close(ctx))
 	}
 	clean := &cleanConnection{connection: able, redact: s.redact}
 	if library, ok := opened.(ensemble.Library); ok {

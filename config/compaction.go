@@ -45,7 +45,7 @@ func (c *Compaction) fields() []field {
 
 func (c *Compaction) check(r *reader, n *node) {
 	if at := n.member("at"); at != nil && n.member("window") == nil {
-		r.add(r.problem(at.keyAt, at.path(), "there is no window that this could be a share of; set window, in tokens"))
+		r.add(r.problem(at.keyAt, at.path(), "this is a share of window, which is not set; set window, in tokens"))
 	}
 }
 
@@ -68,7 +68,7 @@ func (a *Assembly) assembleCompaction(config *Config, o *AssembleOptions) error 
 	}
 	options, err := config.Model.options()
 	if err != nil {
-		return about("compaction.model", errors.New("the model of the conversation is wrong, which has the same API"))
+		return about("compaction.model", errors.New("the summary uses the API of the conversation's model, which is misconfigured"))
 	}
 	options.Logger = o.Logger
 	model, err := openaimodel.New(c.Model.Reveal(), options)

@@ -68,7 +68,7 @@ func (x *expander) substitute(out *expansion, inside string) error {
 		name = strings.TrimPrefix(name, "env:")
 	}
 	if strings.Contains(fallback, "${") {
-		return errors.New("variables cannot stand in the default of another")
+		return errors.New("the default of a variable cannot contain variables")
 	}
 	value, err := x.variable(name)
 	switch {

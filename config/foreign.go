@@ -22,13 +22,13 @@ var foreignKeys = []foreignKey{
 	{"mcp_servers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
 	{"servers", "mcp", `each server is a table [mcp.NAME]; ` + importAdvice},
 	{"args", "command", `arguments follow the program in command, such as command = ["npx", "-y", "PACKAGE"]`},
-	{"env", "environment", `environment variables stand in environment, such as environment = {KEY = "env:KEY"}`},
+	{"env", "environment", `environment variables belong in environment, such as environment = {KEY = "env:KEY"}`},
 	{"cwd", "directory", ""},
 	{"type", "transport", ""},
 	{"timeout", "call_timeout", `call_timeout bounds a call and connect_timeout the start, such as call_timeout = "60s"`},
 	{"disabled", "enabled", "write enabled = false"},
-	{"alwaysAllow", "allow", "allow lists the tools to offer; approval without a question is a rule of [approval]"},
-	{"autoApprove", "allow", "allow lists the tools to offer; approval without a question is a rule of [approval]"},
+	{"alwaysAllow", "allow", "allow lists the tools to offer; to approve calls without a question, add a rule to [approval]"},
+	{"autoApprove", "allow", "allow lists the tools to offer; to approve calls without a question, add a rule to [approval]"},
 }
 
 // foreign returns the entry for a key that is not among fields, or nil.

@@ -135,7 +135,7 @@ func (t *GRPCTLS) check(r *reader, n *node) {
 	}
 	for _, name := range []string{"ca", "certificate", "key"} {
 		if stray := n.member(name); stray != nil && t.Plaintext {
-			r.add(r.problem(stray.keyAt, stray.path(), "there is no TLS with plaintext = true"))
+			r.add(r.problem(stray.keyAt, stray.path(), "plaintext = true disables TLS; remove one of them"))
 		}
 	}
 	if secrets := n.member("plaintext_secrets"); t.PlaintextSecrets && !t.Plaintext {
@@ -143,7 +143,7 @@ func (t *GRPCTLS) check(r *reader, n *node) {
 		if plain != nil {
 			at = plain
 		}
-		r.add(r.problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS nobody else can read them"))
+		r.add(r.problem(at.keyAt, secrets.path(), "only with plaintext = true; with TLS, others cannot read them"))
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 	address, dapr := n.member("address"), n.member("dapr")
 	switch {
 	case address == nil && dapr == nil:
-		r.missing(n, "address", `missing: expected where the server is, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`)
+		r.missing(n, "address", `missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`)
 	case address != nil && dapr != nil:
 		later := address
 		if dapr.keyAt > address.keyAt {
@@ -163,7 +163,7 @@ func (s *GRPCServer) check(r *reader, n *node) {
 	}
 	if plain := s.TLS.Plaintext && dapr != nil; plain {
 		stray := n.member("tls").member("plaintext")
-		r.add(r.problem(stray.keyAt, stray.path(), "the address of the sidecar says whether there is TLS, in DAPR_GRPC_ENDPOINT"))
+		r.add(r.problem(stray.keyAt, stray.path(), "the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used"))
 	}
 	s.speaks(r, n)
 	s.exposes(r, n, address)
@@ -195,7 +195,7 @@ func (s *GRPCServer) exposes(r *reader, n, address *node) {
 	}
 	secret := s.Token.Reveal() != "" || len(s.Metadata) > 0 || len(s.Trusted.Metadata) > 0
 	if plain := n.member("tls").member("plaintext"); secret {
-		r.wrong(plain, "the token and the metadata would go to another machine where others can read them; use TLS, or allow it with plaintext_secrets = true")
+		r.wrong(plain, "the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true")
 	}
 }
 
@@ -236,7 +236,7 @@ func distinctServers(r *reader, root *node) {
 				earlier, later = over, earlier
 			}
 			line, _ := r.position(earlier.keyAt)
-			r.add(r.problem(later.keyAt, later.path(), "there is a server of this name already, %s on line %d", earlier.path(), line))
+			r.add(r.problem(later.keyAt, later.path(), "another server already has this name: %s on line %d", earlier.path(), line))
 		}
 	}
 }
@@ -248,7 +248,7 @@ func grpcTarget(to *Value) value {
 		switch {
 		case !ok || !r.filled(n, e):
 		case strings.HasPrefix(e.text, "http://"), strings.HasPrefix(e.text, "https://"):
-			r.wrong(n, `expected an address of gRPC, such as "tools.example.com:443"; there is TLS unless tls = {plaintext = true}`)
+			r.wrong(n, `expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`)
 		default:
 			*to = e.value(e.shown)
 		}

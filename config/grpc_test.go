@@ -38,11 +38,11 @@ func TestGRPCProblems(t *testing.T) {
 		want []string
 	}{
 		"where": {"[grpc.a]\n[grpc.b]\naddress='x:1'\ndapr='x'\n[grpc.c]\naddress='https://x'\n[grpc.d]\ndapr='x'\ntls={plaintext=true}\n[grpc.e]\nadress='x:1'\n", []string{
-			`consort.toml:1:7: grpc.a.address: missing: expected where the server is, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
+			`consort.toml:1:7: grpc.a.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
 			`consort.toml:4:1: grpc.b.dapr: a server has either address or dapr, not both`,
-			`consort.toml:6:9: grpc.c.address: expected an address of gRPC, such as "tools.example.com:443"; there is TLS unless tls = {plaintext = true}`,
-			`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar says whether there is TLS, in DAPR_GRPC_ENDPOINT`,
-			`consort.toml:10:7: grpc.e.address: missing: expected where the server is, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
+			`consort.toml:6:9: grpc.c.address: expected a gRPC address, such as "tools.example.com:443"; TLS is used unless tls = {plaintext = true}`,
+			`consort.toml:9:6: grpc.d.tls.plaintext: the address of the sidecar, in DAPR_GRPC_ENDPOINT, decides whether TLS is used`,
+			`consort.toml:10:7: grpc.e.address: missing: expected the address of the server, such as address = "tools.example.com:443", or dapr for one behind a Dapr sidecar`,
 			`consort.toml:11:1: grpc.e.adress: unknown key; did you mean "address"?`}},
 		"what": {"[grpc.a]\naddress='x'\nservice='mpc'\n[grpc.b]\ndapr='x'\nservice='mcp'\ncategory='x'\ncaller='x'\ntrusted={metadata={x='y'}}\n[grpc.c]\naddress='x'\nsampling=true\nprotocol='2025-11-25'\n", []string{
 			`consort.toml:3:9: grpc.a.service: expected "tools" or "mcp"; did you mean "mcp"?`,
@@ -54,13 +54,13 @@ func TestGRPCProblems(t *testing.T) {
 		"TLS": {"[grpc.a]\naddress='x'\ntls={certificate='x'}\n[grpc.b]\naddress='x'\ntls={key='x'}\n[grpc.c]\naddress='x'\ntls={ca='x', plaintext=true}\n[grpc.d]\naddress='x'\ntls={plaintext_secrets=true}\n", []string{
 			`consort.toml:3:1: grpc.a.tls.key: missing: expected the file of the certificate's key, such as key = "client.key"`,
 			`consort.toml:6:1: grpc.b.tls.certificate: missing: expected the file of the key's certificate, such as certificate = "client.pem"`,
-			`consort.toml:9:6: grpc.c.tls.ca: there is no TLS with plaintext = true`,
-			`consort.toml:12:6: grpc.d.tls.plaintext_secrets: only with plaintext = true; with TLS nobody else can read them`}},
+			`consort.toml:9:6: grpc.c.tls.ca: plaintext = true disables TLS; remove one of them`,
+			`consort.toml:12:6: grpc.d.tls.plaintext_secrets: only with plaintext = true; with TLS, others cannot read them`}},
 		"plain text": {"[grpc.a]\naddress='x:1'\ntoken='t'\ntls={plaintext=true}\n[grpc.b]\naddress='10.0.0.1:1'\nmetadata={a='t'}\ntls.plaintext=true\n[grpc.c]\naddress='x:1'\ntrusted={metadata={a='t'}}\ntls.plaintext=true\n" +
 			"[grpc.d]\naddress='127.0.0.1:1'\ntoken='t'\ntls.plaintext=true\n[grpc.e]\naddress='x:1'\ntls.plaintext=true\n[grpc.f]\naddress='x:1'\ntoken='t'\ntls={plaintext=true, plaintext_secrets=true}\n", []string{
-			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would go to another machine where others can read them; use TLS, or allow it with plaintext_secrets = true`,
-			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would go to another machine where others can read them; use TLS, or allow it with plaintext_secrets = true`,
-			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would go to another machine where others can read them; use TLS, or allow it with plaintext_secrets = true`}},
+			`consort.toml:4:16: grpc.a.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
+			`consort.toml:8:15: grpc.b.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`,
+			`consort.toml:12:15: grpc.c.tls.plaintext: the token and the metadata would be sent unencrypted to another machine; use TLS, or allow it with plaintext_secrets = true`}},
 		"metadata": {"[grpc.a]\naddress='x'\ntoken='Bearer x'\nmetadata={Authorization='x', grpc-x='y', authorization='z', y=' z', z-bin='ä'}\ntrusted={metadata={y='u', X='u'}, arguments={''='u'}}\n[grpc.b]\naddress='x'\nping_after='9s'\nmax_message=0\n", []string{
 			`consort.toml:3:7: grpc.a.token: expected a bearer token: printable ASCII without spaces, and without the word Bearer`,
 			`consort.toml:4:11: grpc.a.metadata.Authorization: expected the name of gRPC metadata: lower-case letters, digits, -, _ and ., and not grpc- at the beginning`,
@@ -74,12 +74,12 @@ func TestGRPCProblems(t *testing.T) {
 			`consort.toml:9:13: grpc.b.max_message: expected an integer of at least 1`}},
 		"supervision": {"[grpc.a]\naddress='x'\nrestart='never'\npark_after=2\npin_policy='warn'\n", []string{
 			`consort.toml:4:1: grpc.a.park_after: with restart = "never", the first failure parks the server`,
-			`consort.toml:5:1: grpc.a.pin_policy: nothing is pinned here; set pin, such as pin = "tools.pins.json"`}},
+			`consort.toml:5:1: grpc.a.pin_policy: the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`}},
 		"names": {"import=['m.json']\ntools.resources=true\n[mcp.a]\nurl='http://x'\n[grpc.a]\naddress='x'\n[grpc.b]\naddress='x'\n[mcp.b]\nurl='http://x'\n[grpc.resources]\naddress='x'\n[grpc.c]\naddress='x'\n", []string{
-			`consort.toml:2:7: tools.resources: these tools are those of "resources", which is the name of a server here; give that another`,
-			`consort.toml:5:7: grpc.a: there is a server of this name already, mcp.a on line 3`,
-			`consort.toml:9:6: mcp.b: there is a server of this name already, grpc.b on line 7`,
-			`m.json:1:17: mcpServers.c: there is a server of this name already, from consort.toml:13`}},
+			`consort.toml:2:7: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`,
+			`consort.toml:5:7: grpc.a: another server already has this name: mcp.a on line 3`,
+			`consort.toml:9:6: mcp.b: another server already has this name: grpc.b on line 7`,
+			`m.json:1:17: mcpServers.c: another server already has this name, from consort.toml:13`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(test.text, map[string]string{"m.json": `{"mcpServers": {"c": {"command": "x"}}}`})
@@ -102,7 +102,7 @@ func TestGRPCThatCannotBeAssembled(t *testing.T) {
 	}
 	for _, part := range []string{
 		"grpc.nil: the server is nil", "grpc.none: the server has no address", "grpc.both: the server has both", `grpc.service: unknown service "maybe"`,
-		"grpc.files: tls: TLS authorities: ", `grpc.words: unknown trust "maybe"`, `two ensembles of the name "twice"`,
+		"grpc.files: tls: TLS authorities: ", `grpc.words: unknown trust "maybe"`, `two ensembles named "twice"`,
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)

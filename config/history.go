@@ -81,7 +81,7 @@ func (rule *KeepRule) fields() []field {
 
 func (rule *KeepRule) check(r *reader, n *node) {
 	if n.member("tag") == nil && n.member("owner") == nil {
-		r.missing(n, "tag", `missing: expected the tag, the owner, or both, of the conversations that the rule is for; for all there is history.keep`)
+		r.missing(n, "tag", `missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`)
 	}
 }
 
@@ -89,7 +89,7 @@ func (h *History) check(r *reader, n *node) {
 	if h.Store == StoreNone {
 		for _, stray := range n.members() {
 			if stray.key != "store" {
-				r.add(r.problem(stray.keyAt, stray.path(), `not for store = "none", which keeps nothing`))
+				r.add(r.problem(stray.keyAt, stray.path(), `not for store = "none", which stores nothing`))
 			}
 		}
 		return
@@ -98,9 +98,9 @@ func (h *History) check(r *reader, n *node) {
 	postgres := h.Store == StorePostgres
 	switch {
 	case postgres && dsn == nil:
-		r.missing(n, "dsn", `missing: expected where the server is, such as dsn = "env:DATABASE_URL"`)
+		r.missing(n, "dsn", `missing: expected the address of the server, such as dsn = "env:DATABASE_URL"`)
 	case !postgres && path == nil:
-		r.missing(n, "path", `missing: expected where conversations are kept, such as path = "history.db"`)
+		r.missing(n, "path", `missing: expected the place of the conversations, such as path = "history.db"`)
 	}
 	for _, stray := range []*node{dsn, schema} {
 		if stray != nil && !postgres {
@@ -108,7 +108,7 @@ func (h *History) check(r *reader, n *node) {
 		}
 	}
 	if path != nil && postgres {
-		r.add(r.problem(path.keyAt, path.path(), `not for store = "postgres", which is where dsn says`))
+		r.add(r.problem(path.keyAt, path.path(), `not for store = "postgres", whose place is set by dsn`))
 	}
 }
 
@@ -152,7 +152,7 @@ func (h *History) open(ctx context.Context, clean func(string) string) (history.
 		key, place = "dsn", h.DSN.Reveal()
 	}
 	var store history.Store
-	err := errors.New("there is none")
+	err := errors.New("missing")
 	switch {
 	case !slices.Contains([]StoreKind{"", StoreSQLite, StoreFiles, StorePostgres}, h.Store):
 		return nil, about("store", fmt.Errorf("unknown store %q", h.Store))

@@ -87,11 +87,11 @@ func TestAStoreThatIsNone(t *testing.T) {
 		table config.History
 		want  string
 	}{
-		"no path":     {config.History{}, "history.path: there is none"},
+		"no path":     {config.History{}, "history.path: missing"},
 		"no database": {config.History{Path: config.Plain(other)}, "history.path: "},
 		"no folder":   {config.History{Path: config.Hidden("/nowhere-4711-secret/talks.db")}, "history.path: "},
 		"no file":     {config.History{Path: config.Plain(other), Store: config.StoreFiles}, "history.path: "},
-		"no DSN":      {config.History{Store: config.StorePostgres}, "history.dsn: there is none"},
+		"no DSN":      {config.History{Store: config.StorePostgres}, "history.dsn: missing"},
 		"no server":   {config.History{Store: config.StorePostgres, DSN: config.Hidden("postgres://me:pass-4711@127.0.0.1:1/x?connect_timeout=2")}, "history.dsn: "},
 		"not a DSN":   {config.History{Store: config.StorePostgres, DSN: config.Hidden("host=127.0.0.1 password='pass-4711' port=nonsense")}, "history.dsn: "},
 		"no kind":     {config.History{Path: config.Plain(other), Store: "paper"}, `history.store: unknown store "paper"`},

@@ -63,7 +63,7 @@ func TestImport(t *testing.T) {
 	if len(c.Ignored) != 1 {
 		t.Fatalf("ignored: %v", c.Ignored)
 	}
-	is("ignored", c.Ignored[0].Error(), "tools/mcp.json:7:76: mcpServers.plain.autoApprove: unknown key, which is passed over")
+	is("ignored", c.Ignored[0].Error(), "tools/mcp.json:7:76: mcpServers.plain.autoApprove: unknown key, ignored")
 }
 
 func TestImportProblems(t *testing.T) {
@@ -79,7 +79,7 @@ func TestImportProblems(t *testing.T) {
 		{"servers in a list", `{"mcpServers": [1]}`, []string{`m.json:1:16: mcpServers: expected a table of tables, found a list`}},
 		{"twice", `{"mcpServers": {"a": {"url": "http://x"}, "a": {"url": "http://y"}, "own": {"url": "http://x"}}}`, []string{
 			`m.json:1:43: mcpServers.a: defined before, on line 1`,
-			`m.json:1:69: mcpServers.own: there is a server of this name already, from consort.toml:2`}},
+			`m.json:1:69: mcpServers.own: another server already has this name, from consort.toml:2`}},
 		{"all at once", "{\"mcpServers\": {\n \"a\": {\"command\": [\"x\"], \"env\": {\"A\": \"${NO}\"}},\n \"b\": {},\n \"c\": {\"type\": \"htttp\", \"url\": \"x\"},\n \"d\": {\"command\": \"x\", \"url\": \"http://x\"},\n \"e\": {\"type\": \"sse\", \"command\": \"x\"},\n \"f\": null, \"g\": {\"type\": 1e999, \"url\": \"http://x\"}}}", []string{
 			`m.json:2:19: mcpServers.a.command: expected a string, found a list`,
 			`m.json:2:39: mcpServers.a.env.A: the environment variable is not set: NO; set it, or give a default with ${NO:-default}`,
@@ -87,7 +87,7 @@ func TestImportProblems(t *testing.T) {
 			`m.json:4:16: mcpServers.c.type: expected "stdio", "http", "sse", "streamable-http", "streamable_http" or "streamableHttp"; did you mean "http"?`,
 			`m.json:4:32: mcpServers.c.url: expected a URL that begins with http:// or https:// and names a host`,
 			`m.json:5:24: mcpServers.d.url: a server has either command or url, not both`,
-			`m.json:6:2: mcpServers.e.url: missing: expected where the server is, such as "url": "http://localhost:8080/mcp"`,
+			`m.json:6:2: mcpServers.e.url: missing: expected the address of the server, such as "url": "http://localhost:8080/mcp"`,
 			`m.json:6:23: mcpServers.e.command: not for a server with type = "sse"`,
 			`m.json:7:7: mcpServers.f: expected a table, found null`,
 			`m.json:7:27: mcpServers.g.type: expected a number of at most 64 bits`}},

@@ -53,7 +53,7 @@ func (c *Config) importFile(r *reader, root *node) {
 	}
 	for _, member := range t.members {
 		if earlier := c.Supervised()[member.key]; earlier != nil {
-			r.add(r.problem(member.keyAt, member.path(), "there is a server of this name already, from %s", earlier.Origin))
+			r.add(r.problem(member.keyAt, member.path(), "another server already has this name, from %s", earlier.Origin))
 			continue
 		}
 		if c.MCP == nil {

@@ -43,7 +43,7 @@ func (t *Tools) check(r *reader, n *node) {
 		if !t.Resources || servers == nil || servers.member(resourceTools) == nil {
 			continue
 		}
-		r.add(r.problem(n.member("resources").keyAt, n.under("resources"), "these tools are those of %q, which is the name of a server here; give that another", resourceTools))
+		r.add(r.problem(n.member("resources").keyAt, n.under("resources"), "these tools are offered under the name %q, which a server here already has; rename that server", resourceTools))
 	}
 }
 
@@ -160,7 +160,7 @@ func baseURL(to *Value) value {
 	return value{kind: v.kind, read: func(r *reader, n *node) {
 		v.read(r, n)
 		if u, err := url.Parse(to.Reveal()); err == nil && (u.User != nil || u.Fragment != "") {
-			r.wrong(n, "expected a URL without a user, a password or a fragment; credentials stand in api_key or headers")
+			r.wrong(n, "expected a URL without a user, a password or a fragment; set credentials in api_key or headers")
 		}
 	}}
 }
@@ -172,7 +172,7 @@ func extraBody(to *Table) value {
 		v.read(r, n)
 		for _, key := range []string{"model", "messages", "tools", "stream"} {
 			if taken := n.member(key); taken != nil {
-				r.add(r.problem(taken.keyAt, taken.path(), "this member of the request is filled in already"))
+				r.add(r.problem(taken.keyAt, taken.path(), "the program sets this member of the request itself"))
 			}
 		}
 	}}

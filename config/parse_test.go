@@ -106,16 +106,16 @@ url = "http://x"
 			`consort.toml:7:1: mcp.b.environment: not for a server with transport = "http"`}},
 		{"transport without its key", "[mcp.a]\ntransport = 'stdio'\n[mcp.b]\ntransport = 'sse'\n", []string{
 			`consort.toml:1:6: mcp.a.command: missing: expected the program to start, such as command = ["npx", "-y", "@modelcontextprotocol/server-everything"]`,
-			`consort.toml:3:6: mcp.b.url: missing: expected where the server is, such as url = "http://localhost:8080/mcp"`}},
+			`consort.toml:3:6: mcp.b.url: missing: expected the address of the server, such as url = "http://localhost:8080/mcp"`}},
 		{"commands", "mcp.a.command = 'npx -y x'\nmcp.b.command = []\nmcp.c.command = ['${EMPTY}']\nmcp.d.command = ['x', 5]\n", []string{
 			`consort.toml:1:17: mcp.a.command: expected a list of strings, found a string: write each word as a string of its own, such as command = ["python3", "server.py"]`,
 			`consort.toml:2:17: mcp.b.command: expected the program to start, not an empty list`,
-			`consort.toml:3:17: mcp.c.command: expected the program to start first, not an empty string`,
+			`consort.toml:3:17: mcp.c.command: expected the program to start as the first word, not an empty string`,
 			`consort.toml:4:23: mcp.d.command[1]: expected a string, found an integer`}},
 		{"keys of other hosts", "[mcpServers.a]\ncommand = 'npx'\n[mcp.b]\ncommand = ['npx']\nargs = ['-y']\nenv = {K = 'v'}\ncwd = '.'\ntype = 'stdio'\n[servers.c]\n", []string{
 			`consort.toml:1:2: mcpServers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`,
 			`consort.toml:5:1: mcp.b.args: unknown key: arguments follow the program in command, such as command = ["npx", "-y", "PACKAGE"]`,
-			`consort.toml:6:1: mcp.b.env: unknown key: environment variables stand in environment, such as environment = {KEY = "env:KEY"}`,
+			`consort.toml:6:1: mcp.b.env: unknown key: environment variables belong in environment, such as environment = {KEY = "env:KEY"}`,
 			`consort.toml:7:1: mcp.b.cwd: unknown key; did you mean "directory"?`,
 			`consort.toml:8:1: mcp.b.type: unknown key; did you mean "transport"?`,
 			`consort.toml:9:2: servers: unknown key: each server is a table [mcp.NAME]; a JSON file of another MCP host is read with import = ["FILE"]`}},
@@ -137,7 +137,7 @@ url = "http://x"
 		{"variables", "[mcp.a]\nurl = 'http://${HOST'\n[mcp.b]\nurl='http://${1x}'\n[mcp.c]\ncommand=['${A:-${B}}', '${NO} ${NEITHER}', 'env:my-key']\nenvironment={A='env:', B='env:EMPTY'}\n[mcp.d]\nurl='http://x'\nheaders={A='env:BROKEN', B='env:EMPTY'}\n", []string{
 			`consort.toml:2:7: mcp.a.url: "${" is not closed by "}"; for the plain text ${ write $${`,
 			`consort.toml:4:5: mcp.b.url: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
-			`consort.toml:6:10: mcp.c.command[0]: variables cannot stand in the default of another`,
+			`consort.toml:6:10: mcp.c.command[0]: the default of a variable cannot contain variables`,
 			`consort.toml:6:24: mcp.c.command[1]: the environment variable is not set: NO; set it, or give a default with ${NO:-default}`,
 			`consort.toml:6:24: mcp.c.command[1]: the environment variable is not set: NEITHER; set it, or give a default with ${NEITHER:-default}`,
 			`consort.toml:6:44: mcp.c.command[2]: expected the name of an environment variable: letters, digits and _; for the plain text ${ write $${`,
@@ -186,18 +186,18 @@ url = "http://x"
 			`consort.toml:12:34: mcp.k.limits.memory: expected a size such as "512MiB", "2GiB" or "1GB", or an integer of bytes`,
 			`consort.toml:13:26: mcp.l.limits: expected a table, found an integer`}},
 		{"pins", "[mcp]\na={url='http://x', pin_policy='warn'}\nb={url='http://x', pin='', pin_policy='aside'}\nc={url='http://x', pin='p', pin_policy='allow'}\n", []string{
-			`consort.toml:2:20: mcp.a.pin_policy: nothing is pinned here; set pin, such as pin = "tools.pins.json"`,
+			`consort.toml:2:20: mcp.a.pin_policy: the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`,
 			`consort.toml:3:24: mcp.b.pin: expected a string that is not empty`,
 			`consort.toml:3:39: mcp.b.pin_policy: expected "set_aside", "warn" or "allow"; did you mean "set_aside"?`}},
 		{"parking", "[mcp]\na={url='http://x', restart='never', park_after=1, park_window='1s'}\nb={url='http://x', park_window='1s'}\nc={url='http://x', restart='always', park_after=0, park_window='1s'}\nd={url='http://x', restart='always', park_window='1s'}\ne={url='http://x', park_after=2, park_window='1s'}\n", []string{
 			`consort.toml:2:37: mcp.a.park_after: with restart = "never", the first failure parks the server`,
-			`consort.toml:2:51: mcp.a.park_window: no failures are counted here; set park_after`,
-			`consort.toml:3:20: mcp.b.park_window: no failures are counted here; set park_after`,
-			`consort.toml:4:52: mcp.c.park_window: no failures are counted here; set park_after`}},
+			`consort.toml:2:51: mcp.a.park_window: failures are not counted without park_after; set park_after`,
+			`consort.toml:3:20: mcp.b.park_window: failures are not counted without park_after; set park_after`,
+			`consort.toml:4:52: mcp.c.park_window: failures are not counted without park_after; set park_after`}},
 		{"model", "[model]\nname=''\nbase_url='http://me:secret-777@x/v1'\nextra_body={model='y', x=nan}\nmax_retries=-1\nstop='x'\n", []string{
 			`consort.toml:2:6: model.name: expected a string that is not empty`,
-			`consort.toml:3:10: model.base_url: expected a URL without a user, a password or a fragment; credentials stand in api_key or headers`,
-			`consort.toml:4:13: model.extra_body.model: this member of the request is filled in already`,
+			`consort.toml:3:10: model.base_url: expected a URL without a user, a password or a fragment; set credentials in api_key or headers`,
+			`consort.toml:4:13: model.extra_body.model: the program sets this member of the request itself`,
 			`consort.toml:4:26: model.extra_body.x: expected a finite number`,
 			`consort.toml:5:13: model.max_retries: expected an integer of at least 0`,
 			`consort.toml:6:6: model.stop: expected a list of strings, found a string`}},
@@ -219,7 +219,7 @@ url = "http://x"
 			`consort.toml:10:10: trusted.h.value: the environment variable is not set: ABSENT; set it, or give a default with ${ABSENT:-default}`}},
 		{"passing", "[mcp.a]\ncommand=['x']\ntrusted={arguments={id='user', ''='x'}, headers={X-User='user'}}\n[mcp.b]\nurl='http://x'\nheaders={authorization='x'}\ntrusted={argument={}, headers={Authorization='token', 'a b'='c', d=''}}\n[mcp.c]\nurl='http://x'\ntrusted={arguments=['a'], headers=1}\n", []string{
 			`consort.toml:3:32: mcp.a.trusted.arguments."": expected the name of an argument, not an empty one`,
-			`consort.toml:3:41: mcp.a.trusted.headers: not for a server with transport = "stdio"; a trusted value reaches its tools through arguments`,
+			`consort.toml:3:41: mcp.a.trusted.headers: not for a server with transport = "stdio"; its tools receive a trusted value through arguments`,
 			`consort.toml:7:10: mcp.b.trusted.argument: unknown key; did you mean "arguments"?`,
 			`consort.toml:7:32: mcp.b.trusted.headers.Authorization: this header is set in headers already`,
 			`consort.toml:7:55: mcp.b.trusted.headers."a b": expected the name of an HTTP header`,
@@ -227,7 +227,7 @@ url = "http://x"
 			`consort.toml:10:20: mcp.c.trusted.arguments: expected a table of strings, found a list`,
 			`consort.toml:10:35: mcp.c.trusted.headers: expected a table of strings, found an integer`}},
 		{"audit that goes nowhere", "[audit]\nlog=false\nomit='x'\nargument_bytes=63\nidentities=['user']\nsync=false\n", []string{
-			`consort.toml:1:2: audit.file: missing: expected where the records go, such as file = "audit.jsonl", or log = true`,
+			`consort.toml:1:2: audit.file: missing: expected a destination for the records, such as file = "audit.jsonl", or log = true`,
 			`consort.toml:3:6: audit.omit: expected a list of strings, found a string`,
 			`consort.toml:4:16: audit.argument_bytes: expected an integer of at least 64`,
 			`consort.toml:5:1: audit.identities: unknown key; did you mean "identity"?`,
@@ -237,22 +237,22 @@ url = "http://x"
 		{"audit into a higher log", "audit={log=true}\nlog={level='warn'}", []string{
 			`consort.toml:1:8: audit.log: records are logged at level info; set level = "info" in [log]`}},
 		{"history", "[history]\nstore='paper'\nfolder='x'\n", []string{
-			`consort.toml:1:2: history.path: missing: expected where conversations are kept, such as path = "history.db"`,
+			`consort.toml:1:2: history.path: missing: expected the place of the conversations, such as path = "history.db"`,
 			`consort.toml:2:7: history.store: expected "sqlite", "files", "postgres" or "none"`,
 			`consort.toml:3:1: history.folder: unknown key`}},
 		{"history on a server", "[history]\nstore='postgres'\npath='x'\nschema=''\n", []string{
-			`consort.toml:1:2: history.dsn: missing: expected where the server is, such as dsn = "env:DATABASE_URL"`,
-			`consort.toml:3:1: history.path: not for store = "postgres", which is where dsn says`,
+			`consort.toml:1:2: history.dsn: missing: expected the address of the server, such as dsn = "env:DATABASE_URL"`,
+			`consort.toml:3:1: history.path: not for store = "postgres", whose place is set by dsn`,
 			`consort.toml:4:8: history.schema: expected a string that is not empty`}},
 		{"history on none", "[history]\npath='x'\ndsn='env:EMPTY'\nschema='talks'\n", []string{
 			`consort.toml:3:1: history.dsn: only for store = "postgres"`,
 			`consort.toml:3:5: history.dsn: expected a string that is not empty, but the variable is`,
 			`consort.toml:4:1: history.schema: only for store = "postgres"`}},
 		{"history nowhere", "[history]\nstore='none'\npath='x'\nkeep='1h'\n", []string{
-			`consort.toml:3:1: history.path: not for store = "none", which keeps nothing`,
-			`consort.toml:4:1: history.keep: not for store = "none", which keeps nothing`}},
+			`consort.toml:3:1: history.path: not for store = "none", which stores nothing`,
+			`consort.toml:4:1: history.keep: not for store = "none", which stores nothing`}},
 		{"compaction", "[compaction]\nat=1.5\nkeep=0\ntrim=-1\nmodel=''\nmax_tokens='x'\n", []string{
-			`consort.toml:2:1: compaction.at: there is no window that this could be a share of; set window, in tokens`,
+			`consort.toml:2:1: compaction.at: this is a share of window, which is not set; set window, in tokens`,
 			`consort.toml:2:4: compaction.at: expected a number from 0.01 to 1`,
 			`consort.toml:3:6: compaction.keep: expected an integer of at least 1`,
 			`consort.toml:4:6: compaction.trim: expected an integer of at least 0`,
@@ -260,21 +260,21 @@ url = "http://x"
 			`consort.toml:6:12: compaction.max_tokens: expected an integer, found a string`}},
 		{"budgets", "[budgets]\ncaps=[{}, {scope='me', tokens=0}, {scope='roster', window='year', money=2}]\nprices={x={input='0.25'}, y={input='1,5', output='-1'}, ''={input='1', output='1'}}\nanswer_tokens=1\n[model]\nname='x'\nbase_url='http://x'", []string{
 			`consort.toml:2:7: budgets.caps[0].scope: missing: expected "conversation", "identity" or "roster"`,
-			`consort.toml:2:7: budgets.caps[0].tokens: missing: expected how many tokens, how much money or how much time may be spent`,
+			`consort.toml:2:7: budgets.caps[0].tokens: missing: expected a limit of tokens, money or time`,
 			`consort.toml:2:18: budgets.caps[1].scope: expected "conversation", "identity" or "roster"`,
 			`consort.toml:2:31: budgets.caps[1].tokens: expected an integer of at least 1`,
 			`consort.toml:2:59: budgets.caps[2].window: expected "hour", "day" or "month"`,
-			`consort.toml:2:67: budgets.caps[2].money: there is no currency; set budgets.currency, such as currency = "USD"`,
+			`consort.toml:2:67: budgets.caps[2].money: a cap of money needs a currency; set budgets.currency, such as currency = "USD"`,
 			`consort.toml:2:73: budgets.caps[2].money: expected an amount such as "2.50", found an integer`,
 			`consort.toml:3:9: budgets.prices.x.output: missing: expected the price of a million tokens, such as output = "0.25"`,
-			`consort.toml:3:36: budgets.prices.y.input: expected an amount such as "2.50": digits, and up to six more behind a point`,
-			`consort.toml:3:50: budgets.prices.y.output: expected an amount such as "2.50": digits, and up to six more behind a point`,
+			`consort.toml:3:36: budgets.prices.y.input: expected an amount such as "2.50": digits, with up to six more after a decimal point`,
+			`consort.toml:3:50: budgets.prices.y.output: expected an amount such as "2.50": digits, with up to six more after a decimal point`,
 			`consort.toml:3:57: budgets.prices."": expected the name of a model, not an empty one`,
 			`consort.toml:4:15: budgets.answer_tokens: expected an integer of at least 16`}},
 		{"budgets without caps", "budgets={}\n", []string{
 			`consort.toml:1:1: budgets.caps: missing: expected at least one cap, such as caps = [{scope = "conversation", tokens = 1000000}]`}},
 		{"budgets of money", "[budgets]\ncurrency='USD'\ncaps=[{scope='roster', money='1', tokens=5}, {scope='roster', window='day', tokens=5}, {scope='roster', tokens=6}]\n[model]\nname='x'\nbase_url='http://x'", []string{
-			`consort.toml:1:2: budgets.prices: missing: expected the price of the model that [model] names, which a cap of money needs`,
+			`consort.toml:1:2: budgets.prices: missing: expected the price of the model of [model], which a cap of money needs`,
 			`consort.toml:3:105: budgets.caps[2].tokens: another cap limits the tokens of the same scope and window already`}},
 		{"deferring", "[approval]\ndefault='later'\nwithin='0s'\nrules=[{action='ask', within='1h', who='ann'}, {action='defer', reason='no'}, {within='1h'}]\n[history]\npath='x'\ndoubt='maybe'\n", []string{
 			`consort.toml:2:9: approval.default: expected "allow", "deny", "ask" or "defer"`,
@@ -286,7 +286,7 @@ url = "http://x"
 			`consort.toml:7:7: history.doubt: expected "report" or "ask"`}},
 		{"keeping", "[history]\npath='x'\nkeep='0s'\nrules=[{keep='1h'}, {tag='', owner='x'}, {tag='x', keep=30}]\nprune_open='yes'\n", []string{
 			`consort.toml:3:6: history.keep: expected a duration longer than 0`,
-			`consort.toml:4:8: history.rules[0].tag: missing: expected the tag, the owner, or both, of the conversations that the rule is for; for all there is history.keep`,
+			`consort.toml:4:8: history.rules[0].tag: missing: expected tag, owner, or both, to select the conversations of this rule; for all conversations, set history.keep`,
 			`consort.toml:4:26: history.rules[1].tag: expected a string that is not empty`,
 			`consort.toml:4:57: history.rules[2].keep: expected a duration such as "30s", found an integer: write it in quotes and with its unit`,
 			`consort.toml:5:12: history.prune_open: expected true or false, found a string`}},
@@ -294,18 +294,18 @@ url = "http://x"
 			`consort.toml:2:1: tools.resource: unknown key; did you mean "resources"?`,
 			`consort.toml:3:11: tools.resources: expected true or false, found a string`}},
 		{"tools whose name is taken", "[tools]\nresources=true\n[mcp.resources]\nurl='http://x'\n", []string{
-			`consort.toml:2:1: tools.resources: these tools are those of "resources", which is the name of a server here; give that another`}},
+			`consort.toml:2:1: tools.resources: these tools are offered under the name "resources", which a server here already has; rename that server`}},
 		{"serving without HTTP", "[serve]\ntoken='0123456789abcdef'\nhosts=['x']\nrate=1\nopen=true\nstateless=true\nmax_body=1\nconverse=true\n", []string{
 			`consort.toml:2:1: serve.token: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:3:1: serve.hosts: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
 			`consort.toml:4:1: serve.rate: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
 			`consort.toml:5:1: serve.open: only for serving over HTTP or gRPC; set http or grpc, such as http = "127.0.0.1:8080"`,
-			`consort.toml:5:1: serve.open: a server that asks for a token is not open`,
+			`consort.toml:5:1: serve.open: a server that requires a token is not open`,
 			`consort.toml:6:1: serve.stateless: only for serving over HTTP; set http, such as http = "127.0.0.1:8080"`,
-			`consort.toml:8:1: serve.converse: there is no model to converse with; add a [model] table`}},
+			`consort.toml:8:1: serve.converse: conversations need a model; add a [model] table`}},
 		{"serving", "[serve]\nhttp='8080'\nhealth='localhost:http'\ntoken='Bearer 0123456789abcdef'\nclients=[]\nhosts=['http://x', 'x/y', 'x:80', '']\norigins=['x.example', 'https://x/', 'https://x:1']\nrate=0\nburst=0\nparallel=0\nmax_body='x'\npage_size=0\nown_name=true\nresource_metadata={scopes='x', authorization_servers=['x']}\n", []string{
-			`consort.toml:2:6: serve.http: expected an address such as "127.0.0.1:8080"; port 0 takes a free one`,
-			`consort.toml:3:8: serve.health: expected an address such as "127.0.0.1:8080"; port 0 takes a free one`,
+			`consort.toml:2:6: serve.http: expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`,
+			`consort.toml:3:8: serve.health: expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`,
 			`consort.toml:4:1: serve.token: a server has either token or clients, not both; give this token to one of the clients`,
 			`consort.toml:4:7: serve.token: expected a bearer token: letters, digits and -._~+/, without the word Bearer`,
 			`consort.toml:5:9: serve.clients: expected at least one client`,
@@ -324,30 +324,30 @@ url = "http://x"
 			`consort.toml:14:27: serve.resource_metadata.scopes: expected a list of strings, found a string`,
 			`consort.toml:14:55: serve.resource_metadata.authorization_servers[0]: expected a URL that begins with http:// or https:// and names a host`}},
 		{"clients", "[serve]\nhttp='0.0.0.0:0'\nburst=2\n[[serve.clients]]\ntrusted={user=''}\n[[serve.clients]]\ntoken='0123456789abcdef'\n[[serve.clients]]\ntoken='0123456789abcdef'\ntrust={}\n[[serve.clients]]\ntoken='short'\n", []string{
-			`consort.toml:3:1: serve.burst: there is no rate here that could be exceeded; set rate`,
+			`consort.toml:3:1: serve.burst: only together with rate, which limits the requests; set rate`,
 			`consort.toml:4:9: serve.clients[0].token: missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`,
 			`consort.toml:5:15: serve.clients[0].trusted.user: expected a string that is not empty`,
-			`consort.toml:9:7: serve.clients[2].token: another client has this token already`,
+			`consort.toml:9:7: serve.clients[2].token: another client already has this token`,
 			`consort.toml:10:1: serve.clients[2].trust: unknown key; did you mean "trusted"?`,
-			`consort.toml:12:7: serve.clients[3].token: expected a token of at least 16 characters, such as openssl rand -hex 32 prints`}},
+			`consort.toml:12:7: serve.clients[3].token: expected a token of at least 16 characters, such as the output of openssl rand -hex 32`}},
 		{"certificates", "[serve]\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c.pem', client_ca=''}\n[[serve.clients]]\ncertificate='a'\n[[serve.clients]]\ncertificate='a'\n" +
 			"[[serve.clients]]\ncertificate='b'\ntoken='0123456789abcdef'\n[[serve.clients]]\ncertificate=''\n", []string{
 			`consort.toml:3:1: serve.grpc_tls.key: missing: expected the file of the certificate's key, such as key = "server.key"`,
 			`consort.toml:3:42: serve.grpc_tls.client_ca: expected a string that is not empty`,
-			`consort.toml:7:13: serve.clients[1].certificate: another client has this name already`,
-			`consort.toml:9:1: serve.clients[2].certificate: a client is known by its token or its certificate, not both; make it two clients`,
+			`consort.toml:7:13: serve.clients[1].certificate: another client already has this name`,
+			`consort.toml:9:1: serve.clients[2].certificate: a client is identified by its token or its certificate, not both; make it two clients`,
 			`consort.toml:12:13: serve.clients[3].certificate: expected a string that is not empty`}},
 		{"certificates of nobody", "[serve]\nhttp='127.0.0.1:0'\ngrpc='0.0.0.0:0'\ngrpc_tls={certificate='c', key='k'}\nclients=[{certificate='a'}]\n", []string{
-			`consort.toml:2:6: serve.http: the clients are known by their certificates, which HTTP does not ask for: give one of them a token, or serve gRPC alone`,
-			`consort.toml:3:6: serve.grpc: without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`,
-			`consort.toml:5:11: serve.clients[0].certificate: nobody is asked for a certificate; set grpc_tls.client_ca`}},
+			`consort.toml:2:6: serve.http: the clients are identified by certificates, which HTTP does not request: give one of them a token, or serve only gRPC`,
+			`consort.toml:3:6: serve.grpc: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`,
+			`consort.toml:5:11: serve.clients[0].certificate: the server does not request client certificates; set grpc_tls.client_ca`}},
 		{"TLS of nothing", "[serve]\nhttp='127.0.0.1:0'\ngrpc_tls={key='k'}\n", []string{
 			`consort.toml:3:1: serve.grpc_tls.certificate: missing: expected the file of this server's certificate, such as certificate = "server.pem"`,
 			`consort.toml:3:1: serve.grpc_tls: only for serving over gRPC; set grpc, such as grpc = "127.0.0.1:50051"`}},
 		{"everybody", "serve={http='0.0.0.0:80', converse=false}", []string{
-			`consort.toml:1:13: serve.http: without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
+			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"everybody at a name", "serve={http='tools.example:80'}", []string{
-			`consort.toml:1:13: serve.http: without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
+			`consort.toml:1:13: serve.http: without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`}},
 		{"spelling of keys", "[mcp.a]\nurl='http://x'\ncallTimeout='1s'\nConnect-Timeout='1s'\nqqqqqqqq=1\n", []string{
 			`consort.toml:3:1: mcp.a.callTimeout: unknown key; did you mean "call_timeout"?`,
 			`consort.toml:4:1: mcp.a.Connect-Timeout: unknown key; did you mean "connect_timeout"?`,

@@ -69,7 +69,7 @@ func (r *reader) unknown(n *node, fields []field) {
 		keys[i] = f.key
 	}
 	if r.ignored != nil {
-		r.ignored.add(r.problem(n.keyAt, n.path(), "unknown key, which is passed over"))
+		r.ignored.add(r.problem(n.keyAt, n.path(), "unknown key, ignored"))
 		return
 	}
 	p := r.add(r.problem(n.keyAt, n.path(), "unknown key"))

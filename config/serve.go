@@ -110,7 +110,7 @@ type ResourceMetadata struct {
 // what to change.
 func (s *Serve) MayListen(address string) error {
 	if len(s.Clients) > 0 && !s.byToken() {
-		return errors.New("the clients are known by their certificates, which HTTP does not ask for: give one of them a token, or serve gRPC alone")
+		return errors.New("the clients are identified by certificates, which HTTP does not request: give one of them a token, or serve only gRPC")
 	}
 	return s.mayListen(address, s.byToken())
 }
@@ -132,7 +132,7 @@ func (s *Serve) mayListen(address string, known bool) error {
 	if s.Open || known {
 		return nil
 	}
-	return errors.New(`without a token, everybody who can reach this address could call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
+	return errors.New(`without a token, anyone who can reach this address can call the tools: set token or clients, listen at 127.0.0.1 only, or allow it with open = true`)
 }
 
 // AnswersOnlyLoopbackNames reports whether HTTP is open to other machines but rejects
@@ -186,7 +186,7 @@ func (c *Client) check(r *reader, n *node) {
 	case token == nil && certificate == nil:
 		r.missing(n, "token", `missing: expected the token that the client sends, such as token = "env:ADA_TOKEN", or the name in its certificate`)
 	case token != nil && certificate != nil:
-		r.add(r.problem(certificate.keyAt, certificate.path(), "a client is known by its token or its certificate, not both; make it two clients"))
+		r.add(r.problem(certificate.keyAt, certificate.path(), "a client is identified by its token or its certificate, not both; make it two clients"))
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 		r.add(r.problem(token.keyAt, token.path(), "a server has either token or clients, not both; give this token to one of the clients"))
 	}
 	if s.Open && (token != nil || clients != nil) {
-		r.add(r.problem(open.keyAt, open.path(), "a server that asks for a token is not open"))
+		r.add(r.problem(open.keyAt, open.path(), "a server that requires a token is not open"))
 	}
 	elements, _ := clients.asList()
 	// An invalid token is reported separately.
@@ -262,10 +262,10 @@ func (s *Serve) check(r *reader, n *node, hasModel bool) {
 	}
 	s.distinct(r, clients)
 	if burst := n.member("burst"); burst != nil && n.member("rate") == nil {
-		r.add(r.problem(burst.keyAt, burst.path(), "there is no rate here that could be exceeded; set rate"))
+		r.add(r.problem(burst.keyAt, burst.path(), "only together with rate, which limits the requests; set rate"))
 	}
 	if converse := n.member("converse"); s.Converse && !hasModel {
-		r.add(r.problem(converse.keyAt, converse.path(), "there is no model to converse with; add a [model] table"))
+		r.add(r.problem(converse.keyAt, converse.path(), "conversations need a model; add a [model] table"))
 	}
 }
 
@@ -279,7 +279,7 @@ func (s *Serve) distinct(r *reader, clients *node) {
 	for i, client := range s.Clients {
 		token := client.Token.Reveal()
 		if token != "" && seen[token] {
-			r.wrong(elements[i].member("token"), "another client has this token already")
+			r.wrong(elements[i].member("token"), "another client already has this token")
 		}
 		seen[token] = true
 	}
@@ -294,7 +294,7 @@ func listenAddress(to *Value) value {
 		}
 		_, port, err := net.SplitHostPort(e.text)
 		if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || strconv.FormatUint(number, 10) != port {
-			r.wrong(n, `expected an address such as "127.0.0.1:8080"; port 0 takes a free one`)
+			r.wrong(n, `expected an address such as "127.0.0.1:8080"; port 0 chooses a free one`)
 			return
 		}
 		*to = e.value(e.shown)
@@ -316,7 +316,7 @@ func bearer(to *Value) value {
 		case strings.Trim(strings.TrimRight(token, "="), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") != "":
 			r.wrong(n, "expected a bearer token: letters, digits and -._~+/, without the word Bearer")
 		case len(token) < minToken:
-			r.wrong(n, "expected a token of at least %d characters, such as openssl rand -hex 32 prints", minToken)
+			r.wrong(n, "expected a token of at least %d characters, such as the output of openssl rand -hex 32", minToken)
 		}
 	}}
 }
@@ -385,7 +385,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 			continue // withTLS reports the problem
 		}
 		if client.Token.Reveal() == "" {
-			err = errors.Join(err, about(path+".token", errors.New("there is none")))
+			err = errors.Join(err, about(path+".token", errors.New("missing")))
 		}
 		errs = append(errs, err)
 		options.Tokens = append(options.Tokens, mcpadapter.BearerToken{Token: client.Token.Reveal(), Name: client.Name, Trusted: values})
@@ -399,7 +399,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	a.Serve = options
 	switch {
 	case s.Converse && config.Model == nil:
-		errs = append(errs, about("serve.converse", errors.New("there is no model to converse with")))
+		errs = append(errs, about("serve.converse", errors.New("conversations need a model")))
 	case s.Converse && !config.Keeps():
 		errs = append(errs, a.offerConversations(o))
 	}

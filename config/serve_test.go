@@ -167,9 +167,9 @@ func serverOptions(t *testing.T, text string) *mcpadapter.ServerOptions {
 
 func TestServingThatCannotBeAssembled(t *testing.T) {
 	for want, s := range map[string]*config.Serve{
-		"serve.converse: there is no model to converse with": {Converse: true},
-		"serve.clients[0].token: there is none":              {Clients: []config.Client{{}}},
-		"serve.clients[0].trusted.user: the value is empty":  {Clients: []config.Client{{Token: config.Hidden("x"), Trusted: map[string]config.Trusted{"user": {}}}}},
+		"serve.converse: conversations need a model":        {Converse: true},
+		"serve.clients[0].token: missing":                   {Clients: []config.Client{{}}},
+		"serve.clients[0].trusted.user: the value is empty": {Clients: []config.Client{{Token: config.Hidden("x"), Trusted: map[string]config.Trusted{"user": {}}}}},
 	} {
 		if _, err := config.Assemble(&config.Config{Serve: s}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)

@@ -35,7 +35,7 @@ func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Val
 			return values, nil
 		}
 	}
-	return nil, fmt.Errorf("config: the conversation %q belongs to %q, whom the configuration does not know any more", info.ID, info.Owner)
+	return nil, fmt.Errorf("config: the conversation %q belongs to %q, who is no longer in the configuration", info.ID, info.Owner)
 }
 
 // OpenServed returns a function that creates the conversations of served clients. Their

@@ -83,7 +83,7 @@ func (s *Server) reach(r *reader, n *node, keys serverKeys) {
 		other = keys.http
 		s.hasCommand(r, n, command, keys)
 	} else if url == nil {
-		r.missing(n, keys.http[0], "missing: expected where the server is, such as %s", keys.url)
+		r.missing(n, keys.http[0], "missing: expected the address of the server, such as %s", keys.url)
 	}
 	for _, key := range other {
 		if stray := n.member(key); stray != nil {
@@ -103,7 +103,7 @@ func (s *Server) hasCommand(r *reader, n, command *node, keys serverKeys) {
 	case ok && len(arguments) == 0:
 		r.wrong(command, "expected the program to start, not an empty list")
 	case len(s.Command) > 0 && s.Command[0].held != nil && s.Command[0].Reveal() == "" && !r.lenient:
-		r.wrong(command, "expected the program to start first, not an empty string")
+		r.wrong(command, "expected the program to start as the first word, not an empty string")
 	}
 }
 

@@ -66,9 +66,9 @@ func (s *Serve) certificates(r *reader, n, clients *node) {
 		case client.Certificate == "":
 			continue
 		case n.member("grpc_tls") == nil || n.member("grpc_tls").member("client_ca") == nil:
-			r.add(r.problem(at.keyAt, at.path(), "nobody is asked for a certificate; set grpc_tls.client_ca"))
+			r.add(r.problem(at.keyAt, at.path(), "the server does not request client certificates; set grpc_tls.client_ca"))
 		case seen[client.Certificate]:
-			r.wrong(at, "another client has this name already")
+			r.wrong(at, "another client already has this name")
 		}
 		seen[client.Certificate] = true
 	}
@@ -81,7 +81,7 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 		return nil
 	}
 	if t.Certificate.Reveal() == "" || t.Key.Reveal() == "" {
-		return about("serve.grpc_tls", errors.New("there is no certificate, or no key"))
+		return about("serve.grpc_tls", errors.New("missing: expected certificate and key"))
 	}
 	var err error
 	if o.TLS, err = grpctool.TLSFiles(t.ClientCA.Reveal(), t.Certificate.Reveal(), t.Key.Reveal()); err != nil {
@@ -97,7 +97,7 @@ func (s *Serve) withTLS(o *grpctool.ServerOptions) error {
 	return err
 }
 
-var errUnknownCertificate = errors.New("the certificate is that of no client")
+var errUnknownCertificate = errors.New("the certificate does not belong to a configured client")
 
 // knownCertificates returns a function that finds a client by its certificate.
 func (s *Serve) knownCertificates() (func(context.Context, *x509.Certificate) ([]invoker.Value, error), error) {

@@ -56,7 +56,7 @@ func (s *Supervision) check(r *reader, n *node) {
 	s.originate(r, n)
 	s.parking(r, n)
 	if policy := n.member("pin_policy"); policy != nil && n.member("pin") == nil {
-		r.add(r.problem(policy.keyAt, policy.path(), `nothing is pinned here; set pin, such as pin = "tools.pins.json"`))
+		r.add(r.problem(policy.keyAt, policy.path(), `the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`))
 	}
 }
 
@@ -69,7 +69,7 @@ func (s *Supervision) parking(r *reader, n *node) {
 	onUse := restart == nil || s.Restart == RestartOnUse
 	counted := after == nil && !onUse || after != nil && after.value != int64(0)
 	if window != nil && (!counted || s.Restart == RestartNever) {
-		r.add(r.problem(window.keyAt, window.path(), "no failures are counted here; set park_after"))
+		r.add(r.problem(window.keyAt, window.path(), "failures are not counted without park_after; set park_after"))
 	}
 }
 

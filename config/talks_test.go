@@ -22,7 +22,7 @@ import (
 
 // TestDecisionsThatArePutOff: where conversations are kept, and only there.
 func TestDecisionsThatArePutOff(t *testing.T) {
-	nobody := converse.Deny("This call needs somebody's approval, and nobody is there to ask.")
+	nobody := converse.Deny("This call needs approval, but no person can be asked here.")
 	later := func(context.Context, converse.Approval) (converse.Decision, error) {
 		return converse.Decision{}, config.ErrLater
 	}

@@ -156,7 +156,7 @@ func (s *Server) passing(r *reader, n *node) {
 	}
 	headers := all.member("headers")
 	if s.Transport == Stdio {
-		r.add(r.problem(headers.keyAt, headers.path(), "not for a server with transport = %q; a trusted value reaches its tools through arguments", Stdio))
+		r.add(r.problem(headers.keyAt, headers.path(), "not for a server with transport = %q; its tools receive a trusted value through arguments", Stdio))
 	}
 	fixed := map[string]bool{}
 	for name := range s.Headers {

@@ -63,7 +63,7 @@ func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.Elic
 		return answer, nil
 	}
 	if ask == nil {
-		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here.", Cause: invoker.ErrNoPerson}
+		return nil, &invoker.Failure{Code: invoker.Unavailable, Message: "The tool needs an answer from a person, but no person can be asked here.", Cause: invoker.ErrNoPerson}
 	}
 	result, err := q.batch.callAsk(ctx, ask, question)
 	var late *later

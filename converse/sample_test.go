@@ -264,7 +264,7 @@ func TestAsk(t *testing.T) {
 		want string
 	}{
 		{"answered", yes, t.Context(), " acceptlocal__askReally?"},
-		{"nobody", nil, t.Context(), "UNAVAILABLE The tool needs an answer from a person, and nobody can be asked here."},
+		{"nobody", nil, t.Context(), "UNAVAILABLE The tool needs an answer from a person, but no person can be asked here."},
 		{"the person behind the call", nil, invoker.WithCall(t.Context(), outer), " acceptlocal__askReally?"},
 		{"nobody behind the call", nil, invoker.WithCall(t.Context(), &invoker.Call{}), "UNAVAILABLE The tool needs an answer"},
 		{"panics", func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) { panic("oh") }, t.Context(), "EXECUTION_FAILED "},

@@ -163,7 +163,7 @@ func TestSampleToolsAreRefused(t *testing.T) {
 		`The model cannot be given the tool "bad": its schema is odd.`:                        {ownTool("good"), ownTool("bad")},
 		`The model cannot be given 3 tools: the model's API takes 2 tools in a request.`:      {ownTool("a"), ownTool("b"), ownTool("c")},
 		`Two tools for the model have the name "a".`:                                          {ownTool("a"), ownTool("a")},
-		`The model has to use a tool (tool choice "required"), and there is none.`:            {},
+		`The tool choice is "required", but the request has no tools.`:                        {},
 		`The model cannot be given the tool "own": it is for its app alone and not for model`: {{Name: "own", InputSchema: json.RawMessage(`{}`), Metadata: canister.Fields{"mcp/_meta": json.RawMessage(`{"ui":{"visibility":["app"]}}`)}}},
 	} {
 		script := conversetest.NewScript(

@@ -45,7 +45,7 @@ func newCatalog(ensembles []*Ensemble, offers []*offer, errs []error) *Catalog {
 	for _, t := range tools {
 		if other, ok := c.byName[t.name]; ok {
 			c.aside = append(c.aside, Aside{t.ensemble.name, t.definition.Name,
-				fmt.Sprintf("its name for the model is that of %q of %q", other.definition.Name, other.ensemble.name)})
+				fmt.Sprintf("the model would see it under the same name as %q of %q", other.definition.Name, other.ensemble.name)})
 			continue
 		}
 		c.byName[t.name] = t

@@ -17,7 +17,7 @@ func TestCatalogSetsCollisionsAside(t *testing.T) {
 	if found, _ := c.Find("same"); found != first || len(c.Tools()) != 1 {
 		t.Errorf("found %v of %d tools", found, len(c.Tools()))
 	}
-	if aside := c.Aside(); len(aside) != 1 || aside[0] != (Aside{"b", "y", `its name for the model is that of "x" of "a"`}) {
+	if aside := c.Aside(); len(aside) != 1 || aside[0] != (Aside{"b", "y", `the model would see it under the same name as "x" of "a"`}) {
 		t.Errorf("set aside are %v", aside)
 	}
 }

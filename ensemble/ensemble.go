@@ -157,10 +157,10 @@ func (e *Ensemble) waitGone(ctx context.Context, sessions []*session, jobs []*jo
 		}
 	}
 	for _, s := range sessions {
-		wait(s.gone, "its connection did not end in time")
+		wait(s.gone, "its connection did not close in time")
 	}
 	for _, j := range jobs {
-		wait(j.done, j.name+" ignores that it was cancelled and still runs")
+		wait(j.done, j.name+" was cancelled and is still running")
 	}
 	return errors.Join(left...)
 }

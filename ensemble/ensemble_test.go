@@ -280,7 +280,7 @@ func TestCloseTimeout(t *testing.T) {
 		}
 		release := source.Hang(ensembletest.Close, true)
 		start := time.Now()
-		if err := e.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "its connection did not end") {
+		if err := e.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "its connection did not close") {
 			t.Errorf("Close: %v", err)
 		}
 		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {

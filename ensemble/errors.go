@@ -58,7 +58,7 @@ func addRetry(failure *invoker.Failure, err error) {
 	wait := time.Until(later.at)
 	wait = max(wait+time.Second-1, time.Second).Truncate(time.Second)
 	failure.RetryAfter = wait
-	failure.Message += fmt.Sprintf(" (It can be tried again in %s.)", wait)
+	failure.Message += fmt.Sprintf(" (Try again in %s.)", wait)
 }
 
 // ProcessError describes how a source lost the process of its server. It is in the
@@ -97,7 +97,7 @@ func (e *ProcessError) Error() string {
 		fmt.Fprintf(&text, "exited: %s: %s", e.Exit, e.Reason)
 	}
 	if e.Stdout != "" {
-		fmt.Fprintf(&text, "; stdout has lines that are no messages: %s", e.Stdout)
+		fmt.Fprintf(&text, "; stdout has lines that are not messages: %s", e.Stdout)
 	}
 	if e.Stderr != "" {
 		fmt.Fprintf(&text, "; stderr: %s", e.Stderr)

@@ -67,7 +67,7 @@ func ExampleOptions() {
 	fmt.Println(weather.Snapshot().Aside)
 	// Output:
 	// weather__report 3 °C
-	// [{weather reset it is denied by "re?et"}]
+	// [{weather reset the deny list has "re?et"}]
 }
 
 // An ensemble that cannot be reached does not keep the others from working.

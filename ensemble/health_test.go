@@ -52,7 +52,7 @@ func TestHealth(t *testing.T) {
 			LastError: `ensemble "e": the connection was lost: ***: the server died: exit status 3`,
 			LatencyMS: ensemble.LatencyHealth{Last: 0, P50: 872, P99: 998},
 			Calls:     1001, Failures: 1, Restarts: 1, Tools: 2,
-			Aside: []ensemble.AsideHealth{{Tool: "no", Reason: `it is denied by "no"`}},
+			Aside: []ensemble.AsideHealth{{Tool: "no", Reason: `the deny list has "no"`}},
 		}
 		if got := roster.Health().Ensembles[0]; !reflect.DeepEqual(got, want) {
 			t.Errorf("the health is\n%+v, want\n%+v", got, want)

@@ -38,7 +38,7 @@ func (i Instructions) String() string {
 	name, _ := cleaned(i.Ensemble, isInvisibleInName)
 	text := fmt.Sprintf("The server %q says about its tools:\n> %s", name, strings.ReplaceAll(i.Text, "\n", "\n> "))
 	if i.Omitted > 0 {
-		text += fmt.Sprintf("\n[%d of %d characters are left out]", i.Omitted, i.Omitted+utf8.RuneCountInString(i.Text))
+		text += fmt.Sprintf("\n[%d of %d characters omitted]", i.Omitted, i.Omitted+utf8.RuneCountInString(i.Text))
 	}
 	return text
 }

@@ -58,7 +58,7 @@ func cleanDefinition(d *invoker.Definition) (*invoker.Definition, []Note) {
 		if len(taken) > maxNamed {
 			taken = append(taken[:maxNamed], "and more")
 		}
-		notes = append(notes, Note{Text: fmt.Sprintf("characters that cannot be seen were taken out of its %s: %s", what, strings.Join(taken, ", "))})
+		notes = append(notes, Note{Text: fmt.Sprintf("invisible characters were removed from its %s: %s", what, strings.Join(taken, ", "))})
 	}
 	sweep("name", &clean.Name, isInvisibleInName)
 	sweep("title", &clean.Title, isInvisibleInName)

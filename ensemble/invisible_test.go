@@ -35,14 +35,14 @@ func TestInvisibleCharactersAreTakenOut(t *testing.T) {
 	}
 	s := e.Snapshot()
 	want := []ensemble.Note{
-		{Tool: "read_file", Text: "characters that cannot be seen were taken out of its name: U+200B, U+000A"},
-		{Tool: "read_file", Text: "characters that cannot be seen were taken out of its title: U+202E"},
-		{Tool: "read_file", Text: "characters that cannot be seen were taken out of its description: U+200B, U+E0041, U+E0042, U+E0043, U+001B, U+3164"},
+		{Tool: "read_file", Text: "invisible characters were removed from its name: U+200B, U+000A"},
+		{Tool: "read_file", Text: "invisible characters were removed from its title: U+202E"},
+		{Tool: "read_file", Text: "invisible characters were removed from its description: U+200B, U+E0041, U+E0042, U+E0043, U+001B, U+3164"},
 	}
 	if !slices.Equal(s.Notes, want) {
 		t.Errorf("the notes are\n%q, want\n%q", s.Notes, want)
 	}
-	if len(s.Aside) != 1 || s.Aside[0].Reason != "its name has no characters that can be seen" {
+	if len(s.Aside) != 1 || s.Aside[0].Reason != "its name has no visible characters" {
 		t.Errorf("set aside are %v", s.Aside)
 	}
 }

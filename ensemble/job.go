@@ -86,7 +86,7 @@ func (s *session) begin(name string, cancel context.CancelFunc) (*job, error) {
 		return nil, s.ended
 	}
 	if e.jobs.abandoned[name] >= maxAbandoned {
-		return nil, fmt.Errorf("ensemble %q: %d calls of %s ignore that they were cancelled and still run", e.name, maxAbandoned, name)
+		return nil, fmt.Errorf("ensemble %q: %d calls of %s were cancelled and are still running", e.name, maxAbandoned, name)
 	}
 	j := &job{name: name, session: s, cancel: cancel, done: make(chan struct{})}
 	e.jobs.running[j] = struct{}{}

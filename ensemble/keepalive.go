@@ -24,7 +24,7 @@ func (m *monitor) pingWait() (wait time.Duration, ok bool) {
 	e := m.session.ensemble
 	limit, unread := e.options.answerTimeout(), e.foreign.unread(m.connection)
 	if unread >= limit {
-		m.session.lose(fmt.Errorf("keep-alive: it has read nothing for %s", unread.Round(time.Millisecond)))
+		m.session.lose(fmt.Errorf("keep-alive: the server has read nothing for %s", unread.Round(time.Millisecond)))
 		return 0, false
 	}
 	wait = m.silenceWait()

@@ -47,7 +47,7 @@ func TestWhenToTryAgain(t *testing.T) {
 			for _, left := range []time.Duration{want * time.Second, (want + 1) / 2 * time.Second} { // the attempt, and halfway to the next
 				_, err := tools[0].Invoke(t.Context(), &invoker.Call{Arguments: []byte("{}")})
 				failure := invoker.AsFailure(err)
-				if failure.Code != invoker.Unavailable || failure.RetryAfter != left || !strings.Contains(failure.Message, "tried again in "+left.String()) {
+				if failure.Code != invoker.Unavailable || failure.RetryAfter != left || !strings.Contains(failure.Message, "Try again in "+left.String()) {
 					t.Errorf("%v (retry after %s), want %s", failure, failure.RetryAfter, left)
 				}
 				time.Sleep(want * time.Second / 2)

@@ -162,7 +162,7 @@ func (c *listCache[T]) fail(s *session, err error) (items[T], error) {
 		c.tried, c.failed = s, backoff{}
 	}
 	c.failed.add(err)
-	c.ensemble.log.Warn("a list of the library could not be had", event.LibraryFailed, zap.String("list", c.kind.plural), zap.Error(err))
+	c.ensemble.log.Warn("a list of resources or prompts could not be fetched", event.LibraryFailed, zap.String("list", c.kind.plural), zap.Error(err))
 	if c.session == s {
 		return c.items, nil
 	}
@@ -201,9 +201,9 @@ func (c *listCache[T]) selectItems(found []T) items[T] {
 		case key == "":
 			reason = "it has no name"
 		case taken[key]:
-			reason = fmt.Sprintf("the ensemble has it twice among its %s", c.kind.plural)
+			reason = fmt.Sprintf("the ensemble lists it twice in its %s", c.kind.plural)
 		case key != given:
-			reason = "its name has characters that cannot be seen"
+			reason = "its name has invisible characters"
 		case len(all.found) >= most:
 			all.aside = append(all.aside, Aside{name, key, fmt.Sprintf("the ensemble has more than %d %s, which is the limit; this one and those after it are left out", most, c.kind.plural)})
 			return all

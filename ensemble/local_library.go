@@ -115,7 +115,7 @@ func (o *LocalOptions) check() error {
 		case t.URI == "":
 			wrong("template %d (%q) has no URI template", i+1, t.Name)
 		case err != nil:
-			wrong("template %q is no URI template (RFC 6570): %w", shortened(t.URI), err)
+			wrong("template %q is not a URI template (RFC 6570): %w", shortened(t.URI), err)
 		case t.Read == nil:
 			wrong("template %q has no function Read", t.URI)
 		}
@@ -293,7 +293,7 @@ func (c *localLibrary) Subscribe(ctx context.Context, uri string) error {
 func (c *localLibrary) checkSubscription(uri string) error {
 	switch {
 	case c.options.Updates == nil:
-		return invoker.Failf(invoker.InvalidArguments, "Nobody tells of updates of these resources.")
+		return invoker.Failf(invoker.InvalidArguments, "These resources do not report updates.")
 	case slices.ContainsFunc(c.options.Resources, func(r LocalResource) bool { return r.URI == uri }),
 		slices.ContainsFunc(c.options.Templates, func(t LocalTemplate) bool { return t.matches(uri) }):
 		return nil

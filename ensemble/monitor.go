@@ -104,7 +104,7 @@ func (a alarm) stop() {
 }
 
 // errUnused ends a connection that was not used for a while.
-var errUnused = errors.New("disconnected because it was not used")
+var errUnused = errors.New("disconnected because it was idle")
 
 // sleepOrWait disconnects the ensemble if it has not been used for
 // Options.IdleDisconnect, and returns when to check again.
@@ -121,6 +121,6 @@ func (m *monitor) sleepOrWait() time.Duration {
 		return wait
 	}
 	e.supervisor.sleep(fmt.Errorf("ensemble %q: %w", e.name, errUnused))
-	e.log.Info("disconnected until it is used", event.Disconnected, zap.Duration("unused", most))
+	e.log.Info("disconnected until its next use", event.Disconnected, zap.Duration("unused", most))
 	return most
 }

@@ -12,7 +12,7 @@ import (
 func TestNilsSayWhatIsMissing(t *testing.T) {
 	e := ensemble.New("e", nil, nil)
 	defer e.Close(t.Context())
-	if err := e.Connect(t.Context()); err == nil || err.Error() != `ensemble "e": cannot connect: it has no source: New was given nil` {
+	if err := e.Connect(t.Context()); err == nil || err.Error() != `ensemble "e": cannot connect: it has no source: New was called with nil` {
 		t.Errorf("%v", err)
 	}
 	func() {

@@ -84,7 +84,7 @@ func (e *Ensemble) withPause(ctx context.Context, clock *clock) context.Context 
 func neverAsked(ctx context.Context, err error) *invoker.Failure {
 	failure := neverSent(ctx, err)
 	if failure.Code == invoker.Unavailable {
-		failure.Message = fmt.Sprintf("It cannot be reached: %v", err)
+		failure.Message = fmt.Sprintf("The server cannot be reached: %v", err)
 		addRetry(failure, err)
 	}
 	return failure
@@ -94,7 +94,7 @@ func neverAsked(ctx context.Context, err error) *invoker.Failure {
 func requestFailure(ctx context.Context, clock *clock, j *job, err error) *invoker.Failure {
 	var panicked *panicError
 	if errors.As(err, &panicked) {
-		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "What was asked crashed while it looked.", Cause: err}
+		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The server's code crashed during the request.", Cause: err}
 	}
 	own := invoker.AsFailure(err)
 	var ran *limitError
@@ -103,15 +103,15 @@ func requestFailure(ctx context.Context, clock *clock, j *job, err error) *invok
 		return &invoker.Failure{Code: invoker.Canceled, Message: "The request was interrupted, because the ensemble was shut down.", Cause: ended}
 	case own.Code == invoker.OutcomeUnknown: // requests have no side effects
 		told := *own
-		told.Code, told.Message, told.Retryable = invoker.Unavailable, "The connection was lost before the answer came.", true
+		told.Code, told.Message, told.Retryable = invoker.Unavailable, "The connection was lost before the answer arrived.", true
 		return &told
 	case !isContextError(err), own.Code != invoker.Timeout && own.Code != invoker.Canceled:
 		return own
 	case ended != nil:
-		return &invoker.Failure{Code: invoker.Unavailable, Message: fmt.Sprintf("The connection was lost before the answer came: %v", ended), Retryable: true, Cause: ended}
+		return &invoker.Failure{Code: invoker.Unavailable, Message: fmt.Sprintf("The connection was lost before the answer arrived: %v", ended), Retryable: true, Cause: ended}
 	case ctx.Err() != nil:
 		ended := invoker.AsFailure(ctx.Err())
-		return &invoker.Failure{Code: ended.Code, Message: "The request ended before the answer came.", Retryable: ended.Retryable, Cause: err}
+		return &invoker.Failure{Code: ended.Code, Message: "The request ended before the answer arrived.", Retryable: ended.Retryable, Cause: err}
 	case errors.As(context.Cause(clock.ctx), &ran):
 		j.session.suspect.Store(true)
 		return &invoker.Failure{Code: invoker.Timeout, Message: fmt.Sprintf("The request reached its time limit: %v.", ran), Retryable: true, Cause: err}

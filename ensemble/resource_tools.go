@@ -24,13 +24,13 @@ const (
 )
 
 type listArguments struct {
-	Ensemble string `json:"ensemble,omitempty" jsonschema:"list only what this ensemble offers; empty lists all"`
+	Ensemble string `json:"ensemble,omitempty" jsonschema:"list only the resources of this ensemble; empty lists all"`
 	Page     int    `json:"page,omitempty" jsonschema:"the page of the list, from 1"`
 }
 
 type readArguments struct {
-	URI    string `json:"uri" jsonschema:"the URI as list_resources or a tool named it"`
-	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text to pass over, to read on in a long one"`
+	URI    string `json:"uri" jsonschema:"the URI as returned by list_resources or another tool"`
+	Offset int    `json:"offset,omitempty" jsonschema:"how many bytes of the text to skip, to continue reading a long one"`
 }
 
 // ResourceTools makes an ensemble that lets a model find and read the resources of
@@ -47,7 +47,7 @@ func ResourceTools(name string, ensembles ...*Ensemble) (*Ensemble, error) {
 		return nil, err
 	}
 	options := &invoker.Options{Hints: invoker.Hints{ReadOnly: true, Idempotent: true}}
-	list, err := invoker.New("list_resources", "List the resources that can be read with read_resource: documents, files, records. Templates stand for many: fill in their {variables} to get a URI.",
+	list, err := invoker.New("list_resources", "List the resources that can be read with read_resource: documents, files, records. A template describes many resources: fill in its {variables} to get a URI.",
 		func(ctx context.Context, arguments listArguments) (string, error) {
 			return listResources(ctx, roster, arguments)
 		}, options)
@@ -137,7 +137,7 @@ func readResource(ctx context.Context, roster *Roster, asked readArguments) (str
 	parts, err := roster.ReadResource(ctx, asked.URI)
 	var failure *invoker.Failure
 	if errors.As(err, &failure) && failure.Code == invoker.NotFound {
-		return "", &invoker.Failure{Code: failure.Code, Message: failure.Message + " list_resources names those that there are.", Cause: err}
+		return "", &invoker.Failure{Code: failure.Code, Message: failure.Message + " Call list_resources to see the available resources.", Cause: err}
 	}
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func readResource(ctx context.Context, roster *Roster, asked readArguments) (str
 	if end == len(text) {
 		return piece, nil
 	}
-	return fmt.Sprintf("%s\n[cut: read on with offset %d of %d bytes]", piece, end, len(text)), nil
+	return fmt.Sprintf("%s\n[cut: continue with offset %d of %d bytes]", piece, end, len(text)), nil
 }
 
 // textOfParts joins the texts of the parts; a binary part becomes a line that describes

@@ -53,7 +53,7 @@ func requestTrusted[T any](ctx context.Context, e *Ensemble, name string, ask fu
 	for _, needed := range e.options.Needs {
 		if _, ok := invoker.TrustedValue(ctx, needed); !ok {
 			var none T
-			return none, invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing here.", e.name, needed)
+			return none, invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing.", e.name, needed)
 		}
 	}
 	return request(ctx, e, name, func(ctx context.Context, _ *session, library Library) (T, error) { return ask(ctx, library) })

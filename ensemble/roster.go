@@ -36,7 +36,7 @@ func NewRoster(ensembles ...*Ensemble) (*Roster, error) {
 		case e.name == "":
 			problems = append(problems, fmt.Errorf("ensemble %d of the roster has no name", i+1))
 		case r.byName[e.name] != nil:
-			problems = append(problems, fmt.Errorf("the roster has two ensembles of the name %q; rename one", e.name))
+			problems = append(problems, fmt.Errorf("the roster has two ensembles named %q; rename one", e.name))
 		default:
 			r.byName[e.name] = e
 			r.ensembles = append(r.ensembles, e)

@@ -120,7 +120,7 @@ func unique[T any](found []T, of func(*T) (key, ensemble string), kept *[]T, asi
 	for i := range found {
 		key, ensemble := of(&found[i])
 		if other, taken := first[key]; taken {
-			*aside = append(*aside, Aside{ensemble, key, fmt.Sprintf("%q has one of the same name", other)})
+			*aside = append(*aside, Aside{ensemble, key, fmt.Sprintf("%q has one with the same name", other)})
 			continue
 		}
 		first[key] = ensemble

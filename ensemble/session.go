@@ -119,7 +119,7 @@ func (s *session) run(wanted context.Context, previous *session) {
 	ctx, cancel := context.WithTimeout(s.closing, e.options.CloseTimeout)
 	defer cancel()
 	if err := e.foreign.do(func() error { return connection.Close(ctx) }); err != nil {
-		e.log.Warn("the connection did not close well", event.CloseFailed, zap.Error(err))
+		e.log.Warn("closing the connection failed", event.CloseFailed, zap.Error(err))
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *session) open(ctx context.Context, cancel context.CancelFunc) (Connecti
 		return nil, err
 	}
 	if e.source == nil {
-		return nil, errors.New("it has no source: New was given nil")
+		return nil, errors.New("it has no source: New was called with nil")
 	}
 	connection, err := guard(e.log, func() (Connection, error) { return e.source.Open(telemetry.WithEnsemble(ctx, e.name)) })
 	switch {
@@ -246,7 +246,7 @@ func (s *session) awaitGone(previous *session) error {
 	case <-previous.gone:
 		return nil
 	case <-bound.C:
-		return fmt.Errorf("%w: the one before did not end", &limitError{"no connection", limit})
+		return fmt.Errorf("%w: the previous one did not end", &limitError{"no connection", limit})
 	case <-s.alive.Done():
 		return s.alive.Err()
 	}

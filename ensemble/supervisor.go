@@ -142,7 +142,7 @@ func (v *supervisor) noticeLoss() {
 	}
 	cause := v.ensemble.foreign.lossOf(s.connection)
 	if cause == nil {
-		cause = errors.New("it ended without saying why")
+		cause = errors.New("it ended without giving a reason")
 	}
 	v.lost(s, cause)
 }
@@ -195,13 +195,13 @@ func (v *supervisor) setBack(cause error) {
 func (v *supervisor) park(cause error) {
 	r := v.ensemble.options.Restart
 	if r.Policy == RestartNever {
-		v.parked = fmt.Errorf("%w (%w: it is not to be restarted; Ensemble.Connect revives it)", cause, ErrParked)
+		v.parked = fmt.Errorf("%w (%w: its restart policy is never; Ensemble.Connect revives it)", cause, ErrParked)
 	} else {
 		v.parked = fmt.Errorf("%w (%w after %d failures within %s; Ensemble.Connect revives it)", cause, ErrParked, len(v.setbacks), r.Window)
 	}
 	v.lastErr = v.parked
 	v.enter(Parked)
-	v.ensemble.log.Error("parked; it is not tried again until somebody connects by hand", event.Parked, zap.Int("failures", len(v.setbacks)), zap.Error(cause))
+	v.ensemble.log.Error("parked; it is not retried until the program connects it again", event.Parked, zap.Int("failures", len(v.setbacks)), zap.Error(cause))
 }
 
 // retryWait returns how long to wait after the newest setback: between half and all of

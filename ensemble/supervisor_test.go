@@ -97,7 +97,7 @@ func TestParked(t *testing.T) {
 	}{
 		{"always", ensemble.Restart{Policy: ensemble.RestartAlways}, 5, "parked after 5 failures within 5m0s"},
 		{"on use", ensemble.Restart{Tries: 3, Window: time.Hour}, 3, "parked after 3 failures within 1h0m0s"},
-		{"never", ensemble.Restart{Policy: ensemble.RestartNever, Tries: 7}, 1, "parked: it is not to be restarted"},
+		{"never", ensemble.Restart{Policy: ensemble.RestartNever, Tries: 7}, 1, "parked: its restart policy is never"},
 	}
 	for _, test := range tests {
 		inBubble(t, &ensemble.Options{Restart: test.restart}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {

@@ -22,7 +22,7 @@ func (e *Ensemble) traced(ctx context.Context) context.Context {
 func (e *Ensemble) observe() {
 	stop, err := e.options.Telemetry.Observe(e.observed)
 	if err != nil {
-		e.log.Warn("the ensemble is not in the metrics", event.MetricsFailed, zap.Error(err))
+		e.log.Warn("the ensemble could not be added to the metrics", event.MetricsFailed, zap.Error(err))
 		return
 	}
 	e.unobserve = stop

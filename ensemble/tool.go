@@ -204,9 +204,9 @@ func neverSent(ctx context.Context, err error) *invoker.Failure {
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) { // as from a clock
 			ended = context.DeadlineExceeded
 		}
-		return &invoker.Failure{Code: invoker.AsFailure(ended).Code, Message: "The call ended before it could be made; nothing was done.", Retryable: true, Cause: err}
+		return &invoker.Failure{Code: invoker.AsFailure(ended).Code, Message: "The call ended before it was sent; nothing was done.", Retryable: true, Cause: err}
 	}
-	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, and the call was not made: %w", err)
+	failure := invoker.Failf(invoker.Unavailable, "The tool cannot be reached, so the call was not made: %w", err)
 	failure.Retryable = !errors.Is(err, ErrClosed) && !errors.Is(err, ErrParked)
 	addRetry(failure, err)
 	return failure
@@ -231,14 +231,14 @@ func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure
 	}
 	effect := unknownEffect
 	if repeatable {
-		effect = "The tool says that a second call does no harm."
+		effect = "The tool declares that a second call is harmless."
 	}
 	var ran *limitError
 	switch ended := c.job.endedBy(); {
 	case onRequest(ended):
-		return &invoker.Failure{Code: invoker.Canceled, Message: "The call was interrupted, because its tools were shut down. " + effect, Cause: ended}
+		return &invoker.Failure{Code: invoker.Canceled, Message: "The call was interrupted, because the tool's server was shut down. " + effect, Cause: ended}
 	case ended != nil:
-		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: fmt.Sprintf("The connection was lost before the answer came. %s (%v)", effect, ended), Retryable: repeatable, Cause: ended}
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: fmt.Sprintf("The connection was lost before the answer arrived. %s (%v)", effect, ended), Retryable: repeatable, Cause: ended}
 	case ctx.Err() != nil:
 		own = invoker.AsFailure(ctx.Err())
 	case errors.As(context.Cause(c.clock.ctx), &ran):

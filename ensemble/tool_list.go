@@ -224,7 +224,7 @@ func (s *session) list(ctx context.Context, connection Connection) (listed, erro
 // valid.
 func logListing(ctx context.Context, log *zap.Logger) (ended func(*offer, error)) {
 	began := time.Now()
-	event.Log(ctx, log, zapcore.DebugLevel, "the tools are asked for", event.ListStarted)
+	event.Log(ctx, log, zapcore.DebugLevel, "requesting the list of tools", event.ListStarted)
 	return func(o *offer, err error) {
 		took := zap.Duration("took", time.Since(began))
 		if err != nil {

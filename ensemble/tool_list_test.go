@@ -49,10 +49,10 @@ func TestSetAside(t *testing.T) {
 	want := []ensemble.Aside{
 		{Ensemble: "db", Tool: "", Reason: "it has no definition"},
 		{Ensemble: "db", Tool: "", Reason: "it has no name"},
-		{Ensemble: "db", Tool: "drop", Reason: "it is not among those allowed"},
+		{Ensemble: "db", Tool: "drop", Reason: "it is not in the allow list"},
 		{Ensemble: "db", Tool: "huge", Reason: "its schema is too large"},
 		{Ensemble: "db", Tool: "query_a", Reason: "the ensemble has another tool of this name"},
-		{Ensemble: "db", Tool: "query_secret", Reason: `it is denied by "*secret"`},
+		{Ensemble: "db", Tool: "query_secret", Reason: `the deny list has "*secret"`},
 	}
 	if got := e.Snapshot().Aside; !slices.Equal(got, want) {
 		t.Errorf("set aside are\n%v, want\n%v", got, want)

@@ -199,13 +199,13 @@ func (c candidate) refused(o *Options) string {
 	case c.given == "":
 		return "it has no name"
 	case tool == "":
-		return "its name has no characters that can be seen"
+		return "its name has no visible characters"
 	}
 	if i := slices.IndexFunc(o.Deny, matches); i >= 0 {
-		return fmt.Sprintf("it is denied by %q", o.Deny[i])
+		return fmt.Sprintf("the deny list has %q", o.Deny[i])
 	}
 	if len(o.Allow) > 0 && !slices.ContainsFunc(o.Allow, matches) {
-		return "it is not among those allowed"
+		return "it is not in the allow list"
 	}
 	return ""
 }

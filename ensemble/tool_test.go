@@ -92,7 +92,7 @@ func TestCallTimeout(t *testing.T) {
 				wantFailure(t, failure, invoker.Timeout, repeatable)
 				want := "The call reached its idle time-out: no answer and no progress within 7s. "
 				if repeatable {
-					want += "The tool says that a second call does no harm."
+					want += "The tool declares that a second call is harmless."
 				} else {
 					want += "It may or may not have taken effect: find out before you call it again."
 				}
@@ -141,7 +141,7 @@ func TestCallerEnds(t *testing.T) {
 		// Close names what still runs, and finds it gone later.
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := e.Close(ctx); err == nil || strings.Count(err.Error(), "gate ignores") != 2 {
+		if err := e.Close(ctx); err == nil || strings.Count(err.Error(), "gate was cancelled and is still running") != 2 {
 			t.Errorf("Close: %v", err)
 		}
 		gate.Release("late")
@@ -418,7 +418,7 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		all.Wait()
 		_, failure := invoke(t.Context(), tool)
 		wantFailure(t, failure, invoker.Unavailable, true)
-		if gate.Calls() != 64 || !strings.Contains(failure.Message, "64 calls of gate ignore") {
+		if gate.Calls() != 64 || !strings.Contains(failure.Message, "64 calls of gate were cancelled and are still running") {
 			t.Errorf("%d calls, %v", gate.Calls(), failure)
 		}
 		if text, failure := invoke(t.Context(), toolOf(t, e, "other")); text != "answer" {

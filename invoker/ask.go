@@ -51,8 +51,8 @@ type Action string
 // The actions.
 const (
 	Accept  Action = "accept"
-	Decline Action = "decline" // the person said no
-	Dismiss Action = "cancel"  // the person gave no answer
+	Decline Action = "decline" // the person declined
+	Dismiss Action = "cancel"  // the person dismissed the question
 )
 
 // SampleRequest is a request for an exchange with a model, from a tool or the
@@ -113,8 +113,8 @@ type LogEntry struct {
 
 // Causes of failures of [Call.Ask] and [Call.Sample].
 var (
-	ErrNoPerson = errors.New("nobody can be asked for this call")
-	ErrNoModel  = errors.New("no model can be asked for this call")
+	ErrNoPerson = errors.New("no person can be asked during this call")
+	ErrNoModel  = errors.New("no model can be called during this call")
 )
 
 // Ask asks the person behind the call and waits for the answer. The time limits
@@ -122,7 +122,7 @@ var (
 // Unavailable and the cause [ErrNoPerson].
 func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult, error) {
 	if c == nil || c.Person == nil {
-		return nil, &Failure{Code: Unavailable, Message: "The tool needs an answer from a person, and nobody can be asked here.", Cause: ErrNoPerson}
+		return nil, &Failure{Code: Unavailable, Message: "The tool needs an answer from a person, but no person can be asked here.", Cause: ErrNoPerson}
 	}
 	defer c.Hold()()
 	return c.Person(ctx, question)
@@ -134,7 +134,7 @@ func (c *Call) Ask(ctx context.Context, question *ElicitRequest) (*ElicitResult,
 // tools, the cause is [ErrNoModelTools].
 func (c *Call) Sample(ctx context.Context, request *SampleRequest) (*SampleResult, error) {
 	if c == nil || c.Model == nil {
-		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, and none can be asked here.", Cause: ErrNoModel}
+		return nil, &Failure{Code: Unavailable, Message: "The tool needs a model, but none is available here.", Cause: ErrNoModel}
 	}
 	if request != nil && request.UsesTools() {
 		if !c.ModelTools {

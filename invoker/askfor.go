@@ -19,8 +19,8 @@ import (
 
 // The causes of a failure of [AskFor] when a person does not answer.
 var (
-	ErrDeclined  = errors.New("the person said no")
-	ErrDismissed = errors.New("the person gave no answer")
+	ErrDeclined  = errors.New("the person declined")
+	ErrDismissed = errors.New("the person dismissed the question")
 )
 
 // AskFor asks the person behind the call in ctx and returns the answer:
@@ -72,7 +72,7 @@ func formOf(t reflect.Type) (*form, error) {
 		return known.(*form), nil
 	}
 	if t.Kind() != reflect.Struct {
-		return nil, errors.New("it is no struct")
+		return nil, errors.New("it is not a struct")
 	}
 	s, err := shapeOf(t)
 	if err != nil {
@@ -133,12 +133,12 @@ func flattenField(property *jsonschema.Schema) error {
 	switch property.Type {
 	case "string":
 		if property.Format != "" && !slices.Contains([]string{"email", "uri", "date", "date-time"}, property.Format) {
-			return fmt.Errorf("has the format %s; a form knows email, uri, date and date-time", property.Format)
+			return fmt.Errorf("has the format %s; a form supports email, uri, date and date-time", property.Format)
 		}
 		return nil
 	case "number", "integer":
 		if len(property.Enum) > 0 {
-			return errors.New("has an enum of numbers; a form has enums of strings")
+			return errors.New("has an enum of numbers; a form supports enums of strings")
 		}
 		return nil
 	case "boolean":
@@ -147,18 +147,18 @@ func flattenField(property *jsonschema.Schema) error {
 		if property.Items != nil && typeOf(property.Items) == "string" && len(property.Items.Enum) > 0 {
 			return nil
 		}
-		return errors.New("is a list, but not one of strings with an enum")
+		return errors.New("is a list; a form supports only lists of strings with an enum")
 	}
-	return errors.New("is not a string, a number, a boolean or a list of choices; a form is flat")
+	return errors.New("is not a string, a number, a boolean or a list of choices; a form cannot be nested")
 }
 
 // read stores the person's answer in target, a pointer.
 func (f *form) read(result *ElicitResult, target any) error {
 	switch {
 	case result == nil || result.Action == Dismiss:
-		return &Failure{Code: Denied, Message: "The person was asked, and gave no answer.", Cause: ErrDismissed}
+		return &Failure{Code: Denied, Message: "The person was asked, but dismissed the question.", Cause: ErrDismissed}
 	case result.Action != Accept:
-		return &Failure{Code: Denied, Message: "The person was asked, and said no.", Cause: ErrDeclined}
+		return &Failure{Code: Denied, Message: "The person was asked and declined.", Cause: ErrDeclined}
 	}
 	given := make(map[string]any, len(result.Content))
 	for name, value := range result.Content {
@@ -175,7 +175,7 @@ func (f *form) read(result *ElicitResult, target any) error {
 		faults = f.input.check.check(value)
 	}
 	if len(faults) > 0 {
-		return misanswered(errors.New("the answer does not fit what was asked for:" + report("answer", faults)))
+		return misanswered(errors.New("the answer does not fit the schema of the question:" + report("answer", faults)))
 	}
 	if failure := f.input.decode(text, value, target); failure != nil {
 		return misanswered(failure)
@@ -186,7 +186,7 @@ func (f *form) read(result *ElicitResult, target any) error {
 // misanswered returns the failure for an answer that does not fit its schema. The
 // person's input is only in the cause, for the log, and not shown to the model.
 func misanswered(cause error) *Failure {
-	return &Failure{Code: Protocol, Message: "The person was asked, and the answer does not fit the question.", Cause: cause}
+	return &Failure{Code: Protocol, Message: "The person was asked, but the answer does not fit the question.", Cause: cause}
 }
 
 // SampleText asks the model of the conversation that the call in ctx belongs to,

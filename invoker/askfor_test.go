@@ -109,7 +109,7 @@ func TestFormsAreFlat(t *testing.T) {
 	a, r, err := asked[nested](nil, nil)
 	check(a, r, err, "the property A is not a string, a number, a boolean or a list of choices")
 	b, r, err := asked[struct{ A []string }](nil, nil)
-	check(b, r, err, "is a list, but not one of strings with an enum")
+	check(b, r, err, "is a list; a form supports only lists of strings with an enum")
 	c, r, err := asked[struct {
 		A int `enum:"1,2"`
 	}](nil, nil)
@@ -121,7 +121,7 @@ func TestFormsAreFlat(t *testing.T) {
 	e, r, err := asked[struct{ A any }](nil, nil)
 	check(e, r, err, "is not a string")
 	f, r, err := asked[map[string]string](nil, nil)
-	check(f, r, err, "it is no struct")
+	check(f, r, err, "it is not a struct")
 	g, r, err := asked[struct {
 		A int `minimum:"x"`
 	}](nil, nil)

@@ -214,7 +214,7 @@ func ExampleAskFor() {
 	}
 	// Output:
 	// All tasks were deleted. <nil>
-	//  DENIED: The person was asked, and said no.
+	//  DENIED: The person was asked and declined.
 	// Nothing was deleted; ask again later. <nil>
 }
 

@@ -229,7 +229,7 @@ func (e explainer) text(broken *jsonschema.ValidationError) string {
 	case *kind.FalseSchema:
 		return "is not allowed here"
 	case *kind.Not:
-		return "is what the schema rules out here (not)"
+		return "matches a schema that is excluded here (not)"
 	case *kind.OneOf:
 		return fmt.Sprintf("fits more than one of the allowed forms (%d and %d); it must fit exactly one", k.Subschemas[0]+1, k.Subschemas[1]+1)
 	case *kind.RefCycle:
@@ -248,7 +248,7 @@ func (e explainer) manyText(broken *jsonschema.ValidationError) string {
 	case *kind.AdditionalItems:
 		return fmt.Sprintf("has %s more than allowed", number(k.Count, "item"))
 	case *kind.UniqueItems:
-		return fmt.Sprintf("items %d and %d are equal; all must differ", k.Duplicates[0], k.Duplicates[1])
+		return fmt.Sprintf("items %d and %d are equal; all items must be different", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Contains:
 		return "has no item of the kind that it must contain"
 	case *kind.MinContains:

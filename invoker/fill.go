@@ -33,9 +33,9 @@ func Fill(inv Invoker, arguments map[string]string) (Invoker, error) {
 	for _, argument := range slices.Sorted(maps.Keys(arguments)) {
 		switch {
 		case arguments[argument] == "":
-			return nil, fmt.Errorf("tool %q: the argument %q is to be filled with a trusted value that has no name", def.Name, argument)
+			return nil, fmt.Errorf("tool %q: the trusted value for the argument %q has no name", def.Name, argument)
 		case !def.Takes(argument):
-			return nil, fmt.Errorf("tool %q has no argument %q that could be filled", def.Name, argument)
+			return nil, fmt.Errorf("tool %q has no argument %q to fill with a trusted value", def.Name, argument)
 		}
 	}
 	return guard(inv, rules{fills: arguments})
@@ -60,7 +60,7 @@ func Require(inv Invoker, names ...string) (Invoker, error) {
 }
 
 // errNoTool is returned by Fill, Withhold and Require for a nil Invoker.
-var errNoTool = errors.New("there is no tool: the invoker is nil")
+var errNoTool = errors.New("the invoker is nil")
 
 // guard wraps inv in a tool with rules of its own.
 func guard(inv Invoker, by rules) (Invoker, error) {
@@ -85,7 +85,7 @@ func guard(inv Invoker, by rules) (Invoker, error) {
 		return nil, err
 	}
 	if name := t.unsendable(inv.Definition().InputSchema, by.fills); name != "" {
-		return nil, fmt.Errorf("tool %q requires the argument %q, which nobody may send: fill it with a trusted value", def.Name, name)
+		return nil, fmt.Errorf("tool %q requires the argument %q, which callers may not send: fill it with a trusted value", def.Name, name)
 	}
 	return t, nil
 }
@@ -174,7 +174,7 @@ func (f *filler) misfit(all any) *Failure {
 func unfit(name string, cause error) *Failure {
 	return &Failure{
 		Code:    Internal,
-		Message: "The tool was not run: " + name + ", which the program sets, is not what the tool takes. No argument can change that.",
+		Message: "The tool was not run: " + name + ", which the program sets, is not a value that the tool accepts. No argument can change that.",
 		Cause:   cause,
 	}
 }

@@ -105,9 +105,9 @@ func (s *shape) fieldFault(t reflect.Type, field reflect.StructField) string {
 		return embeddedFault(field)
 	case !field.IsExported() || name == "":
 	case strings.ContainsFunc(name, func(r rune) bool { return !inName(r) }):
-		return fmt.Sprintf("has the name %q in its json tag, of which package json takes only letters, digits and some signs", name)
+		return fmt.Sprintf("has the name %q in its json tag; package json accepts only letters, digits and some punctuation there", name)
 	case slices.Contains(tag[1:], "string"):
-		return "has the option string in its json tag, which a schema cannot say; make it a string"
+		return "has the option string in its json tag, which a schema cannot express; give the field the type string"
 	case s.fields[t][name] != nil:
 		return "has the name " + name + " in JSON, as another field does"
 	}
@@ -123,7 +123,7 @@ func embeddedFault(field reflect.StructField) string {
 		inner = inner.Elem()
 	}
 	if inner.Kind() != reflect.Struct && field.IsExported() {
-		return "is embedded and no struct; give it a name"
+		return "is embedded and is not a struct; give it a name"
 	}
 	return ""
 }
@@ -167,13 +167,13 @@ func ownSchema(t reflect.Type) (schema *jsonschema.Schema, opaque bool, err erro
 	case implements[Describer](t):
 		var text string
 		if err := contain.Call("the method JSONSchema", func() { text = reflect.New(t).Interface().(Describer).JSONSchema() }); err != nil {
-			return nil, false, fmt.Errorf("the type %v gives no schema: %w", t, err)
+			return nil, false, fmt.Errorf("the type %v provides no schema: %w", t, err)
 		}
 		if err := json.Unmarshal([]byte(text), &schema); err != nil {
-			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: %w", t, err)
+			return nil, false, fmt.Errorf("the method JSONSchema of %v did not return a JSON Schema: %w", t, err)
 		}
 		if schema == nil {
-			return nil, false, fmt.Errorf("what JSONSchema of %v returns is no JSON Schema: null", t)
+			return nil, false, fmt.Errorf("the method JSONSchema of %v did not return a JSON Schema: it returned null", t)
 		}
 		if schema.Type == "" && schema.Types == nil {
 			schema.Types = anyType()

@@ -22,7 +22,7 @@ type Forged struct {
 
 // Error returns a message with the names.
 func (f *Forged) Error() string {
-	return "the arguments name what only the program may set: " + strings.Join(f.Names, ", ")
+	return "the arguments contain names that only the program may set: " + strings.Join(f.Names, ", ")
 }
 
 // named is a need for a value of any type.
@@ -82,8 +82,8 @@ func lacking(ctx context.Context, needs []Need) *Failure {
 	}
 	return &Failure{
 		Code: Unauthorized,
-		Message: "The tool was not run: it needs to know " + strings.Join(names, ", ") +
-			", which only the program that runs it can tell. No argument can replace that.",
+		Message: "The tool was not run: it needs " + strings.Join(names, ", ") +
+			", which only the program that runs it can provide. No argument can replace that.",
 		Cause: errors.Join(causes...),
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Panic is the cause of the failure of a tool whose function panicked. It is for
 // logs.
 type Panic struct {
-	// Value is the argument of the panic; nil if the function ended its goroutine
+	// Value is the argument of the panic; nil if the function called runtime.Goexit
 	// with [runtime.Goexit] instead. An error whose methods panic is replaced by an
 	// error with its text.
 	Value any
@@ -24,7 +24,7 @@ const maxStack = 64 << 10
 // Error returns the text of the value, without the stack.
 func (p *Panic) Error() string {
 	if p.Value == nil {
-		return "the function ended its goroutine"
+		return "the function called runtime.Goexit"
 	}
 	return "panic: " + contain.Text(p.Value)
 }

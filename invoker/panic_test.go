@@ -154,7 +154,7 @@ func (undescribed) JSONSchema() string { panic("no schema") }
 
 func TestAPanicOfJSONSchemaIsAnErrorOfNew(t *testing.T) {
 	_, err := invoker.New("t", "", func(context.Context, struct{ A undescribed }) (string, error) { return "", nil }, nil)
-	want := `tool "t": the argument type: the type invoker_test.undescribed gives no schema: the method JSONSchema panicked: no schema`
+	want := `tool "t": the argument type: the type invoker_test.undescribed provides no schema: the method JSONSchema panicked: no schema`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -181,7 +181,7 @@ func TestRulesForNoTool(t *testing.T) {
 		_, withhold := invoker.Withhold(inv, map[string]string{"a": "b"})
 		_, require := invoker.Require(inv)
 		for _, err := range []error{fill, withhold, require} {
-			if err == nil || err.Error() != "there is no tool: the invoker is nil" {
+			if err == nil || err.Error() != "the invoker is nil" {
 				t.Errorf("%T: %v", inv, err)
 			}
 		}

@@ -133,7 +133,7 @@ func newTool(def Definition, run function, by rules) (*tool, error) {
 		t.lenient = newLenientChecker(def.InputSchema, by.assertFormats)
 	}
 	if !admitsObjects(def.InputSchema) {
-		return nil, fmt.Errorf("the input schema of tool %q cannot be used: arguments are an object, and it allows none", def.Name)
+		return nil, fmt.Errorf("the input schema of tool %q cannot be used: arguments are an object, and the schema allows none", def.Name)
 	}
 	if def.OutputSchema == nil || by.uncheckedResults {
 		return t, nil
@@ -302,7 +302,7 @@ func (t *tool) checkResult(contents []canister.Content) []violation {
 		violations = append(violations, faults...)
 	}
 	if !found {
-		return []violation{{text: "has no structured content, which the schema calls for"}}
+		return []violation{{text: "has no structured content, which the schema requires"}}
 	}
 	return violations
 }
@@ -343,7 +343,7 @@ func badResult(violations []violation, output Output) *Failure {
 // began.
 func notStarted(err error) *Failure {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Failure{Code: Timeout, Message: "The time was over before the tool was called. Nothing was done.", Retryable: true, Cause: err}
+		return &Failure{Code: Timeout, Message: "The time limit passed before the tool was called. Nothing was done.", Retryable: true, Cause: err}
 	}
 	return &Failure{Code: Canceled, Message: "The call was interrupted before it began. Nothing was done.", Retryable: true, Cause: err}
 }

@@ -89,7 +89,7 @@ func TestViolationsSayWhatToDo(t *testing.T) {
 		{"all of one type", `{"city":"Oslo","area":4}`, []string{`/area: 4 is not an object`}},
 		{"items", `{"city":"Oslo","tags":["a","B","a","c"]}`, []string{
 			`/tags: has 4 items; at most 3 allowed`,
-			`/tags: items 0 and 2 are equal; all must differ`,
+			`/tags: items 0 and 2 are equal; all items must be different`,
 			`/tags/1: "B" does not match the pattern ^[a-z]+$`,
 		}},
 		{"pointer escapes", `{"city":"Oslo","a/b~c":1}`, []string{
@@ -167,7 +167,7 @@ func TestEveryKeywordHasWords(t *testing.T) {
 		{`{"properties":{"a":{"contains":{"type":"string"},"minContains":2}}}`, `{"a":["x"]}`, `/a: has 1 item of the kind that it must contain; at least 2 needed`},
 		{`{"properties":{"a":{"contains":{"type":"string"},"maxContains":1}}}`, `{"a":["x","y"]}`, `/a: has 2 items of the kind that it may contain; at most 1 allowed`},
 		{`{"properties":{"a":{"minItems":2}}}`, `{"a":[]}`, `/a: has 0 items; at least 2 needed`},
-		{`{"properties":{"a":{"not":{"type":"string"}}}}`, `{"a":"x"}`, `/a: is what the schema rules out here (not)`},
+		{`{"properties":{"a":{"not":{"type":"string"}}}}`, `{"a":"x"}`, `/a: matches a schema that is excluded here (not)`},
 		{`{"properties":{"a":false}}`, `{"a":1}`, `/a: is not allowed here`},
 		{`{"properties":{"a":{"oneOf":[{"type":"integer"},{"type":"number"}]}}}`, `{"a":1}`, `/a: fits more than one of the allowed forms (1 and 2); it must fit exactly one`},
 		{`{"unevaluatedProperties":false}`, `{"a":1}`, `/a: is not allowed here`},
@@ -245,11 +245,11 @@ func TestUnusableDefinitions(t *testing.T) {
 	for _, test := range []struct{ name, schema, want string }{
 		{"not JSON", `{"type":`, "not usable JSON:\nschema: not valid JSON at byte 8 of 8"},
 		{"no schema", `[]`, "a schema is an object"},
-		{"true", `true`, "arguments are an object, and it allows none"},
-		{"of strings", `{"type":"string"}`, "arguments are an object, and it allows none"},
+		{"true", `true`, "arguments are an object, and the schema allows none"},
+		{"of strings", `{"type":"string"}`, "arguments are an object, and the schema allows none"},
 		{"unknown type", `{"properties":{"a":{"type":"strng"}}}`, "not a valid JSON Schema:\n/properties/a/type: \"strng\" (a string) is not one of"},
-		{"dangling", `{"properties":{"a":{"$ref":"#/$defs/x"}}}`, `its $ref "#/$defs/x" leads nowhere`},
-		{"dangling anchor", `{"properties":{"a":{"$ref":"#x"}}}`, `its $ref "#x" leads nowhere`},
+		{"dangling", `{"properties":{"a":{"$ref":"#/$defs/x"}}}`, `its $ref "#/$defs/x" cannot be resolved`},
+		{"dangling anchor", `{"properties":{"a":{"$ref":"#x"}}}`, `its $ref "#x" cannot be resolved`},
 		{"deep", deep[:200_000], "nested more than 200 deep"},
 		{"nested", strings.Repeat(`{"not":`, 300) + `{}` + strings.Repeat(`}`, 300), "nested more than 200 deep"},
 		{"large", deep, "more than the limit of 262144"},

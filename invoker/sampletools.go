@@ -52,11 +52,11 @@ type ToolResult struct {
 
 // ErrNoModelTools is the cause of the failure of a request with tools if the
 // model that would answer it does not take tools.
-var ErrNoModelTools = errors.New("the model of this call takes no tools")
+var ErrNoModelTools = errors.New("the model of this call does not support tools")
 
 // NoModelTools returns the failure with the cause [ErrNoModelTools].
 func NoModelTools() *Failure {
-	return &Failure{Code: Unavailable, Message: "The tool wants to give the model tools, and the model that can be asked here takes none.", Cause: ErrNoModelTools}
+	return &Failure{Code: Unavailable, Message: "The tool wants to offer tools to the model, but the model that is available here does not support tools.", Cause: ErrNoModelTools}
 }
 
 // UsesTools reports whether the request involves tools, so that only a model that
@@ -97,7 +97,7 @@ func (r *SampleRequest) CheckTools() error {
 	case "", ToolsAuto, ToolsNone:
 	case ToolsRequired:
 		if len(r.Tools) == 0 {
-			return Failf(InvalidArguments, "The model has to use a tool (tool choice %q), and there is none.", r.ToolChoice)
+			return Failf(InvalidArguments, "The tool choice is %q, but the request has no tools.", r.ToolChoice)
 		}
 	default:
 		return Failf(InvalidArguments, "The tool choice is %q; it must be %q, %q or %q.", r.ToolChoice, ToolsAuto, ToolsRequired, ToolsNone)
@@ -117,17 +117,17 @@ func (r *SampleRequest) CheckTools() error {
 func (m *SampleMessage) checkTools(i int, open map[string]bool) (map[string]bool, error) {
 	switch {
 	case len(m.ToolUses) > 0 && m.Role != "assistant":
-		return nil, Failf(InvalidArguments, "Message %d uses tools, and is not one of the assistant.", i)
+		return nil, Failf(InvalidArguments, "Message %d uses tools, but its role is not assistant.", i)
 	case len(m.ToolResults) > 0 && m.Role != "user":
-		return nil, Failf(InvalidArguments, "Message %d has results of tools, and is not one of the user.", i)
+		return nil, Failf(InvalidArguments, "Message %d has tool results, but its role is not user.", i)
 	case len(m.ToolResults) > 0 && len(m.Content) > 0:
-		return nil, Failf(InvalidArguments, "Message %d has results of tools, and other content beside them.", i)
+		return nil, Failf(InvalidArguments, "Message %d has tool results together with other content.", i)
 	case len(m.ToolResults) == 0 && len(open) > 0:
 		return nil, missingResult(i-1, open)
 	}
 	for _, result := range m.ToolResults {
 		if !open[result.ToolUseID] {
-			return nil, Failf(InvalidArguments, "Message %d has a result for the tool use %q, which the message before it does not have, or a second one.", i, result.ToolUseID)
+			return nil, Failf(InvalidArguments, "Message %d has a result for the tool use %q, but the previous message has no such tool use, or it already has a result.", i, result.ToolUseID)
 		}
 		delete(open, result.ToolUseID)
 	}
@@ -137,7 +137,7 @@ func (m *SampleMessage) checkTools(i int, open map[string]bool) (map[string]bool
 	for _, use := range m.ToolUses {
 		switch {
 		case use.ID == "" || open[use.ID]:
-			return nil, Failf(InvalidArguments, "A tool use in message %d has no ID, or that of another one: %q.", i, use.ID)
+			return nil, Failf(InvalidArguments, "A tool use in message %d has no ID, or the ID of another tool use: %q.", i, use.ID)
 		case len(use.Input) > 0 && !isObject(use.Input):
 			return nil, Failf(InvalidArguments, "The input of the tool use %q in message %d is not a JSON object.", use.ID, i)
 		}
@@ -150,7 +150,7 @@ func (m *SampleMessage) checkTools(i int, open map[string]bool) (map[string]bool
 // result.
 func missingResult(i int, open map[string]bool) error {
 	for id := range open {
-		return Failf(InvalidArguments, "The tool use %q in message %d has no result in the message behind it.", id, i)
+		return Failf(InvalidArguments, "The tool use %q in message %d has no result in the next message.", id, i)
 	}
 	return nil
 }

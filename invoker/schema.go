@@ -24,7 +24,7 @@ const (
 )
 
 // errTooCostly stops a check that exceeds its limits.
-var errTooCostly = errors.New("checking it takes too long")
+var errTooCostly = errors.New("checking takes too long")
 
 // checker checks values against one compiled schema.
 type checker struct {
@@ -114,9 +114,9 @@ func schemaProblem(doc any, err error) error {
 	case errors.As(err, &invalid) && errors.As(invalid.Err, &broken):
 		return errors.New("it is not a valid JSON Schema:" + report("schema", explain(broken, doc, nil)))
 	case errors.As(err, &missing):
-		return fmt.Errorf("its $ref %q leads nowhere", local(missing.URL))
+		return fmt.Errorf("its $ref %q cannot be resolved", local(missing.URL))
 	case errors.As(err, &anchor):
-		return fmt.Errorf("its $ref %q leads nowhere", local(anchor.Reference))
+		return fmt.Errorf("its $ref %q cannot be resolved", local(anchor.Reference))
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, ""))
 }

@@ -170,7 +170,7 @@ func mayBeNull(schema *jsonschema.Schema) bool { return slices.Contains(schema.T
 
 func setDescription(s *jsonschema.Schema, text string) error {
 	if s.Description != "" && s.Description != text {
-		return errors.New("stands beside another description; keep one of them")
+		return errors.New("differs from the description in another tag; keep one of them")
 	}
 	s.Description = text
 	return nil
@@ -183,7 +183,7 @@ func setNumber(target **float64, text string) error {
 	}
 	f, exactly := exact.Float64()
 	if exact.IsInt() && !exactly {
-		return errors.New("has more digits than a schema can keep")
+		return errors.New("has more digits than a schema can store")
 	}
 	*target = &f
 	return nil
@@ -192,7 +192,7 @@ func setNumber(target **float64, text string) error {
 func setCount(target **int, text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return errors.New("is not a whole number from 0")
+		return errors.New("is not a whole number of 0 or more")
 	}
 	*target = &n
 	return nil
@@ -233,7 +233,7 @@ func setEnum(s *jsonschema.Schema, text string) error {
 	for _, value := range values {
 		shown := shown(value)
 		if value == "" || seen[shown] {
-			return errors.New("has a value that is empty or there twice")
+			return errors.New("has an empty or a repeated value")
 		}
 		seen[shown] = true
 	}
@@ -254,7 +254,7 @@ func valueOf(s *jsonschema.Schema, text string) (any, error) {
 	}
 	value, _, faults := parse([]byte(text))
 	if len(faults) > 0 {
-		return nil, fmt.Errorf("is no JSON: %s", faults[0].text)
+		return nil, fmt.Errorf("is not JSON: %s", faults[0].text)
 	}
 	return value, nil
 }
@@ -288,7 +288,7 @@ func checkTagged(s *jsonschema.Schema) error {
 	case s.MultipleOf != nil && *s.MultipleOf <= 0:
 		return fmt.Errorf("its multipleOf %v is not greater than 0", *s.MultipleOf)
 	case crossed(s.MinLength, s.MaxLength), crossed(s.MinItems, s.MaxItems), crossed(s.MinProperties, s.MaxProperties):
-		return errors.New("its lower limit is greater than its upper one")
+		return errors.New("its lower limit is greater than its upper limit")
 	}
 	for _, value := range s.Enum {
 		if value == nil {

@@ -78,7 +78,7 @@ func TestTagsAreRules(t *testing.T) {
 		`{"kind":"tea","sugar":0.3}`:                    `/sugar: 0.3 is not a multiple of 0.25`,
 		`{"kind":"tea","extras":["gin"]}`:               `/extras/0: "gin" is not one of "milk", "lemon"`,
 		`{"kind":"tea","extras":[]}`:                    `/extras: has 0 items; at least 1 needed`,
-		`{"kind":"tea","extras":["milk","milk"]}`:       `/extras: items 0 and 1 are equal; all must differ`,
+		`{"kind":"tea","extras":["milk","milk"]}`:       `/extras: items 0 and 1 are equal; all items must be different`,
 		`{"kind":"tea","size":3}`:                       `/size: 3 is not one of 1, 2, 4, null`,
 		`{"kind":"tea","seats":[{"row":"d"}]}`:          `/seats/0/row: "d" is not one of "a,b", "c"`,
 		`{"kind":"tea","until":"soon"}`:                 `/until: "soon" is not in the format date-time, which looks like 2026-01-31T15:04:05Z`,
@@ -144,7 +144,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 	}](), `the tag minimum:"abc" is not a number`)
 	check(tryIn[struct {
 		A int `maximum:"9007199254740993"`
-	}](), "has more digits than a schema can keep")
+	}](), "has more digits than a schema can store")
 	check(tryIn[struct {
 		A int `maximum:"1/2"`
 	}](), "is not a number")
@@ -165,10 +165,10 @@ func TestTagsThatCannotBe(t *testing.T) {
 	}](), "the field is an array")
 	check(tryIn[struct {
 		A string `minLength:"-1"`
-	}](), "is not a whole number from 0")
+	}](), "is not a whole number of 0 or more")
 	check(tryIn[struct {
 		A string `minLength:"3" maxLength:"2"`
-	}](), "its lower limit is greater than its upper one")
+	}](), "its lower limit is greater than its upper limit")
 	check(tryIn[struct {
 		A int `minimum:"3" maximum:"2"`
 	}](), "its minimum 3 is greater than its maximum 2")
@@ -183,13 +183,13 @@ func TestTagsThatCannotBe(t *testing.T) {
 	}](), "is not one of date, date-time, duration, email")
 	check(tryIn[struct {
 		A int `enum:"1,two"`
-	}](), "is no JSON")
+	}](), "is not JSON")
 	check(tryIn[struct {
 		A int `enum:"1,1"`
-	}](), "there twice")
+	}](), "an empty or a repeated value")
 	check(tryIn[struct {
 		A string `enum:"a,,b"`
-	}](), "is empty or there twice")
+	}](), "has an empty or a repeated value")
 	check(tryIn[struct {
 		A string `enum:"[]"`
 	}](), "has no values")
@@ -201,7 +201,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 	}](), "the value 5 of its enum breaks the field's own schema")
 	check(tryIn[struct {
 		A int `default:"x"`
-	}](), `the tag default:"x" is no JSON`)
+	}](), `the tag default:"x" is not JSON`)
 	check(tryIn[struct {
 		A int `default:"9" maximum:"3"`
 	}](), "9 is greater than the maximum 3")
@@ -228,7 +228,7 @@ func TestTagsThatCannotBe(t *testing.T) {
 	}](), "the tag maxlength must be written maxLength")
 	check(tryIn[struct {
 		A string `jsonschema:"one" description:"two"`
-	}](), "stands beside another description")
+	}](), "differs from the description in another tag")
 	check(tryOut[struct {
 		A int `minimum:"abc"`
 	}](), "result type: the field")

@@ -127,13 +127,13 @@ func (v Value) IsSecret() bool { return v.secret }
 // an error if the value has no JSON form.
 func (v Value) Reveal() (json.RawMessage, error) {
 	if v.value == nil {
-		return nil, errors.New("there is no trusted value")
+		return nil, errors.New("the trusted value is not set")
 	}
 	if text, ok := (*v.value).(json.RawMessage); ok {
 		return slices.Clone(text), nil
 	}
 	if s := reflect.ValueOf(*v.value); s.Kind() == reflect.String && !utf8.ValidString(s.String()) {
-		return nil, fmt.Errorf("the trusted value %q is not UTF-8, so that JSON would make it another", v.name)
+		return nil, fmt.Errorf("the trusted value %q is not UTF-8, so JSON would change it", v.name)
 	}
 	var text []byte
 	var err error

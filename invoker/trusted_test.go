@@ -396,7 +396,7 @@ func TestFillThatCannotBe(t *testing.T) {
 	}
 	// What nobody fills, and nobody may send, would make each call fail.
 	required := raw(t, `{"properties":{"a":{},"User_id":{}},"required":["User_id"]}`)
-	const unsendable = `requires the argument "User_id", which nobody may send`
+	const unsendable = `requires the argument "User_id", which callers may not send`
 	if _, err := invoker.Fill(required, map[string]string{"a": "user_id"}); err == nil || !strings.Contains(err.Error(), unsendable) {
 		t.Error(err)
 	}

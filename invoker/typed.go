@@ -161,13 +161,13 @@ func (in *input) filled(def *Definition) (fills map[string]string, types map[str
 		name := need.Name()
 		if t, ok := fields[name]; ok {
 			if !def.Takes(name) {
-				return nil, nil, fmt.Errorf("the input schema needs a property %q, for the field that the trusted value is put into; it is not shown", name)
+				return nil, nil, fmt.Errorf("the input schema needs a property %q, for the field that receives the trusted value; models do not see that property", name)
 			}
 			fills[name], types[name] = name, t
 		}
 		for field := range fields {
 			if field != name && strings.EqualFold(field, name) {
-				return nil, nil, fmt.Errorf("the field %q would stay empty: write its name as that of the trusted value %q", field, name)
+				return nil, nil, fmt.Errorf("the field %q would stay empty: spell its name like the trusted value %q", field, name)
 			}
 		}
 	}

@@ -222,8 +222,8 @@ func TestFieldsThatAreNotWhatTheyLookLike(t *testing.T) {
 		"has the name - in its json tag": tryIn[struct {
 			Base `json:"-"`
 		}](),
-		"pointer to an unexported type": tryIn[struct{ *base }](),
-		"is embedded and no struct":     tryIn[struct{ Number }](),
+		"pointer to an unexported type":   tryIn[struct{ *base }](),
+		"is embedded and is not a struct": tryIn[struct{ Number }](),
 		"has the option string in its json tag": tryIn[struct {
 			N int `json:"n,string"`
 		}](),
@@ -236,7 +236,7 @@ func TestFieldsThatAreNotWhatTheyLookLike(t *testing.T) {
 				S string `json:"🙂,omitempty"`
 			} `json:"n"`
 		}](),
-		"returns is no JSON Schema: null": tryIn[struct{ N nullDescriber }](),
+		"did not return a JSON Schema: it returned null": tryIn[struct{ N nullDescriber }](),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)

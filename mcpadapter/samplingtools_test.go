@@ -154,9 +154,9 @@ func TestSamplingRules(t *testing.T) {
 	for messages, want := range map[string]string{
 		askWeather + `,` + use:                    `"u" in message 1 has no result`,
 		askWeather + `,` + use + `,` + askWeather: `"u" in message 1 has no result`,
-		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or a second one",
+		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,` + told + `]}`:               "or it already has a result",
 		askWeather + `,` + use + `,{"role":"user","content":[` + told + `,{"type":"text","text":"x"}]}`: "other content beside",
-		askWeather + `,{"role":"user","content":` + told + `}`:                                          "which the message before it does not have",
+		askWeather + `,{"role":"user","content":` + told + `}`:                                          "but the previous message has no such tool use",
 	} {
 		got := relayed(t, c, "relay", `{"maxTokens":9,"tools":[`+weatherTool+`],"messages":[`+messages+`]}`)
 		if !strings.Contains(got, "-32602") || !strings.Contains(got, want) {

@@ -151,7 +151,7 @@ func TestWhatKeptFromConnecting(t *testing.T) {
 		}
 	}
 	_, err := Stdio([]string{"sh", "-c", "echo no such option; exit 2"}, nil).Open(t.Context())
-	if want := "exited: exit status 2; stdout has lines that are no messages: no such option"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "exited: exit status 2; stdout has lines that are not messages: no such option"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Open: %v, want %q", err, want)
 	}
 }

@@ -266,7 +266,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 	wantAside(t, look(t, p, "", tool("a", "Reads.")), "")
 	wantAside(t, look(t, p, "", tool("a", "Reads."), tool("b", "New.")), "b", "it is new and cannot be pinned")
-	wantAside(t, look(t, p, "", tool("a", "Else.")), "a", "its description changed", "cannot be noted")
+	wantAside(t, look(t, p, "", tool("a", "Else.")), "a", "its description changed", "cannot be recorded")
 	wantAside(t, look(t, p, pins.Warn, tool("a", "Else."), tool("b", "New.")), "")
 	wantAside(t, look(t, p, pins.Allow, tool("a", "Else.")), "")
 }

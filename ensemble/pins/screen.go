@@ -62,7 +62,7 @@ func (s *screen) look(definitions []*invoker.Definition) map[string]error {
 	s.file.mu.Unlock()
 	if err != nil {
 		err = s.file.wrap(err)
-		s.log.Warn("the tools cannot be compared with their pins, or not be pinned", event.PinsFailed, zap.Error(err))
+		s.log.Warn("the tools could not be compared with their pins, or could not be pinned", event.PinsFailed, zap.Error(err))
 	}
 	if compared == nil && err != nil {
 		return s.unknown(seen, err)
@@ -146,10 +146,10 @@ func (s *screen) judge(compared []sighting, err error) map[string]error {
 			aside[c.name] = fmt.Errorf("it is new and cannot be pinned: %w", err)
 		case !c.changed:
 		case s.policy == Allow && err == nil:
-			s.log.Info("a tool has changed, and is pinned anew", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
+			s.log.Info("a tool has changed, and was pinned again", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
 		case s.strict():
 			aside[c.name] = c.reason(err)
-			s.log.Warn("a tool has changed since it was pinned, and is set aside", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
+			s.log.Warn("a tool has changed since it was pinned, and was set aside", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
 		default:
 			s.log.Warn("a tool has changed since it was pinned", event.PinChanged, tool, zap.String("changed", whatChanged(c.changes)), zap.String("accept", c.command()))
 		}
@@ -179,7 +179,7 @@ func (s *screen) strict() bool { return s.policy != Warn && s.policy != Allow }
 func (c *sighting) reason(err error) error {
 	since := fmt.Sprintf("%s changed since it was pinned on %s", whatChanged(c.changes), c.entry.Pinned.Format(time.DateOnly))
 	if err != nil {
-		return fmt.Errorf("%s, and this cannot be noted: %w", since, err)
+		return fmt.Errorf("%s, and the change cannot be recorded: %w", since, err)
 	}
 	return fmt.Errorf("%s; see consort pins, and accept it with: %s", since, c.command())
 }

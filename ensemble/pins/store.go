@@ -37,9 +37,9 @@ func parse(text []byte) ([]Entry, error) {
 	}
 	switch {
 	case c.Version > version:
-		return nil, fmt.Errorf("it is of version %d, and only version %d is known here: use a later release", c.Version, version)
+		return nil, fmt.Errorf("it has version %d, and this program knows only version %d: use a later release", c.Version, version)
 	case c.Version < 1:
-		return nil, errors.New("it is no file of pins: it has no version")
+		return nil, errors.New("it is not a pin file: it has no version")
 	}
 	for i := range c.Tools {
 		if err := c.Tools[i].settle(); err != nil {
@@ -59,7 +59,7 @@ func parse(text []byte) ([]Entry, error) {
 // form and checks the fingerprints.
 func (e *Entry) settle() error {
 	if !e.Definition.settle(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.settle(e.Tool, e.Pending.Fingerprint) {
-		return fmt.Errorf("the fingerprint of %q of %q is not that of its definition", e.Tool, e.Ensemble)
+		return fmt.Errorf("the fingerprint of %q of %q does not match its definition", e.Tool, e.Ensemble)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func Example() {
 	end()
 	// Output:
 	// ada 1 <nil>
-	// the bearer token is not one of this server's
+	// the bearer token is unknown to this server
 	// true
 }
 

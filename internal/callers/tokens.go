@@ -25,8 +25,8 @@ type Token struct {
 
 // Reasons why a token is not accepted.
 var (
-	ErrNone    = errors.New("there is no bearer token")
-	ErrWrong   = errors.New("the bearer token is not one of this server's")
+	ErrNone    = errors.New("the bearer token is missing")
+	ErrWrong   = errors.New("the bearer token is unknown to this server")
 	ErrExpired = errors.New("the bearer token has expired")
 )
 

@@ -234,6 +234,6 @@ func TestServeGRPCWithWrongFiles(t *testing.T) {
 	if got := consort(t, "serve", "--http", "127.0.0.1:0", "--config", file(t, "[serve]\ngrpc = \"127.0.0.1:0\"\nclients = [{certificate = \"a\"}]\n"+ours.tls(ours))); got.status != int(exit.Usage) {
 		t.Errorf("HTTP is open to clients with certificates: %+v", got)
 	} else {
-		contains(t, "standard error", got.stderr, "HTTP does not ask for")
+		contains(t, "standard error", got.stderr, "HTTP does not request")
 	}
 }

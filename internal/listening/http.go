@@ -100,7 +100,7 @@ func Abandon(w http.ResponseWriter, r *http.Request) {
 func WithoutBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			Refuse(w, r, http.StatusBadRequest, "a request has no body here")
+			Refuse(w, r, http.StatusBadRequest, "a request must not have a body here")
 			return
 		}
 		next.ServeHTTP(w, r)

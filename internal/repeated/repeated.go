@@ -210,7 +210,7 @@ func canonical(value any) string {
 	return string(text)
 }
 
-var errNoValue = errors.New("no JSON, or an object that has a member twice")
+var errNoValue = errors.New("not JSON, or an object with a repeated member")
 
 // decode parses one JSON text and keeps numbers as they are written. A duplicate
 // member is an error, because such a text contains more than its value.

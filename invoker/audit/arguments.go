@@ -32,7 +32,7 @@ func (t *Trail) arguments(clean cleaner, wrote json.RawMessage) json.RawMessage 
 	case json.Valid(text) && depth(text) <= maxDepth:
 		text = clean.json(omit(text, t.opts.Omit))
 	case len(t.opts.Omit) > 0:
-		return quote(fmt.Sprintf("[omitted: %d bytes that are no JSON]", len(wrote)))
+		return quote(fmt.Sprintf("[omitted: %d bytes that are not JSON]", len(wrote)))
 	default:
 		text = quote(clean.text(string(text), len(text)))
 	}

@@ -71,6 +71,6 @@ func ExampleRead() {
 	}
 	// Output:
 	// add_task OK
-	// audit: line 2 is no record: unexpected end of JSON input
+	// audit: line 2 is not a record: unexpected end of JSON input
 	// list_tasks OK
 }

@@ -84,7 +84,7 @@ func OpenFile(path string, opts *FileOptions) (*File, error) {
 // open opens a file of records.
 func open(path string) (*opened, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("audit: %s is no regular file", path)
+		return nil, fmt.Errorf("audit: %s is not a regular file", path)
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *File) Record(_ context.Context, record *Record) error {
 		err = f.sync(to, wrote)
 	}
 	if err != nil {
-		return fmt.Errorf("audit: a record was not kept: %w", err)
+		return fmt.Errorf("audit: a record was not written: %w", err)
 	}
 	return nil
 }

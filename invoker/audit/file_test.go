@@ -148,7 +148,7 @@ func TestFileWithTornLine(t *testing.T) {
 			t.Fatalf("cut at %d, the records are %s, want %s; %v", cut, got, want, errs)
 		}
 		for _, err := range errs {
-			if !strings.Contains(err.Error(), "line 2 is no record") {
+			if !strings.Contains(err.Error(), "line 2 is not a record") {
 				t.Errorf("the error is %v", err)
 			}
 		}
@@ -158,9 +158,9 @@ func TestFileWithTornLine(t *testing.T) {
 func TestOpenFileFails(t *testing.T) {
 	folder := t.TempDir()
 	for path, want := range map[string]string{
-		folder:                                   "is no regular file",
+		folder:                                   "is not a regular file",
 		filepath.Join(folder, "none", "a.jsonl"): "no such file",
-		os.DevNull:                               "is no regular file",
+		os.DevNull:                               "is not a regular file",
 	} {
 		if file, err := audit.OpenFile(path, nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, %v", path, file, err)

@@ -54,14 +54,14 @@ func readLine(reader *bufio.Reader) (line []byte, size int, err error) {
 // parse parses one line.
 func parse(line []byte, size, number int) (Record, error) {
 	if size > maxLine {
-		return Record{}, fmt.Errorf("audit: line %d is no record: it has %d bytes, and %d is the most", number, size, maxLine)
+		return Record{}, fmt.Errorf("audit: line %d is not a record: it has %d bytes; at most %d are allowed", number, size, maxLine)
 	}
 	var record Record
 	if line = bytes.TrimSpace(line); line[0] != '{' {
-		return Record{}, fmt.Errorf("audit: line %d is no record: it is no JSON object", number)
+		return Record{}, fmt.Errorf("audit: line %d is not a record: it is not a JSON object", number)
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
-		return Record{}, fmt.Errorf("audit: line %d is no record: %w", number, err)
+		return Record{}, fmt.Errorf("audit: line %d is not a record: %w", number, err)
 	}
 	return record, nil
 }

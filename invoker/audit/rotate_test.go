@@ -104,7 +104,7 @@ func TestFileCannotBeFollowed(t *testing.T) {
 		t.Errorf("the folder is gone: %v", err)
 	}
 	must(t, os.MkdirAll(path, 0o700))
-	if err := file.Record(t.Context(), &audit.Record{Tool: "lost"}); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if err := file.Record(t.Context(), &audit.Record{Tool: "lost"}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder has taken its place: %v", err)
 	}
 	must(t, os.Remove(path))

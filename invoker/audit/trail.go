@@ -87,7 +87,7 @@ func (t *Trail) Keep(ctx context.Context, record Record) {
 			zap.String("tool", record.Tool), zap.String("invocation", record.Invocation), zap.Error(err))
 	}
 	if err := t.hand(context.WithoutCancel(ctx), &record); err != nil {
-		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be kept", event.AuditFailed, zap.String("tool", record.Tool),
+		event.Log(ctx, t.opts.Logger, zapcore.ErrorLevel, "an audit record could not be written", event.AuditFailed, zap.String("tool", record.Tool),
 			zap.String("invocation", record.Invocation),
 			zap.String("code", record.Code), zap.Error(err))
 	}

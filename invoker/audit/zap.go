@@ -35,7 +35,7 @@ func (s zapSink) Record(ctx context.Context, record *Record) error {
 	}
 	entry := s.logger.Check(level, "invocation")
 	if entry == nil {
-		return errors.New("audit: the logger does not take the record: its level is too high, or it samples")
+		return errors.New("audit: the logger drops the record: its level is too high, or it samples")
 	}
 	var failed failures
 	entry.Time, entry.ErrorOutput = record.Time, &failed

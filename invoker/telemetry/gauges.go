@@ -40,12 +40,12 @@ func newGauges(meter metric.Meter) (made gauges, err error) {
 		g, *problem = meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
 		return g
 	}
-	made.state = gauge(&problems[0], "consort.ensemble.states", "{ensemble}", "Ensembles of the name that are in the state.")
-	made.inFlight = gauge(&problems[1], "consort.ensemble.calls", "{call}", "Calls under way.")
-	made.tools = gauge(&problems[2], "consort.ensemble.tools", "{tool}", "Tools on offer.")
-	made.aside = gauge(&problems[3], "consort.ensemble.tools.aside", "{tool}", "Tools that were set aside.")
+	made.state = gauge(&problems[0], "consort.ensemble.states", "{ensemble}", "Ensembles with this name in this state.")
+	made.inFlight = gauge(&problems[1], "consort.ensemble.calls", "{call}", "Calls in progress.")
+	made.tools = gauge(&problems[2], "consort.ensemble.tools", "{tool}", "Tools offered to models.")
+	made.aside = gauge(&problems[3], "consort.ensemble.tools.aside", "{tool}", "Tools set aside.")
 	made.restarts, problems[4] = meter.Int64ObservableCounter("consort.ensemble.restarts",
-		metric.WithUnit("{restart}"), metric.WithDescription("Connections that were made anew."))
+		metric.WithUnit("{restart}"), metric.WithDescription("Reconnections."))
 	return made, errors.Join(problems[:]...)
 }
 

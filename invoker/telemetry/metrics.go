@@ -40,12 +40,12 @@ func newInstruments(meter metric.Meter) (made instruments, err error) {
 	}
 	made.agent = seconds("gen_ai.invoke_agent.duration", "Duration of a turn of a conversation.", turnSeconds)
 	made.chat = seconds("gen_ai.client.operation.duration", "Duration of an exchange with a model.", chatSeconds)
-	made.firstChunk = seconds("gen_ai.client.operation.time_to_first_chunk", "Time until the first piece of an answer came.", chatSeconds)
+	made.firstChunk = seconds("gen_ai.client.operation.time_to_first_chunk", "Time until the first piece of an answer arrived.", chatSeconds)
 	made.tool = seconds("gen_ai.execute_tool.duration", "Duration of an invocation of a tool.", chatSeconds)
 	made.request = seconds("mcp.client.operation.duration", "Duration of a request to a server.", mcpSeconds)
 	made.serving = seconds("mcp.server.operation.duration", "Duration of a request of a client.", mcpSeconds)
 	made.clientSession = seconds("mcp.client.session.duration", "Duration of a connection to a server.", mcpSeconds)
-	made.serverSession = seconds("mcp.server.session.duration", "Duration of the session of a client.", mcpSeconds)
+	made.serverSession = seconds("mcp.server.session.duration", "Duration of a client's session.", mcpSeconds)
 	made.connect = seconds("consort.connect.duration", "Duration of an attempt to connect an ensemble.", mcpSeconds)
 	made.tokens, err = meter.Int64Histogram("gen_ai.client.token.usage", metric.WithUnit("{token}"),
 		metric.WithDescription("Tokens of an exchange with a model."), metric.WithExplicitBucketBoundaries(tokenCounts...))

@@ -250,7 +250,7 @@ func TestOddityFiles(t *testing.T) {
 	}
 	for _, o := range openaiserver.Oddities() {
 		if !files[o.Name] {
-			t.Errorf("%s has no file, or stands twice in the table", o.Name)
+			t.Errorf("%s has no file, or occurs twice in the table", o.Name)
 		}
 		delete(files, o.Name)
 		if o.About == "" {
