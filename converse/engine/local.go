@@ -23,16 +23,16 @@ var errCancelled = errors.New("engine: the turn was cancelled")
 // its zero value panic. An idle conversation costs no memory. One that waits or is to
 // be retried costs its identity and a time.
 type Local struct {
-	store history.Store
-	open  converse.OpenFunc
-	opts  Options
-	desk  *desk
-	clock *clock
-	watch Watcher
+	store     history.Store
+	open      converse.OpenFunc
+	opts      Options
+	scheduler *scheduler
+	checks    *checkQueue
+	watch     Watcher
 
 	failures failures
 
-	life     context.Context // ends with Close
+	lifetime context.Context // ends with Close
 	stop     context.CancelFunc
 	ended    sync.WaitGroup // the goroutines other than the turns
 	attempts atomic.Int64   // the latest
@@ -56,43 +56,43 @@ func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Loca
 	if err != nil {
 		return nil, err
 	}
-	l := &Local{store: store, open: open, opts: all, clock: newClock()}
-	l.desk = newDesk(all.Work, l.turn)
+	l := &Local{store: store, open: open, opts: all, checks: newCheckQueue()}
+	l.scheduler = newScheduler(all.Work, l.turn)
 	l.watch = Watcher{Log: store, Stream: all.Stream, Poll: all.Poll, Next: l.next, Failed: l.failures.last}
-	l.life, l.stop = context.WithCancel(context.Background())
-	l.ended.Go(func() { l.clock.run(l.life, l.desk.check) })
+	l.lifetime, l.stop = context.WithCancel(context.Background())
+	l.ended.Go(func() { l.checks.run(l.lifetime, l.scheduler.schedule) })
 	l.ended.Go(l.search)
 	return l, nil
 }
 
 // Send implements [Engine].
 func (l *Local) Send(ctx context.Context, conversation string, message canister.User) error {
-	t, err := l.desk.take(ctx, conversation)
+	t, err := l.scheduler.acquire(ctx, conversation)
 	if err != nil {
-		return l.unsent(conversation, err)
+		return l.sendError(conversation, err)
 	}
 	for n := 0; ; n++ {
 		err := l.post(ctx, conversation, message)
 		if !errors.Is(err, ErrBusy) {
-			l.desk.give(t, err == nil)
+			l.scheduler.release(t, err == nil)
 			return err
 		}
 		// No turn is running here, and calls are open nevertheless: they are made now,
 		// unless another process makes them.
 		if n > 0 {
-			if waited := wait(ctx, l.life, min(l.opts.pause(n-1), time.Second)); waited != nil {
-				l.desk.give(t, false)
+			if waited := wait(ctx, l.lifetime, min(l.opts.pause(n-1), time.Second)); waited != nil {
+				l.scheduler.release(t, false)
 				return fmt.Errorf("%w (%w)", waited, err)
 			}
 		}
-		if err := l.desk.again(ctx, t); err != nil {
-			return l.unsent(conversation, err)
+		if err := l.scheduler.runThenAcquire(ctx, t); err != nil {
+			return l.sendError(conversation, err)
 		}
 	}
 }
 
-// unsent returns the error of a message that could not be sent.
-func (l *Local) unsent(conversation string, err error) error {
+// sendError returns the error of a message that could not be sent.
+func (l *Local) sendError(conversation string, err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
 	}
@@ -102,7 +102,7 @@ func (l *Local) unsent(conversation string, err error) error {
 // post calls Post and sets the owner. It turns a panic into an error, as in a turn,
 // because the conversation is held.
 func (l *Local) post(ctx context.Context, conversation string, message canister.User) (err error) {
-	defer l.calm(conversation, &err)
+	defer l.recoverPanic(conversation, &err)
 	owner := ""
 	if l.opts.Owner != nil {
 		if owner, err = l.opts.Owner(ctx); err != nil {
@@ -122,26 +122,26 @@ func (l *Local) post(ctx context.Context, conversation string, message canister.
 // Answer implements [Engine]. It does not wait for a running turn, which finds the
 // answer in the log.
 func (l *Local) Answer(ctx context.Context, conversation string, answer canister.Answer) error {
-	if l.life.Err() != nil {
+	if l.lifetime.Err() != nil {
 		return ErrClosed
 	}
 	err := converse.Answer(ctx, l.store, conversation, answer, time.Now())
 	if err == nil {
-		l.desk.news(conversation)
+		l.scheduler.logGrown(conversation)
 	}
 	return err
 }
 
 // Cancel implements [Engine].
 func (l *Local) Cancel(ctx context.Context, conversation string) error {
-	t, err := l.desk.seize(ctx, conversation, errCancelled)
+	t, err := l.scheduler.preempt(ctx, conversation, errCancelled)
 	if err != nil {
 		return err
 	}
-	defer l.desk.give(t, false)
+	defer l.scheduler.release(t, false)
 	err = Interrupt(ctx, l.store, conversation, time.Now())
 	if err == nil {
-		l.clock.forget(conversation)
+		l.checks.forget(conversation)
 		l.failures.forget(conversation)
 		l.grown(ctx, conversation)
 	}
@@ -160,7 +160,7 @@ func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(l.life, func() { cancel(ErrClosed) })()
+		defer context.AfterFunc(l.lifetime, func() { cancel(ErrClosed) })()
 		for event, err := range l.watch.Watch(ctx, conversation, after) {
 			if !yield(event, err) {
 				return
@@ -171,16 +171,16 @@ func (l *Local) Watch(ctx context.Context, conversation string, after int) iter.
 
 // next returns the next step of a conversation that is not in use here.
 func (l *Local) next(ctx context.Context, conversation string) (command converse.Command, err error) {
-	defer l.calm(conversation, &err)
-	if l.desk.busy(conversation) {
+	defer l.recoverPanic(conversation, &err)
+	if l.scheduler.busy(conversation) {
 		return nil, ErrBusy
 	}
-	ctx, talk, err := l.opened(ctx, conversation)
+	ctx, conv, err := l.opened(ctx, conversation)
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(talk.Load(ctx), talk.Close(context.WithoutCancel(ctx)))
-	return talk.Next(), err
+	err = errors.Join(conv.Load(ctx), conv.Close(context.WithoutCancel(ctx)))
+	return conv.Next(), err
 }
 
 // closing is how long suspended turns have to end.
@@ -189,11 +189,11 @@ const closing = 10 * time.Second
 // Close implements [Engine]. It returns an error if suspended turns have not ended
 // after 10 seconds, because a tool or a model ignores its context.
 func (l *Local) Close(ctx context.Context) error {
-	l.desk.close()
+	l.scheduler.close()
 	l.stop()
 	ended := make(chan struct{})
 	go func() {
-		l.desk.turns.Wait()
+		l.scheduler.turns.Wait()
 		l.ended.Wait()
 		close(ended)
 	}()
@@ -202,7 +202,7 @@ func (l *Local) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	l.desk.stopAll(converse.ErrSuspended)
+	l.scheduler.stopAll(converse.ErrSuspended)
 	timer := time.NewTimer(closing)
 	defer timer.Stop()
 	select {

@@ -48,11 +48,11 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 		if err != nil {
 			return err
 		}
-		if there, err := said(canisters, message); there || err != nil {
+		if there, err := hasMessage(canisters, message); there || err != nil {
 			return err
 		}
 		if pending := canister.Pending(canisters); len(pending) > 0 {
-			return inTheWay(conversation, canisters, pending, now)
+			return busyError(conversation, canisters, pending, now)
 		}
 		if len(canisters) > 0 || open == nil {
 			if err = log.Append(ctx, conversation, place+len(canisters), message); !isConflict(err) {
@@ -88,25 +88,25 @@ func begun(ctx context.Context, log history.Log, conversation string) bool {
 // begin creates a conversation and appends its instructions, if it has any, and the
 // message.
 func begin(ctx context.Context, open converse.OpenFunc, conversation string, message canister.User) error {
-	talk, err := opened(ctx, open, conversation)
+	conv, err := opened(ctx, open, conversation)
 	if err != nil {
 		return err
 	}
-	return errors.Join(talk.Add(ctx, message), talk.Close(context.WithoutCancel(ctx)))
+	return errors.Join(conv.Add(ctx, message), conv.Close(context.WithoutCancel(ctx)))
 }
 
 // opened calls open and checks that it returned the conversation with this identity.
 func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.Conversation, error) {
-	talk, err := open(ctx, id)
+	conv, err := open(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("engine: the conversation cannot be opened: %w", err)
 	}
-	if talk != nil && talk.ID() == id {
-		return talk, nil
+	if conv != nil && conv.ID() == id {
+		return conv, nil
 	}
 	err = fmt.Errorf("engine: the conversation that was opened is not %q: give its Options the ID", id)
-	if talk != nil {
-		err = errors.Join(err, talk.Close(context.WithoutCancel(ctx)))
+	if conv != nil {
+		err = errors.Join(err, conv.Close(context.WithoutCancel(ctx)))
 	}
 	return nil, err
 }
@@ -141,8 +141,8 @@ func beginsBefore(canisters []canister.Canister, since time.Time) bool {
 	return false
 }
 
-// said reports whether a message is already in a history.
-func said(canisters []canister.Canister, message canister.User) (bool, error) {
+// hasMessage reports whether a message is already in a history.
+func hasMessage(canisters []canister.Canister, message canister.User) (bool, error) {
 	for _, c := range canisters {
 		if c.Header().ID != message.ID {
 			continue
@@ -155,9 +155,9 @@ func said(canisters []canister.Canister, message canister.User) (bool, error) {
 	return false, nil
 }
 
-// inTheWay returns the error that names the calls that a message would have to wait
+// busyError returns the error that names the calls that a message would have to wait
 // for.
-func inTheWay(conversation string, canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
+func busyError(conversation string, canisters []canister.Canister, pending []canister.Invocation, now time.Time) error {
 	waits := converse.WaitingIn(conversation, canisters, now)
 	waiting := func(i canister.Invocation) bool {
 		return slices.ContainsFunc(waits, func(w canister.Wait) bool { return w.Invocation == i.ID })

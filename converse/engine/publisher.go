@@ -30,24 +30,24 @@ type Publisher struct {
 	// Lost, if not nil, is called with the error when a delta could not be published.
 	Lost func(error)
 
-	talk  *converse.Conversation // set by the first event
+	conv  *converse.Conversation // set by the first event
 	index int
 	turn  string // the identity of the User canister
 	place int
 }
 
-// Saw publishes an event of the conversation, if it matters to watchers.
-func (p *Publisher) Saw(ctx context.Context, talk *converse.Conversation, happened converse.Event) {
+// Observe publishes an event of the conversation, if it matters to watchers.
+func (p *Publisher) Observe(ctx context.Context, conv *converse.Conversation, event converse.Event) {
 	if p.Stream == nil {
 		return
 	}
-	p.talk = talk
-	grown := p.look()
+	p.conv = conv
+	grown := p.update()
 	var delta Delta
-	switch happened.(type) {
+	switch event.(type) {
 	case converse.TextDelta, converse.ReasoningDelta, converse.InvocationAnnounced,
 		converse.InvocationStarted, converse.InvocationProgressed, converse.ExchangeRetried:
-		form, err := eventjson.Marshal(happened)
+		form, err := eventjson.Marshal(event)
 		if err != nil {
 			return
 		}
@@ -61,12 +61,12 @@ func (p *Publisher) Saw(ctx context.Context, talk *converse.Conversation, happen
 	p.publish(ctx, delta)
 }
 
-// look updates the place, and reports whether the log has grown.
-func (p *Publisher) look() (grown bool) {
-	if p.talk == nil || p.talk.Length() == p.place {
+// update sets the place, and reports whether the log has grown.
+func (p *Publisher) update() (grown bool) {
+	if p.conv == nil || p.conv.Length() == p.place {
 		return false
 	}
-	p.place, p.turn = p.talk.Length(), turnOf(p.talk.History())
+	p.place, p.turn = p.conv.Length(), turnOf(p.conv.History())
 	return true
 }
 
@@ -87,7 +87,7 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 	if p.Stream == nil {
 		return
 	}
-	p.look()
+	p.update()
 	ended.Turn = p.Turn(ctx)
 	p.publish(ctx, Delta{Index: p.index, Ended: &ended})
 }

@@ -55,7 +55,7 @@ func TestPublisher(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told.Saw(ctx, talk, happened)
+		told.Observe(ctx, talk, happened)
 	}
 	// What entered the log last, no event has told of.
 	if err := talk.Add(ctx, canister.User{Head: canister.Head{ID: "m2"}, Content: canister.Texts("And in Bergen?")}); err != nil {
@@ -84,7 +84,7 @@ func TestPublisherOfWhatCouldNotBegin(t *testing.T) {
 		t.Errorf("it tells %q, want %q", stream.deltas, want)
 	}
 	nobody := engine.Publisher{}
-	nobody.Saw(t.Context(), nil, converse.TurnStarted{})
+	nobody.Observe(t.Context(), nil, converse.TurnStarted{})
 	nobody.End(t.Context(), engine.Ended{})
 }
 

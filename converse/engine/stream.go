@@ -26,11 +26,11 @@ const streamBuffer = 256
 // memoryStream is the Stream of one process.
 type memoryStream struct {
 	mu      sync.Mutex
-	readers map[string]map[*reader]struct{} // by conversation
+	readers map[string]map[*subscription]struct{} // by conversation
 }
 
-// reader is one subscription.
-type reader struct {
+// subscription is one subscription.
+type subscription struct {
 	deltas chan Delta
 	missed int // lost since the last delta that was put in
 }
@@ -38,21 +38,21 @@ type reader struct {
 // NewStream returns a Stream within the process. A reader that is 256 deltas behind
 // loses the oldest. A conversation without subscribers costs nothing.
 func NewStream() Stream {
-	return &memoryStream{readers: map[string]map[*reader]struct{}{}}
+	return &memoryStream{readers: map[string]map[*subscription]struct{}{}}
 }
 
 func (s *memoryStream) Publish(_ context.Context, conversation string, delta Delta) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for r := range s.readers[conversation] {
-		r.put(delta)
+		r.deliver(delta)
 	}
 	return nil
 }
 
-// put adds a delta, and drops the oldest if the buffer is full. Calls to put must not
+// deliver adds a delta, and drops the oldest if the buffer is full. Calls to put must not
 // overlap.
-func (r *reader) put(delta Delta) {
+func (r *subscription) deliver(delta Delta) {
 	for missed := delta.Missed; ; {
 		delta.Missed = missed + r.missed
 		select {
@@ -73,18 +73,18 @@ func (s *memoryStream) Subscribe(ctx context.Context, conversation string) (<-ch
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r := &reader{deltas: make(chan Delta, streamBuffer)}
+	r := &subscription{deltas: make(chan Delta, streamBuffer)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readers[conversation] == nil {
-		s.readers[conversation] = map[*reader]struct{}{}
+		s.readers[conversation] = map[*subscription]struct{}{}
 	}
 	s.readers[conversation][r] = struct{}{}
-	context.AfterFunc(ctx, func() { s.leave(conversation, r) })
+	context.AfterFunc(ctx, func() { s.unsubscribe(conversation, r) })
 	return r.deltas, nil
 }
 
-func (s *memoryStream) leave(conversation string, r *reader) {
+func (s *memoryStream) unsubscribe(conversation string, r *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.readers[conversation], r)

@@ -20,42 +20,42 @@ import (
 )
 
 // turn continues a conversation until it is done or waits, and schedules the next step.
-// The desk calls it.
-func (l *Local) turn(t *talk) {
-	if err := contain.Call("a function of the program", func() { l.work(t) }); err != nil {
-		l.clock.forget(t.id)
+// The scheduler calls it.
+func (l *Local) turn(t *slot) {
+	if err := contain.Call("a function of the program", func() { l.runTurn(t) }); err != nil {
+		l.checks.forget(t.id)
 		l.failures.note(t.id, Ended{Error: err.Error()})
 		l.panicked(t.id, err)
 	}
 }
 
-func (l *Local) work(t *talk) {
-	r := &run{Local: l, talk: t, ctx: t.ctx}
-	r.told = Publisher{Stream: l.opts.Stream, Log: l.store, Conversation: t.id, Attempt: l.attempt(), Lost: r.lost}
+func (l *Local) runTurn(t *slot) {
+	r := &run{Local: l, slot: t, ctx: t.ctx}
+	r.publisher = Publisher{Stream: l.opts.Stream, Log: l.store, Conversation: t.id, Attempt: l.attempt(), Lost: r.lost}
 	l.failures.forget(t.id)
-	turn, err := r.carryOn()
+	turn, err := r.continueConversation()
 	var later *laterError
 	switch {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
 		t.tries = tries{}
-		l.clock.set(t.id, earliest(turn.Waits), t.tries)
-		r.told.End(r.ctx, Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
+		l.checks.set(t.id, earliest(turn.Waits), t.tries)
+		r.publisher.End(r.ctx, Ended{Reason: turn.Reason, Waits: identities(turn.Waits)})
 	case errors.Is(err, errDeleted): // watchers find out by reading
-		l.clock.forget(t.id)
+		l.checks.forget(t.id)
 	case err == nil:
 		t.tries = tries{}
-		l.clock.forget(t.id)
-		r.told.End(r.ctx, Ended{Reason: turn.Reason})
+		l.checks.forget(t.id)
+		r.publisher.End(r.ctx, Ended{Reason: turn.Reason})
 	case context.Cause(t.ctx) != nil:
 		// Suspended; or cancelled, but not yet in the log. If the cancellation does not
 		// get there, the turn is not over.
-		l.clock.set(t.id, time.Now().Add(l.opts.pause(0)), t.tries)
+		l.checks.set(t.id, time.Now().Add(l.opts.pause(0)), t.tries)
 	case errors.As(err, &later):
-		l.clock.set(t.id, later.until, t.tries)
+		l.checks.set(t.id, later.until, t.tries)
 	case isConflict(err): // another writer is working on it
 		pause := l.opts.pause(t.tries.conflicts)
 		t.tries.conflicts++
-		l.clock.set(t.id, time.Now().Add(pause/2+rand.N(pause)), t.tries)
+		l.checks.set(t.id, time.Now().Add(pause/2+rand.N(pause)), t.tries)
 	default:
 		r.failed(err)
 	}
@@ -95,9 +95,9 @@ func (e *laterError) Error() string {
 // created again.
 var errDeleted = errors.New("engine: the conversation was deleted")
 
-// calm is deferred. It recovers a panic of a function that the program supplied,
+// recoverPanic is deferred. It recovers a panic of a function that the program supplied,
 // returns it as an error, and logs it with the stack.
-func (l *Local) calm(conversation string, err *error) {
+func (l *Local) recoverPanic(conversation string, err *error) {
 	if value := recover(); value != nil {
 		*err = fmt.Errorf("engine: %w", contain.Recovered("a function of the program", value))
 		l.panicked(conversation, *err)
@@ -118,35 +118,35 @@ func (l *Local) panicked(conversation string, err error) {
 // run is a running turn.
 type run struct {
 	*Local
-	talk *talk
-	ctx  context.Context
-	told Publisher
+	slot      *slot
+	ctx       context.Context
+	publisher Publisher
 }
 
-// carryOn opens the conversation, works, and closes it. A panic is returned as an
+// continueConversation opens the conversation, works, and closes it. A panic is returned as an
 // error.
-func (r *run) carryOn() (turn converse.Turn, err error) {
-	defer r.calm(r.talk.id, &err)
-	if _, err := r.store.Info(r.ctx, r.talk.id); errors.Is(err, history.ErrNotFound) {
+func (r *run) continueConversation() (turn converse.Turn, err error) {
+	defer r.recoverPanic(r.slot.id, &err)
+	if _, err := r.store.Info(r.ctx, r.slot.id); errors.Is(err, history.ErrNotFound) {
 		return turn, errDeleted
 	}
-	if err := r.elsewhere(); err != nil {
+	if err := r.busyElsewhere(); err != nil {
 		return turn, err
 	}
-	ctx, talk, err := r.opened(r.ctx, r.talk.id)
+	ctx, conv, err := r.opened(r.ctx, r.slot.id)
 	if err != nil {
 		return turn, err
 	}
 	defer func() {
-		if closed := talk.Close(context.WithoutCancel(ctx)); closed != nil {
-			r.opts.Logger.Error("a conversation could not be closed", event.ConversationFailed, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(closed))
+		if closed := conv.Close(context.WithoutCancel(ctx)); closed != nil {
+			r.opts.Logger.Error("a conversation could not be closed", event.ConversationFailed, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(closed))
 		}
 	}()
-	for happened, err := range talk.Continue(ctx) {
+	for happened, err := range conv.Continue(ctx) {
 		if err != nil {
 			return turn, err
 		}
-		r.told.Saw(ctx, talk, happened)
+		r.publisher.Observe(ctx, conv, happened)
 		if completed, ok := happened.(converse.TurnCompleted); ok {
 			turn = completed.Turn
 		}
@@ -168,30 +168,30 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 		}
 		ctx = invoker.WithTrusted(ctx, values...)
 	}
-	talk, err := opened(ctx, l.open, id)
-	return ctx, talk, err
+	conv, err := opened(ctx, l.open, id)
+	return ctx, conv, err
 }
 
 // lost logs a delta that could not be published. Its content is in the log, or will be.
 func (r *run) lost(err error) {
-	r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.talk.id), zap.Error(err))
+	r.opts.Logger.Debug("a delta was lost", event.DeltaLost, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(err))
 }
 
 // failed decides whether a failed turn is retried.
 func (r *run) failed(err error) {
 	ended := Ended{Error: err.Error()}
-	id := zap.String(telemetry.ConversationField, r.talk.id)
-	if Permanent(err) || r.talk.tries.failed >= r.opts.Retries {
-		r.clock.forget(r.talk.id)
+	id := zap.String(telemetry.ConversationField, r.slot.id)
+	if Permanent(err) || r.slot.tries.failed >= r.opts.Retries {
+		r.checks.forget(r.slot.id)
 		r.opts.Logger.Error("a turn failed, and is not tried again before the next message or the next start", event.TurnFailed, id, zap.Error(err))
 	} else {
-		pause := r.opts.pause(r.talk.tries.failed)
-		r.talk.tries.failed++
+		pause := r.opts.pause(r.slot.tries.failed)
+		r.slot.tries.failed++
 		ended.Again = time.Now().Add(pause)
-		r.clock.set(r.talk.id, ended.Again, r.talk.tries)
+		r.checks.set(r.slot.id, ended.Again, r.slot.tries)
 		r.opts.Logger.Warn("a turn failed and is tried again", event.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
-	ended.Turn = r.told.Turn(r.ctx)
-	r.failures.note(r.talk.id, ended)
-	r.told.End(r.ctx, ended)
+	ended.Turn = r.publisher.Turn(r.ctx)
+	r.failures.note(r.slot.id, ended)
+	r.publisher.End(r.ctx, ended)
 }

@@ -41,7 +41,7 @@ func (w *Watcher) Watch(ctx context.Context, conversation string, after int) ite
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		v := &view{Watcher: w, ctx: ctx, conversation: conversation, after: after, yield: yield, told: -1}
+		v := &view{Watcher: w, ctx: ctx, conversation: conversation, after: after, yield: yield, reported: -1}
 		if err := v.run(); err != nil && !v.left {
 			yield(nil, err)
 		}
@@ -56,14 +56,14 @@ type view struct {
 	after        int
 	yield        func(Event, error) bool
 
-	left    bool   // the caller has left the loop
-	place   int    // number of canisters read
-	last    string // identity of the last one read, if known
-	turn    []canister.Canister
-	looked  int   // the place at the last check for the end of the turn
-	told    int   // the place of the last reported end
-	attempt int64 // the latest of the turn
-	missed  int   // deltas lost and not reported yet
+	left     bool   // the caller has left the loop
+	place    int    // number of canisters read
+	last     string // identity of the last one read, if known
+	turn     []canister.Canister
+	polled   int   // the place at the last check for the end of the turn
+	reported int   // the place of the last reported end
+	attempt  int64 // the latest of the turn
+	missed   int   // deltas lost and not reported yet
 }
 
 func (v *view) run() error {
@@ -74,7 +74,7 @@ func (v *view) run() error {
 	if err := v.begin(); err != nil {
 		return err
 	}
-	if err := v.look(); err != nil {
+	if err := v.poll(); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(cmp.Or(v.Poll, defaultPoll))
@@ -91,7 +91,7 @@ func (v *view) run() error {
 			}
 			err = v.delta(delta)
 		case <-ticker.C:
-			err = v.look()
+			err = v.poll()
 		}
 		if err != nil {
 			return err
@@ -149,14 +149,14 @@ func (v *view) unreadable(err error) error {
 	return fmt.Errorf("engine: the log cannot be read: %w", err)
 }
 
-// look reads the log, and reports the end of the turn if it is over.
-func (v *view) look() error {
-	if err := v.read(); err != nil || v.place == v.looked {
+// poll reads the log, and reports the end of the turn if it is over.
+func (v *view) poll() error {
+	if err := v.read(); err != nil || v.place == v.polled {
 		return err
 	}
-	v.looked = v.place
-	for !v.left && v.told != v.place && !v.over() {
-		ended, is := v.known()
+	v.polled = v.place
+	for !v.left && v.reported != v.place && !v.over() {
+		ended, is := v.knownEnd()
 		if !is {
 			return nil
 		}
@@ -164,17 +164,17 @@ func (v *view) look() error {
 		if err := v.read(); err != nil {
 			return err
 		}
-		if v.place == v.looked {
+		if v.place == v.polled {
 			v.end(ended)
 			return nil
 		}
-		v.looked = v.place
+		v.polled = v.place
 	}
 	return nil
 }
 
-// known returns an end that the canisters do not show.
-func (v *view) known() (Ended, bool) {
+// knownEnd returns an end that the canisters do not show.
+func (v *view) knownEnd() (Ended, bool) {
 	if v.Failed != nil {
 		if failed, has := v.Failed(v.conversation); has {
 			return failed, true
@@ -288,10 +288,10 @@ func identities(waits []canister.Wait) []string {
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
 	if ended.Error == "" {
-		if v.told == v.place {
+		if v.reported == v.place {
 			return
 		}
-		v.told = v.place
+		v.reported = v.place
 	}
 	v.emit(ended)
 }

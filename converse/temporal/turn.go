@@ -104,7 +104,7 @@ func work(ctx context.Context, talk *converse.Conversation, l *lease, told *engi
 			return turn, err
 		}
 		l.saw(event)
-		told.Saw(ctx, talk, event)
+		told.Observe(ctx, talk, event)
 		if completed, ok := event.(converse.TurnCompleted); ok {
 			turn = completed.Turn
 		}

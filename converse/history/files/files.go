@@ -34,7 +34,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	closed  bool
-	under   sync.WaitGroup   // running writes
+	running sync.WaitGroup   // running writes
 	indexes map[string]index // by folder; entries may be missing
 	settled map[string]bool  // folders whose names are known to be on the disk
 	gates   map[string]*gate // by folder that is being written to
@@ -88,7 +88,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.under.Wait()
+	s.running.Wait()
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begin is like usable, for a write. The caller must call under.Done at the end.
+// begin is like usable, for a write. The caller must call running.Done at the end.
 func (s *Store) begin(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.under.Add(1)
+	s.running.Add(1)
 	return nil
 }
 

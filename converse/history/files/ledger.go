@@ -119,7 +119,7 @@ func (l *ledger) with(ctx context.Context, flag int, do func(*os.File) error) er
 	if err := l.store.begin(ctx); err != nil {
 		return err
 	}
-	defer l.store.under.Done()
+	defer l.store.running.Done()
 	leave, err := l.store.enter(ctx, l.path)
 	if err != nil {
 		return err

@@ -147,7 +147,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer s.under.Done()
+	defer s.running.Done()
 	folder, err := s.folder(conversation)
 	if err != nil {
 		return err

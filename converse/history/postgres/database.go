@@ -31,7 +31,7 @@ func (s *Store) Read(ctx context.Context, conversation string, after int) iter.S
 func (s *Store) Append(ctx context.Context, conversation string, length int, canisters ...canister.Canister) error {
 	grown, err := s.common.Append(ctx, conversation, length, canisters)
 	if grown {
-		s.bell.ring(conversation)
+		s.notifier.schedule(conversation)
 	}
 	return err
 }
@@ -42,7 +42,7 @@ func (s *Store) Append(ctx context.Context, conversation string, length int, can
 func (s *Store) Fork(ctx context.Context, conversation string, length int, to string) error {
 	err := s.common.Fork(ctx, conversation, length, to)
 	if err == nil {
-		s.bell.ring(to)
+		s.notifier.schedule(to)
 	}
 	return err
 }
@@ -52,7 +52,7 @@ func (s *Store) Fork(ctx context.Context, conversation string, length int, to st
 func (s *Store) Delete(ctx context.Context, conversation string, length int) error {
 	err := s.common.Delete(ctx, conversation, length)
 	if err == nil {
-		s.bell.ring(conversation)
+		s.notifier.schedule(conversation)
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func (s *Store) query(ctx context.Context, conversation string, do func(context.
 			return err
 		}
 		if !lost(err) || try == 3 || bounded.Err() != nil {
-			return s.explain(ctx, conversation, late(bounded, err))
+			return s.explain(ctx, conversation, orContextError(bounded, err))
 		}
 		s.pool.Reset() // the other connections are probably lost too
 	}
@@ -129,8 +129,8 @@ func (d database) Write(ctx context.Context, conversation string, do func(contex
 		if lost(err) {
 			s.pool.Reset() // the other connections are probably lost too
 		}
-		if try == tries || bounded.Err() != nil || !again(err) && !pgconn.SafeToRetry(err) {
-			return s.explain(ctx, conversation, late(bounded, err))
+		if try == tries || bounded.Err() != nil || !retryable(err) && !pgconn.SafeToRetry(err) {
+			return s.explain(ctx, conversation, orContextError(bounded, err))
 		}
 	}
 }

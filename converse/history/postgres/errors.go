@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// words explains the error codes of PostgreSQL; codes of two letters are classes.
+// explanations are for the error codes of PostgreSQL; codes of two letters are classes.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
-var words = map[string]string{
+var explanations = map[string]string{
 	"28":    "the server does not let this user in",
 	"3D000": "the server has no such database",
 	"42501": "the role lacks a right that it needs, see docs/durability.md",
@@ -35,9 +35,9 @@ var words = map[string]string{
 	"42P01": "a table of the conversations is missing",
 }
 
-// damage has the codes that report damaged data: damaged files, and tables that
+// damageCodes are the codes that report damaged data: damaged files, and tables that
 // contradict each other.
-var damage = []string{"XX001", "XX002", "23505"}
+var damageCodes = []string{"XX001", "XX002", "23505"}
 
 // explain translates an error of an operation on a conversation to one that says what
 // happened.
@@ -59,20 +59,20 @@ func (s *Store) explain(ctx context.Context, conversation string, err error) err
 	case s.common.Closed():
 		return history.ErrClosed
 	case isPG:
-		return s.said(conversation, pg)
+		return s.serverError(conversation, pg)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("history/postgres: %s: no answer within Options.Timeout, %v: %w", s.place, s.timeout, errSilent)
 	case isConnect:
-		return fmt.Errorf("history/postgres: %s: the server cannot be reached: %w", s.place, reason(err))
+		return fmt.Errorf("history/postgres: %s: the server cannot be reached: %w", s.place, networkError(err))
 	case lost(err):
-		return fmt.Errorf("history/postgres: %s: the connection was lost; whether the last thing was done is open, and to do it again is safe: %w", s.place, reason(err))
+		return fmt.Errorf("history/postgres: %s: the connection was lost; whether the last thing was done is open, and to do it again is safe: %w", s.place, networkError(err))
 	}
 	return fmt.Errorf("history/postgres: %s: %w", s.place, err)
 }
 
-// late replaces the server's error by the error of ctx if that has ended: the server
+// orContextError replaces the server's error by the error of ctx if that has ended: the server
 // only reports that the statement was cancelled, and this program has cancelled it.
-func late(ctx context.Context, err error) error {
+func orContextError(ctx context.Context, err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -83,17 +83,17 @@ func late(ctx context.Context, err error) error {
 // context.DeadlineExceeded, because the caller did not set that deadline.
 var errSilent = errors.New("the database is silent")
 
-// said returns the error for an error report of the server.
-func (s *Store) said(conversation string, pg *pgconn.PgError) error {
+// serverError returns the error for an error report of the server.
+func (s *Store) serverError(conversation string, pg *pgconn.PgError) error {
 	short := &pgconn.PgError{Severity: pg.Severity, Code: pg.Code, Message: pg.Message} // no Detail: it may quote a row
-	for _, code := range damage {
+	for _, code := range damageCodes {
 		if strings.HasPrefix(pg.Code, code) {
 			return &history.CorruptError{Conversation: conversation, Place: s.place, Err: short}
 		}
 	}
-	text := words[pg.Code]
+	text := explanations[pg.Code]
 	if text == "" {
-		text = words[pg.Code[:min(2, len(pg.Code))]]
+		text = explanations[pg.Code[:min(2, len(pg.Code))]]
 	}
 	if text != "" {
 		text += ": "
@@ -101,9 +101,9 @@ func (s *Store) said(conversation string, pg *pgconn.PgError) error {
 	return fmt.Errorf("history/postgres: %s: %s%w", s.place, text, short)
 }
 
-// reason returns the network error within an error of pgx, whose text lists all
+// networkError returns the network error within an error of pgx, whose text lists all
 // attempts over several lines.
-func reason(err error) error {
+func networkError(err error) error {
 	if network, ok := errors.AsType[*net.OpError](err); ok {
 		return network
 	}
@@ -122,9 +122,9 @@ func lost(err error) bool {
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }
 
-// again reports whether an operation failed without effect and only because of
+// retryable reports whether an operation failed without effect and only because of
 // concurrent operations.
-func again(err error) bool {
+func retryable(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, sqlstore.ErrRace) || ok && (pg.Code == "40001" || pg.Code == "40P01")
 }

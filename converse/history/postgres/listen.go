@@ -42,7 +42,7 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 		_, err := s.pool.Exec(bounded, "SELECT pg_notify($1, frame) FROM unnest($2::text[]) WITH ORDINALITY AS frames (frame, place) ORDER BY place",
 			s.channel('p', conversation), frames(payload))
 		if err == nil || try == tries || !pgconn.SafeToRetry(err) {
-			return s.explain(ctx, conversation, late(bounded, err))
+			return s.explain(ctx, conversation, orContextError(bounded, err))
 		}
 	}
 }
@@ -55,14 +55,14 @@ func (s *Store) Notify(ctx context.Context, conversation string, payload []byte)
 // context, with history.ErrClosed, or with an error of the server.
 func (s *Store) Listen(ctx context.Context, conversation string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		h, err := s.ear.hear(ctx, 'p', conversation)
+		sub, err := s.listener.subscribe(ctx, 'p', conversation)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer s.ear.leave(h)
+		defer s.listener.unsubscribe(sub)
 		for {
-			payloads, err := h.next(ctx)
+			payloads, err := sub.next(ctx)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -83,27 +83,27 @@ func (s *Store) Listen(ctx context.Context, conversation string) iter.Seq2[[]byt
 // being reachable. It ends as Listen does.
 func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		h, err := s.ear.hear(ctx, 'g', conversation)
+		sub, err := s.listener.subscribe(ctx, 'g', conversation)
 		if err != nil {
 			yield(0, err)
 			return
 		}
-		defer s.ear.leave(h)
+		defer s.listener.unsubscribe(sub)
 		for {
-			if _, err := h.next(ctx); err != nil {
+			if _, err := sub.next(ctx); err != nil {
 				yield(0, err)
 				return
 			}
 			length, err := s.lengthOf(ctx, conversation)
 			if lost(err) && ctx.Err() == nil {
-				continue // the ear signals when to read again
+				continue // the listener signals when to read again
 			}
 			now := int64(length)
 			switch {
 			case err != nil:
 				yield(0, s.explain(ctx, conversation, err))
 				return
-			case h.seen.Swap(now) != now && !yield(int(now), nil):
+			case sub.seen.Swap(now) != now && !yield(int(now), nil):
 				return
 			}
 		}
@@ -111,12 +111,12 @@ func (s *Store) Watch(ctx context.Context, conversation string) iter.Seq2[int, e
 }
 
 // lengthOf returns the length of a conversation. A connection that is silent for
-// hearTime is treated as lost.
+// answerTimeout is treated as lost.
 func (s *Store) lengthOf(ctx context.Context, conversation string) (int, error) {
-	bounded, cancel := context.WithTimeout(ctx, min(s.timeout, hearTime))
+	bounded, cancel := context.WithTimeout(ctx, min(s.timeout, answerTimeout))
 	defer cancel()
 	all, err := s.lengths(bounded, s.pool, []string{conversation})
-	return all[conversation], late(bounded, err)
+	return all[conversation], orContextError(bounded, err)
 }
 
 // channel returns the name of the channel for a conversation: 'p' for its payloads, 'g'
@@ -147,16 +147,16 @@ func frames(payload []byte) []string {
 	return all
 }
 
-// puzzle assembles payloads from frames. The frames of one payload arrive
+// assembler assembles payloads from frames. The frames of one payload arrive
 // consecutively.
-type puzzle struct {
+type assembler struct {
 	have []byte
 	next int // frame, from 1
 }
 
 // add returns the payload when it is complete. A frame that does not fit is not from
 // this program, or follows a missed one.
-func (p *puzzle) add(frame string) (payload []byte, whole, fits bool) {
+func (a *assembler) add(frame string) (payload []byte, whole, fits bool) {
 	if text, ok := strings.CutPrefix(frame, "t"); ok {
 		return []byte(text), true, true
 	}
@@ -165,19 +165,19 @@ func (p *puzzle) add(frame string) (payload []byte, whole, fits bool) {
 	place, _ := strconv.Atoi(i)
 	of, _ := strconv.Atoi(n)
 	if place == 1 {
-		*p = puzzle{next: 1}
+		*a = assembler{next: 1}
 	}
 	piece, err := base64.StdEncoding.DecodeString(data)
-	if err != nil || place < 1 || place != p.next || place > of || len(p.have)+len(piece) > MaxPayload {
-		*p = puzzle{}
+	if err != nil || place < 1 || place != a.next || place > of || len(a.have)+len(piece) > MaxPayload {
+		*a = assembler{}
 		return nil, false, false
 	}
-	p.have = append(p.have, piece...)
-	p.next++
+	a.have = append(a.have, piece...)
+	a.next++
 	if place < of {
 		return nil, false, true
 	}
-	payload = append([]byte{}, p.have...) // nil would mean that something was missed
-	*p = puzzle{}
+	payload = append([]byte{}, a.have...) // nil would mean that something was missed
+	*a = assembler{}
 	return payload, true, true
 }

@@ -120,8 +120,8 @@ func TestOneConnectionListens(t *testing.T) {
 	}
 	until(t, "all hear", func() bool {
 		all := 0
-		s.ear.each("", func(h *hearing) {
-			if h.hears {
+		s.listener.each("", func(h *subscription) {
+			if h.confirmed {
 				all++
 			}
 		})
@@ -187,8 +187,8 @@ func TestSlowLoop(t *testing.T) {
 			t.Errorf("behind it stands %.20q", got)
 		}
 	}
-	t.Run("many", func(t *testing.T) { check(t, "x", keepPayloads) })
-	t.Run("large", func(t *testing.T) { check(t, strings.Repeat("x", keepBytes/20), 19) })
+	t.Run("many", func(t *testing.T) { check(t, "x", maxPayloads) })
+	t.Run("large", func(t *testing.T) { check(t, strings.Repeat("x", maxBytes/20), 19) })
 }
 
 // dropEar ends the connection that listens, in the server.
@@ -260,7 +260,7 @@ func TestWatchFindsByItself(t *testing.T) {
 	for name, beat := range map[string]time.Duration{"untold": 50 * time.Millisecond, "lost": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			s.ear.beat = beat
+			s.listener.heartbeat = beat
 			storetest.Add(t, s, "talk", 0, "a")
 			next := pull(t, s.Watch(patient(t), "talk"))
 			if got := next(); got != 1 {
@@ -381,7 +381,7 @@ func FuzzPuzzle(f *testing.F) {
 	f.Add("-1/9999999999999999999:eA==", "1/2:eA==", "1/2:eA==")
 	f.Add("1/1", "1/1:", "")
 	f.Fuzz(func(t *testing.T, one, two, three string) {
-		p := puzzle{}
+		p := assembler{}
 		for _, frame := range []string{one, two, three, two, three} {
 			payload, whole, fits := p.add(frame)
 			if whole && (payload == nil || !fits) || len(p.have) > MaxPayload {

@@ -29,7 +29,7 @@ func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if err := fits(ctx, tx); err != nil {
+		if err := checkDatabase(ctx, tx); err != nil {
 			return err
 		}
 		version, err := s.version(ctx, tx, newest)
@@ -44,12 +44,12 @@ func (s *Store) migrate(ctx context.Context, from fs.FS) error {
 		if version, err = s.version(ctx, tx, newest); err != nil || version == newest {
 			return err
 		}
-		return s.climb(ctx, tx, from, version, newest)
+		return s.upgrade(ctx, tx, from, version, newest)
 	})
 }
 
-// fits returns an error if the database itself is unsuitable.
-func fits(ctx context.Context, tx pgx.Tx) error {
+// checkDatabase returns an error if the database itself is unsuitable.
+func checkDatabase(ctx context.Context, tx pgx.Tx) error {
 	var encoding string
 	var number int
 	if _, err := tx.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
@@ -90,8 +90,8 @@ func (s *Store) version(ctx context.Context, tx pgx.Tx, known int) (version int,
 	return version, err
 }
 
-// climb updates the tables from one version to another.
-func (s *Store) climb(ctx context.Context, tx pgx.Tx, from fs.FS, version, to int) error {
+// upgrade updates the tables from one version to another.
+func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, from fs.FS, version, to int) error {
 	var there bool
 	// CREATE SCHEMA IF NOT EXISTS requires the right to create it even if it exists.
 	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", s.name).Scan(&there)

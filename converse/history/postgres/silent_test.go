@@ -82,7 +82,7 @@ func TestWatchOverAConnectionThatIsSilent(t *testing.T) {
 	}
 	defer store.Close()
 	defer between.end()
-	store.timeout, store.ear.beat = 200*time.Millisecond, 100*time.Millisecond
+	store.timeout, store.listener.heartbeat = 200*time.Millisecond, 100*time.Millisecond
 	between.silence.Add(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

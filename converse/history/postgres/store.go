@@ -32,9 +32,9 @@ type Store struct {
 	timeout time.Duration
 	dialect *strings.Replacer // of the statements of sqlstore
 
-	ear   *ear
-	bell  *bell
-	close func() error // runs once
+	listener *listener
+	notifier *notifier
+	close    func() error // runs once
 }
 
 var _ history.Store = (*Store)(nil)
@@ -98,14 +98,14 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	defer cancel()
 	if err := s.migrate(bounded, migrations); err != nil {
 		s.pool.Close()
-		return nil, s.explain(ctx, "", late(bounded, err))
+		return nil, s.explain(ctx, "", orContextError(bounded, err))
 	}
 	listening := config.ConnConfig.Copy()
 	listening.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // its waits are interrupted often
 	}
-	s.ear = newEar(s, listening)
-	s.bell = newBell(s)
+	s.listener = newListener(s, listening)
+	s.notifier = newNotifier(s)
 	s.close = sync.OnceValue(s.end)
 	return s, nil
 }
@@ -116,8 +116,8 @@ func (s *Store) Close() error { return s.close() }
 
 func (s *Store) end() error {
 	close(s.common.Closing)
-	s.bell.stop()
-	s.ear.stop()
+	s.notifier.stop()
+	s.listener.stop()
 	s.pool.Close()
 	return nil
 }

@@ -79,14 +79,14 @@ func (d database) Query(ctx context.Context, conversation string, do func(contex
 
 // Write implements [sqlstore.DB].
 func (d database) Write(ctx context.Context, _ string, do func(context.Context, sqlstore.Tx) (verdict, err error)) error {
-	return d.store.ask(ctx, func(w *writer) (verdict, err error) { return do(always, w) })
+	return d.store.submit(ctx, func(w *writer) (verdict, err error) { return do(background, w) })
 }
 
 // query calls do, and repeats it while another program holds the file.
 func (s *Store) query(ctx context.Context, conversation string, do func() error) error {
 	err := s.common.Usable(ctx)
 	if err == nil {
-		err = patiently(ctx, do)
+		err = retryWhileBusy(ctx, do)
 	}
 	switch {
 	case err == nil, errors.Is(err, sql.ErrNoRows):

@@ -21,8 +21,8 @@ import (
 // pragma changes the connection of the writer.
 func pragma(t testing.TB, s *Store, text string) {
 	t.Helper()
-	if err := s.ask(t.Context(), func(w *writer) (verdict, err error) {
-		_, err = w.conn.ExecContext(always, "PRAGMA "+text)
+	if err := s.submit(t.Context(), func(w *writer) (verdict, err error) {
+		_, err = w.conn.ExecContext(background, "PRAGMA "+text)
 		return nil, err
 	}); err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 		return s.read.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM canisters").Scan(&until)
 	})
 	for more := true; more && err == nil; {
-		err = s.ask(ctx, func(w *writer) (verdict, err error) {
+		err = s.submit(ctx, func(w *writer) (verdict, err error) {
 			upto, err := w.indexed()
 			if more = upto < until; !more || err != nil {
 				return nil, err
@@ -134,7 +134,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 }
 
 func (w *writer) indexed() (upto int64, err error) {
-	err = w.conn.QueryRowContext(always, "SELECT upto FROM indexed").Scan(&upto)
+	err = w.conn.QueryRowContext(background, "SELECT upto FROM indexed").Scan(&upto)
 	return upto, err
 }
 
@@ -160,16 +160,16 @@ func (w *writer) index() (more bool, err error) {
 	for _, r := range next {
 		switch text := sqlstore.Fold(r.text); {
 		case len(text) > indexText:
-			_, err = w.Exec(always, "INSERT OR IGNORE INTO unindexed VALUES (?)", r.conversation)
+			_, err = w.Exec(background, "INSERT OR IGNORE INTO unindexed VALUES (?)", r.conversation)
 		case text != "":
-			_, err = w.Exec(always, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text)
+			_, err = w.Exec(background, "INSERT INTO texts (rowid, text) VALUES (?, ?)", r.seq, text)
 		}
 		if err != nil {
 			return false, err
 		}
 		upto = r.seq
 	}
-	_, err = w.Exec(always, "UPDATE indexed SET upto = ?", upto)
+	_, err = w.Exec(background, "UPDATE indexed SET upto = ?", upto)
 	return true, err
 }
 
@@ -182,7 +182,7 @@ type unindexed struct {
 // unindexed returns the next canisters after the seq upto. A damaged one has no text:
 // readers report the damage.
 func (w *writer) unindexed(upto int64) ([]unindexed, error) {
-	found, err := w.conn.QueryContext(always, `SELECT seq, conversation, size, line, (SELECT group_concat(body, char(10) ORDER BY place)
+	found, err := w.conn.QueryContext(background, `SELECT seq, conversation, size, line, (SELECT group_concat(body, char(10) ORDER BY place)
 			FROM parts JOIN contents ON key = content WHERE parts.conversation = c.conversation AND parts.position = c.position)
 		FROM canisters c WHERE seq > ? ORDER BY seq LIMIT ?`, upto, indexRows)
 	if err != nil {

@@ -45,12 +45,12 @@ type Options struct {
 }
 
 const (
-	// nap is how long SQLite waits for a lock before it returns an error; the operation
+	// busyTimeout is how long SQLite waits for a lock before it returns an error; the operation
 	// is then repeated until its context ends.
-	nap = 100 * time.Millisecond
-	// patience is how long Open waits for other programs.
-	patience = 10 * time.Second
-	readers  = 8
+	busyTimeout = 100 * time.Millisecond
+	// openTimeout is how long Open waits for other programs.
+	openTimeout = 10 * time.Second
+	readers     = 8
 )
 
 // Open opens the database in the file at path, and creates or updates it as needed; a
@@ -74,7 +74,7 @@ func Open(path string, options *Options) (*Store, error) {
 		return nil, fmt.Errorf("history/sqlite: %w", err)
 	}
 	s.common = sqlstore.Store{DB: database{s}, Place: s.path, BeforeDelete: beforeDelete, Closing: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	s.write, err = connect(s.path, 1, "synchronous(2)")
 	if err == nil {
@@ -100,11 +100,11 @@ func Open(path string, options *Options) (*Store, error) {
 // log, which lets readers and a writer work concurrently and is a persistent setting of
 // the file. In this order, the database of another program is left unchanged.
 func (s *Store) prepare(ctx context.Context) (*writer, error) {
-	err := patiently(ctx, func() error { return migrate(ctx, s.write, migrations) })
+	err := retryWhileBusy(ctx, func() error { return migrate(ctx, s.write, migrations) })
 	if err != nil {
 		return nil, err
 	}
-	err = patiently(ctx, func() error {
+	err = retryWhileBusy(ctx, func() error {
 		var mode string
 		err := s.write.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode)
 		if err == nil && mode != "wal" {
@@ -115,7 +115,7 @@ func (s *Store) prepare(ctx context.Context) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := patiently(ctx, func() error { return writable(ctx, s.write) }); err != nil {
+	if err := retryWhileBusy(ctx, func() error { return writable(ctx, s.write) }); err != nil {
 		return nil, err
 	}
 	return newWriter(ctx, s)
@@ -178,7 +178,7 @@ func create(path string) (string, error) {
 func connect(path string, connections int, pragma string) (*sql.DB, error) {
 	query := url.Values{
 		"_txlock": {"immediate"},
-		"_pragma": {pragma, fmt.Sprintf("busy_timeout(%d)", nap.Milliseconds())},
+		"_pragma": {pragma, fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())},
 	}
 	name := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: query.Encode()}
 	db, err := sql.Open("sqlite", name.String())
@@ -190,9 +190,9 @@ func connect(path string, connections int, pragma string) (*sql.DB, error) {
 	return db, nil
 }
 
-// patiently repeats do while another program holds the file; such attempts have no
+// retryWhileBusy repeats do while another program holds the file; such attempts have no
 // effect.
-func patiently(ctx context.Context, do func() error) error {
+func retryWhileBusy(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if !isBusy(err) {

@@ -141,8 +141,8 @@ func TestALoopIsInNobodysWay(t *testing.T) {
 func TestHowTheFileIsWritten(t *testing.T) {
 	var mode string
 	var level int
-	if err := open(t).ask(t.Context(), func(w *writer) (verdict, err error) {
-		return nil, w.conn.QueryRowContext(always, "SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous").Scan(&mode, &level)
+	if err := open(t).submit(t.Context(), func(w *writer) (verdict, err error) {
+		return nil, w.conn.QueryRowContext(background, "SELECT journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous").Scan(&mode, &level)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (w *writer) prepared(text string) (*sql.Stmt, error) {
 	if statement := w.statements[text]; statement != nil {
 		return statement, nil
 	}
-	statement, err := w.conn.PrepareContext(always, translate(text))
+	statement, err := w.conn.PrepareContext(background, translate(text))
 	if err == nil {
 		w.statements[text] = statement
 	}
@@ -111,7 +111,7 @@ func (w *writer) Row(_ context.Context, statement string, args ...any) sqlstore.
 	if err != nil {
 		return failed{err}
 	}
-	return prepared.QueryRowContext(always, w.withNow(statement, args)...)
+	return prepared.QueryRowContext(background, w.withNow(statement, args)...)
 }
 
 // Each implements [sqlstore.Queryer].
@@ -120,7 +120,7 @@ func (w *writer) Each(_ context.Context, dest []any, do func() error, statement 
 	if err != nil {
 		return err
 	}
-	rows, err := prepared.QueryContext(always, args...)
+	rows, err := prepared.QueryContext(background, args...)
 	return each(rows, err, dest, do)
 }
 
@@ -130,7 +130,7 @@ func (w *writer) Exec(_ context.Context, statement string, args ...any) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	done, err := prepared.ExecContext(always, w.withNow(statement, args)...)
+	done, err := prepared.ExecContext(background, w.withNow(statement, args)...)
 	if err != nil {
 		return 0, err
 	}

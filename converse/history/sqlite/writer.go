@@ -23,8 +23,8 @@ type job struct {
 	done chan error // buffered for the one result
 }
 
-// ask has the writer run do. If the context ends first, do may still run.
-func (s *Store) ask(ctx context.Context, do func(*writer) (verdict, err error)) error {
+// submit has the writer run do. If the context ends first, do may still run.
+func (s *Store) submit(ctx context.Context, do func(*writer) (verdict, err error)) error {
 	if err := s.common.Usable(ctx); err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ type writer struct {
 	statements map[string]*sql.Stmt // by text; see prepared
 }
 
-// always is the context of statements that must not be interrupted.
-var always = context.Background()
+// background is the context of statements that must not be interrupted.
+var background = context.Background()
 
 func newWriter(ctx context.Context, s *Store) (*writer, error) {
 	conn, err := s.write.Conn(ctx)
@@ -88,8 +88,8 @@ func (w *writer) close() error {
 	return errors.Join(err, w.conn.Close())
 }
 
-// pause is how long the writer must be idle before texts are indexed.
-const pause = 200 * time.Millisecond
+// indexDelay is how long the writer must be idle before texts are indexed.
+const indexDelay = 200 * time.Millisecond
 
 // run writes until the store is closed. It indexes while idle.
 func (w *writer) run() {
@@ -102,7 +102,7 @@ func (w *writer) run() {
 			return
 		case j := <-w.store.jobs:
 			w.serve(w.gather(j))
-			idle.Reset(pause)
+			idle.Reset(indexDelay)
 		case <-idle.C:
 			if next := w.indexMore(); next >= 0 {
 				idle.Reset(next)
@@ -152,7 +152,7 @@ func (w *writer) serve(jobs []*job) {
 // write, as long as the context of one of the jobs lasts.
 func (w *writer) lock(jobs []*job) error {
 	for slices.ContainsFunc(jobs, func(j *job) bool { return j.ctx.Err() == nil }) {
-		_, err := w.Exec(always, "BEGIN IMMEDIATE")
+		_, err := w.Exec(background, "BEGIN IMMEDIATE")
 		if !isBusy(err) {
 			return err
 		}
@@ -180,10 +180,10 @@ func (w *writer) transact(jobs []*job) (verdicts []error, err error) {
 // end commits the transaction, or rolls it back after an error.
 func (w *writer) end(err error) error {
 	if err == nil {
-		_, err = w.Exec(always, "COMMIT")
+		_, err = w.Exec(background, "COMMIT")
 	}
 	if err != nil {
-		_, _ = w.Exec(always, "ROLLBACK") // fails if SQLite has already rolled back
+		_, _ = w.Exec(background, "ROLLBACK") // fails if SQLite has already rolled back
 	}
 	return err
 }
@@ -192,8 +192,8 @@ func (w *writer) end(err error) error {
 // value for never. It ignores errors, because the next search fails with them too and
 // reports them.
 func (w *writer) indexMore() time.Duration {
-	if _, err := w.Exec(always, "BEGIN IMMEDIATE"); isBusy(err) {
-		return pause
+	if _, err := w.Exec(background, "BEGIN IMMEDIATE"); isBusy(err) {
+		return indexDelay
 	} else if err != nil {
 		return -1
 	}

@@ -27,7 +27,7 @@ func hold(t testing.TB, s *Store) (release func()) {
 	}
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
-	if err := patiently(t.Context(), func() error { _, err := db.ExecContext(t.Context(), "BEGIN IMMEDIATE"); return err }); err != nil {
+	if err := retryWhileBusy(t.Context(), func() error { _, err := db.ExecContext(t.Context(), "BEGIN IMMEDIATE"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
@@ -137,12 +137,12 @@ func TestAFailureInAGroup(t *testing.T) {
 			return nil, err
 		}
 		var key int64
-		err = w.Row(always, `INSERT INTO conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
+		err = w.Row(background, `INSERT INTO conversations (id, title, folded, tags, owner, created, changed, length, last, parent, parent_length)
 			VALUES ($1, '', '', '[]', '', @now, @now, 1, 'user', '', 0) RETURNING key`, fmt.Sprint("talk", i)).Scan(&key)
 		if err != nil {
 			return nil, err
 		}
-		return nil, w.Insert(always, key, []sqlstore.Row{r})
+		return nil, w.Insert(background, key, []sqlstore.Row{r})
 	})
 	w.serve(jobs)
 	for i, j := range jobs {
@@ -178,7 +178,7 @@ func TestWaitingForAnotherProgram(t *testing.T) {
 	if got := storetest.Texts(t, s, "talk"); len(got) != 1 {
 		t.Errorf("readers have %q", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*nap)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*busyTimeout)
 	defer cancel()
 	if err := s.Append(ctx, "talk", 1, storetest.Says("c1", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the impatient one is told %v", err)
@@ -188,7 +188,7 @@ func TestWaitingForAnotherProgram(t *testing.T) {
 	select {
 	case err := <-added:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(3 * nap): // longer than SQLite itself waits
+	case <-time.After(3 * busyTimeout): // longer than SQLite itself waits
 	}
 	release()
 	if err := <-added; err != nil {
@@ -204,7 +204,7 @@ func TestLeavingTheWriter(t *testing.T) {
 	s := &Store{jobs: make(chan *job), common: sqlstore.Store{Closing: make(chan struct{})}}
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { left <- s.ask(ctx, nil) }()
+	go func() { left <- s.submit(ctx, nil) }()
 	<-s.jobs // and it is never done
 	cancel()
 	select {
@@ -227,7 +227,7 @@ func TestClosingWhileWaiting(t *testing.T) {
 	defer release()
 	added := make(chan error, 1)
 	go func() { added <- s.Append(context.Background(), "talk", 0, storetest.Says("c", "text")) }()
-	time.Sleep(2 * nap) // until the writer waits, which SQLite does for it
+	time.Sleep(2 * busyTimeout) // until the writer waits, which SQLite does for it
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
 	select {
@@ -274,7 +274,7 @@ func harm(t testing.TB, s *Store, statement string, args ...any) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	err = patiently(t.Context(), func() error { _, err := db.ExecContext(t.Context(), statement, args...); return err })
+	err = retryWhileBusy(t.Context(), func() error { _, err := db.ExecContext(t.Context(), statement, args...); return err })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// patience bounds the time to start or stop a server, and to create a database.
-const patience = time.Minute
+// timeout bounds the time to start or stop a server, and to create a database.
+const timeout = time.Minute
 
 // DSN creates a database for the test and returns its URL, which includes a password. The
 // database is removed when the test ends.
@@ -122,7 +122,7 @@ func in(dsn, database string) string {
 
 // execute executes one statement on the server of the DSN.
 func execute(dsn, statement string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -189,7 +189,7 @@ func (s *Server) up() error {
 
 // answers waits until the server accepts connections.
 func (s *Server) answers() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond) // the server sends no event when it is ready
 	defer again.Stop()
@@ -229,7 +229,7 @@ func (s *Server) end(tb testing.TB, signal syscall.Signal) {
 	select {
 	case <-s.ended:
 		s.process = nil
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		tb.Fatal("pgtest: the server does not end")
 	}
 }
@@ -241,7 +241,7 @@ func (s *Server) Start(tb testing.TB) {
 		tb.Fatal("pgtest: the server is up already")
 	}
 	var err error
-	for began := time.Now(); time.Since(began) < patience; {
+	for began := time.Now(); time.Since(began) < timeout; {
 		// Child processes of a killed server take a moment to exit; a new server does not
 		// start before that.
 		if err = s.up(); err == nil || s.process != nil {

@@ -182,7 +182,7 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer s.under.Done()
+	defer s.running.Done()
 	folder, err := s.folder(conversation)
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (s *Store) Fork(ctx context.Context, conversation string, length int, to st
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer s.under.Done()
+	defer s.running.Done()
 	folder, err := s.folder(conversation)
 	if err != nil {
 		return err
@@ -418,7 +418,7 @@ func (s *Store) Delete(ctx context.Context, conversation string, length int) err
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	defer s.under.Done()
+	defer s.running.Done()
 	folder, err := s.folder(conversation)
 	if err != nil {
 		return err

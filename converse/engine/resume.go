@@ -22,7 +22,7 @@ func (l *Local) search() {
 		if l.opts.Others > 0 {
 			filter.Until = began.Add(-l.opts.Others)
 		}
-		if l.found(filter) {
+		if l.scheduleMatches(filter) {
 			filter.Since = filter.Until
 			n = 0
 		} else if n++; n > l.opts.Retries && l.opts.Others == 0 {
@@ -35,15 +35,15 @@ func (l *Local) search() {
 		case l.opts.Others == 0:
 			return
 		}
-		if wait(l.life, l.life, pause) != nil {
+		if wait(l.lifetime, l.lifetime, pause) != nil {
 			return
 		}
 	}
 }
 
-// found schedules the conversations that match a filter, and reports whether the whole
+// scheduleMatches schedules the conversations that match a filter, and reports whether the whole
 // store was searched.
-func (l *Local) found(filter history.Filter) (whole bool) {
+func (l *Local) scheduleMatches(filter history.Filter) (whole bool) {
 	defer func() {
 		if value := recover(); value != nil {
 			whole = false
@@ -51,13 +51,13 @@ func (l *Local) found(filter history.Filter) (whole bool) {
 		}
 	}()
 	whole = true
-	for info, err := range l.store.List(l.life, filter) {
+	for info, err := range l.store.List(l.lifetime, filter) {
 		if err == nil {
-			l.desk.check(info.ID, tries{})
+			l.scheduler.schedule(info.ID, tries{})
 			continue
 		}
 		err = contain.Error(err)
-		if l.life.Err() == nil {
+		if l.lifetime.Err() == nil {
 			l.opts.Logger.Error("the store could not be looked through for conversations that are unfinished", event.SearchFailed, zap.Error(err))
 		}
 		whole = whole && Permanent(err) // permanent errors concern single conversations, which stay as they are
@@ -65,14 +65,14 @@ func (l *Local) found(filter history.Filter) (whole bool) {
 	return whole
 }
 
-// elsewhere returns a [laterError] if another process may be working on the
+// busyElsewhere returns a [laterError] if another process may be working on the
 // conversation, because a call that was begun has no result and this process is not
 // making it.
-func (r *run) elsewhere() error {
+func (r *run) busyElsewhere() error {
 	if r.opts.Others == 0 {
 		return nil
 	}
-	_, canisters, err := LastTurn(r.ctx, r.store, r.talk.id, time.Now())
+	_, canisters, err := LastTurn(r.ctx, r.store, r.slot.id, time.Now())
 	if err != nil {
 		return err
 	}
