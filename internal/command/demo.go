@@ -3,41 +3,35 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/demo"
+	"github.com/consort-go/consort/internal/demoserver"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
-// demoPace is how long a tool of the demonstration takes: long enough to watch. With
-// JSON, demoPaceJSON is just long enough for parallel calls to overlap.
-const (
-	demoPace     = 240 * time.Millisecond
-	demoPaceJSON = 50 * time.Millisecond
-)
-
-// demo is a running demonstration.
-type demo struct {
-	*program
-	name   string // of a real model; empty for the script
-	url    string
-	apiKey string
+// demonstration is one run of consort demo.
+type demonstration struct {
+	program *program
+	options demo.Options
 
 	exchanges, invocations int
 	tokens                 int64
 }
 
 func (p *program) demoCommand() *cobra.Command {
-	d := &demo{program: p}
+	d := &demonstration{program: p}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a conversation that uses tools; needs no key and no configuration",
@@ -50,85 +44,65 @@ func (p *program) demoCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    does(d.run),
 	}
-	cmd.Flags().StringVar(&d.name, "model", "", "talk with the model `NAME` in place of the script")
-	cmd.Flags().StringVar(&d.url, "base-url", "", "where the model's OpenAI-compatible API is, as `URL` (default: OpenAI)")
-	cmd.Flags().StringVar(&d.apiKey, "api-key", "", "the key of the API, as `env:NAME` of a variable (default at OpenAI: env:OPENAI_API_KEY)")
+	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` in place of the script")
+	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "where the model's OpenAI-compatible API is, as `URL` (default: OpenAI)")
+	cmd.Flags().StringVar(&d.options.APIKey, "api-key", "", "the key of the API, as `env:NAME` of a variable (default at OpenAI: env:OPENAI_API_KEY)")
 	return p.withTrace(p.withJSON(cmd, "print one line of JSON for each event, without pauses"))
 }
 
-func (d *demo) run(ctx context.Context, _ []string) (err error) {
+func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
 	if err := d.checkFlags(); err != nil {
 		return err
 	}
-	stage, err := raise(ctx, d)
+	d.options.Quick = d.program.json
+	started, err := demo.Start(ctx, d.options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.strike()) }()
-	cfg, err := config.Parse("demo.toml", []byte(stage.text), &config.Options{Lookup: stage.lookup})
+	defer func() { err = errors.Join(err, started.Close()) }()
+	cfg, err := config.Parse("demo.toml", []byte(started.Config), &config.Options{Lookup: started.Lookup})
 	if err != nil {
 		return exit.Usagef("the configuration is wrong:\n%w", err)
 	}
-	d.introduce(stage)
-	d.configFile = "demo.toml"
-	assembly, err := d.withModel(cfg, interaction{})
+	if !d.program.json {
+		d.program.screen.Print(started.Introduction(d.program.screen.Results))
+	}
+	d.program.configFile = "demo.toml"
+	assembly, err := d.program.withModel(cfg, interaction{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.close(assembly)) }()
+	defer func() { err = errors.Join(err, d.program.close(assembly)) }()
 	talk := converse.New(assembly.Model, assembly.Roster, assembly.Options)
 	defer func() { err = errors.Join(err, talk.Close(context.Background())) }()
 	return d.perform(ctx, talk)
 }
 
-func (d *demo) checkFlags() error {
+func (d *demonstration) checkFlags() error {
 	switch {
-	case d.name == "" && d.url != "":
+	case d.options.Model == "" && d.options.BaseURL != "":
 		return exit.Usagef("--base-url wants --model NAME beside it")
-	case d.name == "" && d.apiKey != "":
+	case d.options.Model == "" && d.options.APIKey != "":
 		return exit.Usagef("--api-key wants --model NAME beside it")
-	case d.apiKey != "" && !strings.HasPrefix(d.apiKey, "env:"):
+	case d.options.APIKey != "" && !strings.HasPrefix(d.options.APIKey, "env:"):
 		return exit.Usagef("--api-key: expected env:NAME of an environment variable; others on this machine can read a command line")
 	}
 	return nil
 }
 
-// introduce prints what the demonstration is about to do.
-func (d *demo) introduce(stage *stage) {
-	if d.json {
-		return
-	}
-	paint := d.screen.Results
-	var b strings.Builder
-	fmt.Fprintln(&b, paint.Bold("A conversation with tools, on this machine only.")+" Started for it:")
-	if stage.model != nil {
-		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), stage.model.URL())
-	} else {
-		fmt.Fprintf(&b, "  model    %s at %s\n", shown.Text(d.name), shown.Text(cmp.Or(d.url, "OpenAI")))
-	}
-	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
-	fmt.Fprintf(&b, "  ada      an MCP server of hers over stdio, a subprocess\n")
-	fmt.Fprintf(&b, "  ben      an MCP server of his over streamable HTTP, %s\n\n", stage.ben.url)
-	fmt.Fprintln(&b, "The configuration, as in a consort.toml of your own:")
-	for line := range strings.Lines(stage.text) {
-		b.WriteString(paint.Faint("  │ "+strings.TrimRight(line, "\n")) + "\n")
-	}
-	d.screen.Print(b.String())
-}
-
 // perform runs the conversation.
-func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
+func (d *demonstration) perform(ctx context.Context, talk *converse.Conversation) error {
 	began := time.Now()
-	to := d.shower()
+	to := d.program.shower()
 	if people, ok := to.(*terminal.View); ok {
 		people.Whole = true // tool calls are part of the output here
 	}
-	for _, prompt := range demoPrompts {
-		if !d.json {
-			d.screen.Print("\n" + d.screen.Results.Bold("You: "+prompt) + "\n\n")
+	for _, prompt := range demo.Prompts {
+		if !d.program.json {
+			d.program.screen.Print("\n" + d.program.screen.Results.Bold("You: "+prompt) + "\n\n")
 		}
 		done, err := turn(ctx, talk, prompt, to)
-		d.showTrace()
+		d.program.showTrace()
 		if err != nil {
 			return err
 		}
@@ -139,10 +113,34 @@ func (d *demo) perform(ctx context.Context, talk *converse.Conversation) error {
 			return err
 		}
 	}
-	if !d.json {
-		d.screen.Print("\n" + d.screen.Results.Faint(fmt.Sprintf(
+	if !d.program.json {
+		d.program.screen.Print("\n" + d.program.screen.Results.Faint(fmt.Sprintf(
 			"%d exchanges with the model, %d invocations of tools on two servers, %d tokens, %.1f s",
 			d.exchanges, d.invocations, d.tokens, time.Since(began).Seconds())) + "\n")
 	}
-	return d.screen.Err()
+	return d.program.screen.Err()
+}
+
+// demoServerCommand serves what the demonstration, and tests, start as processes.
+func (p *program) demoServerCommand() *cobra.Command {
+	var tasks demo.TaskServer
+	cmd := &cobra.Command{
+		Use:       "demo-server {tasks|atlas|satchel}",
+		Short:     "Serve the tasks of one user of the demonstration, or an MCP server to try things with",
+		Hidden:    true,
+		ValidArgs: append(demoserver.Names(), "tasks"),
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		RunE: doesUntil(func(ctx context.Context, args []string) error {
+			signal.Ignore(os.Interrupt) // a terminal sends it to every process; the parent decides when this one ends
+			if args[0] == "tasks" {
+				return tasks.Serve(ctx, p.stdin, p.screen.Stdout)
+			}
+			return demoserver.ServeStdio(ctx, demoserver.New(args[0], tasks.Pace), p.stdin, p.screen.Stdout)
+		}, syscall.SIGTERM),
+	}
+	cmd.Flags().DurationVar(&tasks.Pace, "pace", 0, "how long a tool takes")
+	cmd.Flags().StringVar(&tasks.File, "file", "", "the database of tasks")
+	cmd.Flags().Int64Var(&tasks.User, "user", 0, "whose tasks they are")
+	cmd.Flags().BoolVar(&tasks.HTTP, "http", false, "serve tasks over streamable HTTP on a free port, to the client with the token of "+demo.TokenVar)
+	return cmd
 }

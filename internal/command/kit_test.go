@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -272,4 +273,10 @@ func file(t *testing.T, tables ...string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// quoted returns text as a TOML string. The escapes of JSON are valid in TOML.
+func quoted(text string) string {
+	form, _ := json.Marshal(text) // a string has a JSON form
+	return string(form)
 }

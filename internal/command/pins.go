@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/linediff"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
@@ -233,7 +234,7 @@ func (p *pinJSON) diff(paint terminal.Palette) string {
 	var b strings.Builder
 	for _, c := range p.Changes {
 		fmt.Fprintf(&b, "  %s\n", c.Part)
-		for _, line := range diff(c.Before, c.After) {
+		for _, line := range linediff.Lines(c.Before, c.After) {
 			shown := "    " + shown.Text(line) + "\n"
 			switch line[0] {
 			case '+':

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -126,7 +125,7 @@ func TestCallPrintsWhatTheToolSaid(t *testing.T) {
 // The record of a call has the size of what was printed, also of a failure.
 func TestCallIsAudited(t *testing.T) {
 	trail := filepath.Join(t.TempDir(), "audit.jsonl")
-	path := file(t, atlas(0), "[audit]\nfile = "+strconv.Quote(trail)+"\n")
+	path := file(t, atlas(0), "[audit]\nfile = "+quoted(trail)+"\n")
 	for _, arguments := range []string{`{"city":"Quito"}`, `{"city":"Qito"}`, `{"town":"Quito"}`} {
 		o := consort(t, "call", "atlas", "weather", arguments, "--config", path, "--json")
 		c, err := canister.Unmarshal([]byte(strings.TrimSuffix(o.stdout, "\n")))

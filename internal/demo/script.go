@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package demo
 
 import (
 	"context"
@@ -12,25 +12,25 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// demoPrompts are the messages of the demonstration's user.
-var demoPrompts = []string{
+// Prompts are the messages of the demonstration's user.
+var Prompts = []string{
 	"What do Ada and Ben still have to do for the party? And somebody should buy balloons.",
 	"Ben has called the landlord, and the tap is fixed.",
 }
 
 // The users of the demonstration, and their initial tasks.
 const (
-	demoAda = 1
-	demoBen = 2
+	ada = 1
+	ben = 2
 )
 
-var demoTasks = []struct {
+var initialTasks = []struct {
 	user  int64
 	title string
 }{
-	{demoAda, "Buy drinks"},
-	{demoBen, "Call the landlord"},
-	{demoAda, "Fix the tap"},
+	{ada, "Buy drinks"},
+	{ben, "Call the landlord"},
+	{ada, "Fix the tap"},
 }
 
 // writeTasks creates the database of the demonstration.
@@ -39,7 +39,7 @@ func writeTasks(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	for _, task := range demoTasks {
+	for _, task := range initialTasks {
 		ctx := invoker.WithTrusted(ctx, taskbook.User.Is(task.user))
 		if _, err = book.AddTask(ctx, taskbook.NewTask{Title: task.title}); err != nil {
 			break
@@ -48,10 +48,10 @@ func writeTasks(ctx context.Context, file string) error {
 	return errors.Join(err, book.Close())
 }
 
-// demoScript returns the replies of the scripted model. Each step expects certain tool
+// script returns the replies of the scripted model. Each step expects certain tool
 // results, and the server refuses the request without them: the model could have learned
 // the text of its next reply only from those results.
-func demoScript(paced bool) openaiserver.Script {
+func script(paced bool) openaiserver.Script {
 	says := func(text string, calls ...openaiserver.Call) openaiserver.Message {
 		m := openaiserver.Message{Text: text, Calls: calls, Delta: 4}
 		if paced {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+// Package linediff compares texts line by line.
+package linediff
 
 import "strings"
 
@@ -10,9 +11,9 @@ const around = 2
 // maxCompared bounds the work of a comparison, in pairs of lines.
 const maxCompared = 1 << 20
 
-// diff returns the lines that differ, with "- " before removed lines, "+ " before added
+// Lines returns the lines that differ, with "- " before removed lines, "+ " before added
 // lines, and "  " before the unchanged lines around them.
-func diff(before, after string) []string {
+func Lines(before, after string) []string {
 	lines := merge(linesOf(before), linesOf(after))
 	var shown []string
 	gap := false
@@ -46,7 +47,7 @@ func nearChange(lines []string, i int) bool {
 	return false
 }
 
-// merge returns all lines of both texts, marked as in [diff].
+// merge returns all lines of both texts, marked as in [Lines].
 func merge(a, b []string) []string {
 	var head []string
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {

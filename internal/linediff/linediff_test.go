@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package linediff
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ func TestDiff(t *testing.T) {
 		"empty lines": {"a\n\nb", "a\n\n\nb", "  a|  |+ |  b"},
 		"too long":    {strings.Repeat("a\n", 2000) + "x", strings.Repeat("b\n", 2000) + "y", ""},
 	} {
-		got := diff(test.before, test.after)
+		got := Lines(test.before, test.after)
 		if name == "too long" {
 			if len(got) != 4002 || got[0] != "- a" || got[4001] != "+ y" {
 				t.Errorf("%s: %d lines", name, len(got))

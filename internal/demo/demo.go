@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo has what consort demo shows: a database of tasks, two MCP servers that serve
+// it, a scripted model and the configuration that refers to them.
+package demo
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
+)
+
+// pace is how long a tool of the demonstration takes: long enough to watch. Without
+// pauses, quickPace is just long enough for parallel calls to overlap.
+const (
+	pace      = 240 * time.Millisecond
+	quickPace = 50 * time.Millisecond
+)
+
+// Options choose the model of the demonstration and how fast it runs.
+type Options struct {
+	Model   string // the name of a real model; empty for the script
+	BaseURL string // of a real model; empty means OpenAI
+	APIKey  string // of a real model, as in a configuration
+	Quick   bool   // without pauses for people who watch
+}
+
+// Demo holds the resources of a demonstration: a model server, a configuration, a
+// folder with the database, and the MCP server over HTTP. The ensemble that the
+// configuration describes starts the MCP server over stdio.
+type Demo struct {
+	// Config is the configuration, in TOML. Its variables are found with Lookup.
+	Config string
+
+	options Options
+	folder  string
+	model   *openaiserver.Server // nil for a real model
+	ben     *childServer
+	vars    map[string]string
+}
+
+// fileVar is the variable with the path of the database.
+const fileVar = "CONSORT_DEMO_TASKS"
+
+// Start starts the resources of a demonstration. The caller must close it.
+func Start(ctx context.Context, options Options) (*Demo, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the demonstration starts this program again as its servers: %w", err)
+	}
+	takes := pace
+	if options.Quick {
+		takes = quickPace
+	}
+	d := &Demo{options: options, vars: map[string]string{"CONSORT": self, TokenVar: rand.Text()}}
+	if err := d.start(ctx, takes); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	d.Config = d.modelTable() + fmt.Sprintf(`
+[mcp.ada]
+transport = "stdio"
+command = ["${CONSORT}", "demo-server", "tasks", "--file", "${%s}", "--user", "%d", "--pace", "%s"]
+
+[mcp.ben]
+transport = "http"
+url = "%s"
+headers = {Authorization = "Bearer ${%s}"}
+`, fileVar, ada, takes, d.ben.url, TokenVar)
+	return d, nil
+}
+
+// start starts everything that the configuration refers to.
+func (d *Demo) start(ctx context.Context, takes time.Duration) (err error) {
+	if d.folder, err = os.MkdirTemp("", "consort-demo"); err != nil {
+		return err
+	}
+	file := filepath.Join(d.folder, "tasks.db")
+	d.vars[fileVar] = file
+	if err := writeTasks(ctx, file); err != nil {
+		return err
+	}
+	if d.options.Model == "" {
+		if d.model, err = openaiserver.Start(script(!d.options.Quick), nil); err != nil {
+			return err
+		}
+	}
+	d.ben, err = startChild(ctx, exec.Command(d.vars["CONSORT"], "demo-server", "tasks", "--http",
+		"--file", file, "--user", fmt.Sprint(ben), "--pace", takes.String()), TokenVar+"="+d.vars[TokenVar])
+	if err != nil {
+		return fmt.Errorf("the MCP server ben did not start: %w", err)
+	}
+	return nil
+}
+
+// modelTable returns the [model] table of the configuration.
+func (d *Demo) modelTable() string {
+	if d.model != nil {
+		return fmt.Sprintf("[model]\nname = \"script\"\nbase_url = \"%s\"\n", d.model.URL())
+	}
+	text := "[model]\nname = " + quoted(d.options.Model) + "\n"
+	if d.options.BaseURL != "" {
+		text += "base_url = " + quoted(d.options.BaseURL) + "\n"
+	}
+	if d.options.APIKey != "" {
+		text += "api_key = " + quoted(d.options.APIKey) + "\n"
+	}
+	return text
+}
+
+// quoted returns text as a TOML string. JSON escapes are valid in TOML.
+func quoted(text string) string {
+	form, _ := json.Marshal(text) // marshaling a string never fails
+	return string(form)
+}
+
+// Lookup finds the variables of the configuration.
+func (d *Demo) Lookup(name string) (string, bool) {
+	if value, ok := d.vars[name]; ok {
+		return value, true
+	}
+	return os.LookupEnv(name)
+}
+
+// Close ends everything that Start started and waits for it.
+func (d *Demo) Close() error {
+	var errs []error
+	if d.model != nil {
+		errs = append(errs, d.model.Close())
+	}
+	if d.ben != nil {
+		errs = append(errs, d.ben.stop())
+	}
+	if d.folder != "" {
+		errs = append(errs, os.RemoveAll(d.folder))
+	}
+	return errors.Join(errs...)
+}
+
+// Introduction tells a person what the demonstration is about to do.
+func (d *Demo) Introduction(paint terminal.Palette) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, paint.Bold("A conversation with tools, on this machine only.")+" Started for it:")
+	if d.model != nil {
+		fmt.Fprintf(&b, "  model    %s behind an OpenAI-compatible server, %s\n", paint.Bold("a script, not a real model,"), d.model.URL())
+	} else {
+		fmt.Fprintf(&b, "  model    %s at %s\n", shown.Text(d.options.Model), shown.Text(cmp.Or(d.options.BaseURL, "OpenAI")))
+	}
+	fmt.Fprintf(&b, "  tasks    a SQLite database with the tasks of two people\n")
+	fmt.Fprintf(&b, "  ada      an MCP server of hers over stdio, a subprocess\n")
+	fmt.Fprintf(&b, "  ben      an MCP server of his over streamable HTTP, %s\n\n", d.ben.url)
+	fmt.Fprintln(&b, "The configuration, as in a consort.toml of your own:")
+	for line := range strings.Lines(d.Config) {
+		b.WriteString(paint.Faint("  │ "+strings.TrimRight(line, "\n")) + "\n")
+	}
+	return b.String()
+}
