@@ -68,6 +68,6 @@ func (c *chat) listTools(ctx context.Context) error {
 	if err != nil {
 		return c.complain(err)
 	}
-	c.screen.Print(newToolList(c.assembly, catalog).text(c.screen.Results, c.assembly.Roster))
+	c.screen.Print(newToolList(c.assembly.Roster, catalog, c.assembly.Model, c.assembly.Options.Limits.Tools).text(c.screen.Results, c.assembly.Roster))
 	return c.screen.Err()
 }

@@ -6,12 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -50,17 +49,6 @@ func (p *program) check(ctx context.Context) error {
 	return r.verdict()
 }
 
-// verdict returns the error that sets the exit status; everything has been printed.
-func (r *report) verdict() error {
-	switch {
-	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
-		return &exit.Error{Status: exit.Usage}
-	case slices.ContainsFunc(r.Servers, func(s serverJSON) bool { return s.Error != "" }):
-		return &exit.Error{Status: exit.Tool}
-	}
-	return nil
-}
-
 // examine makes the report. The report is nil if there is none, for example because there
 // is no configuration; the error then says why.
 func (p *program) examine(ctx context.Context) (*report, error) {
@@ -88,19 +76,6 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	}
 	r.OK = r.verdict() == nil
 	return r, nil
-}
-
-// problemsIn returns the problems that a configuration error lists.
-func problemsIn(err error) []problemJSON {
-	var wrong *config.Error
-	if !errors.As(err, &wrong) {
-		return nil
-	}
-	var problems []problemJSON
-	for _, p := range wrong.Problems {
-		problems = append(problems, problemJSON{p.File, p.Line, p.Column, p.Key, p.Message, p.Nearest, p.Error()})
-	}
-	return problems
 }
 
 // examineFiles opens the audit trail, the conversation store and the certificates of
@@ -226,7 +201,7 @@ func (p *program) asides(ctx context.Context, assembly *config.Assembly) (map[st
 		}
 		return aside, nil
 	}
-	tools, all := offered(catalog, assembly)
+	tools, all := converse.Offer(catalog, assembly.Model, assembly.Options.Limits.Tools)
 	for _, a := range all {
 		aside[a.Ensemble] = append(aside[a.Ensemble], a)
 	}

@@ -3,7 +3,9 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
@@ -147,9 +150,9 @@ func (h *historyJSON) text(paint terminal.Palette) string {
 	case h.Error != "":
 		return fmt.Sprintf("%s conversations of chat and serve cannot be kept: %s\n", paint.Bad("✗"), shown.Line(h.Error))
 	case h.Default:
-		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.Good("✓"), homely(h.Path))
+		return fmt.Sprintf("%s conversations of chat and serve are kept in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
 	}
-	return fmt.Sprintf("%s conversations are kept in %s\n", paint.Good("✓"), homely(h.Path))
+	return fmt.Sprintf("%s conversations are kept in %s\n", paint.Good("✓"), terminal.ShortPath(h.Path))
 }
 
 // servers renders a table with a row for each server.
@@ -176,4 +179,33 @@ func (r *report) servers(paint terminal.Palette) string {
 		}
 		return cell
 	})
+}
+
+// verdict returns the error that sets the exit status; everything has been printed.
+func (r *report) verdict() error {
+	switch {
+	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
+		return &exit.Error{Status: exit.Usage}
+	case slices.ContainsFunc(r.Servers, func(s serverJSON) bool { return s.Error != "" }):
+		return &exit.Error{Status: exit.Tool}
+	}
+	return nil
+}
+
+// problemsIn returns the problems that a configuration error lists.
+func problemsIn(err error) []problemJSON {
+	var wrong *config.Error
+	if !errors.As(err, &wrong) {
+		return nil
+	}
+	var problems []problemJSON
+	for _, p := range wrong.Problems {
+		problems = append(problems, problemJSON{p.File, p.Line, p.Column, p.Key, p.Message, p.Nearest, p.Error()})
+	}
+	return problems
+}
+
+// milliseconds converts a duration to its JSON form.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

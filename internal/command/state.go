@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // nowhere is the value of --history that keeps nothing.
@@ -40,7 +41,7 @@ func (p *program) keepByDefault(ctx context.Context, cfg *config.Config, how kee
 	}
 	path, err := ownStore()
 	if err == nil && how == keepsAlready && isAbsent(path) {
-		return exit.Usagef("there is no conversation yet in %s; consort chat begins one", homely(path))
+		return exit.Usagef("there is no conversation yet in %s; consort chat begins one", terminal.ShortPath(path))
 	}
 	own := *cfg
 	own.History = &config.History{Path: config.Plain(path)}
@@ -143,16 +144,6 @@ func stateFolder() (string, error) {
 	return filepath.Join(home, ".local", "state"), err
 }
 
-// homely abbreviates the home directory in a path.
-func homely(path string) string {
-	if home, err := os.UserHomeDir(); err == nil && home != "/" {
-		if rest, inside := strings.CutPrefix(path, home+string(filepath.Separator)); inside {
-			path = filepath.Join("~", rest)
-		}
-	}
-	return shown.Line(path)
-}
-
 // tellPlace prints where conversations are kept.
 func (p *program) tellPlace(cfg *config.Config) {
 	switch faint := p.screen.Notes.Faint; {
@@ -173,7 +164,7 @@ func (p *program) place(cfg *config.Config) string {
 	case !cfg.History.Store.HasPath():
 		return "PostgreSQL"
 	case p.own:
-		return homely(cfg.History.Path.Reveal())
+		return terminal.ShortPath(cfg.History.Path.Reveal())
 	}
 	return shown.Line(cfg.History.Path.String())
 }

@@ -4,16 +4,9 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
 
-	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
-	"github.com/consort-go/consort/ensemble"
-	"github.com/consort-go/consort/internal/shown"
-	"github.com/consort-go/consort/internal/terminal"
-	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
 )
 
@@ -43,7 +36,7 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 	if err != nil {
 		return err
 	}
-	list := newToolList(assembly, catalog)
+	list := newToolList(assembly.Roster, catalog, assembly.Model, assembly.Options.Limits.Tools)
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
@@ -62,113 +55,4 @@ func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error)
 	}
 	without.Model = nil
 	return p.assemble(&without, interaction{})
-}
-
-// toolList is the JSON output of consort tools.
-type toolList struct {
-	Tools   []toolJSON  `json:"tools"`
-	Servers []peerJSON  `json:"servers"`
-	Aside   []asideJSON `json:"aside"`
-	Away    []awayJSON  `json:"away"`
-}
-
-// peerJSON is a server's description of itself.
-type peerJSON struct {
-	Ensemble     string          `json:"ensemble"`
-	Protocol     string          `json:"protocol,omitempty"`
-	Server       string          `json:"server,omitempty"`
-	Title        string          `json:"title,omitempty"`
-	Version      string          `json:"version,omitempty"`
-	Description  string          `json:"description,omitempty"`
-	Website      string          `json:"website,omitempty"`
-	Instructions string          `json:"instructions,omitempty"`
-	Metadata     canister.Fields `json:"metadata,omitempty"`
-}
-
-// newPeerList lists the connected servers in the order of the roster.
-func newPeerList(roster *ensemble.Roster) []peerJSON {
-	peers := []peerJSON{}
-	for _, e := range roster.Ensembles() {
-		s := e.Snapshot()
-		if p := s.Peer; s.State == ensemble.Ready && p.Protocol != "" { // functions of this program have no protocol
-			peers = append(peers, peerJSON{s.Name, p.Protocol, p.Name, p.Title, p.Version, p.Description, p.Website, p.Instructions, p.Metadata})
-		}
-	}
-	return peers
-}
-
-type toolJSON struct {
-	Name         string          `json:"name"` // for the model
-	Ensemble     string          `json:"ensemble"`
-	Tool         string          `json:"tool"` // its own name
-	Title        string          `json:"title,omitempty"`
-	Description  string          `json:"description,omitempty"`
-	InputSchema  json.RawMessage `json:"input_schema"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-	Needs        []string        `json:"needs,omitempty"`
-	Hints        hintsJSON       `json:"hints"`
-	Metadata     canister.Fields `json:"metadata,omitempty"` // data without a field of its own, by name: mcp/icons, mcp/_meta
-}
-
-// hintsJSON are the hints of a tool, with defaults applied.
-type hintsJSON struct {
-	ReadOnly    bool `json:"read_only"`
-	Idempotent  bool `json:"idempotent"`
-	Destructive bool `json:"destructive"`
-	OpenWorld   bool `json:"open_world"`
-}
-
-func newToolList(assembly *config.Assembly, catalog *ensemble.Catalog) *toolList {
-	tools, aside := offered(catalog, assembly)
-	list := &toolList{Tools: []toolJSON{}, Servers: newPeerList(assembly.Roster), Aside: asides(aside), Away: aways(catalog.Away())}
-	for _, tool := range tools {
-		list.Tools = append(list.Tools, newToolJSON(tool))
-	}
-	return list
-}
-
-func newToolJSON(tool *ensemble.Tool) toolJSON {
-	d := tool.Definition()
-	return toolJSON{
-		Name: tool.Name(), Ensemble: tool.Ensemble().Name(), Tool: d.Name,
-		Title: d.Title, Description: d.Description,
-		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, Needs: d.Needs,
-		Hints: newHintsJSON(d.Hints), Metadata: d.Metadata,
-	}
-}
-
-func newHintsJSON(h invoker.Hints) hintsJSON {
-	return hintsJSON{h.ReadOnly, h.Idempotent, h.MayDestroy(), h.OpenWorld == nil || *h.OpenWorld}
-}
-
-// text renders the list for people, grouped by ensemble.
-func (l *toolList) text(paint terminal.Palette, roster *ensemble.Roster) string {
-	listed := listing{paint: paint}
-	for _, e := range roster.Ensembles() {
-		var rows [][]string
-		for _, t := range l.Tools {
-			if t.Ensemble == e.Name() {
-				rows = append(rows, []string{"  " + t.Name, strings.TrimSpace(terminal.Fit(t.summary(), 80) + t.needs())})
-			}
-		}
-		listed.add(e.Name(), rows, l.Aside)
-	}
-	return listed.or("no tools\n")
-}
-
-// needs lists the trusted values that the tool requires.
-func (t *toolJSON) needs() string {
-	if len(t.Needs) == 0 {
-		return ""
-	}
-	return " (needs " + shown.Line(strings.Join(t.Needs, ", ")) + ")"
-}
-
-// summary returns the first sentence of the description, or else the title.
-func (t *toolJSON) summary() string {
-	if description := shown.Line(t.Description); description != "" {
-		first, _, _ := strings.Cut(description, ". ")
-		return first
-	}
-	return shown.Line(t.Title)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,35 +77,4 @@ func (p *program) healthShower() func(ensemble.Health) {
 				h.Time.Format(time.TimeOnly), shown.Text(e.Name), e.State, trouble(e))) + "\n")
 		}
 	}
-}
-
-// trouble returns the last error of an ensemble that is neither ready nor idle.
-func trouble(e ensemble.EnsembleHealth) string {
-	if e.State == ensemble.Ready || e.State == ensemble.Idle {
-		return ""
-	}
-	return shown.Line(e.LastError)
-}
-
-// healthTable renders a table with a row for each ensemble.
-func healthTable(h ensemble.Health, paint terminal.Palette) string {
-	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
-	for _, e := range h.Ensembles {
-		rows = append(rows, []string{
-			shown.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
-			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
-			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), trouble(e),
-		})
-	}
-	return terminal.Table(rows, func(row, column int, cell string) string {
-		switch {
-		case row == 0:
-			return paint.Faint(cell)
-		case column == 1 && h.Ensembles[row-1].State == ensemble.Ready:
-			return paint.Good(cell)
-		case column == 1 && h.Ensembles[row-1].State != ensemble.Idle:
-			return paint.Bad(cell)
-		}
-		return cell
-	})
 }

@@ -3,17 +3,10 @@
 package command
 
 import (
-	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/contain"
 )
-
-// offered splits the tools of a catalog into those offered to the model and those set
-// aside, as a conversation does.
-func offered(catalog *ensemble.Catalog, assembly *config.Assembly) ([]*ensemble.Tool, []ensemble.Aside) {
-	return converse.Offer(catalog, assembly.Model, assembly.Options.Limits.Tools)
-}
 
 // shortened returns, by ensemble, the tools whose definitions are shortened for the
 // model.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
+)
+
+// asideJSON is a tool that is not offered.
+type asideJSON struct {
+	Ensemble string `json:"ensemble"`
+	Tool     string `json:"tool"`
+	Reason   string `json:"reason"`
+}
+
+// awayJSON is an ensemble that could not be reached.
+type awayJSON struct {
+	Ensemble string `json:"ensemble"`
+	Error    string `json:"error"`
+}
+
+func asides(all []ensemble.Aside) []asideJSON {
+	list := []asideJSON{}
+	for _, a := range all {
+		list = append(list, asideJSON(a))
+	}
+	return list
+}
+
+func aways(all []ensemble.Away) []awayJSON {
+	list := []awayJSON{}
+	for _, a := range all {
+		list = append(list, awayJSON{a.Ensemble, a.Err.Error()})
+	}
+	return list
+}
+
+// listing builds a list for people, with a section for each ensemble.
+type listing struct {
+	paint terminal.Palette
+	text  strings.Builder
+}
+
+// add adds a section for an ensemble: its rows, and its items that were set aside.
+func (l *listing) add(name string, rows [][]string, aside []asideJSON) {
+	var lines []string
+	for _, a := range aside {
+		if a.Ensemble == name {
+			lines = append(lines, l.paint.Faint(fmt.Sprintf("  %s set aside: %s", shown.Line(a.Tool), shown.Line(a.Reason))))
+		}
+	}
+	if len(rows)+len(lines) == 0 {
+		return
+	}
+	fmt.Fprintln(&l.text, l.paint.Bold(shown.Text(name)))
+	l.text.WriteString(terminal.Table(rows, func(_, column int, cell string) string {
+		if column == 0 {
+			return l.paint.Name(cell)
+		}
+		return cell
+	}))
+	for _, line := range lines {
+		fmt.Fprintln(&l.text, line)
+	}
+}
+
+// or returns the list, or nothing if the list is empty.
+func (l *listing) or(nothing string) string {
+	if l.text.Len() == 0 {
+		return nothing
+	}
+	return l.text.String()
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/linediff"
+	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
+)
+
+// pinList is the JSON output of consort pins and consort pins accept.
+type pinList struct {
+	Pins []pinJSON `json:"pins"`
+}
+
+type pinJSON struct {
+	Ensemble    string       `json:"ensemble"`
+	Tool        string       `json:"tool"`
+	File        string       `json:"file"`
+	Pinned      time.Time    `json:"pinned"`
+	Fingerprint string       `json:"fingerprint"`
+	Seen        time.Time    `json:"seen,omitzero"` // when the changed definition was first seen
+	Changes     []changeJSON `json:"changes"`
+}
+
+// changeJSON is the JSON form of a [pins.Change].
+type changeJSON struct {
+	Part   string `json:"part"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+func (l *pinList) add(file string, entries []pins.Entry) {
+	for _, e := range entries {
+		pin := pinJSON{
+			Ensemble: e.Ensemble, Tool: e.Tool, File: file, Pinned: e.Pinned,
+			Fingerprint: e.Fingerprint, Changes: []changeJSON{},
+		}
+		if e.Pending != nil {
+			pin.Seen = e.Pending.Seen
+		}
+		for _, c := range e.Changes() {
+			pin.Changes = append(pin.Changes, changeJSON(c))
+		}
+		l.Pins = append(l.Pins, pin)
+	}
+}
+
+// text renders the list for people, grouped by ensemble, followed by the changes.
+func (l *pinList) text(paint terminal.Palette) string {
+	if len(l.Pins) == 0 {
+		return "nothing is pinned yet: tools are when they are first listed, as by consort tools\n"
+	}
+	var rows [][]string
+	var changes strings.Builder
+	for _, pin := range l.Pins {
+		state := "as pinned on " + pin.Pinned.Format(time.DateOnly)
+		if len(pin.Changes) > 0 {
+			state = "changed since " + pin.Pinned.Format(time.DateOnly)
+			fmt.Fprintf(&changes, "\n%s %s %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint("changed, first seen so on "+pin.Seen.Format(time.DateOnly)), pin.diff(paint))
+		}
+		rows = append(rows, []string{shown.Line(pin.Ensemble), shown.Line(pin.Tool), state})
+	}
+	list := terminal.Table(rows, func(row, column int, cell string) string {
+		switch {
+		case column == 1:
+			return paint.Name(cell)
+		case column == 2 && len(l.Pins[row].Changes) > 0:
+			return paint.Bad(cell)
+		}
+		return cell
+	})
+	if changes.Len() == 0 {
+		return list
+	}
+	return list + changes.String() + "\naccept a change with: consort pins accept ENSEMBLE TOOL\n"
+}
+
+func (l *pinList) acceptedText(paint terminal.Palette) string {
+	if len(l.Pins) == 0 {
+		return "nothing has changed that could be accepted\n"
+	}
+	var b strings.Builder
+	for _, pin := range l.Pins {
+		fmt.Fprintf(&b, "%s %s accepted\n%s", paint.Good("✓"), paint.Name(pin.name()), pin.diff(paint))
+	}
+	return b.String()
+}
+
+func (p *pinJSON) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
+
+// diff renders each part that has changed.
+func (p *pinJSON) diff(paint terminal.Palette) string {
+	var b strings.Builder
+	for _, c := range p.Changes {
+		fmt.Fprintf(&b, "  %s\n", c.Part)
+		for _, line := range linediff.Lines(c.Before, c.After) {
+			shown := "    " + shown.Text(line) + "\n"
+			switch line[0] {
+			case '+':
+				shown = paint.Good(shown)
+			case '-':
+				shown = paint.Bad(shown)
+			}
+			b.WriteString(shown)
+		}
+	}
+	return b.String()
+}
