@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
@@ -68,6 +69,6 @@ func (c *chat) listTools(ctx context.Context) error {
 	if err != nil {
 		return c.complain(err)
 	}
-	c.screen.Print(newToolList(c.assembly.Roster, catalog, c.assembly.Model, c.assembly.Options.Limits.Tools).text(c.screen.Results, c.assembly.Roster))
+	c.screen.Print(reports.NewToolList(c.assembly.Roster, catalog, c.assembly.Model, c.assembly.Options.Limits.Tools).Text(c.screen.Results, c.assembly.Roster))
 	return c.screen.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -41,20 +42,20 @@ func (p *program) check(ctx context.Context) error {
 	if p.json {
 		err = errors.Join(err, p.screen.PrintDocument(r))
 	} else {
-		p.screen.Print(r.text(p.screen.Results))
+		p.screen.Print(r.Text(p.screen.Results))
 	}
 	if err = errors.Join(err, p.screen.Err()); err != nil {
 		return err
 	}
-	return r.verdict()
+	return r.Verdict()
 }
 
 // examine makes the report. The report is nil if there is none, for example because there
 // is no configuration; the error then says why.
-func (p *program) examine(ctx context.Context) (*report, error) {
-	r := &report{Config: p.configFile, Problems: []problemJSON{}, Servers: []serverJSON{}}
+func (p *program) examine(ctx context.Context) (*reports.Check, error) {
+	r := &reports.Check{Config: p.configFile, Problems: []reports.Problem{}, Servers: []reports.Server{}}
 	cfg, err := p.load()
-	if found := problemsIn(err); found != nil {
+	if found := reports.ProblemsIn(err); found != nil {
 		r.Problems = found
 		return r, nil
 	}
@@ -74,13 +75,13 @@ func (p *program) examine(ctx context.Context) (*report, error) {
 	if err := p.examineServers(ctx, cfg, r); err != nil {
 		return nil, err
 	}
-	r.OK = r.verdict() == nil
+	r.OK = r.Verdict() == nil
 	return r, nil
 }
 
 // examineFiles opens the audit trail, the conversation store and the certificates of
 // serve, and returns the problems it finds.
-func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []problemJSON {
+func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []reports.Problem {
 	alone := *cfg
 	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
 	if cfg.Serve != nil {
@@ -96,24 +97,24 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []proble
 		err = errors.Join(alone.Locate(err), p.close(assembly))
 	}
 	if err == nil {
-		return []problemJSON{}
+		return []reports.Problem{}
 	}
-	if found := problemsIn(err); found != nil {
+	if found := reports.ProblemsIn(err); found != nil {
 		return found
 	}
 	message := strings.TrimPrefix(err.Error(), p.configFile+": config: ")
-	return []problemJSON{{File: p.configFile, Message: message, text: p.configFile + ": " + message}}
+	return []reports.Problem{reports.FileProblem(p.configFile, message)}
 }
 
 // examineHistory reports where conversations are kept. The user's own store need not
 // exist yet, and is not created.
-func examineHistory(ctx context.Context, cfg *config.Config) *historyJSON {
+func examineHistory(ctx context.Context, cfg *config.Config) *reports.History {
 	if cfg.History == nil {
 		path, err := ownStore()
 		if err == nil {
 			err = couldPrepare(ctx, cfg, path)
 		}
-		own := &historyJSON{Store: config.StoreSQLite, Path: path, Default: true}
+		own := &reports.History{Store: config.StoreSQLite, Path: path, Default: true}
 		if err != nil {
 			own.Error = withoutKey(err)
 		}
@@ -122,15 +123,15 @@ func examineHistory(ctx context.Context, cfg *config.Config) *historyJSON {
 	if !cfg.Keeps() {
 		return nil
 	}
-	return &historyJSON{Store: cmp.Or(cfg.History.Store, config.StoreSQLite), Path: cfg.History.Path.String()}
+	return &reports.History{Store: cmp.Or(cfg.History.Store, config.StoreSQLite), Path: cfg.History.Path.String()}
 }
 
 // examineModel reports on the model without sending it a request.
-func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
+func (p *program) examineModel(cfg *config.Config) (*reports.Model, error) {
 	if cfg.Model == nil {
 		return nil, nil
 	}
-	m := &modelJSON{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
+	m := &reports.Model{Name: cfg.Model.Name.Reveal(), BaseURL: cfg.Model.BaseURL.Reveal()}
 	alone := *cfg
 	alone.MCP, alone.GRPC, alone.Audit = nil, nil, nil
 	assembly, err := p.assemble(&alone, interaction{})
@@ -142,7 +143,7 @@ func (p *program) examineModel(cfg *config.Config) (*modelJSON, error) {
 }
 
 // examineServers connects to all servers in parallel.
-func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *report) (err error) {
+func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *reports.Check) (err error) {
 	assembly, err := p.assembleForTools(cfg)
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *rep
 	}
 	aside, shortened := p.asides(ctx, assembly)
 	for _, e := range assembly.Roster.Ensembles() {
-		server := newServerJSON(e.Snapshot(), aside[e.Name()], transport(cfg, e.Name()))
+		server := reports.NewServer(e.Snapshot(), aside[e.Name()], transport(cfg, e.Name()))
 		server.Shortened = shortened[e.Name()]
 		r.Servers = append(r.Servers, server)
 	}
@@ -192,7 +193,7 @@ func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
 // model, and the tools whose definitions are shortened for the model. Without a catalog,
 // because a required server is unavailable, it returns only the tools set aside in the
 // snapshots.
-func (p *program) asides(ctx context.Context, assembly *config.Assembly) (map[string][]ensemble.Aside, map[string][]asideJSON) {
+func (p *program) asides(ctx context.Context, assembly *config.Assembly) (map[string][]ensemble.Aside, map[string][]reports.Aside) {
 	aside := map[string][]ensemble.Aside{}
 	catalog, err := assembly.Roster.Catalog(ctx)
 	if err != nil {
@@ -205,5 +206,5 @@ func (p *program) asides(ctx context.Context, assembly *config.Assembly) (map[st
 	for _, a := range all {
 		aside[a.Ensemble] = append(aside[a.Ensemble], a)
 	}
-	return aside, shortened(tools, assembly.Model)
+	return aside, reports.Shortened(tools, assembly.Model)
 }

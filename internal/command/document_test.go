@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/spf13/cobra"
 )
 
@@ -67,11 +68,11 @@ func below(of reflect.Type, prefix string) []string {
 
 func TestTheDocumentsAreDocumented(t *testing.T) {
 	for heading, of := range map[string]reflect.Type{
-		"### `tools --json`":                         reflect.TypeFor[toolList](),
-		"### `resources --json`":                     reflect.TypeFor[resourceList](),
-		"### `prompts --json`":                       reflect.TypeFor[promptList](),
-		"### `check --json`":                         reflect.TypeFor[report](),
-		"### `pins --json` and `pins accept --json`": reflect.TypeFor[pinList](),
+		"### `tools --json`":                         reflect.TypeFor[reports.ToolList](),
+		"### `resources --json`":                     reflect.TypeFor[reports.ResourceList](),
+		"### `prompts --json`":                       reflect.TypeFor[reports.PromptList](),
+		"### `check --json`":                         reflect.TypeFor[reports.Check](),
+		"### `pins --json` and `pins accept --json`": reflect.TypeFor[reports.PinList](),
 		"### `history list --json`, `history search --json` and `history prune --json`": reflect.TypeFor[conversationList](),
 		"### `approve --json`":                reflect.TypeFor[waitList](),
 		"### `approve --json` with an answer": reflect.TypeFor[answeredJSON](),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/spf13/cobra"
 )
 
@@ -46,18 +47,18 @@ func (p *program) pins(context.Context, []string) error {
 	if err != nil {
 		return err
 	}
-	list := pinList{Pins: []pinJSON{}}
+	list := reports.PinList{Pins: []reports.Pin{}}
 	for _, s := range servers {
 		entries, err := s.entries()
 		if err != nil {
 			return err
 		}
-		list.add(s.file.Path(), entries)
+		list.Add(s.file.Path(), entries)
 	}
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
-	p.screen.Print(list.text(p.screen.Results))
+	p.screen.Print(list.Text(p.screen.Results))
 	return p.screen.Err()
 }
 
@@ -77,18 +78,18 @@ func (p *program) acceptPins(_ context.Context, args []string) error {
 			return exit.Usagef("there is no tool %q among the pins of %q; consort pins lists them", tool, args[0])
 		}
 	}
-	list := pinList{Pins: []pinJSON{}}
+	list := reports.PinList{Pins: []reports.Pin{}}
 	for _, s := range servers {
 		accepted, err := s.file.Accept(s.server, tool)
 		if err != nil {
 			return err
 		}
-		list.add(s.file.Path(), accepted)
+		list.Add(s.file.Path(), accepted)
 	}
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
-	p.screen.Print(list.acceptedText(p.screen.Results))
+	p.screen.Print(list.AcceptedText(p.screen.Results))
 	return p.screen.Err()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
@@ -86,11 +87,11 @@ func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) er
 	if err != nil {
 		return err
 	}
-	list := newPromptList(all)
+	list := reports.NewPromptList(all)
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
-	p.screen.Print(list.text(p.screen.Results, assembly.Roster))
+	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
 	p.noteAway(list.Away)
 	return p.screen.Err()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/invoker"
 	"github.com/spf13/cobra"
@@ -100,16 +101,16 @@ func (p *program) listResources(ctx context.Context, assembly *config.Assembly) 
 	if err != nil {
 		return err
 	}
-	list := newResourceList(all)
+	list := reports.NewResourceList(all)
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
-	p.screen.Print(list.text(p.screen.Results, assembly.Roster))
+	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
 	p.noteAway(list.Away)
 	return p.screen.Err()
 }
 
-func (p *program) noteAway(away []awayJSON) {
+func (p *program) noteAway(away []reports.Away) {
 	for _, a := range away {
 		p.screen.Note("%s", p.screen.Notes.Bad("away: ")+shown.Text(a.Error))
 	}

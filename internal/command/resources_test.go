@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -21,7 +22,7 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 	contains(t, "standard error", o.stderr, "away: ", "broken")
 
 	o = consort(t, "resources", "--json", "--config", path).expect(t, exit.Done)
-	var list resourceList
+	var list reports.ResourceList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestPromptsAreListedAndGot(t *testing.T) {
 	o := consort(t, "prompts", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "library\n", "  library__greet name [tone]  A greeting", "library__over")
 	o = consort(t, "prompts", "--json", "--config", path).expect(t, exit.Done)
-	var list promptList
+	var list reports.PromptList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatal(err)
 	}

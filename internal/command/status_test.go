@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -157,7 +158,7 @@ func TestCheckTellsOfEachServer(t *testing.T) {
 	o := consort(t, "check", "--config", path).expect(t, exit.Tool)
 	contains(t, "the report", o.stdout, "atlas    ready  MCP 20", "satchel 1.0.0", "broken   lost", "no licence", "local_time is set aside", "model scripted at")
 	o = consort(t, "check", "--config", path, "--json").expect(t, exit.Tool)
-	var r report
+	var r reports.Check
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestCheckOpensTheAuditFile(t *testing.T) {
 func TestCheckListsAllProblems(t *testing.T) {
 	path := file(t, "[modle]\n[mcp.x]\ntransport = \"stdoi\"\n")
 	o := consort(t, "check", "--config", path, "--json").expect(t, exit.Usage)
-	var r report
+	var r reports.Check
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestToolsListsWhatIsOffered(t *testing.T) {
 	contains(t, "the list", o.stdout, "atlas__weather", "satchel__unpack", "weigh set aside")
 	contains(t, "standard error", o.stderr, "broken")
 	o = consort(t, "tools", "--config", path, "--json").expect(t, exit.Done)
-	var list toolList
+	var list reports.ToolList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatal(err)
 	}

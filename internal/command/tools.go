@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/spf13/cobra"
 )
 
@@ -36,11 +37,11 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 	if err != nil {
 		return err
 	}
-	list := newToolList(assembly.Roster, catalog, assembly.Model, assembly.Options.Limits.Tools)
+	list := reports.NewToolList(assembly.Roster, catalog, assembly.Model, assembly.Options.Limits.Tools)
 	if p.json {
 		return p.screen.PrintDocument(list)
 	}
-	p.screen.Print(list.text(p.screen.Results, assembly.Roster))
+	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
 	p.noteAway(list.Away)
 	return p.screen.Err()
 }

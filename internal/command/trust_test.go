@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 )
 
 // Trusted values of the file and of the command line reach the tools that are
@@ -48,7 +49,7 @@ func TestTrustedValuesReachTheTools(t *testing.T) {
 	contains(t, "the tools", o.stdout, "The tool echo (needs user)")
 	lacks(t, "the tools", o.stdout, "The tool wait (")
 	o = consort(t, "tools", "--json", "--config", path).expect(t, exit.Done)
-	var list toolList
+	var list reports.ToolList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Tools[0].Needs) != 1 || list.Tools[0].Needs[0] != "user" {
 		t.Errorf("%v: %s", err, o.stdout)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 )
@@ -63,7 +64,7 @@ func (p *program) healthShower() func(ensemble.Health) {
 		}
 	case terminal.IsTerminal(p.screen.Stdout):
 		return func(h ensemble.Health) {
-			p.screen.Print("\x1b[H\x1b[J" + healthTable(h, p.screen.Results) + "\nCtrl-C ends this.\n")
+			p.screen.Print("\x1b[H\x1b[J" + reports.HealthTable(h, p.screen.Results) + "\nCtrl-C ends this.\n")
 		}
 	}
 	states := map[string]ensemble.State{}
@@ -74,7 +75,7 @@ func (p *program) healthShower() func(ensemble.Health) {
 			}
 			states[e.Name] = e.State
 			p.screen.Print(strings.TrimSpace(fmt.Sprintf("%s %s %s %s",
-				h.Time.Format(time.TimeOnly), shown.Text(e.Name), e.State, trouble(e))) + "\n")
+				h.Time.Format(time.TimeOnly), shown.Text(e.Name), e.State, reports.Trouble(e))) + "\n")
 		}
 	}
 }

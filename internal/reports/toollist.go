@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"encoding/json"
@@ -14,12 +14,12 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// toolList is the JSON output of consort tools.
-type toolList struct {
-	Tools   []toolJSON  `json:"tools"`
-	Servers []peerJSON  `json:"servers"`
-	Aside   []asideJSON `json:"aside"`
-	Away    []awayJSON  `json:"away"`
+// ToolList is the JSON output of consort tools.
+type ToolList struct {
+	Tools   []toolJSON `json:"tools"`
+	Servers []peerJSON `json:"servers"`
+	Aside   []Aside    `json:"aside"`
+	Away    []Away     `json:"away"`
 }
 
 // peerJSON is a server's description of itself.
@@ -68,11 +68,11 @@ type hintsJSON struct {
 	OpenWorld   bool `json:"open_world"`
 }
 
-// newToolList lists the tools that a conversation offers its model, which are not more
+// NewToolList lists the tools that a conversation offers its model, which are not more
 // than most; see [converse.Offer].
-func newToolList(roster *ensemble.Roster, catalog *ensemble.Catalog, model converse.Model, most int) *toolList {
+func NewToolList(roster *ensemble.Roster, catalog *ensemble.Catalog, model converse.Model, most int) *ToolList {
 	tools, aside := converse.Offer(catalog, model, most)
-	list := &toolList{Tools: []toolJSON{}, Servers: newPeerList(roster), Aside: asides(aside), Away: aways(catalog.Away())}
+	list := &ToolList{Tools: []toolJSON{}, Servers: newPeerList(roster), Aside: asides(aside), Away: aways(catalog.Away())}
 	for _, tool := range tools {
 		list.Tools = append(list.Tools, newToolJSON(tool))
 	}
@@ -93,8 +93,8 @@ func newHintsJSON(h invoker.Hints) hintsJSON {
 	return hintsJSON{h.ReadOnly, h.Idempotent, h.MayDestroy(), h.OpenWorld == nil || *h.OpenWorld}
 }
 
-// text renders the list for people, grouped by ensemble.
-func (l *toolList) text(paint terminal.Palette, roster *ensemble.Roster) string {
+// Text renders the list for people, grouped by ensemble.
+func (l *ToolList) Text(paint terminal.Palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string

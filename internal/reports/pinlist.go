@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// pinList is the JSON output of consort pins and consort pins accept.
-type pinList struct {
-	Pins []pinJSON `json:"pins"`
+// PinList is the JSON output of consort pins and consort pins accept.
+type PinList struct {
+	Pins []Pin `json:"pins"`
 }
 
-type pinJSON struct {
+type Pin struct {
 	Ensemble    string       `json:"ensemble"`
 	Tool        string       `json:"tool"`
 	File        string       `json:"file"`
@@ -35,9 +35,10 @@ type changeJSON struct {
 	After  string `json:"after"`
 }
 
-func (l *pinList) add(file string, entries []pins.Entry) {
+// Add adds the pins of a file.
+func (l *PinList) Add(file string, entries []pins.Entry) {
 	for _, e := range entries {
-		pin := pinJSON{
+		pin := Pin{
 			Ensemble: e.Ensemble, Tool: e.Tool, File: file, Pinned: e.Pinned,
 			Fingerprint: e.Fingerprint, Changes: []changeJSON{},
 		}
@@ -51,8 +52,8 @@ func (l *pinList) add(file string, entries []pins.Entry) {
 	}
 }
 
-// text renders the list for people, grouped by ensemble, followed by the changes.
-func (l *pinList) text(paint terminal.Palette) string {
+// Text renders the list for people, grouped by ensemble, followed by the changes.
+func (l *PinList) Text(paint terminal.Palette) string {
 	if len(l.Pins) == 0 {
 		return "nothing is pinned yet: tools are when they are first listed, as by consort tools\n"
 	}
@@ -81,7 +82,8 @@ func (l *pinList) text(paint terminal.Palette) string {
 	return list + changes.String() + "\naccept a change with: consort pins accept ENSEMBLE TOOL\n"
 }
 
-func (l *pinList) acceptedText(paint terminal.Palette) string {
+// AcceptedText renders the pins that were accepted, for people.
+func (l *PinList) AcceptedText(paint terminal.Palette) string {
 	if len(l.Pins) == 0 {
 		return "nothing has changed that could be accepted\n"
 	}
@@ -92,10 +94,10 @@ func (l *pinList) acceptedText(paint terminal.Palette) string {
 	return b.String()
 }
 
-func (p *pinJSON) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
+func (p *Pin) name() string { return shown.Line(p.Ensemble) + " " + shown.Line(p.Tool) }
 
 // diff renders each part that has changed.
-func (p *pinJSON) diff(paint terminal.Palette) string {
+func (p *Pin) diff(paint terminal.Palette) string {
 	var b strings.Builder
 	for _, c := range p.Changes {
 		fmt.Fprintf(&b, "  %s\n", c.Part)

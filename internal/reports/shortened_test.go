@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestShortenedThatPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := shortened(tools, badLimiter{})
+	found := Shortened(tools, badLimiter{})
 	if len(found["e"]) != 1 || found["e"][0].Reason != "Model.Shortened panicked: no idea" {
 		t.Errorf("found %+v", found)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// promptList is the JSON output of consort prompts.
-type promptList struct {
+// PromptList is the JSON output of consort prompts.
+type PromptList struct {
 	Prompts []promptJSON `json:"prompts"`
-	Aside   []asideJSON  `json:"aside"`
-	Away    []awayJSON   `json:"away"`
+	Aside   []Aside      `json:"aside"`
+	Away    []Away       `json:"away"`
 }
 
 type promptJSON struct {
@@ -37,8 +37,9 @@ type argumentJSON struct {
 	Metadata    canister.Fields `json:"metadata,omitempty"`
 }
 
-func newPromptList(all *ensemble.Prompts) *promptList {
-	list := &promptList{Prompts: []promptJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
+// NewPromptList lists the prompts of a roster.
+func NewPromptList(all *ensemble.Prompts) *PromptList {
+	list := &PromptList{Prompts: []promptJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
 	for _, p := range all.Prompts {
 		form := promptJSON{p.FullName(), p.Ensemble, p.Name, p.Title, p.Description, []argumentJSON{}, p.Metadata}
 		for _, a := range p.Arguments {
@@ -49,8 +50,8 @@ func newPromptList(all *ensemble.Prompts) *promptList {
 	return list
 }
 
-// text renders the list for people, grouped by ensemble.
-func (l *promptList) text(paint terminal.Palette, roster *ensemble.Roster) string {
+// Text renders the list for people, grouped by ensemble.
+func (l *PromptList) Text(paint terminal.Palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"fmt"
@@ -11,31 +11,31 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// asideJSON is a tool that is not offered.
-type asideJSON struct {
+// Aside is a tool that is not offered.
+type Aside struct {
 	Ensemble string `json:"ensemble"`
 	Tool     string `json:"tool"`
 	Reason   string `json:"reason"`
 }
 
-// awayJSON is an ensemble that could not be reached.
-type awayJSON struct {
+// Away is an ensemble that could not be reached.
+type Away struct {
 	Ensemble string `json:"ensemble"`
 	Error    string `json:"error"`
 }
 
-func asides(all []ensemble.Aside) []asideJSON {
-	list := []asideJSON{}
+func asides(all []ensemble.Aside) []Aside {
+	list := []Aside{}
 	for _, a := range all {
-		list = append(list, asideJSON(a))
+		list = append(list, Aside(a))
 	}
 	return list
 }
 
-func aways(all []ensemble.Away) []awayJSON {
-	list := []awayJSON{}
+func aways(all []ensemble.Away) []Away {
+	list := []Away{}
 	for _, a := range all {
-		list = append(list, awayJSON{a.Ensemble, a.Err.Error()})
+		list = append(list, Away{a.Ensemble, a.Err.Error()})
 	}
 	return list
 }
@@ -47,7 +47,7 @@ type listing struct {
 }
 
 // add adds a section for an ensemble: its rows, and its items that were set aside.
-func (l *listing) add(name string, rows [][]string, aside []asideJSON) {
+func (l *listing) add(name string, rows [][]string, aside []Aside) {
 	var lines []string
 	for _, a := range aside {
 		if a.Ensemble == name {

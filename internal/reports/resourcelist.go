@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"cmp"
@@ -11,12 +11,12 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// resourceList is the JSON output of consort resources.
-type resourceList struct {
+// ResourceList is the JSON output of consort resources.
+type ResourceList struct {
 	Resources []resourceJSON `json:"resources"`
 	Templates []templateJSON `json:"templates"`
-	Aside     []asideJSON    `json:"aside"`
-	Away      []awayJSON     `json:"away"`
+	Aside     []Aside        `json:"aside"`
+	Away      []Away         `json:"away"`
 }
 
 type resourceJSON struct {
@@ -40,8 +40,9 @@ type templateJSON struct {
 	Metadata    canister.Fields `json:"metadata,omitempty"`
 }
 
-func newResourceList(all *ensemble.Resources) *resourceList {
-	list := &resourceList{Resources: []resourceJSON{}, Templates: []templateJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
+// NewResourceList lists the resources of a roster, and the templates of resources.
+func NewResourceList(all *ensemble.Resources) *ResourceList {
+	list := &ResourceList{Resources: []resourceJSON{}, Templates: []templateJSON{}, Aside: asides(all.Aside), Away: aways(all.Away)}
 	for _, r := range all.Resources {
 		list.Resources = append(list.Resources, resourceJSON{r.URI, r.Ensemble, r.Name, r.Title, r.Description, r.MIME, r.Size, r.Metadata})
 	}
@@ -51,8 +52,8 @@ func newResourceList(all *ensemble.Resources) *resourceList {
 	return list
 }
 
-// text renders the list for people, grouped by ensemble.
-func (l *resourceList) text(paint terminal.Palette, roster *ensemble.Roster) string {
+// Text renders the list for people, grouped by ensemble.
+func (l *ResourceList) Text(paint terminal.Palette, roster *ensemble.Roster) string {
 	listed := listing{paint: paint}
 	for _, e := range roster.Ensembles() {
 		var rows [][]string

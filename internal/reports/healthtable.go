@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"fmt"
@@ -12,22 +12,22 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// trouble returns the last error of an ensemble that is neither ready nor idle.
-func trouble(e ensemble.EnsembleHealth) string {
+// Trouble returns the last error of an ensemble that is neither ready nor idle.
+func Trouble(e ensemble.EnsembleHealth) string {
 	if e.State == ensemble.Ready || e.State == ensemble.Idle {
 		return ""
 	}
 	return shown.Line(e.LastError)
 }
 
-// healthTable renders a table with a row for each ensemble.
-func healthTable(h ensemble.Health, paint terminal.Palette) string {
+// HealthTable renders a table with a row for each ensemble.
+func HealthTable(h ensemble.Health, paint terminal.Palette) string {
 	rows := [][]string{{"SERVER", "STATE", "FOR", "TOOLS", "CALLS", "FAILED", "NOW", "RESTARTS", "P50", "P99", "TROUBLE"}}
 	for _, e := range h.Ensembles {
 		rows = append(rows, []string{
 			shown.Line(e.Name), string(e.State), h.Time.Sub(e.Since).Truncate(time.Second).String(),
 			strconv.Itoa(e.Tools), strconv.Itoa(e.Calls), strconv.Itoa(e.Failures), strconv.Itoa(e.InFlight), strconv.Itoa(e.Restarts),
-			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), trouble(e),
+			fmt.Sprintf("%.0f ms", e.LatencyMS.P50), fmt.Sprintf("%.0f ms", e.LatencyMS.P99), Trouble(e),
 		})
 	}
 	return terminal.Table(rows, func(row, column int, cell string) string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"errors"
@@ -18,42 +18,42 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// report is the JSON output of consort check.
-type report struct {
-	Config   string        `json:"config"` // the file
-	OK       bool          `json:"ok"`
-	Problems []problemJSON `json:"problems"` // of the configuration
-	Model    *modelJSON    `json:"model"`    // null if there is none
-	History  *historyJSON  `json:"history"`  // null if nothing is kept
-	Servers  []serverJSON  `json:"servers"`
+// Check is the JSON output of consort check.
+type Check struct {
+	Config   string    `json:"config"` // the file
+	OK       bool      `json:"ok"`
+	Problems []Problem `json:"problems"` // of the configuration
+	Model    *Model    `json:"model"`    // null if there is none
+	History  *History  `json:"history"`  // null if nothing is kept
+	Servers  []Server  `json:"servers"`
 }
 
-// problemJSON is the JSON form of a [config.Problem].
-type problemJSON struct {
+// Problem is the JSON form of a [config.Problem].
+type Problem struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`
 	Nearest string `json:"nearest,omitempty"`
-	text    string
+	text    string // for people
 }
 
-type modelJSON struct {
+type Model struct {
 	Name    string `json:"name"`
 	BaseURL string `json:"base_url,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// historyJSON says where chat and serve keep conversations.
-type historyJSON struct {
+// History says where chat and serve keep conversations.
+type History struct {
 	Store   config.StoreKind `json:"store"`
 	Path    string           `json:"path,omitempty"`
 	Default bool             `json:"default"` // no other store is named
 	Error   string           `json:"error,omitempty"`
 }
 
-type serverJSON struct {
+type Server struct {
 	Name        string          `json:"name"`
 	Transport   string          `json:"transport"`
 	State       string          `json:"state"`
@@ -66,15 +66,15 @@ type serverJSON struct {
 	Metadata    canister.Fields `json:"metadata,omitempty"`
 	Tools       int             `json:"tools"`
 	ConnectMS   float64         `json:"connect_ms,omitempty"`
-	Aside       []asideJSON     `json:"aside"`
-	Shortened   []asideJSON     `json:"shortened,omitempty"`
+	Aside       []Aside         `json:"aside"`
+	Shortened   []Aside         `json:"shortened,omitempty"`
 	Error       string          `json:"error,omitempty"`
 }
 
-// newServerJSON returns the report on a server after an attempt to connect.
-func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string) serverJSON {
-	out := serverJSON{
-		Name: s.Name, Transport: transport, State: string(s.State), Aside: []asideJSON{},
+// NewServer returns the report on a server after an attempt to connect.
+func NewServer(s ensemble.Snapshot, aside []ensemble.Aside, transport string) Server {
+	out := Server{
+		Name: s.Name, Transport: transport, State: string(s.State), Aside: []Aside{},
 		Protocol: s.Peer.Protocol, Server: s.Peer.Name, Title: s.Peer.Title, Version: s.Peer.Version,
 		Description: s.Peer.Description, Website: s.Peer.Website, Metadata: s.Peer.Metadata,
 		Tools: s.Tools, ConnectMS: milliseconds(s.ConnectDuration),
@@ -87,14 +87,14 @@ func newServerJSON(s ensemble.Snapshot, aside []ensemble.Aside, transport string
 	}
 	known := len(s.Aside)
 	for _, a := range aside {
-		out.Aside = append(out.Aside, asideJSON(a))
+		out.Aside = append(out.Aside, Aside(a))
 	}
 	out.Tools -= max(0, len(aside)-known) // minus the tools that the model cannot take
 	return out
 }
 
-// text renders the report for people.
-func (r *report) text(paint terminal.Palette) string {
+// Text renders the report for people.
+func (r *Check) Text(paint terminal.Palette) string {
 	var b strings.Builder
 	if len(r.Problems) > 0 {
 		fmt.Fprintf(&b, "%s %s is wrong:\n", paint.Bad("✗"), r.Config)
@@ -126,7 +126,7 @@ func (r *report) text(paint terminal.Palette) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-func (m *modelJSON) text(paint terminal.Palette) string {
+func (m *Model) text(paint terminal.Palette) string {
 	switch {
 	case m == nil:
 		return "  no [model]: tools and call work, chat and run do not\n"
@@ -141,7 +141,7 @@ func (m *modelJSON) text(paint terminal.Palette) string {
 // notAsked says that only the settings of a model were checked.
 const notAsked = "(its settings are right; it was not asked anything)"
 
-func (h *historyJSON) text(paint terminal.Palette) string {
+func (h *History) text(paint terminal.Palette) string {
 	switch {
 	case h == nil:
 		return "  conversations are not kept\n"
@@ -156,7 +156,7 @@ func (h *historyJSON) text(paint terminal.Palette) string {
 }
 
 // servers renders a table with a row for each server.
-func (r *report) servers(paint terminal.Palette) string {
+func (r *Check) servers(paint terminal.Palette) string {
 	rows := [][]string{{"SERVER", "STATE", "PROTOCOL", "NAME", "TOOLS", "SET ASIDE", "CONNECTED IN"}}
 	for _, s := range r.Servers {
 		took := "–"
@@ -181,26 +181,31 @@ func (r *report) servers(paint terminal.Palette) string {
 	})
 }
 
-// verdict returns the error that sets the exit status; everything has been printed.
-func (r *report) verdict() error {
+// FileProblem returns a problem of a whole file.
+func FileProblem(file, message string) Problem {
+	return Problem{File: file, Message: message, text: file + ": " + message}
+}
+
+// Verdict returns the error that sets the exit status; everything has been printed.
+func (r *Check) Verdict() error {
 	switch {
 	case len(r.Problems) > 0 || r.Model != nil && r.Model.Error != "":
 		return &exit.Error{Status: exit.Usage}
-	case slices.ContainsFunc(r.Servers, func(s serverJSON) bool { return s.Error != "" }):
+	case slices.ContainsFunc(r.Servers, func(s Server) bool { return s.Error != "" }):
 		return &exit.Error{Status: exit.Tool}
 	}
 	return nil
 }
 
-// problemsIn returns the problems that a configuration error lists.
-func problemsIn(err error) []problemJSON {
+// ProblemsIn returns the problems that a configuration error lists.
+func ProblemsIn(err error) []Problem {
 	var wrong *config.Error
 	if !errors.As(err, &wrong) {
 		return nil
 	}
-	var problems []problemJSON
+	var problems []Problem
 	for _, p := range wrong.Problems {
-		problems = append(problems, problemJSON{p.File, p.Line, p.Column, p.Key, p.Message, p.Nearest, p.Error()})
+		problems = append(problems, Problem{p.File, p.Line, p.Column, p.Key, p.Message, p.Nearest, p.Error()})
 	}
 	return problems
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package reports
 
 import (
 	"github.com/consort-go/consort/converse"
@@ -8,10 +8,10 @@ import (
 	"github.com/consort-go/consort/internal/contain"
 )
 
-// shortened returns, by ensemble, the tools whose definitions are shortened for the
+// Shortened returns, by ensemble, the tools whose definitions are shortened for the
 // model.
-func shortened(tools []*ensemble.Tool, model converse.Model) map[string][]asideJSON {
-	found := map[string][]asideJSON{}
+func Shortened(tools []*ensemble.Tool, model converse.Model) map[string][]Aside {
+	found := map[string][]Aside{}
 	limiter, ok := model.(converse.Limiter)
 	if !ok {
 		return found
@@ -24,7 +24,7 @@ func shortened(tools []*ensemble.Tool, model converse.Model) map[string][]asideJ
 		}
 		if what != "" {
 			name := tool.Ensemble().Name()
-			found[name] = append(found[name], asideJSON{Ensemble: name, Tool: tool.Definition().Name, Reason: what})
+			found[name] = append(found[name], Aside{Ensemble: name, Tool: tool.Definition().Name, Reason: what})
 		}
 	}
 	return found
