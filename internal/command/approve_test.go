@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble/ensembletest/faultserver"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -41,9 +42,9 @@ func effects(t *testing.T) (table string, count func() int) {
 const defers = "[approval]\ndefault = \"defer\"\n"
 
 // waitsFor are what approve --json lists.
-func waitsFor(t *testing.T, path, id string) []waitJSON {
+func waitsFor(t *testing.T, path, id string) []histories.WaitJSON {
 	t.Helper()
-	var list waitList
+	var list histories.WaitList
 	if err := json.Unmarshal([]byte(consort(t, "approve", id, "--json", "--config", path).expect(t, exit.Done).stdout), &list); err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +129,8 @@ func TestAnswersToSeveral(t *testing.T) {
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--as", "ben").stderr, "ann", "ben")
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
 	contains(t, "standard error", does(exit.Usage, "--resume").stderr, "consort resume many")
-	var answered answeredJSON
-	if err := json.Unmarshal([]byte(does(exit.Done, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout), &answered); err != nil || answered != (answeredJSON{"many", waits[0].ID, "deny", "ann"}) {
+	var answered histories.Answered
+	if err := json.Unmarshal([]byte(does(exit.Done, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout), &answered); err != nil || answered != (histories.Answered{Conversation: "many", Wait: waits[0].ID, Verdict: "deny", By: "ann"}) {
 		t.Errorf("%+v, %v", answered, err)
 	}
 	does(exit.Done, waits[1].ID, "--as", "ann")

@@ -27,7 +27,7 @@ import (
 // maxArguments bounds arguments read from standard input, in bytes.
 const maxArguments = 16 << 20
 
-func (p *program) callCommand() *cobra.Command {
+func callCommand(p *program) *cobra.Command {
 	return p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "call ENSEMBLE TOOL [JSON]",
 		Short: "Call one tool and print its result; no model takes part",
@@ -41,17 +41,17 @@ func (p *program) callCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: does(p.call),
+		RunE: runE(func(ctx context.Context, args []string) error { return runCall(ctx, p, args) }),
 	}, "print the result as a canister, one line of JSON")))
 }
 
-func (p *program) call(ctx context.Context, args []string) (err error) {
-	p.quiet = string(config.LevelError) // the failure is reported anyway
+func runCall(ctx context.Context, p *program, args []string) (err error) {
+	p.needs.quiet = config.LevelError // the failure is reported anyway
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	arguments, err := p.arguments(args)
+	arguments, err := callArguments(p, args)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	e, err := p.ensembleNamed(args[0], assembly.Roster)
+	e, err := ensembleNamed(p, args[0], assembly.Roster)
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func (p *program) call(ctx context.Context, args []string) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return p.answer(call, output, err)
+	return printCall(p, call, output, err)
 }
 
-// arguments returns the arguments from the command line or from standard input.
-func (p *program) arguments(args []string) (json.RawMessage, error) {
+// callArguments returns the arguments from the command line or from standard input.
+func callArguments(p *program, args []string) (json.RawMessage, error) {
 	text, where := "{}", "JSON"
 	if len(args) == 3 {
 		text = args[2]
@@ -109,7 +109,7 @@ func wrongWith(err error) string {
 	return ": it is null"
 }
 
-func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble.Ensemble, error) {
+func ensembleNamed(p *program, name string, roster *ensemble.Roster) (*ensemble.Ensemble, error) {
 	if e, ok := roster.Ensemble(name); ok {
 		return e, nil
 	}
@@ -118,9 +118,9 @@ func (p *program) ensembleNamed(name string, roster *ensemble.Roster) (*ensemble
 		names = append(names, e.Name())
 	}
 	if len(names) == 0 {
-		return nil, exit.Usagef("there is no ensemble %q: %s has no servers, which are tables such as [mcp.%s]", name, p.configFile, name)
+		return nil, exit.Usagef("there is no ensemble %q: %s has no servers, which are tables such as [mcp.%s]", name, p.location.ConfigFile, name)
 	}
-	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.configFile, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no ensemble %q; %s has %s", name, p.location.ConfigFile, strings.Join(names, ", "))
 }
 
 // forProgram returns a context for calls that the program itself makes.
@@ -199,8 +199,8 @@ func noTool(ctx context.Context, e *ensemble.Ensemble, name string) error {
 	return exit.Usagef("there is no tool %q in %q; %s", name, e.Name(), advice)
 }
 
-// answer prints the outcome of the call.
-func (p *program) answer(call *invoker.Call, output invoker.Output, err error) error {
+// printCall prints the outcome of the call.
+func printCall(p *program, call *invoker.Call, output invoker.Output, err error) error {
 	var usage *exit.Error
 	if errors.As(err, &usage) {
 		return err
@@ -213,7 +213,7 @@ func (p *program) answer(call *invoker.Call, output invoker.Output, err error) e
 		result.Code, result.Retryable = string(failure.Code), failure.Retryable
 	}
 	if p.json {
-		return p.answerJSON(result)
+		return printCallJSON(p, result)
 	}
 	text := shown.Contents(result.Content)
 	if failure != nil {
@@ -239,7 +239,7 @@ func contentOf(output invoker.Output, err error) ([]canister.Content, canister.F
 	return canister.Texts(failure.Message), failure.Metadata
 }
 
-func (p *program) answerJSON(result canister.Result) error {
+func printCallJSON(p *program, result canister.Result) error {
 	if err := p.screen.PrintCanisters(result); err != nil || !result.Failed() {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/invoker"
@@ -24,12 +25,12 @@ import (
 
 // chat is an interactive conversation.
 type chat struct {
-	*program
+	program    *program
 	console    *terminal.LineEditor
 	asker      *terminal.Asker
 	interrupts chan os.Signal
 	assembly   *config.Assembly
-	kept       *kept
+	session    *session
 
 	// interrupted counts the Ctrl-C presses since the user's last message; the second one
 	// leaves.
@@ -38,9 +39,9 @@ type chat struct {
 	cancel atomic.Pointer[context.CancelCauseFunc]
 }
 
-func (p *program) chatCommand() *cobra.Command {
+func chatCommand(p *program) *cobra.Command {
 	var o opening
-	want := choice{must: true}
+	want := histories.Choice{Must: true}
 	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(&cobra.Command{
 		Use:   "chat",
 		Short: "Talk with the model",
@@ -48,26 +49,26 @@ func (p *program) chatCommand() *cobra.Command {
 			"is going on, and a second one leaves; so do Ctrl-D and /quit. /help tells more.",
 		Args: cobra.NoArgs,
 		// Ctrl-C cancels turns here, so the command handles it itself.
-		RunE: doesUntil(func(ctx context.Context, _ []string) error { return p.chat(ctx, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
+		RunE: runEUntil(func(ctx context.Context, _ []string) error { return runChat(ctx, p, &o, want) }, syscall.SIGTERM, syscall.SIGHUP),
 	}))))
-	cmd.Flags().BoolVar(&want.last, "continue", false, "carry on with the conversation that was changed last")
-	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`")
+	cmd.Flags().BoolVar(&want.Last, "continue", false, "carry on with the conversation that was changed last")
+	cmd.Flags().StringVar(&want.ID, "conversation", "", "carry on with the conversation `ID`")
 	return cmd
 }
 
-func (p *program) chat(ctx context.Context, o *opening, want choice) (err error) {
-	if want.last && want.id != "" {
+func runChat(ctx context.Context, p *program, o *opening, want histories.Choice) (err error) {
+	if want.Last && want.ID != "" {
 		return exit.Usagef("--continue and --conversation: there is one of the two")
 	}
-	p.views = !p.json
+	p.needs.view = !p.json
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
 	c := &chat{program: p, interrupts: make(chan os.Signal, 4)}
-	how := keepIfPossible
-	if want.last || want.id != "" {
-		how = keepsAlready
+	how := histories.IfPossible
+	if want.Last || want.ID != "" {
+		how = histories.Existing
 	}
 	if c.assembly, err = p.withStore(ctx, cfg, how, interaction{approve: c.approve, elicit: c.elicit}); err != nil {
 		return err
@@ -78,22 +79,22 @@ func (p *program) chat(ctx context.Context, o *opening, want choice) (err error)
 	c.console = terminal.NewLineEditor(p.screen, p.stdin, c.interrupts)
 	c.asker = &terminal.Asker{Console: c.console, Interrupt: c.interrupt}
 	c.assembly.Options.Ask = c.elicit
-	if c.kept, err = p.take(ctx, c.assembly, want); err != nil {
+	if c.session, err = openSession(ctx, p, c.assembly, want); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.kept.talk.Close(context.Background())) }()
-	if c.kept.store != nil {
+	defer func() { err = errors.Join(err, c.session.talk.Close(context.Background())) }()
+	if c.session.store != nil {
 		c.asker.Later = config.ErrLater
 	}
-	defer c.kept.adviseContinue()
+	defer c.session.adviseContinue()
 	if c.console.Interactive() {
 		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+shown.Text(cfg.Model.Name.Reveal())+". /help tells what else there is."))
 	}
-	p.tellPlace(cfg)
+	p.location.Tell(p.screen, cfg)
 	c.greet(ctx)
-	err = c.interruptible(ctx, func(ctx context.Context) error { return p.open(ctx, o, c.assembly, c.kept.talk) })
+	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.talk) })
 	if err != nil {
-		return c.kept.explain(err)
+		return c.session.explain(err)
 	}
 	return c.loop(ctx)
 }
@@ -110,14 +111,14 @@ func (c *chat) elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 
 // greet prints which conversation is being continued.
 func (c *chat) greet(ctx context.Context) {
-	if c.kept.was.Length == 0 {
+	if c.session.was.Length == 0 {
 		return
 	}
-	was := titled{c.kept.store}.entitled(ctx, c.kept.was)
-	c.screen.Note("%s", c.screen.Notes.Faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", word(was.ID), shown.Line(was.Title))))
-	if invoke, calls := c.kept.talk.Next().(converse.Invoke); calls {
-		c.screen.Note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to carry on with them, leave and say: %s",
-			len(invoke.Pending), c.again("resume "+word(was.ID)))
+	was := histories.Titled{Store: c.session.store}.Entitled(ctx, c.session.was)
+	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Carrying on with conversation %s, %q. /history shows what was said.", histories.Word(was.ID), shown.Line(was.Title))))
+	if invoke, calls := c.session.talk.Next().(converse.Invoke); calls {
+		c.program.screen.Note("It was left with calls of tools that have no result: %d. What you say next tells the model that they were interrupted; to carry on with them, leave and say: %s",
+			len(invoke.Pending), c.program.location.CommandLine("resume "+histories.Word(was.ID)))
 	}
 }
 
@@ -125,8 +126,8 @@ func (c *chat) greet(ctx context.Context) {
 // conversation was opened with messages, or its last turn was cut off. Calls that may
 // have been made are not repeated without asking.
 func (c *chat) carriesOn() bool {
-	_, calls := c.kept.talk.Next().(converse.Invoke)
-	return waits(c.kept.talk) && !(calls && c.kept.was.Length > 0)
+	_, calls := c.session.talk.Next().(converse.Invoke)
+	return waits(c.session.talk) && !(calls && c.session.was.Length > 0)
 }
 
 // loop talks until the user leaves. A failed turn does not end the loop, but without a
@@ -134,8 +135,8 @@ func (c *chat) carriesOn() bool {
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
-		if c.kept.was.Length > 0 {
-			c.screen.Note("%s", c.screen.Notes.Faint("Its last turn broke off without an answer: the model is asked again."))
+		if c.session.was.Length > 0 {
+			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Its last turn broke off without an answer: the model is asked again."))
 		}
 		leave, err := c.reply(ctx, "")
 		if !c.console.Interactive() {
@@ -146,13 +147,13 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 	}
 	for {
-		said, err := c.console.Message(ctx, "\n"+c.screen.Notes.Bold("> "))
+		said, err := c.console.Message(ctx, "\n"+c.program.screen.Notes.Bold("> "))
 		switch {
 		case errors.Is(err, terminal.ErrInterrupted):
 			if c.interrupted.Add(1) > 1 {
 				return nil
 			}
-			c.screen.Note("%s", c.screen.Notes.Faint("Ctrl-C again leaves."))
+			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Ctrl-C again leaves."))
 			continue
 		case errors.Is(err, io.EOF):
 			return failed
@@ -188,12 +189,12 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 	case c.interrupted.Load() > 1:
 		return true, nil
 	case c.interrupted.Load() == 1:
-		c.screen.Note("%s", c.screen.Notes.Faint("Cancelled. Ctrl-C again leaves."))
+		c.program.screen.Note("%s", c.program.screen.Notes.Faint("Cancelled. Ctrl-C again leaves."))
 		return false, nil
 	case exit.StatusOf(err) == exit.Waits:
-		c.kept.adviseResume()
+		c.session.adviseResume()
 	case err != nil && ctx.Err() == nil:
-		c.screen.Note("%s%s", c.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
+		c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
 		err = exit.With(exit.StatusOf(err), nil) // the error is already printed
 	}
 	return false, err
@@ -202,7 +203,7 @@ func (c *chat) reply(ctx context.Context, said string) (leave bool, err error) {
 // answer runs one turn, which Ctrl-C cancels.
 func (c *chat) answer(ctx context.Context, said string) error {
 	return c.interruptible(ctx, func(ctx context.Context) error {
-		return c.kept.turn(ctx, said)
+		return c.session.turn(ctx, said)
 	})
 }
 

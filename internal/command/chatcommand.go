@@ -23,52 +23,52 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/quit", "/exit":
 		return true, nil
 	case "/help":
-		c.screen.Print(chatHelp)
+		c.program.screen.Print(chatHelp)
 	case "/tools":
 		return false, c.listTools(ctx)
 	case "/history":
 		return false, c.listHistory(ctx)
 	default:
-		c.screen.Note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
+		c.program.screen.Note("there is no %s; there are /tools, /history, /help and /quit", shown.Text(line))
 	}
-	return false, c.screen.Err()
+	return false, c.program.screen.Err()
 }
 
 // listHistory prints the whole conversation. The store may hold more of it than is still
 // sent to the model.
 func (c *chat) listHistory(ctx context.Context) error {
 	said := func(yield func(canister.Canister, error) bool) {
-		for _, held := range c.kept.talk.History() {
+		for _, held := range c.session.talk.History() {
 			if !yield(held, nil) {
 				return
 			}
 		}
 	}
-	if c.kept.store != nil {
-		said = c.kept.store.Read(ctx, c.kept.talk.ID(), 0)
+	if c.session.store != nil {
+		said = c.session.store.Read(ctx, c.session.talk.ID(), 0)
 	}
 	for held, err := range said {
 		if err != nil {
 			return c.complain(err)
 		}
-		c.screen.Print(terminal.HistoryLine(c.screen.Results, held) + "\n")
+		c.program.screen.Print(terminal.HistoryLine(c.program.screen.Results, held) + "\n")
 	}
-	return c.screen.Err()
+	return c.program.screen.Err()
 }
 
 // complain prints err and returns it.
 func (c *chat) complain(err error) error {
-	c.screen.Note("%s%s", c.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
+	c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), shown.Text(err.Error()))
 	return err
 }
 
 func (c *chat) listTools(ctx context.Context) error {
-	connecting := c.screen.Begin("connecting")
+	connecting := c.program.screen.Begin("connecting")
 	catalog, err := c.assembly.Roster.Catalog(ctx)
 	connecting.End()
 	if err != nil {
 		return c.complain(err)
 	}
-	c.screen.Print(reports.NewToolList(c.assembly.Roster, catalog, c.assembly.Model, c.assembly.Options.Limits.Tools).Text(c.screen.Results, c.assembly.Roster))
-	return c.screen.Err()
+	c.program.screen.Print(reports.NewToolList(c.assembly.Roster, catalog, c.assembly.Model, c.assembly.Options.Limits.Tools).Text(c.program.screen.Results, c.assembly.Roster))
+	return c.program.screen.Err()
 }

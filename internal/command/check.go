@@ -11,31 +11,32 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/spf13/cobra"
 )
 
-func (p *program) checkCommand() *cobra.Command {
+func checkCommand(p *program) *cobra.Command {
 	watch := false
 	cmd := p.withJSON(&cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration, then connect to each server in it",
 		Args:  cobra.NoArgs,
-		RunE: does(func(ctx context.Context, _ []string) error {
-			p.quiet = string(config.LevelError) // the report contains all warnings
+		RunE: runE(func(ctx context.Context, _ []string) error {
+			p.needs.quiet = config.LevelError // the report contains all warnings
 			if watch {
-				return p.watch(ctx)
+				return runWatch(ctx, p)
 			}
-			return p.check(ctx)
+			return runCheck(ctx, p)
 		}),
 	}, "print one JSON document, or with --watch one line each second")
 	cmd.Flags().BoolVar(&watch, "watch", false, "stay, and show how the servers do until Ctrl-C")
 	return cmd
 }
 
-func (p *program) check(ctx context.Context) error {
-	r, err := p.examine(ctx)
+func runCheck(ctx context.Context, p *program) error {
+	r, err := examine(ctx, p)
 	if r == nil {
 		return err
 	}
@@ -52,8 +53,8 @@ func (p *program) check(ctx context.Context) error {
 
 // examine makes the report. The report is nil if there is none, for example because there
 // is no configuration; the error then says why.
-func (p *program) examine(ctx context.Context) (*reports.Check, error) {
-	r := &reports.Check{Config: p.configFile, Problems: []reports.Problem{}, Servers: []reports.Server{}}
+func examine(ctx context.Context, p *program) (*reports.Check, error) {
+	r := &reports.Check{Config: p.location.ConfigFile, Problems: []reports.Problem{}, Servers: []reports.Server{}}
 	cfg, err := p.load()
 	if found := reports.ProblemsIn(err); found != nil {
 		r.Problems = found
@@ -65,14 +66,14 @@ func (p *program) examine(ctx context.Context) (*reports.Check, error) {
 	if _, _, err := p.logger(cfg.Log); err != nil {
 		return nil, err
 	}
-	if r.Problems = p.examineFiles(ctx, cfg); len(r.Problems) > 0 {
+	if r.Problems = examineFiles(ctx, p, cfg); len(r.Problems) > 0 {
 		return r, nil
 	}
-	if r.Model, err = p.examineModel(cfg); err != nil {
+	if r.Model, err = examineModel(p, cfg); err != nil {
 		return nil, err
 	}
 	r.History = examineHistory(ctx, cfg)
-	if err := p.examineServers(ctx, cfg, r); err != nil {
+	if err := examineServers(ctx, p, cfg, r); err != nil {
 		return nil, err
 	}
 	r.OK = r.Verdict() == nil
@@ -81,7 +82,7 @@ func (p *program) examine(ctx context.Context) (*reports.Check, error) {
 
 // examineFiles opens the audit trail, the conversation store and the certificates of
 // serve, and returns the problems it finds.
-func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []reports.Problem {
+func examineFiles(ctx context.Context, p *program, cfg *config.Config) []reports.Problem {
 	alone := *cfg
 	alone.Model, alone.MCP, alone.GRPC = nil, nil, nil
 	if cfg.Serve != nil {
@@ -89,8 +90,8 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []report
 		serve.Converse = false
 		alone.Serve = &serve
 	}
-	p.serves = true
-	defer func() { p.serves = false }()
+	p.needs.certificates = true
+	defer func() { p.needs.certificates = false }()
 	assembly, err := p.assemble(&alone, interaction{})
 	if err == nil {
 		_, err = assembly.History(ctx)
@@ -102,21 +103,18 @@ func (p *program) examineFiles(ctx context.Context, cfg *config.Config) []report
 	if found := reports.ProblemsIn(err); found != nil {
 		return found
 	}
-	message := strings.TrimPrefix(err.Error(), p.configFile+": config: ")
-	return []reports.Problem{reports.FileProblem(p.configFile, message)}
+	message := strings.TrimPrefix(err.Error(), p.location.ConfigFile+": config: ")
+	return []reports.Problem{reports.FileProblem(p.location.ConfigFile, message)}
 }
 
 // examineHistory reports where conversations are kept. The user's own store need not
 // exist yet, and is not created.
 func examineHistory(ctx context.Context, cfg *config.Config) *reports.History {
 	if cfg.History == nil {
-		path, err := ownStore()
-		if err == nil {
-			err = couldPrepare(ctx, cfg, path)
-		}
+		path, err := histories.CheckOwn(ctx, cfg)
 		own := &reports.History{Store: config.StoreSQLite, Path: path, Default: true}
 		if err != nil {
-			own.Error = withoutKey(err)
+			own.Error = histories.WithoutKey(err)
 		}
 		return own
 	}
@@ -127,7 +125,7 @@ func examineHistory(ctx context.Context, cfg *config.Config) *reports.History {
 }
 
 // examineModel reports on the model without sending it a request.
-func (p *program) examineModel(cfg *config.Config) (*reports.Model, error) {
+func examineModel(p *program, cfg *config.Config) (*reports.Model, error) {
 	if cfg.Model == nil {
 		return nil, nil
 	}
@@ -143,13 +141,13 @@ func (p *program) examineModel(cfg *config.Config) (*reports.Model, error) {
 }
 
 // examineServers connects to all servers in parallel.
-func (p *program) examineServers(ctx context.Context, cfg *config.Config, r *reports.Check) (err error) {
-	assembly, err := p.assembleForTools(cfg)
+func examineServers(ctx context.Context, p *program, cfg *config.Config, r *reports.Check) (err error) {
+	assembly, err := assembleForTools(p, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	p.connect(ctx, assembly.Roster)
+	connect(ctx, p, assembly.Roster)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -174,7 +172,7 @@ func transport(cfg *config.Config, name string) string {
 }
 
 // connect connects to all ensembles and shows a line for each one still connecting.
-func (p *program) connect(ctx context.Context, roster *ensemble.Roster) {
+func connect(ctx context.Context, p *program, roster *ensemble.Roster) {
 	done := make(chan struct{})
 	ensembles := roster.Ensembles()
 	for _, e := range ensembles {

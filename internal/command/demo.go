@@ -30,7 +30,7 @@ type demonstration struct {
 	tokens                 int64
 }
 
-func (p *program) demoCommand() *cobra.Command {
+func demoCommand(p *program) *cobra.Command {
 	d := &demonstration{program: p}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -42,7 +42,7 @@ func (p *program) demoCommand() *cobra.Command {
 			"--base-url put a real one in its place.",
 		Example: "  consort demo\n  consort demo --model gpt-5-mini\n  consort demo --base-url http://localhost:11434/v1 --model qwen3",
 		Args:    cobra.NoArgs,
-		RunE:    does(d.run),
+		RunE:    runE(d.run),
 	}
 	cmd.Flags().StringVar(&d.options.Model, "model", "", "talk with the model `NAME` in place of the script")
 	cmd.Flags().StringVar(&d.options.BaseURL, "base-url", "", "where the model's OpenAI-compatible API is, as `URL` (default: OpenAI)")
@@ -67,7 +67,7 @@ func (d *demonstration) run(ctx context.Context, _ []string) (err error) {
 	if !d.program.json {
 		d.program.screen.Print(started.Introduction(d.program.screen.Results))
 	}
-	d.program.configFile = "demo.toml"
+	d.program.location.ConfigFile = "demo.toml"
 	assembly, err := d.program.withModel(cfg, interaction{})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *demonstration) checkFlags() error {
 // perform runs the conversation.
 func (d *demonstration) perform(ctx context.Context, talk *converse.Conversation) error {
 	began := time.Now()
-	to := d.program.shower()
+	to := d.program.renderer()
 	if people, ok := to.(*terminal.View); ok {
 		people.Whole = true // tool calls are part of the output here
 	}
@@ -122,7 +122,7 @@ func (d *demonstration) perform(ctx context.Context, talk *converse.Conversation
 }
 
 // demoServerCommand serves what the demonstration, and tests, start as processes.
-func (p *program) demoServerCommand() *cobra.Command {
+func demoServerCommand(p *program) *cobra.Command {
 	var tasks demo.TaskServer
 	cmd := &cobra.Command{
 		Use:       "demo-server {tasks|atlas|satchel}",
@@ -130,7 +130,7 @@ func (p *program) demoServerCommand() *cobra.Command {
 		Hidden:    true,
 		ValidArgs: append(demoserver.Names(), "tasks"),
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		RunE: doesUntil(func(ctx context.Context, args []string) error {
+		RunE: runEUntil(func(ctx context.Context, args []string) error {
 			signal.Ignore(os.Interrupt) // a terminal sends it to every process; the parent decides when this one ends
 			if args[0] == "tasks" {
 				return tasks.Serve(ctx, p.stdin, p.screen.Stdout)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command implements the command consort: it parses arguments, writes output for
+// package command implements the command consort: it parses arguments, writes output for
 // people and for programs, and sets the exit status. The program in cmd/consort only
 // calls [Main]; another main program provides the same command and may add engines.
 //

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/spf13/cobra"
 )
@@ -73,10 +74,10 @@ func TestTheDocumentsAreDocumented(t *testing.T) {
 		"### `prompts --json`":                       reflect.TypeFor[reports.PromptList](),
 		"### `check --json`":                         reflect.TypeFor[reports.Check](),
 		"### `pins --json` and `pins accept --json`": reflect.TypeFor[reports.PinList](),
-		"### `history list --json`, `history search --json` and `history prune --json`": reflect.TypeFor[conversationList](),
-		"### `approve --json`":                reflect.TypeFor[waitList](),
-		"### `approve --json` with an answer": reflect.TypeFor[answeredJSON](),
-		"### `history show --json`":           reflect.TypeFor[conversationShown](),
+		"### `history list --json`, `history search --json` and `history prune --json`": reflect.TypeFor[histories.ConversationList](),
+		"### `approve --json`":                reflect.TypeFor[histories.WaitList](),
+		"### `approve --json` with an answer": reflect.TypeFor[histories.Answered](),
+		"### `history show --json`":           reflect.TypeFor[histories.ConversationShown](),
 	} {
 		documented, _ := rows(t, heading)
 		actual := below(of, "")
@@ -96,7 +97,7 @@ func TestTheStatusesAreDocumented(t *testing.T) {
 
 func TestTheFlagsAreDocumented(t *testing.T) {
 	documented, commands := rows(t, "## Flags")
-	root := newProgram(os.Stdin, os.Stdout, os.Stderr).rootCommand()
+	root := rootCommand(newProgram(os.Stdin, os.Stdout, os.Stderr))
 	for _, cmd := range everyCommand(root) {
 		called := strings.TrimPrefix(cmd.CommandPath(), "consort ")
 		for i, flag := range documented {

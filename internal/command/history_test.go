@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/files"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/shown"
 )
 
@@ -63,7 +64,7 @@ func shelved(t *testing.T) (path string, store history.Store) {
 // listed are the identities that history list --json, or search, prints.
 func listed(t *testing.T, o outcome) string {
 	t.Helper()
-	var list conversationList
+	var list histories.ConversationList
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil {
 		t.Fatalf("%v: %s", err, o.stdout)
 	}
@@ -156,7 +157,7 @@ func TestHistoryShows(t *testing.T) {
 	path, _ := shelved(t)
 	o := consort(t, "history", "show", "talk", "--config", path).expect(t, exit.Done)
 	contains(t, "the conversation", o.stdout, "1 user", "3 invocation atlas__weather", `"city": "<b>Oslo"`, "4 result EXECUTION_FAILED", "5 assistant", "It snows.")
-	var all conversationShown
+	var all histories.ConversationShown
 	if err := json.Unmarshal([]byte(consort(t, "history", "show", "talk", "--json", "--config", path).expect(t, exit.Done).stdout), &all); err != nil {
 		t.Fatal(err)
 	}

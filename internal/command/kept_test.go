@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -143,7 +144,7 @@ func TestChatContinues(t *testing.T) {
 		for _, info := range all(t, store) {
 			if info.Length == 4 {
 				carried = info.ID
-				contains(t, "standard error", o.stderr, "Carrying on with conversation "+word(info.ID))
+				contains(t, "standard error", o.stderr, "Carrying on with conversation "+histories.Word(info.ID))
 			}
 		}
 		if err := store.Delete(t.Context(), carried, history.AnyLength); err != nil || carried == "" {

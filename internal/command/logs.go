@@ -15,7 +15,7 @@ import (
 // logger returns the logger to standard error, configured by the flags or else by the
 // configuration. The function end reports dropped lines that were not reported yet.
 func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(), err error) {
-	name := cmp.Or(p.logLevel, string(configured.Level), p.quiet, string(config.LevelWarn))
+	name := cmp.Or(p.logLevel, string(configured.Level), string(p.needs.quiet), string(config.LevelWarn))
 	switch config.Level(name) {
 	case config.LevelDebug, config.LevelInfo, config.LevelWarn, config.LevelError:
 	default:
@@ -27,7 +27,7 @@ func (p *program) logger(configured config.Log) (logger *zap.Logger, end func(),
 	}
 	logger, end = logsetup.New(p.screen.LogWriter(), logsetup.Options{
 		Level: level, JSON: p.inJSON(configured.Format), Colours: p.screen.Notes.On,
-		OwnLines: p.views && p.screen.Live && p.logLevel == "" && configured.Level == "",
+		OwnLines: p.needs.view && p.screen.Live && p.logLevel == "" && configured.Level == "",
 	})
 	return logger, end, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
@@ -24,24 +25,19 @@ const farewell = 20 * time.Second
 
 // load reads the configuration. Its errors carry the exit status.
 func (p *program) load() (*config.Config, error) {
-	cfg, err := config.Load(p.configFile)
-	if errors.Is(err, fs.ErrNotExist) && isAbsent(p.configFile) {
-		return nil, exit.Usagef("%s", p.adviceOnMissing())
+	cfg, err := config.Load(p.location.ConfigFile)
+	if errors.Is(err, fs.ErrNotExist) && histories.IsAbsent(p.location.ConfigFile) {
+		return nil, exit.Usagef("%s", adviceOnMissing(p.location.ConfigFile))
 	}
 	if err != nil {
 		return nil, exit.Usagef("the configuration is wrong:\n%w", err)
 	}
-	p.loaded = cfg
-	p.keepIn(cfg)
-	return cfg, p.trusts(cfg)
+	p.location.Loaded = cfg
+	p.location.Apply(cfg)
+	return cfg, addTrusted(cfg, p.trust)
 }
 
-func isAbsent(path string) bool {
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-func (p *program) adviceOnMissing() string {
+func adviceOnMissing(path string) string {
 	return fmt.Sprintf(`there is no configuration %s. Name another with --config FILE, write one such as
 
     [model]
@@ -51,7 +47,7 @@ func (p *program) adviceOnMissing() string {
     transport = "stdio"
     command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]
 
-or see a conversation that needs none: consort demo`, p.configFile)
+or see a conversation that needs none: consort demo`, path)
 }
 
 // interaction holds the functions that ask the user; its zero value asks nothing.
@@ -67,13 +63,13 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		return nil, err
 	}
 	p.endLog = end
-	if !p.serves && cfg.Serve != nil { // drop the certificates, which are not needed; the secrets must still be redacted
+	if !p.needs.certificates && cfg.Serve != nil { // drop the certificates, which are not needed; the secrets must still be redacted
 		without, serve := *cfg, *cfg.Serve
 		serve.GRPCTLS = config.ServeTLS{}
 		without.Serve = &serve
 		cfg = &without
 	}
-	seen, err := p.startWatching(logger)
+	seen, err := p.startTelemetry(logger)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +83,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		if wrong := (*config.Error)(nil); errors.As(err, &wrong) { // the error says where
 			return nil, exit.Usagef("%w", err)
 		}
-		return nil, exit.Usagef("%s: %w", p.configFile, err)
+		return nil, exit.Usagef("%s: %w", p.location.ConfigFile, err)
 	}
 	p.screen.Redact(assembly.Redact)
 	return assembly, nil
@@ -96,15 +92,15 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 // withModel assembles a configuration that must have a model.
 func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assembly, error) {
 	if cfg.Model == nil {
-		return nil, exit.Usagef("%s has no [model] table, so there is nobody to talk to. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.configFile)
+		return nil, exit.Usagef("%s has no [model] table, so there is nobody to talk to. Add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.location.ConfigFile)
 	}
 	return p.assemble(cfg, with)
 }
 
 // withStore is like withModel, and keeps conversations by default.
-func (p *program) withStore(ctx context.Context, cfg *config.Config, how keeping, with interaction) (*config.Assembly, error) {
+func (p *program) withStore(ctx context.Context, cfg *config.Config, how histories.Policy, with interaction) (*config.Assembly, error) {
 	if cfg.Model != nil { // otherwise withModel returns an error
-		if err := p.keepByDefault(ctx, cfg, how); err != nil {
+		if err := p.location.Default(ctx, cfg, how); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +114,7 @@ func (p *program) close(assembly *config.Assembly) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	p.watching.Collect()
+	p.exports.Collect()
 	if err := assembly.Close(ctx); err != nil {
 		return &closeError{err}
 	}

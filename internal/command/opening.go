@@ -28,8 +28,8 @@ func (o *opening) flags(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// open adds the opening to the conversation.
-func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembly, talk *converse.Conversation) error {
+// addOpening adds the opening to the conversation.
+func addOpening(ctx context.Context, p *program, o *opening, assembly *config.Assembly, talk *converse.Conversation) error {
 	arguments, err := assignments("--argument", o.arguments)
 	if err != nil {
 		return err
@@ -40,14 +40,14 @@ func (p *program) open(ctx context.Context, o *opening, assembly *config.Assembl
 	ctx = forProgram(ctx, assembly)
 	var canisters []canister.Canister
 	for _, uri := range o.documents {
-		document, err := p.read(ctx, assembly.Roster, uri)
+		document, err := readDocument(ctx, p, assembly.Roster, uri)
 		if err != nil {
 			return err
 		}
 		canisters = append(canisters, document)
 	}
 	if o.prompt != "" {
-		prompted, err := p.prompted(ctx, assembly.Roster, o.prompt, arguments)
+		prompted, err := getPrompt(ctx, p, assembly.Roster, o.prompt, arguments)
 		if err != nil {
 			return err
 		}

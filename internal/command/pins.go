@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) pinsCommand() *cobra.Command {
+func pinsCommand(p *program) *cobra.Command {
 	cmd := p.withJSON(&cobra.Command{
 		Use:   "pins",
 		Short: "List the pinned tools, and how those that have changed differ",
 		Args:  cobra.NoArgs,
-		RunE:  does(p.pins),
+		RunE:  runE(func(context.Context, []string) error { return runPins(p) }),
 	}, "print one JSON document")
 	cmd.AddCommand(p.withJSON(&cobra.Command{
 		Use:   "accept [ENSEMBLE [TOOL]]",
@@ -30,7 +30,7 @@ func (p *program) pinsCommand() *cobra.Command {
 			"what it accepts. See it before with: consort pins",
 		Example: "  consort pins accept files read_file",
 		Args:    cobra.MaximumNArgs(2),
-		RunE:    does(p.acceptPins),
+		RunE:    runE(func(_ context.Context, args []string) error { return runAcceptPins(p, args) }),
 	}, "print one JSON document"))
 	return cmd
 }
@@ -42,8 +42,8 @@ type pinned struct {
 }
 
 // pins lists the pins. It connects to no server.
-func (p *program) pins(context.Context, []string) error {
-	servers, err := p.pinned()
+func runPins(p *program) error {
+	servers, err := pinnedServers(p)
 	if err != nil {
 		return err
 	}
@@ -62,14 +62,14 @@ func (p *program) pins(context.Context, []string) error {
 	return p.screen.Err()
 }
 
-func (p *program) acceptPins(_ context.Context, args []string) error {
-	servers, err := p.pinned()
+func runAcceptPins(p *program, args []string) error {
+	servers, err := pinnedServers(p)
 	if err != nil {
 		return err
 	}
 	tool := ""
 	if len(args) > 0 {
-		if servers, err = p.pinnedNamed(servers, args[0]); err != nil {
+		if servers, err = pinnedNamed(p, servers, args[0]); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (p *program) acceptPins(_ context.Context, args []string) error {
 	return p.screen.Err()
 }
 
-// pinned returns the servers that have pins, sorted by name.
-func (p *program) pinned() ([]pinned, error) {
+// pinnedServers returns the servers that have pins, sorted by name.
+func pinnedServers(p *program) ([]pinned, error) {
 	cfg, err := p.load()
 	if err != nil {
 		return nil, err
@@ -112,17 +112,17 @@ func (p *program) pinned() ([]pinned, error) {
 			if cfg.GRPC[name] != nil {
 				table = "grpc"
 			}
-			return nil, exit.Usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.configFile), table, name, err)
+			return nil, exit.Usagef("%s: %s.%s.pin: %w", cmp.Or(kept[name].Origin, p.location.ConfigFile), table, name, err)
 		}
 		servers = append(servers, pinned{name, file})
 	}
 	if len(servers) == 0 {
-		return nil, exit.Usagef("no server of %s has pins; the table of one that is to have them says, for example, pin = \"tools.pins.json\"", p.configFile)
+		return nil, exit.Usagef("no server of %s has pins; the table of one that is to have them says, for example, pin = \"tools.pins.json\"", p.location.ConfigFile)
 	}
 	return servers, nil
 }
 
-func (p *program) pinnedNamed(servers []pinned, name string) ([]pinned, error) {
+func pinnedNamed(p *program, servers []pinned, name string) ([]pinned, error) {
 	var names []string
 	for _, s := range servers {
 		if s.server == name {
@@ -130,7 +130,7 @@ func (p *program) pinnedNamed(servers []pinned, name string) ([]pinned, error) {
 		}
 		names = append(names, s.server)
 	}
-	return nil, exit.Usagef("there is no ensemble %q with pins; %s has %s", name, p.configFile, strings.Join(names, ", "))
+	return nil, exit.Usagef("there is no ensemble %q with pins; %s has %s", name, p.location.ConfigFile, strings.Join(names, ", "))
 }
 
 // entries returns the entries of this server; other servers may share the file.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/gateway"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/otelsetup"
 	"github.com/consort-go/consort/internal/shown"
 	"github.com/consort-go/consort/internal/terminal"
@@ -20,46 +22,49 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// program is one run of the command.
+// program is one run of the command: what it was given, and what it has started.
 type program struct {
-	stdin  *os.File
-	screen *terminal.Screen
+	stdin   *os.File
+	screen  *terminal.Screen
+	engines []gateway.Engine // added with [WithEngine]
 
 	// The flags that several commands share.
-	configFile string
-	loaded     *config.Config // nil until it is read
-	logLevel   string
-	logFormat  string
-	json       bool
-	trust      []string // NAME=VALUE
-	history    string   // the file of the conversation store, or nowhere; empty for the configuration's
+	flags
+	location histories.Location // --config, --history
 
-	// own is set if conversations are kept in the user's own store, because no other
-	// store was named; unkept is the error if that store cannot be used.
-	own    bool
-	unkept error
+	// What the command needs; it decides before it calls [program.load] and
+	// [program.assemble].
+	needs needs
 
-	trace bool
-
-	engines []Engine // the engines that the program adds
-
-	// serves is set if the certificates of [serve] are needed: by serve, and while check
-	// opens its files.
-	serves bool
-	// watched enables telemetry, according to the OpenTelemetry variables and trace;
-	// scraped adds metrics for a scraper.
-	watched, scraped bool
-	watching         *otelsetup.Exports // nil unless watched
-	endLog           func()             // nil until there is a log
-
-	// quiet is the default log level of the command; empty means warn.
-	quiet string
-	// views is set if a person sees the calls of turns, see [view].
-	views bool
+	exports *otelsetup.Exports // nil unless telemetry is on
+	endLog  func()             // nil until there is a log
 }
 
-// defaultConfig is the configuration file to read if no other is named.
-const defaultConfig = "consort.toml"
+// flags are flags that several commands share.
+type flags struct {
+	logLevel, logFormat string
+	json                bool
+	trace               bool
+	trust               []string // NAME=VALUE
+}
+
+// needs says what a command needs; the zero value is for a command that only connects to
+// servers.
+type needs struct {
+	quiet        config.Level // the default log level; empty means warn
+	view         bool         // a person sees the calls of turns, see [terminal.View]
+	certificates bool         // those of [serve]
+	telemetry    bool         // according to the OpenTelemetry variables and --trace
+	metrics      bool         // for a scraper; with telemetry
+}
+
+// Option configures [Main].
+type Option func(*program)
+
+// WithEngine adds an engine.
+func WithEngine(e gateway.Engine) Option {
+	return func(p *program) { p.engines = append(p.engines, e) }
+}
 
 // Main runs the command line in args, which does not include the name of the program, and
 // returns the exit status. When Main returns, nothing that it started is left running.
@@ -84,7 +89,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
-	root := p.rootCommand()
+	root := rootCommand(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	p.end()
@@ -97,7 +102,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 		p.formatOf(root, args)
 		err = exit.Usagef("%w", err)
 	}
-	if text := complaint(err); text != "" {
+	if text := formatError(err); text != "" {
 		p.screen.Note("%s%s", p.screen.Notes.Bad("consort: "), text)
 	}
 	return int(exit.StatusOf(err))
@@ -115,26 +120,26 @@ func (p *program) formatOf(root *cobra.Command, args []string) {
 
 // end exports the remaining telemetry and logs the remaining lines.
 func (p *program) end() {
-	if p.watching != nil {
-		p.watching.Close()
+	if p.exports != nil {
+		p.exports.Close()
 	}
 	if p.endLog != nil {
 		p.endLog()
 	}
 }
 
-// complaint returns the text of err for the user, or "" if everything was printed
+// formatError returns the text of err for the user, or "" if everything was printed
 // already.
-func complaint(err error) string {
+func formatError(err error) string {
 	switch e := err.(type) {
 	case nil:
 		return ""
 	case *exit.Error:
-		return complaint(e.Err)
+		return formatError(e.Err)
 	case interface{ Unwrap() []error }:
 		var texts []string
 		for _, part := range e.Unwrap() {
-			if text := complaint(part); text != "" {
+			if text := formatError(part); text != "" {
 				texts = append(texts, text)
 			}
 		}
@@ -143,7 +148,7 @@ func complaint(err error) string {
 	return shown.Text(strings.TrimRight(err.Error(), "\n"))
 }
 
-func (p *program) rootCommand() *cobra.Command {
+func rootCommand(p *program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "consort",
 		Short: "Conversations with a model that uses the tools of MCP servers",
@@ -167,24 +172,24 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetOut(p.screen)
 	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()
-	flags.StringVar(&p.configFile, "config", defaultConfig, "read the configuration from `FILE`")
+	flags.StringVar(&p.location.ConfigFile, "config", histories.DefaultConfig, "read the configuration from `FILE`")
 	flags.StringVar(&p.logLevel, "log-level", "", "log from `LEVEL` on: debug, info, warn or error (default: the file's, or warn)")
 	flags.StringVar(&p.logFormat, "log-format", "", "log in `FORMAT`: console, for people, or json, an object a line (default: the file's, or console)")
 	root.AddCommand(
-		p.demoCommand(), p.chatCommand(), p.runCommand(), p.resumeCommand(), p.approveCommand(), p.historyCommand(), p.toolsCommand(), p.callCommand(),
-		p.resourcesCommand(), p.promptsCommand(), p.serveCommand(), p.workerCommand(),
-		p.checkCommand(), p.pinsCommand(), p.versionCommand(), p.demoServerCommand(),
+		demoCommand(p), chatCommand(p), runCommand(p), resumeCommand(p), approveCommand(p), historyCommand(p), toolsCommand(p), callCommand(p),
+		resourcesCommand(p), promptsCommand(p), serveCommand(p), workerCommand(p),
+		checkCommand(p), pinsCommand(p), versionCommand(p), demoServerCommand(p),
 	)
-	p.sayArguments(root)
+	expectArguments(p, root)
 	return root
 }
 
-// sayArguments adds the expected arguments to the argument errors of the commands below
+// expectArguments adds the expected arguments to the argument errors of the commands below
 // cmd.
-func (p *program) sayArguments(cmd *cobra.Command) {
+func expectArguments(p *program, cmd *cobra.Command) {
 	for _, cmd := range cmd.Commands() {
 		if cmd.HasSubCommands() {
-			p.sayArguments(cmd) // an extra argument may be an unknown command
+			expectArguments(p, cmd) // an extra argument may be an unknown command
 			continue
 		}
 		fit := cmd.Args
@@ -213,22 +218,22 @@ func (p *program) withJSON(cmd *cobra.Command, usage string) *cobra.Command {
 // the flag.
 func (p *program) withTrace(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&p.trace, "trace", false, "print the spans of each turn, or call, to standard error")
-	cmd.PreRun = func(*cobra.Command, []string) { p.watched = true }
+	cmd.PreRun = func(*cobra.Command, []string) { p.needs.telemetry = true }
 	return cmd
 }
 
-// does adapts run to cobra and cancels its context on SIGINT, SIGTERM and SIGHUP. An
+// runE adapts run to cobra and cancels its context on SIGINT, SIGTERM and SIGHUP. An
 // error without a status becomes a failure of the runtime.
-func does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return doesUntil(run, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+func runE(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return runEUntil(run, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
-// doesUntil is like does, for other signals.
-func doesUntil(run func(ctx context.Context, args []string) error, signals ...os.Signal) func(*cobra.Command, []string) error {
+// runEUntil is like runE, for other signals.
+func runEUntil(run func(ctx context.Context, args []string) error, signals ...os.Signal) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
 		defer stop()
-		err := named(cmd.Flags())
+		err := requireFlags(cmd.Flags())
 		if err == nil {
 			err = run(ctx, args)
 		}
@@ -247,9 +252,9 @@ func doesUntil(run func(ctx context.Context, args []string) error, signals ...os
 	}
 }
 
-// named returns an error if a flag that names something is empty, for example because a
+// requireFlags returns an error if a flag that names something is empty, for example because a
 // shell variable is not set. The command would then do something unintended.
-func named(flags *pflag.FlagSet) error {
+func requireFlags(flags *pflag.FlagSet) error {
 	for _, name := range []string{"conversation", "id", "as", "history"} {
 		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return exit.Usagef("--%s: it is empty; give it a value, or leave it out", name)

@@ -15,23 +15,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) promptsCommand() *cobra.Command {
+func promptsCommand(p *program) *cobra.Command {
 	var assigned []string
 	cmd := p.withTrust(p.withJSON(&cobra.Command{
 		Use:     "prompts [NAME]",
 		Short:   "List the prompts that the servers offer, or print one",
 		Example: "  consort prompts\n  consort prompts mail__reply --argument tone=friendly",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: does(func(ctx context.Context, args []string) error {
+		RunE: runE(func(ctx context.Context, args []string) error {
 			arguments, err := assignments("--argument", assigned)
 			if err != nil {
 				return err
 			}
-			return p.withRoster(ctx, func(ctx context.Context, assembly *config.Assembly) error {
+			return withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
 				if len(args) == 1 {
-					return p.showPrompt(ctx, assembly, args[0], arguments)
+					return showPrompt(ctx, p, assembly, args[0], arguments)
 				}
-				return p.listPrompts(ctx, assembly)
+				return listPrompts(ctx, p, assembly)
 			})
 		}),
 	}, "print one JSON document, or with NAME one line for each canister"))
@@ -52,8 +52,8 @@ func assignments(flag string, all []string) (map[string]string, error) {
 	return values, nil
 }
 
-// prompted returns the canisters of a prompt.
-func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
+// getPrompt returns the canisters of a prompt.
+func getPrompt(ctx context.Context, p *program, roster *ensemble.Roster, name string, arguments map[string]string) ([]canister.Canister, error) {
 	getting := p.screen.Begin("getting " + shown.Line(name))
 	messages, err := roster.GetPrompt(ctx, name, arguments)
 	getting.End()
@@ -66,8 +66,8 @@ func (p *program) prompted(ctx context.Context, roster *ensemble.Roster, name st
 	return messages.Canisters(), nil
 }
 
-func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, name string, arguments map[string]string) error {
-	canisters, err := p.prompted(ctx, assembly.Roster, name, arguments)
+func showPrompt(ctx context.Context, p *program, assembly *config.Assembly, name string, arguments map[string]string) error {
+	canisters, err := getPrompt(ctx, p, assembly.Roster, name, arguments)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (p *program) showPrompt(ctx context.Context, assembly *config.Assembly, nam
 	return p.screen.Err()
 }
 
-func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) error {
+func listPrompts(ctx context.Context, p *program, assembly *config.Assembly) error {
 	connecting := p.screen.Begin("connecting")
 	all, err := assembly.Roster.Prompts(ctx)
 	connecting.End()
@@ -92,6 +92,6 @@ func (p *program) listPrompts(ctx context.Context, assembly *config.Assembly) er
 		return p.screen.PrintDocument(list)
 	}
 	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
-	p.noteAway(list.Away)
+	noteAway(p, list.Away)
 	return p.screen.Err()
 }

@@ -18,19 +18,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) resourcesCommand() *cobra.Command {
+func resourcesCommand(p *program) *cobra.Command {
 	var uri string
 	cmd := p.withTrust(p.withJSON(&cobra.Command{
 		Use:     "resources",
 		Short:   "List the resources that the servers offer, or print one",
 		Example: "  consort resources\n  consort resources --read file:///notes.txt",
 		Args:    cobra.NoArgs,
-		RunE: does(func(ctx context.Context, _ []string) error {
-			return p.withRoster(ctx, func(ctx context.Context, assembly *config.Assembly) error {
+		RunE: runE(func(ctx context.Context, _ []string) error {
+			return withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
 				if uri != "" {
-					return p.readResource(ctx, assembly, uri)
+					return showResource(ctx, p, assembly, uri)
 				}
-				return p.listResources(ctx, assembly)
+				return listResources(ctx, p, assembly)
 			})
 		}),
 	}, "print one JSON document, or with --read the document as a canister"))
@@ -40,8 +40,8 @@ func (p *program) resourcesCommand() *cobra.Command {
 
 // withRoster calls do with the assembled servers, without a model. The context carries
 // the trusted values.
-func (p *program) withRoster(ctx context.Context, do func(context.Context, *config.Assembly) error) (err error) {
-	p.quiet = string(config.LevelError) // the lists contain all warnings
+func withRoster(ctx context.Context, p *program, do func(context.Context, *config.Assembly) error) (err error) {
+	p.needs.quiet = config.LevelError // the lists contain all warnings
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -64,8 +64,8 @@ func failed(err error) error {
 	return exit.With(exit.Tool, fmt.Errorf("%s: %s", failure.Code, failure.Message))
 }
 
-// read returns a resource as a document.
-func (p *program) read(ctx context.Context, roster *ensemble.Roster, uri string) (canister.Document, error) {
+// readDocument returns a resource as a document.
+func readDocument(ctx context.Context, p *program, roster *ensemble.Roster, uri string) (canister.Document, error) {
 	reading := p.screen.Begin("reading " + shown.Line(uri))
 	document, err := roster.Document(ctx, uri)
 	reading.End()
@@ -75,8 +75,8 @@ func (p *program) read(ctx context.Context, roster *ensemble.Roster, uri string)
 	return document, failed(err)
 }
 
-func (p *program) readResource(ctx context.Context, assembly *config.Assembly, uri string) error {
-	document, err := p.read(ctx, assembly.Roster, uri)
+func showResource(ctx context.Context, p *program, assembly *config.Assembly, uri string) error {
+	document, err := readDocument(ctx, p, assembly.Roster, uri)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (p *program) readResource(ctx context.Context, assembly *config.Assembly, u
 	return p.screen.Err()
 }
 
-func (p *program) listResources(ctx context.Context, assembly *config.Assembly) error {
+func listResources(ctx context.Context, p *program, assembly *config.Assembly) error {
 	connecting := p.screen.Begin("connecting")
 	all, err := assembly.Roster.Resources(ctx)
 	connecting.End()
@@ -106,11 +106,11 @@ func (p *program) listResources(ctx context.Context, assembly *config.Assembly) 
 		return p.screen.PrintDocument(list)
 	}
 	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
-	p.noteAway(list.Away)
+	noteAway(p, list.Away)
 	return p.screen.Err()
 }
 
-func (p *program) noteAway(away []reports.Away) {
+func noteAway(p *program, away []reports.Away) {
 	for _, a := range away {
 		p.screen.Note("%s", p.screen.Notes.Bad("away: ")+shown.Text(a.Error))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/terminal"
 	"github.com/spf13/cobra"
 )
@@ -17,37 +18,37 @@ import (
 // maxPrompt bounds the prompt on standard input, in bytes.
 const maxPrompt = 16 << 20
 
-func (p *program) runCommand() *cobra.Command {
+func runCommand(p *program) *cobra.Command {
 	var o opening
-	var want choice
+	var want histories.Choice
 	cmd := o.flags(p.withHistory(p.withTrace(p.withTrust(p.withJSON(&cobra.Command{
 		Use:   "run [PROMPT]",
 		Short: "Hold one turn of a conversation and print the answer",
 		Long: "Run sends PROMPT, or standard input, to the model and streams what it says to\n" +
 			"standard output. What the tools do goes to standard error.",
 		Example: "  consort run \"What should I wear in Oslo?\"\n  git diff | consort run",
-		RunE:    does(func(ctx context.Context, args []string) error { return p.run(ctx, &o, want, args) }),
+		RunE:    runE(func(ctx context.Context, args []string) error { return runTurn(ctx, p, &o, want, args) }),
 	}, "print one line of JSON for each event")))))
-	cmd.Flags().StringVar(&want.id, "conversation", "", "carry on with the conversation `ID`, or begin it")
+	cmd.Flags().StringVar(&want.ID, "conversation", "", "carry on with the conversation `ID`, or begin it")
 	return cmd
 }
 
-func (p *program) run(ctx context.Context, o *opening, want choice, args []string) (err error) {
-	p.views = !p.json
+func runTurn(ctx context.Context, p *program, o *opening, want histories.Choice, args []string) (err error) {
+	p.needs.view = !p.json
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
 	var prompt string
 	if len(args) > 0 || o.prompt == "" {
-		if prompt, err = p.prompt(args); err != nil {
+		if prompt, err = promptFrom(p, args); err != nil {
 			return err
 		}
 	}
 	assemble := p.withModel
-	if want.id != "" {
+	if want.ID != "" {
 		assemble = func(cfg *config.Config, with interaction) (*config.Assembly, error) {
-			return p.withStore(ctx, cfg, keepSurely, with)
+			return p.withStore(ctx, cfg, histories.Surely, with)
 		}
 	}
 	assembly, err := assemble(cfg, interaction{elicit: p.screen.Decline})
@@ -55,27 +56,27 @@ func (p *program) run(ctx context.Context, o *opening, want choice, args []strin
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	k, err := p.take(ctx, assembly, want)
+	s, err := openSession(ctx, p, assembly, want)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, k.talk.Close(context.Background())) }()
-	if err := p.open(ctx, o, assembly, k.talk); err != nil {
-		return k.explain(err)
+	defer func() { err = errors.Join(err, s.talk.Close(context.Background())) }()
+	if err := addOpening(ctx, p, o, assembly, s.talk); err != nil {
+		return s.explain(err)
 	}
-	if prompt == "" && !waits(k.talk) {
+	if prompt == "" && !waits(s.talk) {
 		return exit.Usagef("after the prompt %q it is your turn: give a PROMPT of your own", o.prompt)
 	}
 	if prompt != "" {
-		k.warnLeft()
+		s.warnLeft()
 	}
-	defer k.adviseResume()
-	defer k.sayWhich()
-	return k.turn(ctx, prompt)
+	defer s.adviseResume()
+	defer s.sayWhich()
+	return s.turn(ctx, prompt)
 }
 
-// prompt returns the prompt from the arguments, or else from standard input.
-func (p *program) prompt(args []string) (string, error) {
+// promptFrom returns the prompt from the arguments, or else from standard input.
+func promptFrom(p *program, args []string) (string, error) {
 	if prompt := strings.Join(args, " "); prompt != "" && prompt != "-" {
 		return prompt, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -290,7 +291,7 @@ func TestTitlesOfAll(t *testing.T) {
 	for _, args := range []string{"list", "search Oslo", "show a", "export a --format markdown", "export a --format html", "prune --keep 1ns --open --dry-run"} {
 		contains(t, args, consort(t, append(strings.Fields("history "+args), "--config", path)...).expect(t, exit.Done).stdout, "Oslo?")
 	}
-	var list conversationList
+	var list histories.ConversationList
 	if err := json.Unmarshal([]byte(consort(t, "history", "list", "--json", "--config", path).expect(t, exit.Done).stdout), &list); err != nil {
 		t.Fatal(err)
 	}

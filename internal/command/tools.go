@@ -11,22 +11,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) toolsCommand() *cobra.Command {
+func toolsCommand(p *program) *cobra.Command {
 	return p.withJSON(&cobra.Command{
 		Use:   "tools",
 		Short: "List the tools on offer, and those that are set aside",
 		Args:  cobra.NoArgs,
-		RunE:  does(p.tools),
+		RunE:  runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p) }),
 	}, "print one JSON document, schemas included")
 }
 
-func (p *program) tools(ctx context.Context, _ []string) (err error) {
-	p.quiet = string(config.LevelError) // the list contains all warnings
+func runTools(ctx context.Context, p *program) (err error) {
+	p.needs.quiet = config.LevelError // the list contains all warnings
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	assembly, err := p.assembleForTools(cfg)
+	assembly, err := assembleForTools(p, cfg)
 	if err != nil {
 		return err
 	}
@@ -42,13 +42,13 @@ func (p *program) tools(ctx context.Context, _ []string) (err error) {
 		return p.screen.PrintDocument(list)
 	}
 	p.screen.Print(list.Text(p.screen.Results, assembly.Roster))
-	p.noteAway(list.Away)
+	noteAway(p, list.Away)
 	return p.screen.Err()
 }
 
 // assembleForTools assembles without the model if the model cannot be assembled: it only
 // affects which tools are set aside.
-func (p *program) assembleForTools(cfg *config.Config) (*config.Assembly, error) {
+func assembleForTools(p *program, cfg *config.Config) (*config.Assembly, error) {
 	without := *cfg
 	without.Audit = nil // there are no calls
 	if assembly, err := p.assemble(&without, interaction{}); err == nil {

@@ -20,10 +20,10 @@ func (p *program) withTrust(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// trusts adds the values of the command line to those of the configuration. Errors never
+// addTrusted adds the values of the command line to those of the configuration. Errors never
 // contain a value.
-func (p *program) trusts(cfg *config.Config) error {
-	for _, assignment := range p.trust {
+func addTrusted(cfg *config.Config, assignments []string) error {
+	for _, assignment := range assignments {
 		name, text, found := strings.Cut(assignment, "=")
 		if !found || name == "" {
 			return exit.Usagef("--trust: expected NAME=VALUE, such as --trust user=ada")

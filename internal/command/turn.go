@@ -14,8 +14,8 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// shower returns a renderer: lines of JSON if requested, and otherwise a view for people.
-func (p *program) shower() terminal.Renderer {
+// renderer returns a renderer: lines of JSON if requested, and otherwise a view for people.
+func (p *program) renderer() terminal.Renderer {
 	if p.json {
 		return terminal.JSONLines{Screen: p.screen}
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (p *program) versionCommand() *cobra.Command {
+func versionCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Tell the version",
 		Args:  cobra.NoArgs,
-		RunE: does(func(context.Context, []string) error {
+		RunE: runE(func(context.Context, []string) error {
 			_, err := fmt.Fprintf(p.screen, "consort %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		}),

@@ -19,20 +19,20 @@ import (
 // watchEvery is the interval of check --watch.
 const watchEvery = time.Second
 
-// watch shows the servers' health until it is interrupted. Each iteration also uses the
+// runWatch shows the servers' health until it is interrupted. Each iteration also uses the
 // roster, which reconnects lost servers.
-func (p *program) watch(ctx context.Context) (err error) {
+func runWatch(ctx context.Context, p *program) (err error) {
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	assembly, err := p.assembleForTools(cfg)
+	assembly, err := assembleForTools(p, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(assembly)) }()
-	p.connect(ctx, assembly.Roster)
-	show := p.healthShower()
+	connect(ctx, p, assembly.Roster)
+	show := healthShower(p)
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -52,7 +52,7 @@ func (p *program) watch(ctx context.Context) (err error) {
 // healthShower returns a function that shows one state of health: as a line of JSON, as a
 // table that replaces the previous one on a terminal, and otherwise as a line for each
 // change of state.
-func (p *program) healthShower() func(ensemble.Health) {
+func healthShower(p *program) func(ensemble.Health) {
 	switch {
 	case p.json:
 		return func(h ensemble.Health) {

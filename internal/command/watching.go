@@ -12,20 +12,20 @@ import (
 	"go.uber.org/zap"
 )
 
-// startWatching starts the telemetry for the parts that are assembled afterwards.
-func (p *program) startWatching(logger *zap.Logger) (options *telemetry.Options, err error) {
-	if !p.watched {
+// startTelemetry starts the telemetry for the parts that are assembled afterwards.
+func (p *program) startTelemetry(logger *zap.Logger) (options *telemetry.Options, err error) {
+	if !p.needs.telemetry {
 		return nil, nil
 	}
-	p.watching, err = otelsetup.Start(os.Getenv, otelsetup.Options{Trace: p.trace, Scrape: p.scraped, Version: version()}, logger)
-	return p.watching.Telemetry(), err
+	p.exports, err = otelsetup.Start(os.Getenv, otelsetup.Options{Trace: p.trace, Scrape: p.needs.metrics, Version: version()}, logger)
+	return p.exports.Telemetry(), err
 }
 
 // showTrace prints the spans since the last call, if the user wants them.
 func (p *program) showTrace() {
-	if !p.trace || p.watching == nil {
+	if !p.trace || p.exports == nil {
 		return
 	}
-	spans, more := p.watching.Spans.Take()
+	spans, more := p.exports.Spans.Take()
 	p.screen.Note("%s", strings.TrimSuffix(terminal.SpanTree(spans, more, p.screen.Notes), "\n"))
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/temporal"
-	"github.com/consort-go/consort/internal/command"
+	"github.com/consort-go/consort/internal/gateway"
 	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
@@ -27,9 +27,9 @@ type flags struct {
 }
 
 // temporalEngine returns the engine in the form that package command uses.
-func temporalEngine() command.Engine {
+func temporalEngine() gateway.Engine {
 	var f flags
-	return command.Engine{Name: "temporal", Flags: f.add, Open: f.open, Work: f.work}
+	return gateway.Engine{Name: "temporal", Flags: f.add, Open: f.open, Work: f.work}
 }
 
 func (f *flags) add(set *pflag.FlagSet) {
@@ -87,7 +87,7 @@ func (f *flags) config(key bool) (*tls.Config, error) {
 }
 
 // open returns the engine for a serving process.
-func (f *flags) open(ctx context.Context, address string, parts command.Parts) (engine.Engine, error) {
+func (f *flags) open(ctx context.Context, address string, parts gateway.Parts) (engine.Engine, error) {
 	c, err := f.dial(ctx, address, parts.Logger)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (d *dialed) Close(ctx context.Context) error {
 }
 
 // work runs conversations until ctx ends.
-func (f *flags) work(ctx context.Context, address string, parts command.Parts, ready func()) error {
+func (f *flags) work(ctx context.Context, address string, parts gateway.Parts, ready func()) error {
 	c, err := f.dial(ctx, address, parts.Logger)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package gateway
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/event"
 	"github.com/consort-go/consort/internal/listening"
@@ -59,24 +58,24 @@ func (r *readiness) connectAll(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// tellHealth serves the health of the roster at the configured address, if there is one.
-func (s *serving) tellHealth(settings *config.Serve, watched *readiness, log *zap.Logger) (stop func(), err error) {
-	listener, err := listen("health", settings.Health)
+// serveHealth serves the health of the roster at the configured address, if there is one.
+func (s *server) serveHealth(watched *readiness) (stop func(), err error) {
+	listener, err := listen("health", s.settings.Health)
 	if err != nil || listener == nil {
 		return func() {}, err
 	}
-	s.screen.Note("health at http://%s/health/mcp", listener.Addr())
+	s.Screen.Note("health at http://%s/health/mcp", listener.Addr())
 	handler := http.NewServeMux()
 	handler.Handle("/", ensemble.HealthHandler(watched.roster, watched.reason))
-	handler.Handle("GET /metrics", s.watching.Scrape)
+	handler.Handle("GET /metrics", s.Metrics)
 	server := listening.NewServer(listener, listening.WithoutBody(ownNames(listener.Addr(), handler)), listening.Options{
 		Limits: listening.Limits{
-			Connections: settings.MaxConnections, PerAddress: settings.MaxConnectionsPerAddress,
+			Connections: s.settings.MaxConnections, PerAddress: s.settings.MaxConnectionsPerAddress,
 			Full: func(closed int, address string) {
-				log.Warn("there are too many connections to serve.health: some are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
+				s.Assembly.Logger.Warn("there are too many connections to serve.health: some are closed", event.ServeFull, zap.Int("closed", closed), zap.String("from", address))
 			},
 		},
-		ErrorLog:     zap.NewStdLog(log),
+		ErrorLog:     zap.NewStdLog(s.Assembly.Logger),
 		WriteTimeout: time.Minute,
 		HeaderBytes:  16 << 10,
 	})

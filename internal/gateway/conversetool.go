@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package gateway
 
 import (
 	"cmp"
@@ -16,15 +16,16 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/progress"
 	"github.com/consort-go/consort/invoker"
 )
 
-// talks is the tool converse on top of an engine. Each conversation is stored, belongs to
+// conversations is the tool converse on top of an engine. Each conversation is stored, belongs to
 // the caller that began it, and continues when that caller has gone.
-type talks struct {
+type conversations struct {
 	engine engine.Engine
-	store  theirs
+	store  histories.ClientsOnly
 	open   converse.OpenFunc
 	owner  func(context.Context) (string, error)
 	// ending ends when the process shuts down. Turns are then left for later; otherwise
@@ -32,14 +33,14 @@ type talks struct {
 	ending context.Context
 }
 
-// said is the input of the tool.
-type said struct {
+// message is the input of the tool.
+type message struct {
 	Message      string `json:"message,omitempty" jsonschema:"what to say to the assistant; without it the call waits for the answer to what was said last"`
 	Conversation string `json:"conversation,omitempty" jsonschema:"the conversation to go on with, as an earlier call returned it; without it a new one begins"`
 }
 
-// heard is the output of the tool.
-type heard struct {
+// reply is the output of the tool.
+type reply struct {
 	Conversation string          `json:"conversation" jsonschema:"send it with the next message to go on"`
 	Answer       string          `json:"answer" jsonschema:"what the assistant said"`
 	Reason       converse.Reason `json:"reason" jsonschema:"why the turn ended: answered, waiting for somebody, or what cut it short"`
@@ -57,40 +58,40 @@ const conversesText = "Talk with an assistant that has tools of its own. Each ca
 	"that a call returned with the next one to go on, or none to begin anew. Conversations last; with a conversation and no message " +
 	"the call waits for the answer to what was said last."
 
-func (t *talks) tool() (invoker.Invoker, error) {
-	return invoker.New("converse", conversesText, t.say, nil)
+func (c *conversations) tool() (invoker.Invoker, error) {
+	return invoker.New("converse", conversesText, c.say, nil)
 }
 
 // say handles one call of the tool.
-func (t *talks) say(ctx context.Context, s said) (heard, error) {
-	known, err := t.owner(ctx)
+func (c *conversations) say(ctx context.Context, m message) (reply, error) {
+	known, err := c.owner(ctx)
 	if err != nil {
-		return heard{}, err
+		return reply{}, err
 	}
-	owner := t.store.owner(known)
-	turn := &servedTurn{talks: t, id: s.Conversation, report: progress.Begin(invoker.CallFrom(ctx)), answers: s.Message == ""}
+	owner := c.store.Owner(known)
+	turn := &servedTurn{tool: c, id: m.Conversation, report: progress.Begin(invoker.CallFrom(ctx)), answers: m.Message == ""}
 	defer turn.report.End()
 	switch {
-	case s.Conversation == "" && s.Message == "":
-		return heard{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
-	case s.Conversation == "":
-		err = turn.begin(ctx, owner, s.Message)
+	case m.Conversation == "" && m.Message == "":
+		return reply{}, &invoker.Failure{Code: invoker.InvalidArguments, Message: "There is neither a message nor a conversation.", Pointer: "/message"}
+	case m.Conversation == "":
+		err = turn.begin(ctx, owner, m.Message)
 	default:
-		err = turn.goOn(ctx, owner, s.Message)
+		err = turn.goOn(ctx, owner, m.Message)
 	}
 	if err != nil {
-		return heard{}, turn.failed(ctx, err)
+		return reply{}, turn.failed(ctx, err)
 	}
 	ended, err := turn.follow(ctx)
 	if err != nil {
-		return heard{}, turn.failed(ctx, err)
+		return reply{}, turn.failed(ctx, err)
 	}
-	return heard{Conversation: turn.id, Answer: turn.answer, Reason: ended.Reason, Waits: turn.waits(ended)}, nil
+	return reply{Conversation: turn.id, Answer: turn.answer, Reason: ended.Reason, Waits: turn.waits(ended)}, nil
 }
 
 // servedTurn is one turn of a conversation, for one call of the tool.
 type servedTurn struct {
-	*talks
+	tool   *conversations
 	report *progress.Reporter
 	id     string // of the conversation
 	turn   string // ID of the first message of the turn
@@ -108,23 +109,23 @@ type servedTurn struct {
 func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
 	t.id, t.turn = rand.Text(), rand.Text()
 	message := canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)}
-	err := engine.Post(ctx, t.store, t.open, t.id, message, time.Now())
+	err := engine.Post(ctx, t.tool.store, t.tool.open, t.id, message, time.Now())
 	if err == nil {
-		title := titleOf(message)
-		err = t.store.Describe(ctx, t.id, history.Change{Owner: &owner, Title: &title})
+		title := histories.TitleOf(message)
+		err = t.tool.store.Describe(ctx, t.id, history.Change{Owner: &owner, Title: &title})
 	}
 	if err != nil {
 		t.turn = "" // a conversation without an owner is not continued and need not be looked for
 		return err
 	}
 	t.ours = true
-	return t.engine.Send(ctx, t.id, message)
+	return t.tool.engine.Send(ctx, t.id, message)
 }
 
 // goOn sends a message to a conversation of owner. With an empty text it finds the last
 // message instead.
 func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
-	info, err := t.store.Info(ctx, t.id)
+	info, err := t.tool.store.Info(ctx, t.id)
 	if history.CheckID(t.id) != nil || errors.Is(err, history.ErrNotFound) || err == nil && info.Owner != owner {
 		return &invoker.Failure{Code: invoker.NotFound, Message: "There is no such conversation. Leave it out to begin a new one.", Pointer: "/conversation"}
 	}
@@ -132,15 +133,15 @@ func (t *servedTurn) goOn(ctx context.Context, owner, text string) error {
 		return err
 	}
 	if text == "" {
-		last, place, err := lastMessage(ctx, t.store, t.id)
+		last, place, err := lastMessage(ctx, t.tool.store, t.id)
 		t.turn, t.after = last.ID, place-1
 		if err == nil && info.Last != canister.KindAssistant {
-			_ = t.nudge(ctx, t.id, last) // a process that died may have left it; if this fails, the turn continues later
+			_ = t.tool.nudge(ctx, t.id, last) // a process that died may have left it; if this fails, the turn continues later
 		}
 		return err
 	}
 	t.after, t.turn = info.Length, rand.Text()
-	err = t.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)})
+	err = t.tool.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)})
 	t.ours = err == nil || errors.Is(err, engine.ErrKept)
 	return err
 }
@@ -162,7 +163,7 @@ func lastMessage(ctx context.Context, store history.Log, id string) (last canist
 // follow reports progress until the turn ends.
 func (t *servedTurn) follow(ctx context.Context) (engine.Ended, error) {
 	// The conversation has a canister by now: without one it has been deleted.
-	for happened, err := range t.engine.Watch(ctx, t.id, max(t.after, 1)) {
+	for happened, err := range t.tool.engine.Watch(ctx, t.id, max(t.after, 1)) {
 		if err != nil {
 			return engine.Ended{}, err
 		}
@@ -256,7 +257,7 @@ func (t *servedTurn) waits(ended engine.Ended) []waiting {
 	if ended.Reason != converse.ReasonWaiting {
 		return nil
 	}
-	for _, wait := range waitsOf(converse.WaitingIn(t.id, t.canisters, time.Now()), t.canisters) {
+	for _, wait := range histories.WaitsOf(converse.WaitingIn(t.id, t.canisters, time.Now()), t.canisters) {
 		all = append(all, waiting{wait.For, wait.Tool, wait.Deadline})
 	}
 	return all
@@ -268,11 +269,11 @@ func (t *servedTurn) waits(ended engine.Ended) []waiting {
 func (t *servedTurn) failed(ctx context.Context, err error) error {
 	known := new(invoker.Failure)
 	switch {
-	case ctx.Err() != nil && t.ending.Err() == nil:
+	case ctx.Err() != nil && t.tool.ending.Err() == nil:
 		if t.ours {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 			defer cancel()
-			err = errors.Join(ctx.Err(), t.engine.Cancel(bounded, t.id))
+			err = errors.Join(ctx.Err(), t.tool.engine.Cancel(bounded, t.id))
 		}
 		return err
 	case ctx.Err() != nil, errors.Is(err, engine.ErrClosed):
@@ -317,7 +318,7 @@ func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
 	if t.ours || t.answers || t.turn == "" {
 		return t.ours, nil
 	}
-	for c, err := range t.store.Read(ctx, t.id, t.after) {
+	for c, err := range t.tool.store.Read(ctx, t.id, t.after) {
 		if err != nil || c.Header().ID == t.turn {
 			return err == nil, err
 		}

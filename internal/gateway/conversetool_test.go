@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package gateway
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -52,7 +53,7 @@ func TestServedTurnsGiveSignsOfLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer roster.Close(context.Background())
-		store, owner := theirs{Store: history.NewMemory()}, config.OwnerPrefix+"ada"
+		store, owner := histories.ClientsOnly{Store: history.NewMemory()}, config.OwnerPrefix+"ada"
 		open := func(_ context.Context, id string) (*converse.Conversation, error) {
 			script := conversetest.NewScript(conversetest.Line{Text: "Three."})
 			if info, err := store.Info(t.Context(), id); err != nil || info.Length < 2 {
@@ -65,7 +66,7 @@ func TestServedTurnsGiveSignsOfLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer carries.Close(context.Background())
-		served := &talks{engine: carries, store: store, open: open, ending: context.Background(), owner: func(context.Context) (string, error) { return owner, nil }}
+		served := &conversations{engine: carries, store: store, open: open, ending: context.Background(), owner: func(context.Context) (string, error) { return owner, nil }}
 		tool, err := served.tool()
 		if err != nil {
 			t.Fatal(err)

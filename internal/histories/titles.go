@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package histories
 
 import (
 	"context"
@@ -13,30 +13,30 @@ import (
 	"github.com/consort-go/consort/internal/terminal"
 )
 
-// titled is a store whose conversations all have titles: the default is the first words
+// Titled is a store whose conversations all have titles: the default is the first words
 // of the user.
-type titled struct{ history.Store }
+type Titled struct{ history.Store }
 
 // Info implements [history.Store].
-func (s titled) Info(ctx context.Context, id string) (history.Info, error) {
+func (s Titled) Info(ctx context.Context, id string) (history.Info, error) {
 	info, err := s.Store.Info(ctx, id)
-	return s.entitled(ctx, info), err
+	return s.Entitled(ctx, info), err
 }
 
 // List implements [history.Store].
-func (s titled) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
+func (s Titled) List(ctx context.Context, filter history.Filter) iter.Seq2[history.Info, error] {
 	return func(yield func(history.Info, error) bool) {
 		for info, err := range s.Store.List(ctx, filter) {
-			if !yield(s.entitled(ctx, info), err) {
+			if !yield(s.Entitled(ctx, info), err) {
 				return
 			}
 		}
 	}
 }
 
-// entitled gives a conversation its default title. A conversation that cannot be read has
+// Entitled gives a conversation its default title. A conversation that cannot be read has
 // none, which is not reported as an error.
-func (s titled) entitled(ctx context.Context, info history.Info) history.Info {
+func (s Titled) Entitled(ctx context.Context, info history.Info) history.Info {
 	if info.Title != "" || info.Length == 0 {
 		return info
 	}
@@ -45,7 +45,7 @@ func (s titled) entitled(ctx context.Context, info history.Info) history.Info {
 			break
 		}
 		if user, ok := c.(canister.User); ok {
-			if info.Title = titleOf(user); info.Title != "" {
+			if info.Title = TitleOf(user); info.Title != "" {
 				break
 			}
 		}
@@ -56,8 +56,8 @@ func (s titled) entitled(ctx context.Context, info history.Info) history.Info {
 // maxTitle bounds a default title, in columns.
 const maxTitle = 60
 
-// titleOf returns the beginning of a user's message; empty if the message is empty.
-func titleOf(said canister.User) string {
+// TitleOf returns the beginning of a user's message; empty if the message is empty.
+func TitleOf(said canister.User) string {
 	title := terminal.Fit(shown.Line(shown.Contents(said.Content)), maxTitle)
 	if cut, isCut := strings.CutSuffix(title, "…"); isCut {
 		if at := strings.LastIndexByte(cut, ' '); at > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package command
+package histories
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"github.com/consort-go/consort/internal/shown"
 )
 
-// waitList is the JSON output of approve without an answer.
-type waitList struct {
+// WaitList is the JSON output of approve without an answer.
+type WaitList struct {
 	Conversation string     `json:"conversation"`
-	Waits        []waitJSON `json:"waits"`
+	Waits        []WaitJSON `json:"waits"`
 }
 
-// waitJSON is the JSON form of a wait.
-type waitJSON struct {
+// WaitJSON is the JSON form of a wait.
+type WaitJSON struct {
 	ID        string          `json:"id"`
 	For       string          `json:"for"`
 	Deadline  time.Time       `json:"deadline"`
@@ -32,19 +32,19 @@ type waitJSON struct {
 	Question  json.RawMessage `json:"question,omitempty"`
 }
 
-// answeredJSON is the JSON output of approve with an answer.
-type answeredJSON struct {
+// Answered is the JSON output of approve with an answer.
+type Answered struct {
 	Conversation string `json:"conversation"`
 	Wait         string `json:"wait"`
 	Verdict      string `json:"verdict"`
 	By           string `json:"by"`
 }
 
-// waitsOf converts waits to JSON, with the calls in the history that they belong to.
-func waitsOf(waits []canister.Wait, canisters []canister.Canister) []waitJSON {
-	forms := []waitJSON{}
+// WaitsOf converts waits to JSON, with the calls in the history that they belong to.
+func WaitsOf(waits []canister.Wait, canisters []canister.Canister) []WaitJSON {
+	forms := []WaitJSON{}
 	for _, wait := range waits {
-		form := waitJSON{ID: wait.ID, For: string(wait.For), Deadline: wait.Deadline.UTC(), Who: wait.Who, Question: wait.Question}
+		form := WaitJSON{ID: wait.ID, For: string(wait.For), Deadline: wait.Deadline.UTC(), Who: wait.Who, Question: wait.Question}
 		arguments := wait.Arguments
 		for _, c := range canisters {
 			if invocation, ok := c.(canister.Invocation); ok && invocation.ID == wait.Invocation {
@@ -60,33 +60,33 @@ func waitsOf(waits []canister.Wait, canisters []canister.Canister) []waitJSON {
 }
 
 // showWaits prints the waits of a conversation.
-func (s *shelf) showWaits(info history.Info, waits []canister.Wait, canisters []canister.Canister) error {
+func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters []canister.Canister) error {
 	id := info.ID
-	forms := waitsOf(waits, canisters)
+	forms := WaitsOf(waits, canisters)
 	switch {
-	case s.json:
-		return s.screen.PrintDocument(waitList{id, forms})
+	case m.to.JSON:
+		return m.to.Screen.PrintDocument(WaitList{id, forms})
 	case len(forms) == 0:
-		text := "Nothing is waited for in the conversation " + word(id) + "."
+		text := "Nothing is waited for in the conversation " + Word(id) + "."
 		if (history.Filter{Open: true}).Allows(info) {
-			text += " It is not done. " + s.nextStep(info)
+			text += " It is not done. " + m.nextStep(info)
 		}
-		s.screen.Note("%s", s.screen.Notes.Faint(text))
+		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))
 		return nil
 	}
 	for i, form := range forms {
 		if i > 0 {
-			s.screen.Print("\n")
+			m.to.Screen.Print("\n")
 		}
-		s.screen.Print(s.waitText(form, waits[i]))
+		m.to.Screen.Print(m.waitText(form, waits[i]))
 	}
-	s.screen.Note("%s", s.screen.Notes.Faint("Answer with: "+s.again("approve "+word(id)+" WAIT")+", and one of "+flagsFor(waits[0].For)))
-	return s.screen.Err()
+	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answer with: "+m.at.CommandLine("approve "+Word(id)+" WAIT")+", and one of "+flagsFor(waits[0].For)))
+	return m.to.Screen.Err()
 }
 
 // waitText renders a wait for people.
-func (s *shelf) waitText(form waitJSON, wait canister.Wait) string {
-	paint := s.screen.Results
+func (m *Manager) waitText(form WaitJSON, wait canister.Wait) string {
+	paint := m.to.Screen.Results
 	head := fmt.Sprintf("%s  %s until %s", paint.Name(shown.Line(form.ID)), shown.Line(form.For), form.Deadline.Local().Format(time.DateTime))
 	if form.Who != "" {
 		head += ", for " + shown.Line(form.Who) + " to answer"

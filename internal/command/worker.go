@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/gateway"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/spf13/cobra"
+)
+
+// own flags. The map holds the addresses by engine name.
+func withEngines(p *program, cmd *cobra.Command) map[string]*string {
+	addresses := map[string]*string{}
+	names := []string{gateway.Temporal}
+	for _, e := range p.engines {
+		if !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+		if e.Flags != nil {
+			e.Flags(cmd.Flags())
+		}
+	}
+	for _, name := range names {
+		addresses[name] = cmd.Flags().String(name, "", "the `ADDRESS` of the "+name+" server, such as 127.0.0.1:7233")
+	}
+	return addresses
+}
+
+func workerCommand(p *program) *cobra.Command {
+	var addresses map[string]*string
+	cmd := p.withHistory(&cobra.Command{
+		Use:   "worker",
+		Short: "Carry on conversations that others serve",
+		Long: "Worker carries on the conversations of consort serve --engine NAME, on this machine and\n" +
+			"beside any number of others, with the tools and the model of the configuration. It\n" +
+			"ends with a signal, and leaves what is under way to the others.",
+		Example: "  consort worker --temporal 127.0.0.1:7233",
+		Args:    cobra.NoArgs,
+		RunE:    runE(func(ctx context.Context, _ []string) error { return runWorker(ctx, p, addresses) }),
+	})
+	addresses = withEngines(p, cmd)
+	return cmd
+}
+
+func runWorker(ctx context.Context, p *program, addresses map[string]*string) (err error) {
+	var named []string
+	for name, address := range addresses {
+		if *address != "" {
+			named = append(named, name)
+		}
+	}
+	if len(named) != 1 {
+		return exit.Usagef("say which engine to work for, and where its server is, such as --temporal 127.0.0.1:7233")
+	}
+	e, err := gateway.EngineNamed(p.engines, named[0])
+	if err != nil {
+		return err
+	}
+	cfg, err := p.load()
+	if err != nil {
+		return err
+	}
+	if !cfg.Keeps() {
+		return p.location.NoStore()
+	}
+	p.needs.telemetry = true
+	assembly, err := p.withModel(cfg, interaction{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close(assembly)) }()
+	store, err := assembly.History(ctx)
+	if err != nil {
+		return p.location.OpenError(err)
+	}
+	address := *addresses[e.Name]
+	err = e.Work(ctx, address, gateway.NewParts(assembly, histories.ClientsOnly{Store: store}), func() { p.screen.Note("working for %s at %s", e.Name, address) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Name, err)
+	}
+	return nil
+}

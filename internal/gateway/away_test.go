@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/invoker"
+)
+
+// away is an engine that cannot be reached.
+type away struct {
+	engine.Engine // what is not called
+	err           error
+	before        func(id string, user canister.User) // Send fails
+}
+
+func (a away) Send(_ context.Context, id string, user canister.User) error {
+	if a.before != nil {
+		a.before(id, user)
+	}
+	return a.err
+}
+
+func (a away) Watch(context.Context, string, int) iter.Seq2[engine.Event, error] {
+	return func(yield func(engine.Event, error) bool) { yield(nil, a.err) }
+}
+
+// TestAnEngineThatIsAway: whoever has said something is told whether it has
+// arrived, and what to do, and may say it again only if it has not.
+func TestAnEngineThatIsAway(t *testing.T) {
+	store, lost := history.NewMemory(), errors.New("connection refused at 10.0.0.7")
+	enters := func(id string, user canister.User) {
+		if err := store.Append(t.Context(), id, 1, user); err != nil {
+			t.Error(err)
+		}
+	}
+	kept := "arrived and will be answered"
+	for name, test := range map[string]struct {
+		engine       away
+		said         message
+		want         string
+		again, fresh bool
+	}{
+		"a new one":               {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost)}, message{Message: "Hi."}, kept, false, true},
+		"one that goes on":        {away{err: fmt.Errorf("%w: %w", engine.ErrKept, lost), before: enters}, message{"Hi.", "a"}, kept, false, false},
+		"one that has arrived":    {away{err: lost, before: enters}, message{"Hi.", "a"}, kept, false, false},
+		"one that has not":        {away{err: lost}, message{"Hi.", "a"}, "has not arrived", true, false},
+		"one that is waited for":  {away{err: lost}, message{"", "a"}, "The answer cannot be had at the moment", true, false},
+		"one that has failed":     {away{err: errFailed}, message{"", "a"}, "The assistant failed.", false, false},
+		"one that waits for them": {away{err: engine.ErrWaiting}, message{"Hi.", "a"}, "takes no message before", false, false},
+	} {
+		if err := store.Delete(t.Context(), "a", history.AnyLength); err != nil {
+			t.Fatal(err)
+		}
+		owner := config.OwnerPrefix + "ada"
+		if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Describe(t.Context(), "a", history.Change{Owner: &owner}); err != nil {
+			t.Fatal(err)
+		}
+		served := &conversations{engine: test.engine, store: histories.ClientsOnly{Store: store}, ending: t.Context(),
+			owner: func(context.Context) (string, error) { return owner, nil }}
+		_, err := served.say(t.Context(), test.said)
+		failure, ok := errors.AsType[*invoker.Failure](err)
+		if !ok || !strings.Contains(failure.Message, test.want) || failure.Retryable != test.again || strings.Contains(failure.Message, "10.0.0.7") {
+			t.Errorf("%s: %+v, %v", name, err, errors.Unwrap(failure))
+			continue
+		}
+		if test.want == kept && (failure.Code != invoker.Unavailable || !strings.Contains(failure.Message, "without a message")) {
+			t.Errorf("%s: %+v", name, failure)
+		}
+		if id := "a"; test.want == kept && !test.fresh && !strings.Contains(failure.Message, `"`+id+`"`) {
+			t.Errorf("%s: %s", name, failure.Message)
+		}
+	}
+}
+
+// TestWhoAsksForTheAnswerHasItCarriedOn: what a process has left that died is
+// found after a while, where others may be at work, and at once by who asks.
+func TestWhoAsksForTheAnswerHasItCarriedOn(t *testing.T) {
+	store, owner := histories.ClientsOnly{Store: history.NewMemory(), Scope: "scope-"}, config.OwnerPrefix+"ada"
+	kept := store.Owner(owner)
+	if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("Are you there?")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Describe(t.Context(), "a", history.Change{Owner: &kept}); err != nil {
+		t.Fatal(err)
+	}
+	open := func(_ context.Context, id string) (*converse.Conversation, error) {
+		return converse.New(conversetest.NewScript(conversetest.Line{Text: "Here I am."}), nil, &converse.Options{ID: id, Log: store}), nil
+	}
+	carries, err := engine.NewLocal(store, open, &engine.Options{Others: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer carries.Close(t.Context())
+	served := &conversations{engine: carries, store: store, open: open, ending: t.Context(), owner: func(context.Context) (string, error) { return owner, nil }}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if h, err := served.say(ctx, message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// TestWhoMayBeAtWork: where each host has a process of its own there may be
+// another one, and at an address there is none unless machines share the store.
+func TestWhoMayBeAtWork(t *testing.T) {
+	at := &config.Serve{HTTP: config.Plain("127.0.0.1:0")}
+	for name, test := range map[string]struct {
+		cfg  config.Config
+		want time.Duration
+	}{
+		"at an address":  {config.Config{Serve: at, History: &config.History{}}, 0},
+		"a shared store": {config.Config{Serve: at, History: &config.History{Store: config.StorePostgres}}, 11 * time.Minute},
+		"standard input": {config.Config{Serve: &config.Serve{}, History: &config.History{}}, 11 * time.Minute},
+	} {
+		if got := others(&test.cfg); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}

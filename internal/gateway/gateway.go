@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// package gateway serves the tools, resources and prompts of a roster to other MCP hosts:
+// over standard input and output, streamable HTTP and gRPC, with the health of its
+// servers beside them, and a tool that holds stored conversations.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/mcpadapter"
+	"github.com/consort-go/consort/mcpadapter/grpctool"
+)
+
+// Options configure [Run].
+type Options struct {
+	Config   *config.Config // its Serve is not nil
+	Assembly *config.Assembly
+	Location *histories.Location // of the conversations, if Serve.Converse is set
+	Metrics  http.Handler        // serves /metrics beside the health
+
+	Engines []Engine // to choose from
+	Engine  string   // the name of the engine; empty means this process
+	Address string   // of the engine
+
+	Screen *terminal.Screen // takes notes for people; its standard output is for MCP over stdio
+	Stdin  *os.File
+}
+
+// server is one call of [Run].
+type server struct {
+	Options
+	settings *config.Serve
+	ending   context.Context // ends when the process is about to end
+	end      context.CancelFunc
+}
+
+// closeTimeout bounds how long it may take to reach an engine, or to cancel a turn.
+const closeTimeout = 20 * time.Second
+
+// Run serves until ctx ends, or until the client over standard input closes it, and then
+// waits for running calls. The caller must close the assembly afterwards.
+func Run(ctx context.Context, options Options) (err error) {
+	s := &server{Options: options, settings: options.Config.Serve}
+	s.ending, s.end = context.WithCancel(ctx)
+	defer s.end()
+	if s.settings.Converse {
+		s.Location.Tell(s.Screen, s.Config)
+	}
+	if s.settings.Converse && s.Config.Keeps() {
+		var stop func() error
+		if stop, err = s.offerConversations(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	watched := &readiness{ending: s.ending, roster: s.Assembly.Roster}
+	stop, err := s.serveHealth(watched)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0 {
+		s.Screen.Note("the rules of [approval] are for the model; what clients may call is for allow and deny of each server to say")
+	}
+	if retention := s.Config.History.Retention(); !retention.KeepsAll() {
+		store, err := s.Assembly.History(ctx)
+		if err != nil {
+			return s.Location.OpenError(err)
+		}
+		defer sweeps(ctx, store, retention, s.Assembly.Logger)()
+	}
+	defer watched.connectAll(ctx)()
+	if s.settings.AnswersOnlyLoopbackNames() {
+		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
+	}
+	servers := newServers(s.Assembly, s.settings, watched.reason)
+	forced := forceClose(servers.close)
+	if s.settings.Listens() {
+		err = s.overNetwork(ctx, servers)
+	} else {
+		err = s.overStdio(ctx, servers.mcp, s.Assembly.Serve.ShutdownTimeout)
+	}
+	return errors.Join(err, forced())
+}
+
+// offerConversations offers the tool converse with stored conversations. The function stop ends
+// the engine and leaves running turns for later.
+func (s *server) offerConversations(ctx context.Context) (stop func() error, err error) {
+	kept, err := s.Assembly.History(ctx)
+	if err != nil {
+		return nil, s.Location.OpenError(err)
+	}
+	scope, err := s.Location.Scope()
+	if err != nil {
+		return nil, err
+	}
+	store := histories.ClientsOnly{Store: kept, Scope: scope}
+	with := NewParts(s.Assembly, store)
+	carries, err := openEngine(ctx, &s.Options, with)
+	if err != nil {
+		return nil, err
+	}
+	c := &conversations{engine: carries, store: store, open: with.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
+	tool, err := c.tool()
+	if err != nil {
+		return nil, errors.Join(err, carries.Close(ctx))
+	}
+	s.Assembly.Serve.Tools = append(s.Assembly.Serve.Tools, tool)
+	s.Assembly.ServeGRPC.Tools = append(s.Assembly.ServeGRPC.Tools, tool)
+	end := c.wakes(s.Assembly.Logger)
+	return func() error {
+		end()
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		return carries.Close(now)
+	}, nil
+}
+
+// servers are the servers that clients connect to.
+type servers struct {
+	mcp  *mcpadapter.Server
+	grpc *grpctool.Server // offers mcp too; nil if gRPC is not served
+}
+
+// newServers returns the servers for an assembly; notReady returns the reason why clients
+// should not send calls now.
+func newServers(assembly *config.Assembly, settings *config.Serve, notReady func() string) *servers {
+	s := &servers{mcp: mcpadapter.NewServer(assembly.Roster, assembly.Serve)}
+	if settings.GRPC.Reveal() != "" {
+		options := *assembly.ServeGRPC
+		options.MCP, options.NotReady = s.mcp, notReady
+		s.grpc = grpctool.NewServer(assembly.Roster, &options)
+	}
+	return s
+}
+
+// close refuses new calls, waits for running calls until ctx ends, and then cancels them.
+func (s *servers) close(ctx context.Context) (err error) {
+	if s.grpc != nil {
+		err = s.grpc.Close(ctx)
+	}
+	return errors.Join(err, s.mcp.Close(ctx))
+}
+
+// overNetwork serves over HTTP, gRPC or both until ctx ends or one of them fails, and
+// then waits for running calls.
+func (s *server) overNetwork(ctx context.Context, servers *servers) error {
+	web, err := listen("http", s.settings.HTTP)
+	var rpc net.Listener
+	if err == nil {
+		rpc, err = listen("grpc", s.settings.GRPC)
+	}
+	if err != nil {
+		if web != nil {
+			err = errors.Join(err, web.Close())
+		}
+		return errors.Join(err, servers.close(ctx))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended, serving := make(chan error, 2), 0
+	if web != nil {
+		serving++
+		s.Screen.Note("serving at http://%s/mcp", web.Addr())
+		go func() { ended <- servers.mcp.ServeListener(ctx, web) }()
+	}
+	if rpc != nil {
+		serving++
+		s.Screen.Note("serving gRPC at %s%s", rpc.Addr(), map[bool]string{true: " over TLS"}[s.settings.GRPCTLS != (config.ServeTLS{})])
+		go func() { ended <- servers.grpc.Serve(ctx, rpc) }()
+	}
+	for range serving {
+		err = errors.Join(err, <-ended)
+		cancel() // ends the other one
+	}
+	bounded, over := context.WithTimeout(context.WithoutCancel(ctx), stopping)
+	defer over()
+	return errors.Join(err, servers.close(bounded))
+}
+
+// stopping is how long servers without calls may take to end.
+const stopping = 5 * time.Second
+
+// listen listens at the address of a key of [serve], if it is set.
+func listen(key string, address config.Value) (net.Listener, error) {
+	if address.Reveal() == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", address.Reveal())
+	if err == nil {
+		return listener, nil
+	}
+	advice := "use an address of this machine"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		advice = "another program, or another key of [serve], listens there: end that program, or choose another port (port 0 is a free one)"
+	case errors.Is(err, syscall.EACCES):
+		advice = "this user may not listen there: choose a port above 1023"
+	}
+	return nil, fmt.Errorf("serve.%s (or --%s) = %q: %w; %s", key, key, address.String(), err, advice)
+}
+
+// overStdio serves the client that started this process until the client closes standard
+// input, or until ctx ends and the running calls are done.
+func (s *server) overStdio(ctx context.Context, server *mcpadapter.Server, patience time.Duration) error {
+	if terminal.IsTerminal(s.Stdin) {
+		s.Screen.Note("serving over standard input and output, for an MCP host that starts this program; --http ADDRESS and --grpc ADDRESS serve others")
+	}
+	if patience <= 0 {
+		patience = mcpadapter.DefaultShutdownTimeout
+	}
+	closed := make(chan error, 1)
+	over := context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		closed <- server.Close(bounded)
+	})
+	err := server.Serve(context.WithoutCancel(ctx), closable(s.Stdin, s.end), s.Screen.Stdout)
+	if over() {
+		return errors.Join(err, server.Close(ctx))
+	}
+	return <-closed // Close has ended the streams
+}
+
+// closable returns a reader of file that can be closed at any time: a read from standard
+// input may block until the process ends. It calls over at the end of file.
+func closable(file io.Reader, over func()) io.ReadCloser {
+	reader, writer := io.Pipe()
+	go func() {
+		_, err := io.Copy(writer, file)
+		over()
+		writer.CloseWithError(err)
+	}()
+	return reader
+}
+
+// errForced says that calls may have been cut off.
+var errForced = errors.New("a second signal came before the calls under way were done")
+
+// forceClose cancels running calls when a second signal arrives. The returned function stops
+// waiting for signals and returns errForced if the calls were cancelled.
+func forceClose(end func(context.Context) error) func() error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	over, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for range 2 {
+			select {
+			case <-signals:
+			case <-over:
+				result <- nil
+				return
+			}
+		}
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		result <- errors.Join(errForced, end(ended))
+	}()
+	return func() error {
+		signal.Stop(signals)
+		close(over)
+		return <-result
+	}
+}

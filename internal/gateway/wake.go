@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/event"
+	"github.com/consort-go/consort/invoker/telemetry"
+	"go.uber.org/zap"
+)
+
+// wakeEvery is how often the store is polled for answers from other processes.
+const wakeEvery = 2 * time.Second
+
+// wakes makes the engine continue conversations whose last canister is an answer, for
+// example from consort approve. It runs on a goroutine; stop ends it.
+func (c *conversations) wakes(log *zap.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		again := time.NewTicker(wakeEvery)
+		defer again.Stop()
+		since := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+			began := time.Now()
+			c.wake(ctx, history.Filter{Open: true, Since: since.Add(-wakeEvery)}, log)
+			since = began
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// wake sends the last message again in conversations that have a new answer. The engine
+// does not record the message twice; it only checks the conversation.
+func (c *conversations) wake(ctx context.Context, changed history.Filter, log *zap.Logger) {
+	for info, err := range c.store.List(ctx, changed) {
+		if err == nil && info.Last != canister.KindAnswer {
+			continue
+		}
+		if err == nil {
+			var last canister.User
+			if last, _, err = lastMessage(ctx, c.store, info.ID); err == nil {
+				err = c.nudge(ctx, info.ID, last)
+			}
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) { // a deadline means that the conversation is at work
+			event.Log(ctx, log, zap.WarnLevel, "a conversation that has an answer could not be carried on", event.WakeFailed, zap.String(telemetry.ConversationField, info.ID), zap.Error(err))
+		}
+	}
+}
+
+// nudge makes the engine check a conversation whose last message is last. It waits at
+// most wakeEvery for a conversation that is at work.
+func (c *conversations) nudge(ctx context.Context, id string, last canister.User) error {
+	bounded, cancel := context.WithTimeout(ctx, wakeEvery)
+	defer cancel()
+	return c.engine.Send(bounded, id, last)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/shown"
+)
+
+// Answer is the answer to a wait, as given by a flag.
+type Answer struct {
+	AnswerFlag
+	Text string // the value of the flag
+}
+
+// AnswerFlag is a flag that answers waits of one kind.
+type AnswerFlag struct {
+	Name    string
+	Waits   canister.WaitFor
+	Verdict canister.Verdict
+	Usage   string // names the value in backticks, if the flag takes one
+}
+
+// AnswerFlags are the flags that answer waits. The first one is the default.
+var AnswerFlags = []AnswerFlag{
+	{"allow", canister.WaitApproval, canister.VerdictAllow, "an approval: make the call; what WAIT alone means"},
+	{"deny", canister.WaitApproval, canister.VerdictDeny, "an approval: do not, for this `REASON`, which the model is told"},
+	{"arguments", canister.WaitApproval, canister.VerdictChange, "an approval: make it with the object `JSON` as its arguments"},
+	{"again", canister.WaitOutcome, canister.VerdictAllow, "a call that may have been made: make it, maybe for a second time"},
+	{"happened", canister.WaitOutcome, canister.VerdictDone, "a call that may have been made: it was, and `TEXT` is what came of it"},
+	{"unknown", canister.WaitOutcome, canister.VerdictUnknown, "a call that may have been made: nobody will ever know"},
+	{"answer", canister.WaitElicitation, canister.VerdictAccept, "a question: the object `JSON` is the answer"},
+	{"decline", canister.WaitElicitation, canister.VerdictDecline, "a question: the person does not want to answer"},
+	{"dismiss", canister.WaitElicitation, canister.VerdictCancel, "a question: the person gives no answer"},
+	{"skip", canister.WaitTimer, canister.VerdictCancel, "a pause: it need not be waited for"},
+}
+
+// Answering is one answer, or none, to a wait of a conversation.
+type Answering struct {
+	ID    string  // of the conversation
+	Wait  string  // the beginning of the ID of the wait; empty means the only one
+	With  *Answer // nil only lists the waits
+	By    string  // who answers
+	Quiet bool    // an answer that was recorded is not reported
+}
+
+// Answer lists the open waits of a conversation, or answers one.
+func (m *Manager) Answer(ctx context.Context, a Answering) error {
+	id := a.ID
+	info, err := Known(ctx, m.store, id)
+	if err != nil {
+		return err
+	}
+	canisters, err := history.From(ctx, m.store, id, 0)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	waits := converse.WaitingIn(id, canisters, now)
+	if a.With == nil {
+		return m.showWaits(info, waits, canisters)
+	}
+	wait, err := pick(id, waits, canisters, a.Wait, now)
+	if err != nil {
+		return err
+	}
+	return m.record(ctx, a, info, wait)
+}
+
+// pick returns the wait that the command line selects.
+func pick(id string, waits []canister.Wait, canisters []canister.Canister, which string, now time.Time) (canister.Wait, error) {
+	var found []canister.Wait
+	for _, wait := range waits {
+		if which == "" || strings.HasPrefix(wait.ID, which) {
+			found = append(found, wait)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return canister.Wait{}, exit.Usagef("%d things are waited for that this could be; name one of them with its WAIT: consort approve %s", len(found), Word(id))
+	case which != "":
+		return canister.Wait{}, exit.Usagef("%s; see what is waited for with consort approve %s", whyNot(which, canisters, now), Word(id))
+	}
+	for _, c := range slices.Backward(canisters) {
+		if wait, is := c.(canister.Wait); is {
+			return canister.Wait{}, exit.Usagef("nothing is waited for in the conversation %s: %s", Word(id), whyNot(wait.ID, canisters, now))
+		}
+	}
+	return canister.Wait{}, exit.Usagef("nothing is waited for in the conversation %s", Word(id))
+}
+
+// whyNot explains why a wait is no longer open.
+func whyNot(which string, canisters []canister.Canister, now time.Time) string {
+	reason := "nothing of that identity was ever waited for: " + Word(which)
+	wait := ""
+	for _, c := range canisters {
+		switch c := c.(type) {
+		case canister.Wait:
+			if !strings.HasPrefix(c.ID, which) {
+				continue
+			}
+			wait, reason = c.ID, "the conversation has gone on without an answer to "+Word(c.ID)
+			if !now.Before(c.Deadline) {
+				reason = fmt.Sprintf("the time to answer %s ended at %s", Word(c.ID), c.Deadline.Local().Format(time.DateTime))
+			}
+		case canister.Answer:
+			if c.Wait == wait {
+				reason = fmt.Sprintf("%s has answered %s already: %s", shown.Line(c.By), Word(c.Wait), shown.Line(string(c.Verdict)))
+			}
+		}
+	}
+	return reason
+}
+
+// record records the answer to wait in the store.
+func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wait canister.Wait) error {
+	id := info.ID
+	if a.With.Waits != wait.For {
+		return exit.Usagef("--%s does not answer a wait for %s, such as %s; what does is %s", a.With.Name, wait.For, Word(wait.ID), flagsFor(wait.For))
+	}
+	given := canister.Answer{Wait: wait.ID, Verdict: a.With.Verdict, By: a.By}
+	switch a.With.Name {
+	case "deny":
+		given.Reason = a.With.Text
+	case "arguments", "answer":
+		given.Arguments = json.RawMessage(a.With.Text)
+	case "happened":
+		given.Content = canister.Texts(a.With.Text)
+	}
+	err := converse.Answer(ctx, m.store, id, given, time.Now())
+	switch {
+	case errors.Is(err, converse.ErrNotWaiting):
+		return exit.Usagef("%s was answered, or its time ended, just now: %w", Word(wait.ID), err)
+	case err != nil:
+		return exit.Usagef("%w", err)
+	case a.Quiet:
+		return nil
+	case m.to.JSON:
+		return m.to.Screen.PrintDocument(Answered{Conversation: id, Wait: wait.ID, Verdict: string(given.Verdict), By: a.By})
+	}
+	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answered as "+shown.Line(a.By)+". "+m.nextStep(info)))
+	return nil
+}
+
+// nextStep tells the user how an unfinished conversation continues.
+func (m *Manager) nextStep(info history.Info) string {
+	if Served(info) {
+		return "The conversation belongs to a client of consort serve, which carries it on while it runs."
+	}
+	return "Carry on with it: " + m.at.CommandLine("resume "+Word(info.ID))
+}
+
+// flagsFor lists the flags that answer a kind of wait.
+func flagsFor(what canister.WaitFor) string {
+	var names []string
+	for _, f := range AnswerFlags {
+		if f.Waits == what {
+			names = append(names, "--"+f.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/writefile"
+)
+
+// Export chooses the conversations to export, and how.
+type Export struct {
+	All    bool
+	Tags   []string // with all of these tags
+	Format string   // jsonl, markdown or html
+	To     string   // a file; empty means standard output
+}
+
+// Export writes the chosen conversations, which are those with the given IDs unless e
+// chooses others.
+func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
+	format := bundle.Format(e.Format)
+	if format.Check() != nil {
+		return exit.Usagef("--format %s: expected jsonl, markdown or html", e.Format)
+	}
+	ids, unread := m.chosen(ctx, e, ids)
+	if len(ids) == 0 {
+		return unread
+	}
+	return errors.Join(m.write(ctx, e, ids), unread)
+}
+
+// write Exports the given conversations, which must be readable.
+func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
+	format := bundle.Format(e.Format)
+	if e.To == "" {
+		put := m.to.Screen.PrintSafe
+		if format == bundle.JSONL {
+			put = m.to.Screen.PrintJSON
+		}
+		return bundle.Export(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.store, format, ids...)
+	}
+	var unread error
+	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*"}, func(file *os.File) error {
+		buffered := bufio.NewWriter(file)
+		unread = bundle.Export(ctx, writer(func(text string) error {
+			_, err := buffered.WriteString(m.redact(text))
+			return err
+		}), m.store, format, ids...)
+		return errors.Join(unread, buffered.Flush())
+	})
+	if err != nil && unread == nil {
+		return exit.Usagef("--output: %w", err)
+	}
+	return err
+}
+
+// chosen returns the IDs of the conversations to export. The error reports the
+// conversations that cannot be read, which are not in the list. If the list is empty, the
+// error is not nil.
+func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable []string, unread error) {
+	choosing := e.All || len(e.Tags) > 0
+	if choosing == (len(ids) > 0) {
+		return nil, exit.Usagef("name the conversations to export, or say --all or --tag TAG")
+	}
+	if choosing {
+		for info, err := range m.store.List(ctx, history.Filter{Tags: e.Tags}) {
+			if unread = errors.Join(unread, err); err == nil {
+				ids = append(ids, info.ID)
+			}
+		}
+		if len(ids) == 0 {
+			return nil, cmp.Or(unread, exit.Usagef("there are no such conversations"))
+		}
+	}
+	for _, id := range ids {
+		info, err := Known(ctx, m.store, id)
+		if errors.Is(err, history.ErrNotFound) && !choosing {
+			return nil, err
+		}
+		if err == nil {
+			err = m.readThrough(ctx, info)
+		}
+		if err != nil {
+			unread = errors.Join(unread, fmt.Errorf("%s is left out: %w", Word(id), err))
+			continue
+		}
+		readable = append(readable, id)
+	}
+	return readable, unread
+}
+
+// readThrough reads a whole conversation to see whether it can be Exported. Half a
+// conversation would corrupt the output.
+func (m *Manager) readThrough(ctx context.Context, info history.Info) error {
+	for _, err := range bundle.Canisters(ctx, m.store, info) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writer is a function that implements io.Writer.
+type writer func(text string) error
+
+func (w writer) Write(text []byte) (int, error) {
+	if err := w(string(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}

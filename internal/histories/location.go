@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"strings"
+
+	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/shown"
+	"github.com/consort-go/consort/internal/terminal"
+)
+
+// None is the value of --history that keeps nothing.
+const None = "none"
+
+// Policy says what to do if no store is named.
+type Policy int
+
+const (
+	IfPossible Policy = iota // continues without a store, and says so
+	Surely                   // fails without a store
+	Existing                 // fails if the store does not exist, and does not create it
+)
+
+// DefaultConfig is the configuration file to read if no other is named.
+const DefaultConfig = "consort.toml"
+
+// Location is where one run of the command keeps conversations. Its exported fields are
+// the input; the methods remember what they have decided.
+type Location struct {
+	ConfigFile string         // the configuration file
+	Flag       string         // the flag --history: a file, or None; empty for the configuration's store
+	Loaded     *config.Config // nil until it is read
+
+	own    bool  // the user's own store is used, because no other is named
+	unkept error // why the user's own store cannot be used
+}
+
+// Apply applies the flag --history to the configuration.
+func (l *Location) Apply(cfg *config.Config) {
+	if l.Flag == "" {
+		return
+	}
+	table := config.History{}
+	if cfg.History != nil {
+		table = *cfg.History
+	}
+	switch {
+	case l.Flag == None:
+		table = config.History{Store: config.StoreNone}
+	case table.Store == config.StoreFiles:
+		table.Path = config.Plain(l.Flag)
+	default:
+		table.Store, table.DSN, table.Schema = "", config.Value{}, ""
+		table.Path = config.Plain(l.Flag)
+	}
+	cfg.History = &table
+}
+
+// Default makes the configuration keep conversations in the user's own store if neither
+// it nor a flag sets a store.
+func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) error {
+	if cfg.History != nil {
+		if !cfg.Keeps() && how != IfPossible {
+			return l.NoStore()
+		}
+		return nil
+	}
+	path, err := ownStore()
+	if err == nil && how == Existing && IsAbsent(path) {
+		return exit.Usagef("there is no conversation yet in %s; consort chat begins one", terminal.ShortPath(path))
+	}
+	own := *cfg
+	own.History = &config.History{Path: config.Plain(path)}
+	if err == nil {
+		err = prepare(ctx, &own)
+	}
+	switch {
+	case err == nil:
+		cfg.History, l.own = own.History, true
+	case how == IfPossible:
+		l.unkept = err
+	default:
+		return exit.Usagef("conversations cannot be kept: %s; name another place with --history FILE", WithoutKey(err))
+	}
+	return nil
+}
+
+// WithoutKey returns the text of a store error without the configuration key, for a
+// location that the configuration does not set.
+func WithoutKey(err error) string { return strings.TrimPrefix(err.Error(), "history.path: ") }
+
+// OpenError adds to a store error where the location of the store was set.
+func (l *Location) OpenError(err error) error {
+	switch {
+	case l.own:
+		return exit.Usagef("%s", WithoutKey(err))
+	case l.Flag != "":
+		return exit.Usagef("--history: %s", WithoutKey(err))
+	}
+	if l.Loaded != nil {
+		return exit.Usagef("%w", l.Loaded.Locate(err))
+	}
+	return exit.Usagef("%s: %w", l.ConfigFile, err)
+}
+
+// Tell prints where conversations are kept.
+func (l *Location) Tell(screen *terminal.Screen, cfg *config.Config) {
+	switch faint := screen.Notes.Faint; {
+	case l.unkept != nil:
+		screen.Note("Conversations cannot be kept, and end with this program: %s. To keep them elsewhere say --history FILE, and otherwise --history none.", shown.Line(WithoutKey(l.unkept)))
+	case !cfg.Keeps():
+		screen.Note("%s", faint("Conversations are not kept; they end with this program."))
+	case l.own:
+		screen.Note("%s", faint("Conversations are kept in "+l.place(cfg)+"; with --history none they are not."))
+	default:
+		screen.Note("%s", faint("Conversations are kept in "+l.place(cfg)+"."))
+	}
+}
+
+// place returns where conversations are kept, without a secret.
+func (l *Location) place(cfg *config.Config) string {
+	switch {
+	case !cfg.History.Store.HasPath():
+		return "PostgreSQL"
+	case l.own:
+		return terminal.ShortPath(cfg.History.Path.Reveal())
+	}
+	return shown.Line(cfg.History.Path.String())
+}
+
+// Scope returns a prefix that separates the conversations served with this configuration
+// from those of other configurations in the user's own store. It is empty for a named
+// store, which belongs to the configurations that name it.
+func (l *Location) Scope() (string, error) {
+	if !l.own {
+		return "", nil
+	}
+	path, err := filepath.Abs(l.ConfigFile)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	sum := sha256.Sum256([]byte(path))
+	return hex.EncodeToString(sum[:6]) + "-", err
+}
+
+// NoStore returns the error for a command that requires a store, with advice.
+func (l *Location) NoStore() error {
+	if l.Flag == None {
+		return exit.Usagef("--history none keeps no conversations; leave it out, or name a file in place of none")
+	}
+	return exit.Usagef("%s keeps no conversations. Name a file for them with --history FILE, or say\n\n    [history]\n    path = \"history.db\"", l.ConfigFile)
+}
+
+// find sets the location of the store in the configuration. It creates a missing store
+// if create is set.
+func (l *Location) find(ctx context.Context, cfg *config.Config, create bool) error {
+	switch {
+	case cfg.History != nil || create:
+		return l.Default(ctx, cfg, Surely)
+	default:
+		path, err := ownStore()
+		if err != nil {
+			return exit.Usagef("there is no place for conversations: %w; name one with --history FILE", err)
+		}
+		cfg.History, l.own = &config.History{Path: config.Plain(path)}, true
+		return nil
+	}
+}
+
+// CommandLine returns a command line for later, with the configuration and the store of
+// this one.
+func (l *Location) CommandLine(command string) string {
+	if l.ConfigFile != DefaultConfig {
+		command += " --config " + Word(l.ConfigFile)
+	}
+	if l.Flag != "" {
+		command += " --history " + Word(l.Flag)
+	}
+	return "consort " + command
+}

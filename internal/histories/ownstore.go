@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/consort-go/consort/config"
+)
+
+// ownStore returns the file that keeps conversations if no other is named. All
+// configurations of a user share it.
+func ownStore() (string, error) {
+	folder, err := stateFolder()
+	if err == nil && !filepath.IsAbs(folder) {
+		err = errors.New("the home directory is not an absolute path: " + folder)
+	}
+	return filepath.Join(folder, "consort", "history.db"), err
+}
+
+// stateFolder returns the folder for persistent data of programs that is neither
+// configuration nor documents: XDG_STATE_HOME of the XDG Base Directory Specification
+// 0.8, which says to ignore a path that is not absolute, or else the default of the
+// platform.
+func stateFolder() (string, error) {
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return folder, nil
+	}
+	switch runtime.GOOS {
+	case "windows":
+		return os.UserCacheDir() // %LocalAppData%, which stays on this machine
+	case "darwin":
+		return os.UserConfigDir() // ~/Library/Application Support
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state"), err
+}
+
+// prepare creates the store of a configuration, and checks that it can be written.
+func prepare(ctx context.Context, cfg *config.Config) error {
+	folder := filepath.Dir(cfg.History.Path.Reveal())
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := probe(folder); err != nil {
+		return err
+	}
+	store, err := cfg.OpenHistory(ctx)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
+// probe checks that a folder can be written.
+func probe(folder string) error {
+	file, err := os.CreateTemp(folder, ".probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// CheckOwn returns the path of the user's own store, and an error if the store cannot be
+// used. It creates no new store.
+func CheckOwn(ctx context.Context, cfg *config.Config) (path string, err error) {
+	path, err = ownStore()
+	if err == nil {
+		err = couldPrepare(ctx, cfg, path)
+	}
+	return path, err
+}
+
+// couldPrepare checks whether prepare would succeed.
+func couldPrepare(ctx context.Context, cfg *config.Config, path string) error {
+	if !IsAbsent(path) {
+		own := *cfg
+		own.History = &config.History{Path: config.Plain(path)}
+		return prepare(ctx, &own)
+	}
+	folder := filepath.Dir(path)
+	for IsAbsent(folder) && folder != filepath.Dir(folder) {
+		folder = filepath.Dir(folder)
+	}
+	return probe(folder)
+}
+
+// IsAbsent reports whether there is no file at path.
+func IsAbsent(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
+)
+
+// Prune chooses the conversations to delete, in addition to the configuration.
+type Prune struct {
+	Keep time.Duration // after the last change; 0 means as the configuration says
+	Open bool          // also those that do not end with an answer
+	Dry  bool          // only list them
+}
+
+// Prune deletes expired conversations and lists them.
+func (m *Manager) Prune(ctx context.Context, o Prune) error {
+	if o.Keep < 0 {
+		return exit.Usagef("--keep %v: expected a duration longer than 0, such as 720h", o.Keep)
+	}
+	retention := m.retention
+	retention.Open = retention.Open || o.Open
+	if o.Keep > 0 {
+		retention.Keep = o.Keep
+	}
+	if retention.KeepsAll() {
+		return exit.Usagef("all conversations are kept for ever: say how long with --keep DURATION, longer than 0, or with history.keep of the configuration")
+	}
+	gone := func() iter.Seq2[history.Info, error] {
+		if o.Dry {
+			return history.Expired(ctx, m.store, retention, time.Now())
+		}
+		return history.Retain(ctx, m.store, retention, time.Now())
+	}()
+	var failed error
+	var list []history.Info
+	for info, err := range gone {
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		list = append(list, info)
+	}
+	return errors.Join(failed, ctx.Err(), m.showList(list))
+}
